@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 _PATHS = (*(path for entry in METHODS for path in entry.estimators), *FILTERS.values())
-# Where each public name lives; imported when first used, so that `import daskls` is instant.
+# The module of each public name; imported on first use, so that `import daskls` is instant.
 _HOMES = {
     **{path.partition(":")[2]: f"daskls.{path.partition(':')[0]}" for path in _PATHS},
     "load": "daskls.estimators.load",

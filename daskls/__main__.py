@@ -1,4 +1,4 @@
-"""`python -m daskls` is `daskls`."""
+"""Runs the command line: `python -m daskls` is the command `daskls`."""
 
 from daskls.cli import main
 

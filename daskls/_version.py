@@ -1,3 +1,3 @@
-"""The one place that names the version."""
+"""The version; packaging reads it from here too."""
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""Every error that daskls raises on purpose. Each message says: what, got, limit, remedy."""
+"""The errors and warnings of daskls. Each message says: what, got, limit, remedy."""
 
 __all__ = [
     "AdviceWarning",
@@ -15,7 +15,7 @@ __all__ = [
 
 
 class DasklsError(Exception):
-    """The root of daskls's errors.
+    """The base class of all errors that daskls raises.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class DasklsError(Exception):
 
 
 class DataError(DasklsError, ValueError):
-    """The data cannot be used: NaN, a wrong shape, one class, and the like.
+    """The data cannot be used: it holds NaN, has a wrong shape, a single class, and the like.
 
     Examples
     --------
@@ -56,9 +56,9 @@ class ParameterError(DasklsError, ValueError):
     """
 
 
-# MemoryError first: the other way round no worker could send one to its client.
+# MemoryError comes first: in the other order no worker could send the error to its client.
 class MemoryPlanError(MemoryError, DasklsError):
-    """The largest task would not fit a worker; raised before any training.
+    """The largest task would not fit in a worker's memory; raised before any training.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class MemoryPlanError(MemoryError, DasklsError):
 
 
 class StoreError(DasklsError):
-    """A store is missing, incomplete, foreign, from a newer format, or out of space.
+    """A store is missing, incomplete, of another fit or a newer format, or out of space.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class StoreError(DasklsError):
 
 
 class ClusterError(DasklsError):
-    """The cluster was lost, closed or restarted, or did nothing for too long; call it again.
+    """The cluster was lost, closed or restarted, or was idle for too long; call again to go on.
 
     Examples
     --------
@@ -106,60 +106,60 @@ class ClusterError(DasklsError):
 
 
 class DamageError(StoreError):
-    """A file of a store is missing or damaged; ``where`` names it, ``why`` gives the reason."""
+    """A file of a store is missing or damaged; ``where`` names it, ``why`` is the reason."""
 
     def __init__(self, message: str, where: str = "", why: str = "") -> None:
         super().__init__(message)
-        # An exception travels from a worker with its attributes.
+        # Attributes, unlike arguments of __init__, are pickled with an exception.
         self.where = where
         self.why = why
 
 
 class AdviceWarning(UserWarning):
-    """What a fit shows that can be done better: what, how much, and what to do; once a fit.
+    """Advice on data, parameters or the model: what to improve, by how much, and how.
 
-    All warnings about data, parameters and models are of this category, so that one filter
-    silences them, or turns them into errors.
+    Each is given once per fit. All such warnings are of this category, so that one filter silences
+    them or turns them into errors.
 
     Examples
     --------
     >>> import warnings, daskls
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     model = daskls.VoronoiSVC(loss="hinge", feature_scale=None, cv=5, random_state=0)
     ...     _ = model.fit([[i / 9] for i in range(9)], ["a"] * 6 + ["b"] * 3)
-    >>> [warning.category.__name__ for warning in told]
+    >>> [warning.category.__name__ for warning in caught]
     ['AdviceWarning']
     """
 
 
 class GridEdgeWarning(AdviceWarning):
-    """The best of the candidates is their smallest or largest: a better one may lie beyond.
+    """The best candidate is the smallest or the largest: a better value may lie beyond it.
 
     Examples
     --------
     >>> import warnings, daskls
     >>> from daskls.datasets import make_xor
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = daskls.LandmarkSVC(3, C=[1e-6, 1e-5, 1], random_state=0).fit(*make_xor(400))
-    >>> [warning.category.__name__ for warning in told]
+    >>> [warning.category.__name__ for warning in caught]
     ['GridEdgeWarning']
     """
 
 
 class NonConvergenceWarning(AdviceWarning):
-    """Some local solver stopped at its step limit before it reached `tol`.
+    """At least one local solver stopped at its step limit before it reached ``tol``.
 
     Examples
     --------
     >>> import warnings, daskls
     >>> from daskls.datasets import make_xor
-    >>> with warnings.catch_warnings(record=True) as told:
+    >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = daskls.VoronoiSVC(
     ...         loss="hinge", feature_scale=None, C=1e9, gamma=1, tol=1e-9, random_state=0
     ...     ).fit(*make_xor(400))
-    >>> [warning.category.__name__ for warning in told]
+    >>> [warning.category.__name__ for warning in caught]
     ['NonConvergenceWarning']
     """

@@ -1,4 +1,4 @@
-"""Frozen records that cross layers. They hold numbers and small arrays, never a data set."""
+"""Frozen records that all layers share. They hold numbers and small arrays, never a data set."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, get_args
@@ -55,65 +55,67 @@ __all__ = [
     "Targets",
 ]
 
-# Arrays by what they hold. One name, one meaning; mypy refuses one where another is due.
+# Array types by content. Each name has one meaning; mypy rejects one where another is expected.
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32 | np.float64]
-# Rows as a data set or a query has them: of any real dtype, not converted yet.
+# Rows of a data set or a query: of any real dtype, not converted yet.
 Reals = npt.NDArray[np.integer[Any] | np.floating[Any]]
-# Class codes, of all classes of a model.
+# Class codes: indices into all classes of a model.
 Codes = npt.NDArray[np.int32]
-# What rows are to be answered with: class codes, or numbers.
+# Targets of rows: class codes, or numbers.
 Targets = npt.NDArray[np.int32 | np.float64]
 # Global numbers of rows in the data set.
 RowNumbers = npt.NDArray[np.int64]
-# Other whole numbers: leaves, cells and children of nodes are narrow; counts, pointers and
-# positions are wide. `Ints` are either.
+# Other integers: 32 bits for leaves, cells and children of nodes; 64 for counts, pointers and
+# positions. `Ints` are either.
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32 | np.int64]
-# Hashes that decide a draw, and what is left of them by a division.
+# Hashes that decide a draw, and their remainders.
 Keys = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 # Tables of reports, with `CellReport.dtype`.
 Table = npt.NDArray[np.void]
-# What users call their classes: numbers or text, of any dtype.
+# Class labels as users give them: numbers or text, of any dtype.
 Labels = npt.NDArray[Any]
-# What is moved without a look inside, to and from files and stores: metadata say the dtype.
+# Arrays that are copied to and from files and stores without a look inside; metadata hold the
+# dtype.
 AnyArray = npt.NDArray[Any]
-# What rows are answered with, and what a loss trains on.
+# What a model predicts, and what a loss trains on: labels of classes, or numbers.
 TargetKind = Literal["classes", "numbers"]
-# How errors are told: of numbers at levels otherwise than of numbers.
+# How errors are measured: levels of a number have a measure of their own.
 MeasuredAs = Literal["classes", "numbers", "levels"]
-# How the functions of a model speak for classes: one a pair of them, or one a class; or they are
-# the numbers that are asked for.
+# What the decision functions of a model stand for: pairs of classes, classes against the rest, or
+# predicted numbers.
 Decision = Literal["ovo", "ovr", "values"]
-# What becomes of features that are thresholds, orders or categories written as numbers.
+# How features are coded that are thresholds, orders or categories written as numbers.
 Coding = Literal["none", "ranks", "indicators", "both"]
 
-# What a search maximizes on held-out rows in place of the accuracy: see `daskls.solvers.search`.
+# What a search maximizes on held-out rows instead of the accuracy: see `daskls.solvers.search`.
 Scoring = Literal["tpr_x_tnr"]
 
 SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
-# Values a parameter of a method's own grid.
+# Values per parameter of the default grid of C and gamma.
 N_GRID = 10
 # Bounds of C, of gamma, of weights and of their products: solvers compute in float32.
 SMALLEST, LARGEST = 1e-30, 1e30
 # Bytes of a float32 and of a float64 value.
 F4, F8 = 4, 8
 MIB = 1 << 20
-# Rows of small neighboring leaves are read together, up to so many bytes: known to plan and store.
+# Rows of small neighboring leaves are read together up to this many bytes. It is here because both
+# the plan and the store need it.
 LEAVES_NBYTES = 4 * MIB
-# Between 1 and the next larger float64.
+# The distance from 1 to the next larger float64.
 EPS = float(np.finfo(np.float64).eps)
-# Of a feature: squared distances of larger values would overflow float32.
+# The largest magnitude of a feature: squared distances of larger values would overflow float32.
 LARGEST_FEATURE = 1e18
 
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """A kernel: its name in `daskls.kernels.kernel`, and the parameters of its formula."""
+    """A kernel: its name in `daskls.kernels.kernel` and the parameters of its formula."""
 
     name: str = "rbf"
     gamma: float = 1.0
@@ -123,20 +125,32 @@ class KernelSpec:
 
 @dataclass(frozen=True)
 class SolverSpec:
-    """Parameters that every cell is trained with.
+    """The parameters that every cell is trained with.
 
-    ``C`` and ``gamma`` are candidate values, or None for the method's own grid. ``search`` says
-    whether all combinations are trained, or from coarse to fine. ``clipped_gap`` says which
-    duality gap ``tol`` is for: that of decision values clipped to [-1, 1], or the plain one.
-    ``loss`` and ``target`` name the entry in `daskls.solvers.registry`. ``width``, in units of a
-    cell's median distance, gives each cell a gamma of its own where it was chosen for all.
-    ``epsilon``, of support vector regression, and its C are in units of y; ``unit`` is the
-    deviation of y in such. ``n_grid`` counts the values of C and of gamma of the method's own grid,
-    `N_GRID` of each where it is None. ``scoring`` names what is maximized on held-out rows, see
-    `daskls.solvers.search`; None: the accuracy. ``cache_size`` bounds the MiB of kernel values of
-    a cell; None: all are held. ``quantile`` is the level that is answered, or the levels of a loss
-    that takes such, in the order of the answers; ``constant_losses``, one a level, what the best
-    constant loses in the mean, which losses of held-out rows are told in units of.
+    Attributes
+    ----------
+    kernel, degree, coef0 : as scikit-learn's
+    C, gamma : tuples of float. Candidate values; None: the default grid.
+    cv : int. Folds.
+    tol : float. The duality gap that solvers reach, see ``clipped_gap``.
+    refit : "folds" or "cell". Whether a cell keeps the mean of its fold models, or a model that is
+        trained on all its rows.
+    search : "full" or "refine". Whether all combinations are trained, or from coarse to fine.
+    fit_intercept : bool
+    clipped_gap : bool. Whether ``tol`` is for the gap of decision values clipped to [-1, 1]; else
+        it is for the plain one.
+    loss, target : str. Name the entry in `daskls.solvers.registry`.
+    width : float, or None. In units of a cell's median distance: where it was chosen for all cells,
+        each derives its gamma from it.
+    epsilon : float, or None. Of support vector regression, in units of y, as is its C.
+    unit : float. The standard deviation of y, in units of y.
+    n_grid : (int, int), or None. Values of C and of gamma in the default grid; None: `N_GRID`.
+    scoring : Scoring, or None. What is maximized on held-out rows; None: the accuracy.
+    cache_size : float, or None. Bounds the MiB of kernel values of a cell; None: all are held.
+    quantile : float, tuple of float or None. The level that is predicted, or the levels of a loss
+        that takes several, in the order of the predictions.
+    constant_losses : tuple of float, or None. Per level, the mean loss of the best constant; losses
+        of held-out rows are in units of it.
     """
 
     kernel: str = "rbf"
@@ -163,7 +177,7 @@ class SolverSpec:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The levels that are answered; none of other losses."""
+        """The levels that are predicted; empty for losses without levels."""
         if self.quantile is None:
             return ()
         return self.quantile if isinstance(self.quantile, tuple) else (self.quantile,)
@@ -182,11 +196,11 @@ class ScalingSpec:
 
     Attributes
     ----------
-    feature_scale : "spread", "learned", a factor a feature, or None for rows as they are
-    kernels : tuple of str. What kernels of one width and ridge are chosen from, for all cells; none
-        where cells choose their own.
+    feature_scale : "spread", "learned", one factor per feature, or None for unscaled rows
+    kernels : tuple of str. The candidates for the kernel of all cells, whose width and ridge are
+        chosen with it; empty where each cell chooses its own.
     by_chance : bool. Whether the method's cells are random chunks: then kernel, width and ridge are
-        chosen on random rows, however many there are.
+        chosen on random rows, however many rows there are.
     feature_coding : Coding, or "auto" for the best of them
     """
 
@@ -198,15 +212,15 @@ class ScalingSpec:
 
 @dataclass(frozen=True)
 class FalseAlarmSpec:
-    """What a classifier of two classes is to keep its false alarms to.
+    """The bound on the false alarms of a classifier of two classes.
 
     Attributes
     ----------
-    rate : float in (0, 1). Of the rows of the first class, the share that may get the second.
-    delta : float in (0, 1). The probability that more do.
+    rate : float in (0, 1). The share of the first class that may be predicted as the second.
+    delta : float in (0, 1). The probability that the share is larger.
     """
 
-    # In stores, and in the register of what rows are reserved for.
+    # The key in stores, and in the table of what rows are reserved for.
     name: ClassVar[str] = "false_alarm"
 
     rate: float
@@ -215,11 +229,11 @@ class FalseAlarmSpec:
 
 @dataclass(frozen=True)
 class IntervalSpec:
-    """What intervals around a regressor's answers are to cover.
+    """The coverage of the prediction intervals of a regressor.
 
     Attributes
     ----------
-    coverage : float in (0, 1). The probability that y lies within, over rows and calibration.
+    coverage : float in (0, 1). The probability that y lies within, over rows and calibration sets.
     """
 
     name: ClassVar[str] = "interval"
@@ -235,12 +249,16 @@ ReserveSpec = FalseAlarmSpec | IntervalSpec
 class CellReport:
     """One row of `fit_report_`: the results of training one cell.
 
-    ``leaf`` counts through all partitions. ``edge`` names the grid axes on whose edge the choice
-    lies. ``n_tried`` counts the combinations that were trained; ``coarse_gamma`` and
-    ``coarse_cost`` are the point that a coarse pass chose, whose neighbors were tried after it (-1:
-    there was no such pass). ``n_at_limit`` counts the solves that ended without reaching ``tol``,
-    ``n_read`` leaves that the search of a neighborhood could not exclude: like ``seconds`` it
-    depends on what ran beside it.
+    Attributes
+    ----------
+    leaf : int. Numbered through all partitions.
+    n_at_limit : int. Solves that stopped before they reached ``tol``.
+    edge : str. The grid axes on whose edge the choice lies.
+    seconds, n_read : float, int. The time, and the leaves that the search of a neighborhood could
+        not exclude: both depend on what ran at the same time.
+    n_tried : int. Combinations that were trained.
+    coarse_gamma, coarse_cost : int. The grid point that a coarse pass chose, whose neighbors were
+        tried next; -1 without such a pass.
     """
 
     cell: int
@@ -281,7 +299,7 @@ class Frame:
     Attributes
     ----------
     center : float64 array, shape (d,). Subtracted from every row.
-    scale : float64 array, shape (d,), > 0, or None for 1. What each feature is then divided by.
+    scale : float64 array, shape (d,), > 0, or None for 1. Divides each feature afterwards.
     """
 
     center: Float64
@@ -290,17 +308,17 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class FeatureCoding:
-    """What each feature is before it is scaled: itself, its rank, or an indicator of each value.
+    """How each feature is coded before scaling: unchanged, as its rank, or as indicators of values.
 
-    A feature without points stays as it is. Coded features come in the order of those that they are
-    of, indicators in the order of their values.
+    A feature without points is unchanged. Coded features keep the order of their source features;
+    indicators of one feature are in the order of its values.
 
     Attributes
     ----------
     ptr : int64 array, shape (d + 1,). Feature j owns the points ptr[j] to ptr[j + 1] - 1.
-    points : float64 array, shape (p,). Increasing in each feature: knots of the map to ranks, or
-        the values that have an indicator each.
-    ranks : float64 array, shape (p,). In [0, 1], what knots become; -1 of indicators.
+    points : float64 array, shape (p,). Increasing within each feature: knots of the map to ranks,
+        or the values that have an indicator each.
+    ranks : float64 array, shape (p,). The rank of each knot, in [0, 1]; -1 for indicators.
     """
 
     ptr: Int64
@@ -309,34 +327,34 @@ class FeatureCoding:
 
     @property
     def n_features(self) -> int:
-        """The number of features before they are coded."""
+        """The number of features before coding, d."""
         return len(self.ptr) - 1
 
     @property
     def is_indicated(self) -> Mask:
-        """Which features are indicators of their values, bool (d,)."""
+        """Which features are coded as indicators, bool (d,)."""
         marked = np.r_[0, np.cumsum(self.ranks < 0)]
         found: Mask = marked[self.ptr[1:]] > marked[self.ptr[:-1]]
         return found
 
     @property
     def sources(self) -> Int64:
-        """The feature that each coded one is of, int64 (d',)."""
+        """The source feature of each coded feature, int64 (d',)."""
         counts = np.where(self.is_indicated, np.diff(self.ptr), 1)
         return np.repeat(np.arange(self.n_features), counts)
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureScale:
-    """The coding and scale of features that rows are put into first, in training and in prediction.
+    """The coding and scale of features, applied to rows first in training and in prediction.
 
-    Scaled rows have only the features whose factor is not 0, in float32.
+    Scaled rows are float32 and have only the features whose factor is not 0.
 
     Attributes
     ----------
     center : float64 array, shape (d',). Subtracted from every coded row.
-    factors : float64 array, shape (d',), >= 0, not all 0. What each is then multiplied by.
-    coding : FeatureCoding, or None where features stay as they are: then d' is d.
+    factors : float64 array, shape (d',), >= 0, not all 0. Multiply the coded features afterwards.
+    coding : FeatureCoding, or None where features are not coded: then d' is d.
     """
 
     center: Float64
@@ -345,12 +363,12 @@ class FeatureScale:
 
     @property
     def columns(self) -> Int64:
-        """The coded features whose factor is not 0, increasing."""
+        """The numbers of the coded features whose factor is not 0, increasing."""
         return np.flatnonzero(self.factors)
 
     @property
     def sources(self) -> Int64:
-        """The feature that each coded one is of, int64 (d',)."""
+        """The source feature of each coded feature, int64 (d',)."""
         return np.arange(len(self.factors)) if self.coding is None else self.coding.sources
 
 
@@ -360,25 +378,27 @@ class LocalModel:
 
     Attributes
     ----------
-    frame : Frame. Around the mean of the cell's rows, or the origin.
+    frame : Frame. Centered at the mean of the cell's rows, or at the origin.
     rows : float32 array, shape (s, d). Support rows in the frame, grouped by class.
-    coef : float32 array, shape (r, s). The number of rows depends on the loss. Of one-vs-one r is
-        k - 1, as scikit-learn's ``dual_coef_``: a row of class a has one coefficient for each other
-        class present, in increasing order of that class.
-    classes : int32 array, shape (k,). Codes of the classes present, increasing. One: a constant.
+    coef : float32 array, shape (r, s). r depends on the loss. In one-vs-one it is k - 1, as in
+        scikit-learn's ``dual_coef_``: a row of class a has one coefficient for each other class
+        present, in increasing order of that class.
+    classes : int32 array, shape (k,). Codes of the classes present, increasing. A single class
+        makes the model a constant.
     class_ptr : int64 array, shape (k + 1,). Class i owns ``rows[class_ptr[i]:class_ptr[i + 1]]``.
-    intercepts : float64 array, one a decision function, 0 without offset: of one-vs-one shape
-        (k (k - 1) / 2,), one a pair of classes.
+    intercepts : float64 array. One per decision function, 0 without an intercept; in one-vs-one of
+        shape (k (k - 1) / 2,), one per pair of classes.
     kernel : KernelSpec
     report : CellReport
-    decision : "ovo": rows have a class, and a function is of a pair of classes; "ovr": a function
-        is of a class against all others, or of the second class where there are two, and takes part
-        in all rows, which ``class_ptr`` gives to the first class; "values": a function is a number
-        of a row's target, and stands in the place of a class.
+    decision : "ovo", "ovr" or "values". "ovo": rows are grouped by class, and each function
+        separates two classes. "ovr": each function separates one class from all others (with two
+        classes there is one, of the second) and uses all rows, which ``class_ptr`` assigns to the
+        first class. "values": each function is one number of the target and takes the place of a
+        class.
     errors : float32 array, shape (n_gammas, n_costs), or None. The validation error of each
-        combination that ran on all folds; -1 of those that were dropped, or not tried. For people.
-    held_out : float64 array, shape (q, r), or None. The values of the rows that were asked for,
-        each of a model without it; None of a constant.
+        combination that ran on all folds; -1 for those dropped or not tried. Only for display.
+    held_out : float64 array, shape (q, r), or None. The values of the requested rows, each from a
+        model trained without it; None for a constant.
     """
 
     frame: Frame
@@ -401,9 +421,9 @@ class LocalModel:
 
 @dataclass(frozen=True)
 class Bundle:
-    """The cells trained in one task: the cells of a contiguous range of leaves.
+    """The cells trained in one task: those of the leaves ``first_leaf`` to ``last_leaf``.
 
-    ``nbytes`` is the task's projected peak, ``cost`` its share of the training work (rows^2).
+    ``nbytes`` is the task's projected peak, ``cost`` its training work (rows^2).
     """
 
     first_leaf: int
@@ -427,13 +447,13 @@ class BundleReport:
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Parts of space that hold the rows of leaves or cells, for bounds on distances.
+    """The balls and boxes around the rows of leaves or cells, for bounds on distances.
 
     Attributes
     ----------
     centers : float64 array, shape (n, d). Means of the rows.
-    r_min, r_max : float64 arrays, shape (n,). Least and largest distance of a row to the center.
-    low, high : float64 arrays, shape (n, d). The box around the rows.
+    r_min, r_max : float64 arrays, shape (n,). Smallest and largest distance of a row to the center.
+    low, high : float64 arrays, shape (n, d). The bounding box of the rows.
     """
 
     centers: Float64
@@ -443,7 +463,7 @@ class Regions:
     high: Float64
 
     def take(self, which: slice) -> "Regions":
-        """Return some of the regions."""
+        """Return a slice of the regions."""
         return Regions(*(getattr(self, f.name)[which] for f in fields(self)))
 
 
@@ -453,13 +473,13 @@ class LeafRows:
 
     Attributes
     ----------
-    X : array, shape (m, d), the data set's dtype
+    X : array, shape (m, d), of the data set's dtype
     numbers : int64 array, shape (m,). Global row numbers.
     region_ptr : int64 array, shape (r + 1,). Region i owns rows region_ptr[i] to
         region_ptr[i + 1] - 1.
-    regions : Regions. Of parts of the leaf, each of near rows.
-    first_position : int. The position of the first row among the rows of all leaves.
-    kept : int array, shape (m,), or None. Which rows of the leaf these are, if not all of them.
+    regions : Regions. Of the parts of the leaf, each of nearby rows.
+    first_position : int. The position of the leaf's first row among the rows of all leaves.
+    kept : int array, shape (m,), or None. Which rows of the leaf these are; None: all of them.
     """
 
     X: Reals
@@ -477,12 +497,12 @@ class LeafRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows, and of the float32 blocks that searches make of them."""
+        """Bytes of the rows and of the float32 blocks that searches make of them."""
         m, d = self.X.shape
         return int(self.X.nbytes + self.numbers.nbytes + (m + 64) * (4 * (d + 4) + 8))
 
     def only(self, mask: Mask) -> "LeafRows":
-        """Return some of the rows; the bounds of their regions hold for fewer rows, too."""
+        """Return the rows of a mask; the bounds of their regions stay valid for fewer rows."""
         kept = np.flatnonzero(mask)
         ptr = np.r_[0, np.cumsum(mask)][self.region_ptr]
         return LeafRows(

@@ -1,8 +1,8 @@
-"""The registry of methods: the names, the estimator and the implementation of each.
+"""The registry of methods: the names, the estimators and the implementation of each.
 
-One line a method. Estimators, `load`, the command line, `daskls info`, the displays and the tests
-that every method inherits read it. It names modules and imports none, so that every layer may
-import it, and a process loads the methods that it uses and no others.
+Estimators, `load`, the command line, `daskls info`, the displays and the contract tests read it. It
+names modules but imports none, so that every layer may import it and a process loads only the
+methods that it uses.
 """
 
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """Names of one method.
+    """The names of one method; classes are named as ``module:class`` below the package.
 
     Attributes
     ----------
     name : str. In the stores of its models.
     option : str. On the command line.
-    estimator : str. The public class, as ``module:class`` below the package.
-    method : str. The `daskls.run.contract.Method` that does its work, likewise.
-    regressor : str. The public class of numbers, likewise; empty where the method has none.
-    of_levels : str. The public class of numbers at levels, as quantiles, likewise.
+    estimator : str. The public classifier.
+    method : str. The `daskls.run.contract.Method` that does its work.
+    regressor : str. The public regressor; empty where the method has none.
+    of_levels : str. The public regressor at levels, as quantiles; empty where there is none.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Entry:
 
     @property
     def class_name(self) -> str:
-        """The estimator's name."""
+        """The name of the public classifier."""
         return self.estimator.partition(":")[2]
 
     @property
     def estimators(self) -> tuple[str, ...]:
-        """The public classes: of classes, and of numbers where there are such."""
+        """The public classes of the method: its classifier and its regressors."""
         return tuple(filter(None, (self.estimator, self.regressor, self.of_levels)))
 
 
@@ -92,7 +92,7 @@ FILTERS = {
 
 
 def find_entry(name: str, field: str = "name") -> Entry | None:
-    """Return the method of a name, or of another field's value; None if there is none.
+    """Return the first method whose ``field`` is ``name``; None if there is none.
 
     >>> find_entry("VoronoiSVC", "class_name").option
     'voronoi'
@@ -102,7 +102,7 @@ def find_entry(name: str, field: str = "name") -> Entry | None:
 
 
 def find_class(name: str) -> str | None:
-    """Return where a public class of that name is, as ``module:class``; None if there is none.
+    """Return the path ``module:class`` of the public class of that name; None if there is none.
 
     >>> find_class("VoronoiSVR")
     'estimators.voronoi:VoronoiSVR'
@@ -112,6 +112,6 @@ def find_class(name: str) -> str | None:
 
 
 def load_object(path: str) -> Any:
-    """Import what ``module:name`` below the package names."""
+    """Import and return the object at a path ``module:name`` below the package."""
     module, _, name = path.partition(":")
     return getattr(import_module(f"daskls.{module}"), name)

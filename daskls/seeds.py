@@ -1,12 +1,12 @@
 """The register of random streams: the purpose of each, and the numbers that seed it.
 
-A fit has one seed, and every stream is drawn from it and from numbers of the data alone: rows,
-leaves, cells, never blocks or workers. Each stream is a record below, which its users call; a test
-finds seeds that are put together anywhere else, and streams that meet without being marked.
+A fit has one seed. Every stream is seeded by it and by numbers of the data: rows, leaves, cells,
+never blocks or workers. Each stream is a record below that its users call. A test finds seeds that
+are composed anywhere else, and streams that meet (are equal for some values) without being marked.
 
 NumPy pads a short seed with zeros up to four numbers, so a stream of two numbers meets one of three
-where the third is 0. A tag in the last of four places keeps streams apart; a tag in the third place
-does not keep them from one that has a cell's number there.
+whose third number is 0. A tag in the fourth place keeps streams apart; a tag in the third place
+does not, as other streams have a cell's number there.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ class Stream:
 
     Attributes
     ----------
-    drawn_from : tuple of str and int. What follows the seed: names of numbers, and tags.
-    users : tuple of str. The modules that draw from it, below ``daskls``.
-    meets : tuple of str. Registered streams that are equal to this one for some values. They stay
-        so, as other seeds would give other models; it does no harm where no fit draws both, or
-        where the two draws do not affect each other.
+    drawn_from : tuple of str and int. The seed's further numbers: names of arguments, and tags.
+    users : tuple of str. The modules below ``daskls`` that draw from it.
+    meets : tuple of str. Registered streams that are equal to this one for some values. They are
+        not separated, because other seeds would give other models. It is harmless where no fit
+        draws both, or where the two draws do not affect each other.
     """
 
     drawn_from: tuple[str | int, ...]
@@ -37,7 +37,11 @@ class Stream:
         Parameters
         ----------
         seed : int. The fit's.
-        **numbers : the numbers that ``drawn_from`` names
+        **numbers : int. One for each name in ``drawn_from``.
+
+        Raises
+        ------
+        TypeError : names other than those in ``drawn_from``
 
         Examples
         --------
@@ -61,11 +65,11 @@ class KeyStream:
 
     Attributes
     ----------
-    offset : int. Added to the seed, as row numbers are: streams stay apart while their offsets lie
-        farther apart than seeds and row numbers reach together.
-    users, meets : as of `Stream`
-    permutes : bool. Whether `shuffle_numbers` draws a permutation of n rows from it and n, rather
-        than `row_keys` the key of a row from it and the row's number.
+    offset : int. Added to the seed, as row numbers are: two streams stay apart if their offsets
+        differ by more than the largest sum of a seed and a row number.
+    users, meets : as in `Stream`
+    permutes : bool. Whether it seeds `shuffle_numbers`, which permutes n rows, rather than
+        `row_keys`, which hashes the number of each row.
     """
 
     offset: int
@@ -80,7 +84,7 @@ class KeyStream:
 
 @dataclass(frozen=True)
 class LegacyStream:
-    """A stream of the generator that scikit-learn takes, seeded with 32 bits."""
+    """A stream of NumPy's legacy generator, which scikit-learn takes; it is seeded with 32 bits."""
 
     users: tuple[str, ...]
     meets: tuple[str, ...] = ()
@@ -92,27 +96,27 @@ class LegacyStream:
 
 # ---- every fit ----
 
-# Which rows stage 1 samples: those of the least keys.
+# The rows that stage 1 samples: those with the smallest keys.
 SAMPLE = KeyStream(1 << 54, users=("run.sample",))
 
 # ---- cells ----
 
-# Where the cuts of a further partition run: on the sample, and within a leaf. The first partition
-# draws nothing.
+# The cuts of all partitions but the first, which draws nothing: on the sample, and within a leaf.
 TRUNK = Stream(("partition", 0, 1), users=("partition.space",))
 BRANCH = Stream(("leaf", 0, 2), users=("partition.space",))
-# Which fold each row of a cell belongs to.
+# The fold of each row of a cell.
 CELL_FOLDS = Stream(("leaf", "cell"), users=("methods.cells.fit",))
 # The chunk of each row.
 CHUNKS = KeyStream(0, users=("partition.shuffle",), permutes=True)
 
 # ---- neighborhoods ----
-# The row is a center's or a query's own: the number of a center depends on all others. Tags in the
-# third place meet cell 3 to 8 of a leaf of that number, in fits of another method.
+# Streams are seeded by the row of a center or a query, as the number of a center depends on all
+# other centers. A tag in the third place meets the cell of that number (3 to 8) of the leaf that
+# has the row's number, in fits of another method.
 
-# Folds of a neighborhood, and the pairs of its rows whose distances its widths are taken from.
+# Folds of a neighborhood, and the pairs of rows whose distances give its widths.
 NEIGHBORHOOD = Stream(("row", 3), users=("methods.neighborhoods.train",), meets=("CELL_FOLDS",))
-# The same of the neighborhoods that local selection looks at, and which rows these are around.
+# The same for the neighborhoods that local selection evaluates, and their center rows.
 EVALUATED = Stream(
     ("row", "n_neighbors", 4),
     users=("methods.neighborhoods.train", "methods.neighborhoods.select"),
@@ -120,68 +124,67 @@ EVALUATED = Stream(
 SELECTED_ROWS = Stream(
     ("n_rows", 5), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",)
 )
-# The same of the neighborhood of a query, of a training row left out of its own, and of a center
-# while candidates are compared.
+# The same for the neighborhood of a query, of a training row that is left out of it, and of a
+# center while candidates are compared.
 QUERY = Stream(("row", 6), users=("methods.neighborhoods.lazy",), meets=("CELL_FOLDS",))
 LEFT_OUT = Stream(("row", 7), users=("methods.neighborhoods.noise",), meets=("CELL_FOLDS",))
 CANDIDATE = Stream(("row", 8), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",))
-# In which order rows may become centers.
+# The order in which rows are considered as centers.
 CENTER_ORDER = KeyStream(0, users=("partition.cover",))
 
 # ---- landmarks ----
 
-# Which points k-means begins with.
+# The initial points of k-means.
 CLUSTERS = LegacyStream(users=("partition.space",))
-# Which sampled rows are landmarks. Equal to the stream of a left-out row of the number of rows.
+# The sampled rows that become landmarks. Equals LEFT_OUT for a row whose number is n_rows.
 LANDMARKS = Stream(
     ("n_rows", 7), users=("methods.landmarks.fit",), meets=("CELL_FOLDS", "LEFT_OUT")
 )
 
 # ---- several methods ----
 
-# Which fold each row of the data belongs to.
+# The fold of each row of the data.
 ROW_FOLDS = KeyStream(1 << 48, users=("run.regroup",))
 
 # ---- probabilities ----
 
-# Of which rows the values without them are kept, for the maps to probabilities.
+# The rows whose held-out values are kept, for the maps to probabilities.
 MAPPED_ROWS = KeyStream(1 << 55, users=("methods.held_out",))
 
 # ---- thresholds ----
 
-# Which rows are reserved, for a bound on false alarms or for intervals, and trained on by nothing.
+# The rows that are reserved for a bound on false alarms or for intervals, and never trained on.
 THRESHOLD_ROWS = KeyStream(1 << 58, users=("run.reserve",))
 
 # ---- the scale of features ----
 
-# Which parts of space are looked at, and which of their cells; region 0 stands for all of them.
+# The regions of space that candidates are compared on, and their cells; region 0 stands for all.
 REGIONS = Stream((0, 0, 9), users=("scaling.regions",))
 REGION_CELLS = Stream(("region", "draw", 10), users=("scaling.regions",))
-# Which rows of the sample candidates race on, and in which order (purpose 0); on which cells (1).
+# The sampled rows that candidates race on, in order (purpose 0), and the cells (purpose 1).
 RACE = Stream(("purpose", 0, 12), users=("scaling.heats",))
-# Which of their rows are held out; and which are left out of a region that has too many.
+# Which of their rows are held out, and which are dropped from a region that has too many.
 HELD_ROWS = KeyStream(1 << 56, users=("scaling.regions", "scaling.heats"))
 
 # ---- samples ----
 
-# Which rows are in which subsample, and which validate: equal to the order in which rows are
-# assigned to chunks, by fits of another method.
+# The rows of each subsample, and those that validate. Equals CHUNKS, in fits of another method.
 SUBSAMPLES = KeyStream(0, users=("partition.shuffle",), meets=("CHUNKS",), permutes=True)
-# Folds of the rows that C and gamma are selected on, and the pairs that widths are taken from.
+# Folds of the rows that C and gamma are selected on, and the pairs that give the widths.
 SELECTING = Stream(("n_rows", 0, 11), users=("methods.sampling.search",))
-# Which rows are drawn from the ball around a support row.
+# The rows that are drawn from the ball around a support row.
 BALLS = KeyStream(1 << 52, users=("partition.shuffle",))
 
 # ---- tables ----
 
-# Which rows the medians of columns with missing values are taken of.
+# The rows that give the medians of columns with missing values.
 MEDIAN_ROWS = KeyStream(1 << 57, users=("sources.scan",))
 
 # ---- generated data sets ----
-# Not part of any fit. A set and a fit of one seed meet: the stream that made the rows then
-# assigns other rows to folds, or draws other cuts.
+# Not part of any fit. A data set and a fit of the same seed meet, which is harmless: the stream
+# that made the rows then assigns other rows to folds, or draws other cuts.
 
-# Rows of a set, a group at a time; and what all rows share: centers, planes.
+# The rows of a data set, one group at a time; and what all its rows share: centers, planes.
 SET_ROWS = Stream(
     ("set_id", "group"),
     users=("datasets._base",),
@@ -194,6 +197,6 @@ SET_STRUCTURE = Stream(("set_id", 0, 1), users=("datasets._base",), meets=("TRUN
 
 
 def register() -> dict[str, Stream | KeyStream | LegacyStream]:
-    """Return every stream by its name."""
+    """Return all streams by name."""
     kinds = (Stream, KeyStream, LegacyStream)
     return {name: stream for name, stream in globals().items() if isinstance(stream, kinds)}

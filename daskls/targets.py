@@ -1,7 +1,7 @@
-"""Targets of rows, and how they are stored: a class as its code, a number as itself.
+"""Targets of rows and how they are stored: a class as its code, a number as itself.
 
-The scan of y finds a fit's target; the exchange and gathered rows have a column of its dtype; the
-spec of a fit says which kind it trains on.
+The spec of a fit says which kind it trains on, and the scan of y finds the target. The exchange and
+the gathered rows have a column of its dtype.
 """
 
 from collections.abc import Mapping
@@ -13,22 +13,22 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.records import Float64, Labels, MeasuredAs, TargetKind, Targets
 
-# Of the column that carries it beside a row's features.
+# The dtype of the target's column in the exchange and in gathered rows.
 TARGET_DTYPES: dict[TargetKind, str] = {"classes": "<i4", "numbers": "<f8"}
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The targets of every row that counts.
+    """The kind, the labels and the scale of a fit's targets.
 
     Attributes
     ----------
     kind : "classes" or "numbers"
-    labels : array, shape (k,). Sorted values of y that are classes; none of numbers.
-    center, scale : float64 arrays, shape (t,), scale > 0. Of numbers, of which a row has t: what
-        `enter` subtracts and divides by. 0 and 1 until they are measured.
-    quantile : float or tuple of float, or None. The level, or the levels, at which a model answers
-        the one number of a row; None: it answers the numbers themselves.
+    labels : array, shape (k,). The sorted class labels in y; empty for numbers.
+    center, scale : float64 arrays, shape (t,), scale > 0. For the t numbers of a row: what `enter`
+        subtracts and divides by. 0 and 1 until they are measured.
+    quantile : float or tuple of float, or None. The level, or the levels, of the one number of a
+        row that a model predicts; None: it predicts the numbers themselves.
     """
 
     kind: TargetKind = "classes"
@@ -39,60 +39,60 @@ class Target:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """The dtype of the column."""
+        """The dtype of the stored column."""
         return np.dtype(TARGET_DTYPES[self.kind])
 
     @property
     def n_classes(self) -> int:
-        """The number of classes; 0 of numbers."""
+        """The number of classes; 0 for numbers."""
         return len(self.labels)
 
     @property
     def width(self) -> int:
-        """The values of a row: a code, or so many numbers."""
+        """The stored values per row: one code, or t numbers."""
         return 1 if self.kind == "classes" else len(self.center)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of a row's."""
+        """The stored bytes per row."""
         return self.width * self.dtype.itemsize
 
     @property
     def measured_as(self) -> MeasuredAs:
-        """How errors are told."""
+        """How errors are measured."""
         return self.kind if self.quantile is None else "levels"
 
     @property
     def n_aims(self) -> int:
-        """What least squares may have a function each for: classes, or numbers of a row."""
+        """The outputs of least squares: one per class, or one per number of a row."""
         return self.n_classes if self.kind == "classes" else self.width
 
     @property
     def n_functions(self) -> int:
-        """What a model of all rows may have a function each for: levels of a number, or aims."""
+        """The outputs of a model: one per level of a number; otherwise `n_aims`."""
         return len(self.quantile) if isinstance(self.quantile, tuple) else self.n_aims
 
     @property
     def score_shape(self) -> tuple[int, ...]:
-        """The shape of the scores of one row: one of two classes and of one number."""
+        """The shape of the scores of one row: () for two classes and for one number."""
         is_one = self.n_functions == (2 if self.kind == "classes" else 1)
         return () if is_one else (self.n_functions,)
 
     @property
     def answer_shape(self) -> tuple[int, ...]:
-        """The shape of the numbers that answer one row: of a sequence of one level (1,)."""
+        """The shape of the prediction for one row: that of its scores; (1,) for a tuple of one."""
         return (self.n_functions,) if isinstance(self.quantile, tuple) else self.score_shape
 
     def encode(self, y: Labels) -> Targets:
-        """Return the targets of some rows: codes of classes (m,), or numbers (m, t).
+        """Return the targets of some rows: int32 class codes (m,), or float64 numbers (m, t).
 
         Parameters
         ----------
-        y : array, shape (m, t); of classes (m, 1)
+        y : array, shape (m, t); for classes (m, 1)
 
         Raises
         ------
-        DataError : a label that was not there when y was scanned
+        DataError : a label that the scan of y did not find
 
         Examples
         --------
@@ -115,11 +115,12 @@ class Target:
         return codes
 
     def measured(self, targets: Targets, weights: Float64) -> Self:
-        """Return the target with center and scale of sampled numbers; classes have none.
+        """Return the target with the center and scale of sampled numbers; classes have none.
 
         Parameters
         ----------
-        targets : as of `encode`. In the order of row numbers: a sum's bits depend on it.
+        targets : array, as returned by `encode`. In the order of row numbers, on which the bits of
+            a sum depend.
         weights : float64 array, shape (m,), > 0
 
         Examples
@@ -132,29 +133,29 @@ class Target:
             return self
         center = np.average(targets, axis=0, weights=weights)
         apart = targets - center
-        # In units of the largest: squares of it neither overflow nor vanish.
+        # In units of the largest deviation, whose square can neither overflow nor underflow.
         largest = np.abs(apart).max(axis=0)
         unit = np.where(largest > 0, largest, 1.0)
         deviation = unit * np.sqrt(np.average((apart / unit) ** 2, axis=0, weights=weights))
-        # The mean of equal numbers is not always the same number.
+        # By rounding, the mean of equal numbers can differ from them.
         is_constant = (targets == targets[0]).all(axis=0)
         center = np.where(is_constant, targets[0], center)
         scale = np.where(is_constant | (deviation == 0), 1.0, deviation)
         return replace(self, center=center, scale=scale)
 
     def enter(self, targets: Targets) -> Targets:
-        """Return targets as solvers take them: numbers around their center, in their scale."""
+        """Return targets as solvers take them: numbers are centered and scaled."""
         if self.kind == "classes":
             return targets
         entered: Float64 = (targets - self.center) / self.scale
         return entered
 
     def leave(self, values: Float64) -> Float64:
-        """Return answers of solvers, (m,) or (m, t), in the units of y.
+        """Return predictions of solvers, (m,) or (m, t), in the units of y; inverts `enter`.
 
-        Those of several levels are sorted, row by row: none crosses another. Summed over levels,
-        the pinball loss of no row rises by it (Chernozhukov, Fernandez-Val, Galichon, Quantile and
-        probability curves without crossing, Econometrica 2010).
+        Several levels are sorted within each row, so that they do not cross. This never increases
+        the pinball loss of a row, summed over levels (Chernozhukov, Fernandez-Val, Galichon,
+        Quantile and probability curves without crossing, Econometrica 2010).
 
         Examples
         --------
@@ -169,7 +170,7 @@ class Target:
         return left
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a model keeps of numbers, as JSON values; classes go without saying."""
+        """Return what a model stores of numbers, as JSON values; classes have their own entry."""
         if self.kind == "classes":
             return {}
         own = {"kind": self.kind, "center": self.center.tolist(), "scale": self.scale.tolist()}
@@ -177,11 +178,11 @@ class Target:
 
     @classmethod
     def from_json(cls, meta: Mapping[str, Any]) -> Self:
-        """Return the target of a model, by what it keeps.
+        """Return the target of a model from its stored attributes.
 
         Raises
         ------
-        ValueError, TypeError, KeyError : center and scale are none
+        ValueError, TypeError, KeyError : malformed attributes
         """
         own = meta.get("target")
         if own is None:
@@ -190,20 +191,27 @@ class Target:
         center, scale = (np.array(own[name], np.float64) for name in ("center", "scale"))
         is_sound = own["kind"] == "numbers" and center.ndim == 1 and len(center)
         if not (is_sound and center.shape == scale.shape and (scale > 0).all()):
-            raise ValueError("center and scale of its numbers are none")
+            raise ValueError("center and scale of its numbers are malformed")
         if not np.isfinite([center, scale]).all():
             raise ValueError("center and scale of its numbers are not finite")
         quantile = own.get("quantile")
         quantile = tuple(quantile) if isinstance(quantile, list) else quantile
         levels = quantile if isinstance(quantile, tuple) else (quantile,)
         if quantile is not None and not all(type(q) is float and 0 < q < 1 for q in levels):
-            raise ValueError("its levels are none")
+            raise ValueError("its levels are not numbers between 0 and 1")
         if quantile is not None and not (len(center) == 1 and len(levels) > 0):
-            raise ValueError("it has levels of no one number")
+            raise ValueError("it has levels, but not of exactly one number")
         return cls("numbers", center=center, scale=scale, quantile=quantile)
 
     def weigh(self, column: Targets, weights: Float64, class_weight: Float64) -> Float64:
-        """Return the weights of rows times those of their classes, by code; those of numbers."""
+        """Return the weights of rows times the weights of their classes; numbers have no classes.
+
+        Parameters
+        ----------
+        column : array. Targets of the rows.
+        weights : float64 array, shape (m,)
+        class_weight : float64 array, shape (k,). By class code.
+        """
         if self.kind == "numbers":
             return weights
         weighed: Float64 = weights * class_weight[column]

@@ -8,9 +8,26 @@ import boto3
 
 BUCKET = "models"
 SERVE = """
-import sys, threading
+import functools, sys, threading
+from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 
+# moto looks whether an object is there and then puts it, in as many threads as there are requests:
+# of two conditional puts both could win. S3 lets one.
+lock = threading.RLock()
+
+
+def one_at_a_time(method):
+    @functools.wraps(method)
+    def locked(self, *args, **kwargs):
+        with lock:
+            return method(self, *args, **kwargs)
+
+    return locked
+
+
+for name in ("put_object", "_key_response_post", "_key_response_delete"):
+    setattr(S3Response, name, one_at_a_time(getattr(S3Response, name)))
 server = ThreadedMotoServer(ip_address=sys.argv[1], port=0, verbose=False)
 server.start()
 print(server.get_host_and_port()[1], flush=True)

@@ -79,7 +79,7 @@ def test_few_whole_numbers_are_classes_unless_one_insists(table, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--method", "l3", "--task", "regression"), "--method l3 answers classes alone"),
+        (("--method", "l3", "--task", "regression"), "--method l3 learns classes only"),
         (("--class-weight", "balanced"), "--class-weight is not for numbers: VoronoiSVR"),
         (("--loss", "hinge"), "must be a str among"),
         (("--quantile", "0.5", "--epsilon", "1"), "takes all of --quantile, --epsilon with these"),

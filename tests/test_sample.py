@@ -8,7 +8,7 @@ import pytest
 from daskls.partition.shuffle import key_limit, row_keys
 from daskls.run import sample as sampling
 from daskls.run.blocks import BlockRows
-from daskls.run.sample import least_keys, sample_rows
+from daskls.run.sample import last_key, sample_rows
 from daskls.run.scan import scan_targets
 from daskls.seeds import SAMPLE
 
@@ -79,5 +79,5 @@ def test_enough_rows_lie_below_the_limit(n_sample):
 
 def test_fewer_rows_than_wanted_are_all_taken():
     keys = np.array([7, 3, 9], np.uint64)
-    assert least_keys(keys, 5) == 9
-    assert least_keys(keys, 2) == 7
+    assert last_key(keys, 5) == 9
+    assert last_key(keys, 2) == 7

@@ -49,7 +49,7 @@ def root(
     """Local support vector machines for data that does not fit in memory."""
 
 
-# Some of them have the options of estimators beside their own.
+# Commands that take the options of estimators besides their own.
 COMMAND_CLASSES = {"fit": FitCommand, "plan": FitCommand, "denoise": FilterCommand}
 for command in (convert, plan, fit, predict, score, info, report, denoise, demo):
     app.command(command.__name__, cls=COMMAND_CLASSES.get(command.__name__))(command)

@@ -1,4 +1,4 @@
-"""The place where a command runs: a scheduler's address, a local cluster, or threads here."""
+"""Where a command runs: a running scheduler, a local cluster, or threads of this process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 CONNECT_TIMEOUT_S = 10
-# Of data up to this size, some 50,000 rows of ten features, processes may take longer to start than
-# to fit. A data set of few rows is one chunk of 4 MiB.
+# For data up to this size, some 50,000 rows of ten features, processes may take longer to start
+# than to fit. A small data set is one chunk of 4 MiB.
 THREADS_NBYTES = 8 << 20
 
 Scheduler = Annotated[
@@ -20,7 +20,7 @@ Workers = Annotated[
     int | None,
     typer.Option(
         min=0,
-        help="Processes of a local cluster; 0: threads, no cluster. If not given one a core, or "
+        help="Processes of a local cluster; 0: threads, no cluster. If not given, one per core, or "
         "threads for data of up to 8 MiB.",
     ),
 ]
@@ -37,7 +37,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 
 @dataclass(frozen=True)
 class Where:
-    """The options of `open_client`."""
+    """Where a command shall run, by its options."""
 
     scheduler: str | None
     workers: int | None
@@ -66,8 +66,8 @@ class Where:
             ) from error
 
     @property
-    def is_open(self) -> bool:
-        """Whether nothing is asked of the place."""
+    def is_default(self) -> bool:
+        """Whether no option says where to run."""
         return self == Where(None, None, 1, "auto")
 
     @property
@@ -85,24 +85,24 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
     Parameters
     ----------
     where : Where
-    data : path of the rows, or None. Where they are few and no place is asked for, threads do.
+    data : path of the rows, or None. Threads handle few rows, unless an option says where to run.
 
     Raises
     ------
-    OSError : when the scheduler does not answer
-    MemoryPlanError : when workers would be too small
-    ParameterError : when the scheduler's address asks for TLS, for which Dask has no settings
+    OSError : the scheduler does not answer
+    MemoryPlanError : workers would have too little memory
+    ParameterError : the scheduler's address asks for TLS, but Dask's settings name no certificates
     """
     where.check()
-    if where.workers == 0 or (where.is_open and data is not None and _is_small(data)):
+    if where.workers == 0 or (where.is_default and data is not None and _is_small(data)):
         from concurrent.futures import ThreadPoolExecutor
 
         import dask
 
         from daskls.run.workers import find_slots
 
-        # Of Dask's own pool a thread that Ctrl-C met as it started is never told to end, and the
-        # process waits for it; a pool that is shut down tells all.
+        # Dask's own pool never stops a thread that Ctrl-C interrupted as it started, and the
+        # process would wait for it; shutting down a pool of our own stops all threads.
         with (
             ThreadPoolExecutor(find_slots()) as pool,
             dask.config.set(scheduler="threads", pool=pool),
@@ -116,7 +116,7 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
         with connect(where.scheduler, CONNECT_TIMEOUT_S) as client:
             yield client
         return
-    # A worker that is too small dies as it starts, again and again.
+    # A worker with too little memory would die as it starts, again and again.
     check_limit(where.limit_nbytes, "Each worker would have")
     with start_cluster(
         where.workers, where.threads_per_worker, where.memory_limit, where.dashboard
@@ -127,7 +127,7 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
 
 
 def _is_small(path: str) -> bool:
-    """Whether a path leads to few bytes; what is behind a URL is not looked at."""
+    """Whether a path holds few bytes; False for a URL, which is not opened."""
     from daskls.sources.door import open_source
 
     if "://" in path:

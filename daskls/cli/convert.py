@@ -1,7 +1,4 @@
-"""`daskls convert IN OUT`: a file of another format to a data set on Zarr.
-
-`daskls denoise DATA OUT`: a data set without the rows whose labels look wrong.
-"""
+"""Commands that write data sets: `daskls convert IN OUT` and `daskls denoise DATA OUT`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +14,7 @@ from daskls.cli.options import FilterCommand, build_estimator
 if TYPE_CHECKING:
     Filtering = str
 else:
-    # As many as there are filters.
+    # The command line offers every registered filter, which no static type can list.
     Filtering = Literal[tuple(FilterCommand.estimators)]
 
 
@@ -34,23 +31,26 @@ def convert(
     label: Annotated[
         str | None,
         typer.Option(
-            help="Column of the labels, by name or number; none: there is none. "
+            help="Column of the labels, by name or number; none: the file has no labels. "
             "[y, label, target or class]"
         ),
     ] = None,
     split: Annotated[
         str | None, typer.Option(help="train or test, of an .npz file that holds both.")
     ] = None,
-    dtype: Annotated[str | None, typer.Option(help="Of the stored features, as float32.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="dtype of the stored features, as float32.")
+    ] = None,
     n_features: Annotated[
-        int | None, typer.Option(min=1, help="Of a LIBSVM file; else its largest index.")
+        int | None,
+        typer.Option(min=1, help="Features of a LIBSVM file; if not given, its largest index."),
     ] = None,
     chunk_rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows of a chunk; else about 4 MiB of them.")
+        int | None, typer.Option(min=1, help="Rows of a chunk; if not given, about 4 MiB of them.")
     ] = None,
     task: Annotated[
         Literal["classification", "regression"],
-        typer.Option(help="What the labels are: classes, or numbers, kept as they are."),
+        typer.Option(help="What the labels are: classes, or numbers, which are kept unchanged."),
     ] = "classification",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a data set.")] = False,
     quiet: cluster.Quiet = False,
@@ -91,7 +91,7 @@ def _check_dtype(dtype: str | None) -> None:
 
 @contextmanager
 def rows_progress(stage: str, *, show: bool) -> Iterator[Callable[[int, int | None], None] | None]:
-    """Yield a function of (rows done, all rows) that draws a bar; None if not shown."""
+    """Yield a function of (rows done, all rows) that draws a progress bar; None if not shown."""
     from daskls.estimators.view import progress_bars
     from daskls.run.progress import Progress
 
@@ -115,7 +115,8 @@ def denoise(
         str, typer.Argument(callback=expand, help="The data set to write; must not exist.")
     ],
     method: Annotated[
-        Filtering, typer.Option(help="falk: fast; knnsvm: an SVM a row, the row itself left out.")
+        Filtering,
+        typer.Option(help="falk: fast; knnsvm: an SVM for each row, trained without that row."),
     ] = "falk",
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,

@@ -1,11 +1,4 @@
-"""`daskls demo`: a million rows on disk, two workers of 1 GiB, a model, its score and a picture.
-
-Compilation before workers start, in a process that ends: once a machine, and once, not in each.
-
-A process that compiles keeps some 200 MiB that one which reads the cache never takes.
-
-The peak memory of this process and its children, each page that they share counted once.
-"""
+"""`daskls demo`: a million rows on disk, two workers of 1 GiB, a model, its score and a picture."""
 
 import subprocess
 import sys
@@ -24,107 +17,34 @@ from daskls.cli import cluster
 from daskls.cli.errors import format_nbytes, format_number, format_share, print_pairs
 from daskls.cli.inputs import expand_folder
 
-
-def is_compiled() -> bool:
-    """Whether the solver of SVMs lies in the cache; also where no folder for one can be written."""
-    from daskls.kernels.line import line_solver
-
-    solver: Any = line_solver(unit=True, with_offset=False)
-    kernel = getattr(solver, "func", solver)
-    folder = getattr(getattr(kernel, "stats", None), "cache_path", None)
-    return folder is None or any(Path(folder).glob(f"*.{kernel.__name__}-*.nbi"))
-
-
-def compile_ahead(call: str) -> None:
-    """Run a Python expression in a process of its own, unless this machine has compiled before.
-
-    Parameters
-    ----------
-    call : str. Imports and runs what compiles.
-    """
-    if is_compiled():
-        return
-    typer.echo("Compiling, once on this machine.")
-    # What fails here fails in the workers too, and is told from there.
-    subprocess.run([sys.executable, "-c", call], capture_output=True, check=False)
-
-
+# The argument of `compile_ahead`.
+TRAIN_FEW = "from daskls.cli.demo import train_few; train_few({name!r})"
+# Candidates of C, and of gamma.
+N_VALUES = 4
+MAX_TEST_ROWS = 200_000
+# Seconds between two measurements of memory.
 MEASURE_INTERVAL_S = 0.2
 
 
-def tree_nbytes() -> int:
-    """Return the sum of the PSS of this process and its children; of the RSS where there is none.
-
-    The proportional set size divides a shared page by the processes that share it, so that the
-    sum is what all of them hold together.
-    """
-    me = psutil.Process()
-    return sum(_nbytes(process) for process in [me, *me.children(recursive=True)])
-
-
-def _nbytes(process: psutil.Process) -> int:
-    """Return one process's share; 0 if it has just ended."""
-    try:
-        full = process.memory_full_info()
-        return int(getattr(full, "pss", full.rss))
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return 0
-
-
-class PeakMemory:
-    """Samples `tree_nbytes` while the context lasts.
-
-    Attributes
-    ----------
-    start_nbytes, peak_nbytes : int. At the beginning, and the most that was seen.
-    sampling_cpu_s : float. What the sampling itself took so far.
-    """
-
-    def __enter__(self) -> Self:
-        self.start_nbytes = self.peak_nbytes = tree_nbytes()
-        self.sampling_cpu_s = 0.0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._sample, name="daskls-memory", daemon=True)
-        self._thread.start()
-        return self
-
-    def _sample(self) -> None:
-        while not self._stopped.wait(MEASURE_INTERVAL_S):
-            self.peak_nbytes = max(self.peak_nbytes, tree_nbytes())
-            self.sampling_cpu_s = time.thread_time()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-
-# Runs in a process of its own, which then holds what compiling takes.
-TRAIN_FEW = "from daskls.cli.demo import train_few; train_few({name!r})"
-N_VALUES = 4
-MAX_TEST_ROWS = 200_000
-
-
 class DemoSet(StrEnum):
-    """The sets of the demo: synthetic, planar, with a known Bayes accuracy."""
+    """The data sets of the demo: synthetic, of two features, with a known Bayes accuracy."""
 
     CHECKERBOARD = "checkerboard"
     TWO_SPIRALS = "two_spirals"
 
 
-# With --task regression: numbers of a known best R2.
+# The data set of --task regression, with a known best R2.
 REGRESSION_SET = "friedman1"
-# Side of the square that holds the rows.
+# The side of the square that holds the rows.
 SIDES = {DemoSet.CHECKERBOARD: 1.0, DemoSet.TWO_SPIRALS: 2.4}
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """Results that the demo prints: accuracy or R2, and the best possible; seconds and bytes."""
+    """What the demo measures; ``score`` and ``best`` are accuracies, or R2 of a regression.
+
+    Bytes are those of this process and its children: ``baseline_nbytes`` before the fit.
+    """
 
     score: float
     best: float
@@ -142,12 +62,12 @@ def demo(
     rows: Annotated[int, typer.Option(min=1000, help="Rows to train on.")] = 1_000_000,
     task: Annotated[
         Literal["classification", "regression"],
-        typer.Option(help="Classes; or numbers, of Friedman's first function with noise."),
+        typer.Option(help="Classes; or numbers: Friedman's first function with noise."),
     ] = "classification",
     dataset: Annotated[
-        DemoSet, typer.Option("--set", help="Which rows of classes.")
+        DemoSet, typer.Option("--set", help="The data set of a classification.")
     ] = DemoSet.TWO_SPIRALS,
-    cell_size: Annotated[int, typer.Option(min=100, help="Rows of a cell at the most.")] = 1000,
+    cell_size: Annotated[int, typer.Option(min=100, help="The most rows of a cell.")] = 1000,
     output: Annotated[
         Path,
         typer.Option(callback=expand_folder, help="Folder of the data, the model and the picture."),
@@ -161,7 +81,7 @@ def demo(
     where.check()
     name = REGRESSION_SET if task == "regression" else dataset.value
     how = (
-        "least squares in a scale that is learned"
+        "least squares in a learned scale"
         if name == REGRESSION_SET
         else f"a {N_VALUES} x {N_VALUES} grid of C and gamma, 5 folds"
     )
@@ -171,9 +91,9 @@ def demo(
     )
     result = run_demo(name, rows, cell_size, output, where, show=not quiet)
     _print_result(result, is_numbers=name == REGRESSION_SET)
-    from daskls.cli.picture import draw_demo, draw_numbers
+    from daskls.cli.picture import draw_cells, draw_predictions
 
-    draw = draw_numbers if name == REGRESSION_SET else draw_demo
+    draw = draw_predictions if name == REGRESSION_SET else draw_cells
     typer.echo(f"Picture: {draw(output)}")
 
 
@@ -184,16 +104,14 @@ def run_demo(
 
     Parameters
     ----------
-    name : str. Of a `DemoSet`, or `REGRESSION_SET`.
-    n_rows : int. Training rows; a fifth as many, 200,000 at the most, are drawn for the test.
-    cell_size : int
+    name : str. The value of a `DemoSet`, or `REGRESSION_SET`.
+    n_rows : int. Training rows. The test set has a fifth as many, `MAX_TEST_ROWS` at most.
     output : Path. Gets `train.zarr`, `test.zarr` and `model.zarr`; older ones are replaced.
-    where : cluster.Where
-    show : bool. Draw progress bars.
+    show : bool. Whether to draw progress bars.
 
     Raises
     ------
-    StoreError : when `output` holds something else under these names
+    StoreError : `output` holds something else under these names
     """
     from daskls.datasets import bayes_accuracy, best_r2
 
@@ -222,7 +140,7 @@ def run_demo(
 
 
 def train_few(name: str) -> None:
-    """Train and score on few rows in this thread, so that the cache holds what the demo runs."""
+    """Train and score on few rows in this thread, which compiles and caches what the demo runs."""
     import tempfile
 
     import dask
@@ -238,10 +156,10 @@ def train_few(name: str) -> None:
 def demo_grid(dataset: DemoSet, n_rows: int, cell_size: int) -> dict[str, list[float]]:
     """Return the 4 x 4 grid: C from 50 / m to 50, widths from 2 r to r / 2.
 
-    r is half the diagonal of a square cell of full size, m the rows in its training folds. The
-    estimator's own grid is wider and finer; it takes several times as long. Narrower kernels than
-    r / 2 gain nothing here, and a cell in ten that chooses one by chance has islands of the other
-    class.
+    r is half the diagonal of a square cell of full size, m the number of rows in its training
+    folds. The estimator's own grid is wider and finer, and takes several times as long. Kernels
+    narrower than r / 2 gain nothing here, but one cell in ten would choose one by chance, and its
+    predictions would show islands of the other class.
 
     Examples
     --------
@@ -260,7 +178,7 @@ def demo_grid(dataset: DemoSet, n_rows: int, cell_size: int) -> dict[str, list[f
 
 
 def _write_rows(dataset: str, n_rows: int, output: Path, *, show: bool) -> None:
-    """Write training and test rows; other seeds give other rows."""
+    """Write the training and the test set, which differ by their seeds."""
     from daskls.cli.convert import rows_progress
     from daskls.datasets import write
 
@@ -286,7 +204,7 @@ def _remove_model(path: Path) -> None:
 
 
 def _fit(name: str, n_rows: int, cell_size: int, output: Path, client: Any, *, show: bool) -> Any:
-    """Train."""
+    """Return the fitted estimator."""
     import daskls
 
     shared = {
@@ -300,7 +218,7 @@ def _fit(name: str, n_rows: int, cell_size: int, output: Path, client: Any, *, s
     grid = demo_grid(DemoSet(name), n_rows, cell_size)
     estimator = daskls.VoronoiSVC(
         cell_size,
-        # As in the paper: every cell chooses for itself, which is what the demo is to show.
+        # As in the paper, and what the demo is to show: every cell chooses for itself.
         loss="hinge",
         kernel="rbf",
         feature_scale=None,
@@ -326,16 +244,16 @@ def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> tuple[floa
 
 
 def _print_result(result: DemoResult, *, is_numbers: bool) -> None:
-    """Print the figures."""
+    """Print the result."""
     peak, baseline = format_nbytes(result.peak_nbytes), format_nbytes(result.baseline_nbytes)
-    what, best, tell = "accuracy", "Bayes accuracy", format_share
+    what, best, as_text = "accuracy", "Bayes accuracy", format_share
     if is_numbers:
-        what, best, tell = "R2", "R2 without noise", "{:.4f}".format
+        what, best, as_text = "R2", "R2 without noise", "{:.4f}".format
     print_pairs(
         "Result",
         [
-            (what, f"{tell(result.score)} on {result.n_test_rows:,} other rows"),
-            (best, f"{tell(result.best)}, the best possible"),
+            (what, f"{as_text(result.score)} on {result.n_test_rows:,} other rows"),
+            (best, f"{as_text(result.best)}, the best possible"),
             ("cells", format_number(result.n_cells)),
             ("support rows", format_number(result.n_support)),
             ("seconds to train", f"{result.fit_s:.1f} (regrouping on disk included)"),
@@ -343,3 +261,83 @@ def _print_result(result: DemoResult, *, is_numbers: bool) -> None:
             ("peak memory", f"{peak} PSS of client and workers; {baseline} of it when idle"),
         ],
     )
+
+
+# Compilation
+
+
+def is_compiled() -> bool:
+    """Whether numba's cache holds the SVM solver; True where no cache can be written, too."""
+    from daskls.kernels.line import line_solver
+
+    solver: Any = line_solver(unit=True, with_offset=False)
+    kernel = getattr(solver, "func", solver)
+    folder = getattr(getattr(kernel, "stats", None), "cache_path", None)
+    return folder is None or any(Path(folder).glob(f"*.{kernel.__name__}-*.nbi"))
+
+
+def compile_ahead(call: str) -> None:
+    """Run Python code that compiles in a process of its own, unless this machine has a cache.
+
+    Then it is compiled once, not in each worker. A process that compiles keeps some 200 MiB, which
+    one that reads the cache never needs.
+    """
+    if is_compiled():
+        return
+    typer.echo("Compiling, once on this machine.")
+    # What fails here fails in the workers too, which report it.
+    subprocess.run([sys.executable, "-c", call], capture_output=True, check=False)
+
+
+# Memory
+
+
+def tree_nbytes() -> int:
+    """Return the memory of this process and its children: the sum of their PSS, else of their RSS.
+
+    The proportional set size (PSS) divides a shared page by the number of processes that share it,
+    so that the sum counts each page once.
+    """
+    me = psutil.Process()
+    return sum(_nbytes(process) for process in [me, *me.children(recursive=True)])
+
+
+def _nbytes(process: psutil.Process) -> int:
+    """Return one process's share; 0 if it has just ended."""
+    try:
+        full = process.memory_full_info()
+        return int(getattr(full, "pss", full.rss))
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return 0
+
+
+class PeakMemory:
+    """A context that samples `tree_nbytes`.
+
+    Attributes
+    ----------
+    start_nbytes, peak_nbytes : int. The first and the largest sample.
+    sampling_cpu_s : float. CPU seconds that the sampling itself has taken so far.
+    """
+
+    def __enter__(self) -> Self:
+        self.start_nbytes = self.peak_nbytes = tree_nbytes()
+        self.sampling_cpu_s = 0.0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="daskls-memory", daemon=True)
+        self._thread.start()
+        return self
+
+    def _sample(self) -> None:
+        while not self._stopped.wait(MEASURE_INTERVAL_S):
+            self.peak_nbytes = max(self.peak_nbytes, tree_nbytes())
+            self.sampling_cpu_s = time.thread_time()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stopped.set()
+        self._thread.join()

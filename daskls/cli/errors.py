@@ -1,8 +1,7 @@
-"""Every way a command can end: 0, 1 for a failure, 2 for bad arguments, 130 for Ctrl-C.
+"""What commands print and how they end: errors, exit codes, numbers, small tables.
 
-A failure is one sentence on stderr; its traceback is shown with `--debug` only.
-
-Small tables on a terminal, and numbers as people read them.
+The exit code is 0, 1 for a failure, 2 for bad arguments, 130 for Ctrl-C. A failure is one sentence
+on stderr; its traceback is shown with `--debug` only.
 """
 
 import sys
@@ -26,14 +25,14 @@ AFTER_INTERRUPT = {
 
 
 class InterruptedCommandError(Exception):
-    """Ctrl-C during a command; its text says what remains on disk."""
+    """Ctrl-C during a command; the text says what remains on disk."""
 
 
 class Commands(TyperGroup):
-    """The group of all commands: it turns what they raise into one sentence and an exit code."""
+    """The group of all commands, which turns their errors into one sentence and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; Ctrl-C is told apart by the command that it stopped."""
+        """Run a command; at Ctrl-C, say what that command leaves behind."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -43,9 +42,9 @@ class Commands(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         """Parse, run, and exit."""
         words = list(sys.argv[1:] if args is None else args)
-        # Options of a group stand before the command, but people add --debug at the end.
+        # typer takes a group's options before the command only, but people add --debug at the end.
         debug = "--debug" in words
-        # Bare, the program says what it can do.
+        # Without arguments, show the help.
         words = [word for word in words if word != "--debug"] or ["--help"]
         extra["standalone_mode"] = False
         with warnings.catch_warnings():
@@ -73,7 +72,7 @@ def _exit_code(error: Exception) -> int:
 
 
 def _is_usage(error: Exception) -> bool:
-    """Whether the parser raised this (whichever click typer carries)."""
+    """Whether the parser raised this; asked by attribute, as typer may bundle its own click."""
     return hasattr(error, "format_message")
 
 
@@ -83,7 +82,7 @@ def _is_bad_parameter(error: Exception) -> bool:
 
 
 def _sentence(error: Any, debug: bool) -> str:
-    """Return the one sentence that is shown for an error."""
+    """Return the sentence to print for an error."""
     if isinstance(error, InterruptedCommandError):
         return str(error)
     if _is_usage(error):
@@ -91,6 +90,7 @@ def _sentence(error: Any, debug: bool) -> str:
         command = context.command_path if context is not None else "daskls"
         return f"Error: {_stopped(error.format_message())[:-1]}; see `{command} --help`."
     text = _one_line(error)
+    # Messages of these types explain themselves; any other type is a surprise.
     if isinstance(error, DasklsError | ValueError | OSError | MemoryError) and text:
         return f"Error: {_stopped(text)}"
     more = "" if debug else "; run it again with --debug for the traceback"
@@ -132,7 +132,7 @@ def format_share(value: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """Return a number short: whole numbers in full, others with four figures.
+    """Return a number as text: whole numbers in full, others with four digits.
 
     >>> format_number(1000000), format_number(0.123456)
     ('1,000,000', '0.1235')
@@ -141,8 +141,7 @@ def format_number(value: float) -> str:
 
 
 def print_pairs(title: str, pairs: Iterable[tuple[str, Any]]) -> None:
-    """Print names and values, one pair a line."""
-    from rich.console import Console
+    """Print names and values, one pair per line, below a title."""
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -150,14 +149,11 @@ def print_pairs(title: str, pairs: Iterable[tuple[str, Any]]) -> None:
     table.add_column(overflow="fold")
     for name, value in pairs:
         table.add_row(name, str(value))
-    console = Console(highlight=False, markup=False)
-    console.print(title, style="underline", soft_wrap=True)
-    console.print(table)
+    _print_titled(title, table)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table whose first column is text and whose others are numbers."""
-    from rich.console import Console
+    """Print a table below a title; its first column is text, the others are numbers."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -165,6 +161,13 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
         table.add_column(name, justify="right" if i else "left")
     for row in rows:
         table.add_row(*map(str, row))
+    _print_titled(title, table)
+
+
+def _print_titled(title: str, table: Any) -> None:
+    """Print an underlined title and a table of rich."""
+    from rich.console import Console
+
     console = Console(highlight=False, markup=False)
     console.print(title, style="underline", soft_wrap=True)
     console.print(table)

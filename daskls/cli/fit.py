@@ -1,15 +1,23 @@
-"""`daskls fit DATA MODEL`: train, or resume a fit that was stopped.
+"""Commands that train: `daskls fit DATA MODEL`, and `daskls plan DATA`, which says what fit costs.
 
-`daskls plan DATA`: what a fit would cost, before it begins.
+Both take the options of the estimators, see `options.FitCommand`.
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.errors import format_nbytes, format_number, format_share, print_pairs
+from daskls.cli.errors import (
+    format_nbytes,
+    format_number,
+    format_share,
+    print_pairs,
+    print_table,
+)
 from daskls.cli.inputs import (
     LabelColumn,
     Task,
@@ -24,22 +32,11 @@ from daskls.cli.inputs import (
 from daskls.cli.options import FitCommand, build_estimator, is_given
 
 if TYPE_CHECKING:
-    Fitted = str
+    MethodName = str
 else:
-    # The choices that the command line shows: as many as there are methods.
-    Fitted = Literal[tuple(FitCommand.estimators)]
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
-
-from daskls.cli.errors import print_table
-from daskls.cli.options import FitCommand
-
-if TYPE_CHECKING:
-    Planned = str
-else:
-    # As many as there are methods.
-    Planned = Literal[tuple(FitCommand.estimators)]
+    # The command line offers every registered method, which no static type can list.
+    MethodName = Literal[tuple(FitCommand.estimators)]
+NOT_MEASURED = "not measured: one candidate"
 
 
 def fit(
@@ -63,7 +60,7 @@ def fit(
     missing: Annotated[
         Literal["refuse", "median"],
         typer.Option(
-            help="Missing values of a table: refused, or a median and a flag.",
+            help="Missing values of a table: refuse them, or fill in the median and add a flag.",
         ),
     ] = "refuse",
     unknown: Annotated[
@@ -80,10 +77,10 @@ def fit(
     task: Annotated[
         Task,
         typer.Option(
-            help="What is learned: classes or numbers. auto: by the label's values, which is said.",
+            help="What to learn: classes or numbers. auto: by the labels; the choice is printed.",
         ),
     ] = "auto",
-    method: Annotated[Fitted, typer.Option(help="The method.")] = "voronoi",
+    method: Annotated[MethodName, typer.Option(help="The method.")] = "voronoi",
     scheduler: cluster.Scheduler = None,
     workers: cluster.Workers = None,
     threads_per_worker: cluster.ThreadsPerWorker = 1,
@@ -106,10 +103,10 @@ def fit(
         names = ", ".join(f"--{name}" for name in for_tables)
         raise typer.BadParameter(f"{names} are for tables; {data!r} is a data set")
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
-    # Before a cluster is started for nothing.
+    # Refuse bad options before any row is read or a cluster is started.
     build_estimator(ctx, method, classes, None)
     label = find_label(source, label, weight) if is_table else None
-    kind = find_kind(source, label, task, can=len(FitCommand.estimators[method]) > 1)
+    kind = find_kind(source, label, task, has_regressor=_has_regressor(method))
     estimator = build_estimator(ctx, method, classes, kind)
     estimator.set_params(store=model, verbose=0 if quiet else 1)
     estimator._validate_params()
@@ -122,20 +119,25 @@ def fit(
         else:
             estimator.fit(data)
     if quiet:
-        # Else it was said before the training.
+        # If not quiet, the estimator has printed them before training.
         _print_columns(estimator)
     _print_summary(estimator, model, time.perf_counter() - started)
 
 
+def _has_regressor(method: str) -> bool:
+    """Whether a method has an estimator that predicts numbers."""
+    return len(FitCommand.estimators[method]) > 1
+
+
 def _print_columns(estimator: Any) -> None:
-    """Print what became of the columns of a table."""
+    """Print how the columns of a table are encoded."""
     if hasattr(estimator, "table_"):
         for line in estimator.table_.describe():
             typer.echo(line)
 
 
 def _print_summary(estimator: Any, path: str, seconds: float) -> None:
-    """Print what a finished fit came to."""
+    """Print the result of a finished fit."""
     from daskls.cli.info import format_cells
     from daskls.store.artifacts import open_store
 
@@ -145,16 +147,17 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
         ("model", format_nbytes(open_store(path).nbytes())),
         ("seconds", f"{seconds:.1f}"),
     ]
-    is_numbers = estimator._kind == "numbers"
     if len(report):
-        name = "held-out D2" if estimator._solver().levels else "held-out R2"
-        told = (name, format_r2(report)) if is_numbers else None
+        error = "mean validation error", format_error(report)
+        if estimator._kind == "numbers":
+            name = "held-out D2" if estimator._solver().levels else "held-out R2"
+            error = name, format_r2(report)
         pairs[1:1] = [
             ("cells", format_cells(report)),
             ("support rows", format_number(report.n_support.sum())),
-            told or ("mean validation error", format_error(report)),
+            error,
         ]
-        # What trains on samples has no grid: `daskls info` shows the models that it tried.
+        # Sampling methods have no grid: `daskls info` shows the models that they tried.
         if not hasattr(estimator, "path_"):
             on_edge = format_share((report.edge != "").mean())
             pairs.insert(4, ("choice on a grid edge", f"{on_edge} of the cells"))
@@ -162,24 +165,28 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
 
 
 def format_r2(report: Any) -> str:
-    """Return R2 or D2 of the rows that cells have left out; one of equal numbers counts as 1."""
-    import numpy as np
-
-    if not np.isfinite(report.validation_error).any():
-        return "not measured: one candidate"
-    errors = np.nan_to_num(report.validation_error)
-    return f"{1.0 - float(np.average(errors, weights=report.n_rows)):.4f}"
+    """Return R2 or D2 of held-out rows as text."""
+    error = _mean_error(report)
+    return NOT_MEASURED if error is None else f"{1.0 - error:.4f}"
 
 
 def format_error(report: Any) -> str:
-    """Return the validation error over all rows; a cell of one class has none and counts as 0."""
+    """Return the validation error over all rows as text."""
+    error = _mean_error(report)
+    return NOT_MEASURED if error is None else format_share(error)
+
+
+def _mean_error(report: Any) -> float | None:
+    """Return the mean error of cells, weighted by rows; None where none is measured.
+
+    A cell of one class, or of equal numbers, has no error (NaN) and counts as 0.
+    """
     import numpy as np
 
-    evaluated = np.isfinite(report.validation_error)
-    if not evaluated.any():
-        return "not measured: one candidate"
+    if not np.isfinite(report.validation_error).any():
+        return None
     errors = np.nan_to_num(report.validation_error)
-    return format_share(float(np.average(errors, weights=report.n_rows)))
+    return float(np.average(errors, weights=report.n_rows))
 
 
 def plan(
@@ -188,8 +195,8 @@ def plan(
         str | None,
         typer.Argument(
             callback=lambda path: path and expand(path),
-            help="A data set on Zarr, or a Parquet file; none: --rows and --features say what is "
-            "planned for.",
+            help="A data set on Zarr, or a Parquet file; if not given, --rows and --features say "
+            "what to plan for.",
         ),
     ] = None,
     rows: Annotated[
@@ -199,18 +206,20 @@ def plan(
         int | None, typer.Option(min=1, help="Features, where there is no DATA.")
     ] = None,
     classes: Annotated[
-        int | None, typer.Option(min=2, help="Classes, where DATA names none; else 2.")
+        int | None, typer.Option(min=2, help="Classes, where DATA names none; if not given, 2.")
     ] = None,
     label: LabelColumn = None,
     task: Annotated[
-        Task, typer.Option(help="What is learned: classes or numbers. auto: as fit finds it.")
+        Task, typer.Option(help="What to learn: classes or numbers. auto: as fit finds it.")
     ] = "auto",
-    method: Annotated[Planned, typer.Option(help="The method.")] = "voronoi",
+    method: Annotated[MethodName, typer.Option(help="The method.")] = "voronoi",
     scheduler: cluster.Scheduler = None,
     workers: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Processes of a cluster that need not exist; 0: threads. Else one a core."
+            min=0,
+            help="Processes of a cluster that need not exist; 0: threads. If not given, one per "
+            "core.",
         ),
     ] = None,
     threads_per_worker: cluster.ThreadsPerWorker = 1,
@@ -243,15 +252,16 @@ def plan(
 
 
 def _whole(text: str) -> int:
-    """Return a whole number, which may be written as 1e9.
+    """Return the number of rows, which may be written as 1e9.
 
     Raises
     ------
-    typer.BadParameter
+    typer.BadParameter : no whole number, or less than 2
     """
     try:
         value = float(text)
     except ValueError:
+        # Not whole, so that it is refused below.
         value = 0.5
     if value != int(value) or value < 2:
         raise typer.BadParameter(f"--rows {text!r} is not a whole number of 2 or more, as 1e9")
@@ -268,15 +278,14 @@ def _planned_for(
     label: str | None,
     task: str,
 ) -> tuple[Any, Any, Any]:
-    """Return X and y as `plan` of an estimator takes them, and what y holds.
+    """Return X and y as an estimator's `plan` takes them, and the kind of targets.
 
     Raises
     ------
-    typer.BadParameter : neither data nor a whole shape
+    typer.BadParameter : neither DATA nor both --rows and --features
     """
     import numpy as np
 
-    able = len(FitCommand.estimators[method]) > 1
     y = None if n_classes is None else np.arange(n_classes)
     if data is None:
         if n_rows is None or n_features is None:
@@ -289,16 +298,16 @@ def _planned_for(
         kind = "numbers" if task == "regression" else "classes"
         return data, label, kind
     dataset = source.dataset or open_data(data)
-    kind = find_kind(source, label, task, can=able)
+    kind = find_kind(source, label, task, has_regressor=_has_regressor(method))
     if n_rows is None:
         return data, y, kind
-    named = None if dataset.classes is None else np.asarray(dataset.classes)
-    return (n_rows, dataset.n_features), named if y is None else y, kind
+    known = None if dataset.classes is None else np.asarray(dataset.classes)
+    return (n_rows, dataset.n_features), known if y is None else y, kind
 
 
 @contextmanager
 def _client(where: cluster.Where) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield a client of a running scheduler, or None; and what `plan` is told of workers."""
+    """Yield a client, or None without --scheduler; and the arguments of `plan` about workers."""
     import dask
 
     if where.scheduler is not None:
@@ -320,7 +329,7 @@ def _client(where: cluster.Where) -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def _print_bill(bill: Any) -> None:
-    """Print a bill: its stages, what they come to, what would be refused."""
+    """Print a bill: its stages, their sums, and what would be refused or is assumed."""
     print_table(bill.title, ("stage", "tasks", "largest task", "CPU"), bill.rows())
     typer.echo()
     print_pairs("In all", bill.pairs())

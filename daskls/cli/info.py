@@ -1,4 +1,4 @@
-"""`daskls info PATH`: the contents of a model or a data set on disk."""
+"""`daskls info PATH`: what a model or a data set on disk contains."""
 
 from typing import Annotated, Any
 
@@ -13,10 +13,12 @@ from daskls.cli.errors import (
 )
 from daskls.cli.inputs import check_exists, expand
 
-QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+# Fields of the report whose quantiles over the cells are printed.
 REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")
-MAX_SHOWN_CLASSES = 20
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+# What is printed of each model that a sampling method tried.
 TRIED = ("n_rows", "n_support", "validation_error", "seconds")
+MAX_SHOWN_CLASSES = 20
 
 
 def info(
@@ -28,7 +30,7 @@ def info(
     from daskls.store.dataset_checks import kind_at
     from daskls.store.layout import MODEL_KIND, Root
 
-    # A data set may be behind a URL that no store is.
+    # A data set may be behind a URL where no model can be.
     store = open_store(path)
     if kind_at(store) != MODEL_KIND:
         _print_dataset(path)
@@ -59,11 +61,11 @@ def _print_dataset(path: str) -> None:
 
 
 def _answers(target: Any) -> tuple[str, str]:
-    """Return what a model answers: classes, or numbers around their mean."""
+    """Return what a model predicts: classes, or numbers with their mean and deviation."""
     if target.kind == "classes":
         return "classes", _shown(target.labels.tolist())
-    told = [f"{c:.6g} +- {s:.3g}" for c, s in zip(target.center, target.scale, strict=True)]
-    found = f"{_shown(told)} (mean and deviation)"
+    columns = [f"{c:.6g} +- {s:.3g}" for c, s in zip(target.center, target.scale, strict=True)]
+    found = f"{_shown(columns)} (mean and deviation)"
     if target.quantile is not None:
         levels = target.quantile if isinstance(target.quantile, tuple) else (target.quantile,)
         found += f" at the level{'s' * (len(levels) > 1)} {', '.join(map(str, levels))}"
@@ -71,13 +73,13 @@ def _answers(target: Any) -> tuple[str, str]:
 
 
 def _shown(classes: list[Any]) -> str:
-    """Return class labels as one line, the first ones only if they are many."""
+    """Return values on one line; of many values, the first ones and their number."""
     more = f" ... ({len(classes)})" if len(classes) > MAX_SHOWN_CLASSES else ""
     return ", ".join(map(str, classes[:MAX_SHOWN_CLASSES])) + more
 
 
 def _print_unfinished(root: Any) -> None:
-    """Print how far a fit came that was stopped."""
+    """Print how far an unfinished fit has come."""
     from daskls.methods.base import method_of
 
     attributes = root.attributes
@@ -104,7 +106,7 @@ def _params(params: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a value with six figures at the most."""
+    """Return a value with six digits at most."""
     if isinstance(value, list):
         return f"[{', '.join(map(_short, value))}]"
     return f"{value:g}" if isinstance(value, float) else repr(value)
@@ -131,13 +133,13 @@ def _print_model(path: str) -> None:
     if reader.interval is not None:
         pairs += reader.interval.told()
     if not len(report):
-        print_pairs(f"Model {path}", [*pairs, ("cells", "none: trained when it is asked")])
+        print_pairs(f"Model {path}", [*pairs, ("cells", "none: it trains when it predicts")])
         return
     is_numbers = reader.target.kind == "numbers"
-    alone = "number" if is_numbers else "class"
+    single = "number" if is_numbers else "class"
     pairs[5:5] = [
         ("cells", format_cells(report)),
-        (f"cells of one {alone}", format_number((report.n_trained == 0).sum())),
+        (f"cells of one {single}", format_number((report.n_trained == 0).sum())),
         ("support rows", format_number(report.n_support.sum())),
     ]
     method = method_of(reader.method)
@@ -155,7 +157,7 @@ def _print_model(path: str) -> None:
 
 
 def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what became of the columns of a table, if the model was trained on one."""
+    """Return how the columns of a table are encoded, if the model was trained on one."""
     if meta.get("table") is None:
         return []
     from daskls.sources.encoding import TableEncoding
@@ -168,35 +170,35 @@ def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
-    """Return what was decided about features and all cells, if anything was."""
+    """Return what was decided about the features, and for all cells, if anything was."""
     from daskls.solvers.registry import find_loss
     from daskls.store.scale import candidates_of
 
     resolved = reader.resolved
     if not resolved.summary:
         return []
-    told = [("feature scale", str(resolved.summary["decision"]))]
+    pairs = [("feature scale", str(resolved.summary["decision"]))]
     coding = resolved.summary.get("coding", "none")
     if coding != "none":
-        told.insert(0, ("feature coding", coding))
-    told += [(f"z of {name}", f"{z:.1f}") for name, z in resolved.summary.get("z", {}).items()]
+        pairs.insert(0, ("feature coding", coding))
+    pairs += [(f"z of {name}", f"{z:.1f}") for name, z in resolved.summary.get("z", {}).items()]
     if resolved.scale is not None:
-        kept = f"{len(resolved.scale.columns)} of {len(resolved.scale.factors)}"
-        told.append(("features with a part", kept))
+        n_used = f"{len(resolved.scale.columns)} of {len(resolved.scale.factors)}"
+        pairs.append(("features in use", n_used))
     candidates = candidates_of(resolved.summary)
     if candidates and find_loss(reader.spec).is_global:
         chosen = candidates[0]
-        told.append(("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"))
-        told.append(("C of all cells", f"{1 / (2 * chosen['ridge']):.3g}"))
+        pairs.append(("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"))
+        pairs.append(("C of all cells", f"{1 / (2 * chosen['ridge']):.3g}"))
         if reader.target.kind == "numbers":
-            told.append(("R2 of the choice", f"{1 - chosen['squared_error']:.4f}"))
+            pairs.append(("R2 of the choice", f"{1 - chosen['squared_error']:.4f}"))
         else:
-            told.append(("error of the choice", format_share(chosen["error"])))
-    return told
+            pairs.append(("error of the choice", format_share(chosen["error"])))
+    return pairs
 
 
 def _print_candidates(reader: Any) -> None:
-    """Print what a choice for all cells was made between, one a line."""
+    """Print the candidates of a choice for all cells, one per line."""
     from daskls.store.scale import candidates_of
 
     rows = [
@@ -209,11 +211,11 @@ def _print_candidates(reader: Any) -> None:
     if rows:
         print()
         heads = ("coding", "scale", "kernel", "squared error", "error", "trials")
-        print_table("The candidates that were left, the chosen one first", heads, rows)
+        print_table("The last candidates, the chosen one first", heads, rows)
 
 
 def _print_path(step: str, summary: dict[str, Any]) -> None:
-    """Print the models that were tried, one a line, and mark the one that answers."""
+    """Print the models that were tried, one per line, and mark the one that predicts."""
     rows = []
     for row in summary["path"]:
         chosen = "chosen" if row["value"] == summary["best"] else ""
@@ -223,14 +225,14 @@ def _print_path(step: str, summary: dict[str, Any]) -> None:
 
 
 def format_cells(report: Any) -> str:
-    """Return the number of cells, and of the partitions that they belong to if there are more."""
+    """Return the number of cells, and of partitions if there are several."""
     n_partitions = int(report.partition.max()) + 1
     cells = format_number(len(report))
     return f"{cells} of {n_partitions} partitions" if n_partitions > 1 else cells
 
 
 def _edges(report: Any, axes: tuple[str, ...]) -> str:
-    """Return the shares of cells whose choice lies on an edge of the grid, by axis."""
+    """Return, for each axis of the grid, the share of cells whose choice lies on its edge."""
     import numpy as np
 
     words = [set(edge.split()) for edge in report.edge]
@@ -239,7 +241,7 @@ def _edges(report: Any, axes: tuple[str, ...]) -> str:
 
 
 def _print_quantiles(report: Any) -> None:
-    """Print the quantiles of the report's numbers over the cells."""
+    """Print quantiles of fields of the report over the cells."""
     import numpy as np
 
     rows = []

@@ -1,4 +1,8 @@
-"""Parsing and checking of the arguments of commands."""
+"""Arguments of commands: paths, tables and their labels, words that stand for values.
+
+A bad argument raises `typer.BadParameter`, which exits with 2; what is wrong with the data
+themselves raises an error of `daskls.errors`.
+"""
 
 import glob
 import os
@@ -15,33 +19,34 @@ if TYPE_CHECKING:
     from daskls.store.temporary import Scratch
 
 
-# What is learned.
+# What to learn; auto: decided by the labels.
 Task = Literal["auto", "classification", "regression"]
-# Of categories that no training row had.
+# What to do with categories that no training row had.
 Unseen = Literal["error", "zero"]
 LabelColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column of the labels of a table."),
 ]
 UnseenOption = Annotated[
-    Unseen | None, typer.Option(help="Categories that no training row had; else as in training.")
+    Unseen | None,
+    typer.Option(help="Categories that no training row had; if not given, as in the fit."),
 ]
 
 
 def expand(path: str) -> str:
-    """Return a path with its ~ replaced, which a shell does at the beginning of a word only."""
+    """Return a path with its ~ expanded, as shells do so only at the beginning of a word."""
     from daskls.store.files import expand_path
 
     return expand_path(path)
 
 
 def expand_folder(path: Path) -> Path:
-    """Return a folder with its ~ replaced."""
+    """Return a folder with its ~ expanded."""
     return path.expanduser()
 
 
 def check_exists(path: str, what: str) -> None:
-    """Refuse a local path that does not exist: that is a bad argument.
+    """Refuse a local path that does not exist; ``what`` should be there.
 
     Raises
     ------
@@ -52,7 +57,7 @@ def check_exists(path: str, what: str) -> None:
 
 
 def check_store(path: str) -> None:
-    """Refuse a path that holds something else than a model, or cannot hold one.
+    """Refuse a path that holds something other than a model, or that cannot hold one.
 
     Raises
     ------
@@ -65,11 +70,11 @@ def check_store(path: str) -> None:
 
 
 def open_data(path: str, what: str = "data set") -> Any:
-    """Open a data set; a file of another format is a bad argument that names `daskls convert`.
+    """Open a data set.
 
     Raises
     ------
-    typer.BadParameter : no such path, or a file
+    typer.BadParameter : no such path, or a file, which `daskls convert` must convert first
     StoreError : a folder that is no data set, or an unfinished one
     """
     from daskls.store.dataset import open_dataset
@@ -84,13 +89,13 @@ def open_data(path: str, what: str = "data set") -> Any:
 
 
 def open_input(path: str, what: str) -> "Source":
-    """Open what a path, or a pattern of paths, leads to: a table, an array or a data set.
+    """Open a path, or a pattern of paths: a table, an array or a data set.
 
     Raises
     ------
     typer.BadParameter : nothing is there
-    DataError : files of several formats, or of one that is not known
-    StoreError : a folder that is neither
+    DataError : files of several formats, or of an unknown one
+    StoreError : a folder that is none of these
     """
     from daskls.sources.door import open_source
 
@@ -100,23 +105,24 @@ def open_input(path: str, what: str) -> "Source":
 
 
 def check_data(path: str) -> None:
-    """Refuse what holds no labels: it must be a table or a data set.
+    """Refuse what cannot hold labels: anything but a table or a data set.
 
     Raises
     ------
-    typer.BadParameter, DataError, StoreError : as `open_input`; an array
+    typer.BadParameter, DataError, StoreError : as of `open_input`; also an array
     """
     source = open_input(path, "data set or table")
     if not source.has_columns and source.dataset is None:
+        # Raises the error of a path that is no data set.
         open_data(path)
 
 
 def find_label(source: "Source", label: str | None, weight: str | None) -> str | None:
-    """Return the column of labels of a table, from its names alone; that of arrays is their own.
+    """Return the label column of a table, found by names alone; of a file of arrays ``label``.
 
     Raises
     ------
-    DataError : no such column, or none of a usual name; no such column of weights
+    DataError : no such column, or none with a usual name; no such column of weights
     """
     from daskls.estimators.tables import weight_column
     from daskls.sources.labels import pick_label_column
@@ -130,15 +136,20 @@ def find_label(source: "Source", label: str | None, weight: str | None) -> str |
     return found
 
 
-def find_kind(source: "Source", label: str | None, task: str, *, can: bool) -> "TargetKind":
-    """Return what a fit is to learn, by its task; where nobody says, by the values, and say so.
+def find_kind(
+    source: "Source", label: str | None, task: str, *, has_regressor: bool
+) -> "TargetKind":
+    """Return whether to learn classes or numbers; for task="auto" decide by the labels.
+
+    That decision is printed where the labels are whole numbers, or are taken as numbers.
 
     Parameters
     ----------
     source : Source. A table, a file of features or a data set.
     label : str or None. The column of labels.
-    task : str. As of `Task`.
-    can : bool. Whether the method answers numbers; else whole numbers are classes.
+    task : str. One of `Task`.
+    has_regressor : bool. Whether the method can learn numbers; if not, labels outside of a data set
+        are classes.
     """
     from daskls.sources.labels import kind_of_arrays, kind_of_column, kind_of_data
 
@@ -146,7 +157,7 @@ def find_kind(source: "Source", label: str | None, task: str, *, can: bool) -> "
         return "classes" if task == "classification" else "numbers"
     if source.dataset is not None:
         found, why = kind_of_data(source.dataset)
-    elif not can:
+    elif not has_regressor:
         return "classes"
     elif source.kind == "features":
         found, why = kind_of_arrays(source.where, label)
@@ -157,8 +168,10 @@ def find_kind(source: "Source", label: str | None, task: str, *, can: bool) -> "
         found, why = kind_of_column(source.open(label, temporary_path()), label)
     other = "regression" if found == "classes" else "classification"
     if found == "numbers" or "whole numbers" in why:
-        told = "classes" if found == "classes" else "numbers, a regression"
-        typer.echo(f"{label or 'y'}: {why}, so these are {told}; --task {other} says otherwise.")
+        taken_as = "classes" if found == "classes" else "numbers, a regression"
+        typer.echo(
+            f"{label or 'y'}: {why}, so these are {taken_as}; --task {other} says otherwise."
+        )
     return found
 
 
@@ -172,7 +185,16 @@ def open_rows_of(
     with_y: bool,
     on_progress: Any,
 ) -> Iterator[str]:
-    """Yield the path of rows as a model takes them; a table is converted in ``scratch`` meanwhile.
+    """Yield the path of rows that a model can take; a table is converted into ``scratch``.
+
+    Parameters
+    ----------
+    estimator : fitted estimator, which encodes the table's columns
+    path : str
+    label : str or None. The label column of a table.
+    scratch : Scratch, or None: a temporary folder
+    with_y : bool. Whether the rows need their labels.
+    on_progress : function of Progress, or None
 
     Raises
     ------
@@ -192,12 +214,12 @@ def open_rows_of(
         yield rows
 
 
-def let_unknown(estimator: Any, unknown: str | None) -> None:
-    """Let a model take categories that it has not seen, or refuse them.
+def set_unknown(estimator: Any, unknown: str | None) -> None:
+    """Say what a model does with categories that no training row had; None changes nothing.
 
     Raises
     ------
-    typer.BadParameter : a model that knows no categories
+    typer.BadParameter : the model was not trained on a table
     """
     if unknown is None:
         return
@@ -207,7 +229,7 @@ def let_unknown(estimator: Any, unknown: str | None) -> None:
 
 
 def parse_numbers(name: str, text: str, kind: type[int] | type[float]) -> list[int] | list[float]:
-    """Return the numbers of an option, joined by commas.
+    """Return the numbers of an option's text, in which commas separate them.
 
     Examples
     --------
@@ -223,16 +245,14 @@ def parse_numbers(name: str, text: str, kind: type[int] | type[float]) -> list[i
         ) from error
 
 
-def _label(text: str) -> Any:
-    """Return a label as y holds it: a whole number, or text."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
 def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:
-    """Return class weights: "balanced", or label=weight pairs matched to the data's labels.
+    """Return class weights: "balanced", or a dict that is parsed from LABEL=WEIGHT pairs.
+
+    Parameters
+    ----------
+    text : str or None
+    classes : sequence or None. The classes of a data set, to one of which each label must belong.
+        None: y holds the labels themselves.
 
     Examples
     --------
@@ -241,13 +261,12 @@ def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:
     """
     if text is None or text == "balanced":
         return text
-    # Without classes, y holds labels itself, which may be numbers.
     labels = {str(label): label for label in classes or ()}
     weights = {}
     for part in text.split(","):
         label, _, value = part.rpartition("=")
         try:
-            weights[labels.get(label, label) if classes else _label(label)] = float(value)
+            weights[labels.get(label, label) if classes else _parse_label(label)] = float(value)
         except ValueError as error:
             raise typer.BadParameter(
                 f"--class-weight {text!r} is neither balanced nor LABEL=WEIGHT,LABEL=WEIGHT"
@@ -257,3 +276,11 @@ def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:
                 f"--class-weight names {label!r}, but the data's classes are {', '.join(labels)}"
             )
     return weights
+
+
+def _parse_label(text: str) -> Any:
+    """Return a label as y holds it: a whole number, else text."""
+    try:
+        return int(text)
+    except ValueError:
+        return text

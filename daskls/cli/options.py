@@ -1,7 +1,8 @@
-"""Options of commands that fit: those of the estimators, which are written where they are taken.
+"""Commands whose options include the parameters of estimators.
 
-A parameter of an estimator is an option of the command: its name from the signature, its values
-from `_parameter_constraints`, its help from the docstring. Nothing here names one, but to group it.
+Every parameter of an estimator is an option: its name comes from the signature, its values from
+`_parameter_constraints`, its help from the docstring. Parameters are named here only to group them
+in `--help`.
 """
 
 import inspect
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from daskls.records import TargetKind
 
 
-# What the command itself gives to an estimator.
+# Parameters that the command itself sets.
 OWN = ("store", "client", "verbose")
-# The groups of `--help` in their order; what no other one names is of the model.
+# The groups of `--help`, in order; an option that none of them names belongs to "model".
 OPTION_GROUPS = {
     "arguments": ("data", "model", "out"),
     "data": (
@@ -52,93 +53,94 @@ OPTION_GROUPS = {
 }
 EPILOG = (
     "In brackets: the methods that take an option or a value, where not all do; the default, or "
-    "those of methods; the least value; whether the option may come again. Values are spelled as "
-    "in Python, None as none."
+    "the defaults by method; the least value; whether the option is repeatable. Values are spelled "
+    "as in Python, None as none."
 )
 GROUP_OF = {name: group for group, names in OPTION_GROUPS.items() for name in names}
 
 
 def is_given(ctx: Any, option: str) -> bool:
-    """Whether an option stands on the command line."""
+    """Whether an option was given on the command line."""
     source = ctx.get_parameter_source(option)
     return source is not None and source.name == "COMMANDLINE"
 
 
 class EstimatorCommand(TyperCommand):
-    """A command with the options of several estimators, one of which its ``--method`` names.
+    """A command with the options of several methods' estimators; ``--method`` chooses one.
 
     Attributes
     ----------
-    estimators : dict of str to tuple of str. Of each method's name, module and class of its
-        estimators.
+    estimators : dict of str to tuple of str. The estimators of each method, as "module:class".
     """
 
     estimators: ClassVar[dict[str, tuple[str, ...]]]
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{**settings, "epilog": EPILOG})
-        # Whose options there are: of all, but while a command line is parsed.
+        # The methods whose options the command has: all, except while a command line is parsed.
         self._methods = tuple(self.estimators)
-        self._read: dict[tuple[str, ...], dict[str, Parameter]] = {}
-        self._made: dict[tuple[str, ...], list[Any]] = {}
+        # Caches, as every method that is read has to be imported.
+        self._parameters_of: dict[tuple[str, ...], dict[str, Parameter]] = {}
+        self._options_of: dict[tuple[str, ...], list[Any]] = {}
 
     def parameters(self, methods: tuple[str, ...]) -> dict[str, Parameter]:
-        """Return the parameters of some methods' estimators by name; it loads these alone."""
-        if methods not in self._read:
+        """Return the parameters of some methods' estimators by name; imports these methods only."""
+        if methods not in self._parameters_of:
             found: dict[str, Parameter] = {}
             for method in methods:
                 for place in self.estimators[method]:
                     estimator = load_object(place)
                     for name in inspect.signature(estimator).parameters:
                         if name not in OWN:
-                            own = found.setdefault(name, Parameter(name, methods))
-                            own.add(method, estimator)
-            self._read[methods] = found
-        return self._read[methods]
+                            parameter = found.setdefault(name, Parameter(name, methods))
+                            parameter.add(method, estimator)
+            self._parameters_of[methods] = found
+        return self._parameters_of[methods]
 
     def _options(self, methods: tuple[str, ...]) -> list[Any]:
-        """Return the options as typer makes them of a function that has them all."""
-        if methods in self._made:
-            return self._made[methods]
+        """Return the options that typer makes of a function with all these parameters."""
+        if methods in self._options_of:
+            return self._options_of[methods]
 
         def function(**_: Any) -> None:
-            """Stand for the command."""
+            """Have the signature that typer reads; never called."""
 
-        # Help is of all methods.
-        is_told = methods == tuple(self.estimators)
-        taken = [own.to_signature(is_told) for own in self.parameters(methods).values()]
+        # `--help` shows the options of all methods; a single method's need no help text.
+        with_help = methods == tuple(self.estimators)
+        taken = [own.to_signature(with_help) for own in self.parameters(methods).values()]
         function.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
         function.__annotations__ = {own.name: own.annotation for own in taken}
         stand_in = typer.Typer(add_completion=False)
         stand_in.command()(function)
-        self._made[methods] = list(typer.main.get_command(stand_in).params)
-        return self._made[methods]
+        self._options_of[methods] = list(typer.main.get_command(stand_in).params)
+        return self._options_of[methods]
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the command's own options, and those of the estimators."""
+        """Return the command's own options and those of the estimators; --help stays last."""
         *own, help_option = super().get_params(ctx)
         return [*own, *self._options(self._methods), help_option]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse by the options of the method that is named; by those of all where one is unknown.
+        """Parse with the options of the given method; if one is unknown, with those of all.
 
-        What reads an estimator imports its method, seconds each.
+        Reading an estimator's options imports its method, which takes seconds.
         """
-        given, everyone = [*args], self._methods
+        given, all_methods = [*args], self._methods
         try:
-            self._methods = self._named(given)
+            self._methods = self._find_method(given)
             return list(super().parse_args(ctx, args))
         except Exception as error:
-            # An option of another method, or of none (whichever click typer carries).
+            # No such option: maybe one of another method, which `invoke` then names. Recognized
+            # by an attribute, as typer may bundle its own click.
             if not hasattr(error, "possibilities"):
                 raise
-            self._methods = everyone
+            self._methods = all_methods
             return list(super().parse_args(ctx, given))
         finally:
-            self._methods = everyone
+            self._methods = all_methods
 
-    def _named(self, args: list[str]) -> tuple[str, ...]:
-        """Return the method of a command line, or none where there is no such method."""
+    def _find_method(self, args: list[str]) -> tuple[str, ...]:
+        """Return the method of a command line as a tuple; an empty one if it does not exist."""
         method = next(own.default for own in self.params if own.name == "method")
         for word, after in pairwise([*args, ""]):
             option, _, value = word.partition("=")
@@ -147,11 +149,11 @@ class EstimatorCommand(TyperCommand):
         return (method,) if method in self.estimators else ()
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; the words of estimators' options wait in the context.
+        """Run the command; the words given for estimators' options are put into ``ctx.obj``.
 
         Raises
         ------
-        typer.BadParameter : an option that the method has no use for, or a number out of range
+        typer.BadParameter : an option that the method does not have, or a number out of range
         """
         own = {option.name for option in self.params}
         words = {name: ctx.params.pop(name) for name in [*ctx.params] if name not in own}
@@ -178,13 +180,13 @@ class EstimatorCommand(TyperCommand):
 
 
 class FitCommand(EstimatorCommand):
-    """With the options of every method."""
+    """A command with the options of every method."""
 
     estimators: ClassVar[dict[str, tuple[str, ...]]] = METHOD_ESTIMATORS
 
 
 class FilterCommand(EstimatorCommand):
-    """With the options of the noise filters."""
+    """A command with the options of the noise filters."""
 
     estimators: ClassVar[dict[str, tuple[str, ...]]] = {
         name: (place,) for name, place in FILTERS.items()
@@ -197,21 +199,21 @@ def build_estimator(
     classes: Sequence[Any] | None = None,
     kind: "TargetKind | None" = "classes",
 ) -> Any:
-    """Return a command's estimator with the options that were given; others keep its defaults.
+    """Return a method's estimator with the options that were given.
 
-    Of several that answer numbers it is the first that takes the options and their words.
+    Where a method has several regressors, the first one that takes the options and their words.
 
     Parameters
     ----------
-    ctx : typer.Context. Of a command that is an `EstimatorCommand`.
+    ctx : typer.Context. Its command must be an `EstimatorCommand`.
     method : str. Its name on the command line.
     classes : sequence or None. The classes of a data set.
-    kind : "classes" or "numbers". What it is to answer; None where that is not known yet.
+    kind : "classes" or "numbers". What to predict; None where that is not known yet.
 
     Raises
     ------
-    typer.BadParameter : words that are no value of an option, options that are for classes or for
-        numbers alone, or a method that answers no numbers
+    typer.BadParameter : a word that is no value of its option, an option that only estimators of
+        the other kind have, or kind="numbers" for a method without a regressor
     """
     command: Any = ctx.command
     parameters = command.parameters((method,))
@@ -220,9 +222,10 @@ def build_estimator(
     if kind == "numbers" and len(places) < 2:
         able = ", ".join(name for name, own in command.estimators.items() if len(own) > 1)
         raise typer.BadParameter(
-            f"--method {method} answers classes alone, but the targets are numbers; take --method "
+            f"--method {method} learns classes only, but the targets are numbers; use --method "
             f"{able}, or pass --task classification where they are classes"
         )
+    # A method's first estimator is the classifier.
     of_kind = {"classes": places[:1], "numbers": places[1:]}
     estimator = _choose(method, of_kind[kind] if kind else places, given, known=kind is not None)
     for name in given:
@@ -235,14 +238,14 @@ def build_estimator(
 
 
 def _choose(method: str, places: Sequence[str], given: dict[str, Any], *, known: bool) -> type[Any]:
-    """Return the first estimator that takes all that is given; where the kind is known, the first.
+    """Return the first estimator that takes all given options; if none does, simply the first.
 
     Raises
     ------
-    typer.BadParameter : no estimator of any kind takes all of it
+    typer.BadParameter : no estimator takes all of them, and the kind is not known
     """
     estimators: list[type[Any]] = [load_object(place) for place in places]
-    takers = [own for own in estimators if all(_takes(own, *word) for word in given.items())]
+    takers = [own for own in estimators if all(_takes(own, *pair) for pair in given.items())]
     if not known and not takers:
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         raise typer.BadParameter(
@@ -253,7 +256,7 @@ def _choose(method: str, places: Sequence[str], given: dict[str, Any], *, known:
 
 
 def _takes(estimator: Any, name: str, value: Any) -> bool:
-    """Whether an estimator has a parameter, and a word is among those that it takes."""
+    """Whether an estimator has a parameter and, if the value is a word, takes this word."""
     if name not in inspect.signature(estimator).parameters:
         return False
     named = [

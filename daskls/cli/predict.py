@@ -1,4 +1,4 @@
-"""`daskls predict MODEL X OUT`: the answer to every row, into a new table or Zarr array."""
+"""`daskls predict MODEL X OUT`: a prediction for every row, in a new table or Zarr array."""
 
 import os
 import uuid
@@ -13,9 +13,9 @@ from daskls.cli.inputs import (
     UnseenOption,
     check_exists,
     expand,
-    let_unknown,
     open_input,
     open_rows_of,
+    set_unknown,
 )
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ def predict(
     ],
     proba: Annotated[
         bool,
-        typer.Option("--proba", help="Write the probability of each class, a column a class."),
+        typer.Option("--proba", help="Write the probability of each class, one column per class."),
     ] = False,
     interval: Annotated[
         bool,
-        typer.Option("--interval", help="Write where each number lies: two columns, its ends."),
+        typer.Option("--interval", help="Write an interval for each number: lower and upper."),
     ] = False,
     unknown: UnseenOption = None,
     scheduler: cluster.Scheduler = None,
@@ -53,7 +53,7 @@ def predict(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Write the label or the number of every row; or its probabilities, or its interval.
+    """Write the predicted label or number of every row; or its probabilities, or its interval.
 
     A table's columns are found by name, in any order. Predictions are in the order of the rows.
     """
@@ -73,7 +73,7 @@ def predict(
         _check_probabilities(estimator, model)
     if interval:
         _check_intervals(estimator, model)
-    let_unknown(estimator, unknown)
+    set_unknown(estimator, unknown)
     is_done = False
     try:
         with cluster.open_client(where, x) as client:
@@ -87,12 +87,13 @@ def predict(
                 _scratch_beside(out, "answers") as answers,
             ):
                 target = answers.shared if answer_format(out) else out
-                asked = {"proba": proba, "interval": interval}
-                wanted = {name: True for name, is_asked in asked.items() if is_asked}
-                estimator.predict_to_zarr(rows, target, on_progress, **wanted)
+                options = {"proba": proba, "interval": interval}
+                # Not all estimators take these options: pass those that were given.
+                given = {name: True for name, is_given in options.items() if is_given}
+                estimator.predict_to_zarr(rows, target, on_progress, **given)
                 n_rows = open_array(target).shape[0]
                 if answer_format(out):
-                    write_answers(target, Path(out), _answer_names(estimator, **asked))
+                    write_answers(target, Path(out), _column_names(estimator, **options))
                 is_done = True
             what = "numbers" if estimator._kind == "numbers" else "labels"
             what = "rows of probabilities" if proba else "intervals" if interval else what
@@ -100,12 +101,12 @@ def predict(
     except KeyboardInterrupt as error:
         if not is_done:
             raise
-        # It came while the cluster closed: the labels are all there.
+        # Ctrl-C came while the cluster closed: the output is complete.
         raise InterruptedCommandError(f"Interrupted; {out} is complete.") from error
 
 
 def _check_free(out: str) -> None:
-    """Refuse an output that exists, or a file in a bucket.
+    """Refuse an output that exists, or a table in a bucket.
 
     Raises
     ------
@@ -125,7 +126,7 @@ def _check_free(out: str) -> None:
 
 
 def _scratch_beside(out: str, what: str) -> "Scratch":
-    """Return a place beside the output, which workers see too; it is made when it is used."""
+    """Return a place beside the output, as workers can reach it too; made when first used."""
     from daskls.store.artifacts import is_bucket, store_at
     from daskls.store.temporary import Scratch
 
@@ -133,27 +134,32 @@ def _scratch_beside(out: str, what: str) -> "Scratch":
     name = f"{what}-{uuid.uuid4().hex[:12]}"
     if is_bucket(where):
         return Scratch.inside(store_at(f"{where}-{name}"), "")
-    above, own = os.path.split(where)
-    return Scratch.inside(store_at(above), f".{own}-{name}")
+    folder, file_name = os.path.split(where)
+    return Scratch.inside(store_at(folder), f".{file_name}-{name}")
 
 
-def _answer_names(estimator: Any, *, proba: bool, interval: bool) -> list[str]:
-    """Return the names of the columns of a table of answers."""
+def _column_names(estimator: Any, *, proba: bool, interval: bool) -> list[str]:
+    """Return the names of the columns of a table of predictions."""
     if proba:
         return [str(label) for label in estimator.classes_]
     table, target = getattr(estimator, "table_", None), estimator._reader.target
-    name = table.label if table is not None and table.label else None
+    label = table.label if table is not None and table.label else None
     if estimator._kind == "classes":
-        return [name or "label"]
-    own = name or "y"
+        return [label or "label"]
+    y = label or "y"
     if isinstance(target.quantile, tuple):
-        return [f"{own} at {level:g}" for level in target.quantile]
-    names = [own] if target.width == 1 else [f"{own} {i}" for i in range(target.width)]
+        return [f"{y} at {level:g}" for level in target.quantile]
+    names = [y] if target.width == 1 else [f"{y} {i}" for i in range(target.width)]
     return [f"{name} {end}" for name in names for end in ("lower", "upper")] if interval else names
 
 
 def _check_probabilities(estimator: Any, model: str) -> None:
-    """Refuse a model without maps to probabilities."""
+    """Refuse a model without probabilities.
+
+    Raises
+    ------
+    StoreError
+    """
     from daskls.errors import StoreError
 
     if estimator._kind == "numbers":
@@ -166,7 +172,12 @@ def _check_probabilities(estimator: Any, model: str) -> None:
 
 
 def _check_intervals(estimator: Any, model: str) -> None:
-    """Refuse a model without intervals."""
+    """Refuse a model without intervals.
+
+    Raises
+    ------
+    StoreError
+    """
     from daskls.errors import StoreError
 
     if not hasattr(estimator, "predict_interval"):

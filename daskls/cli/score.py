@@ -1,9 +1,9 @@
-"""`daskls score MODEL DATA`: accuracy, error, recalls, TPR x TNR and F; or R2, RMSE and MAE.
-
-`daskls report MODEL [DATA]`: a whole fit on one page.
-"""
+"""Commands that judge a model: `daskls score MODEL DATA` and `daskls report MODEL [DATA]`."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,15 +16,12 @@ from daskls.cli.inputs import (
     check_data,
     check_exists,
     expand,
-    let_unknown,
     open_rows_of,
+    set_unknown,
 )
 
 if TYPE_CHECKING:
     from daskls.run.confusion import Confusion, LevelMisses, Misses
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 def score(
@@ -42,7 +39,7 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Compare a model's answers with those of a table or a data set, block by block."""
+    """Compare a model's predictions with the labels or numbers of a table or a data set."""
     check_exists(model, "model")
     check_data(data)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
@@ -52,7 +49,7 @@ def score(
     from daskls.store.dataset import open_dataset
 
     estimator = daskls.load(model)
-    let_unknown(estimator, unknown)
+    set_unknown(estimator, unknown)
     with (
         cluster.open_client(where, data) as client,
         progress_bars(show=not quiet) as listen,
@@ -84,16 +81,16 @@ def score(
 def measure(confusion: "Confusion") -> dict[str, Any]:
     """Return the measures of a confusion matrix, as JSON values.
 
-    For two classes the second is the positive one: "tpr_x_tnr" is the product of both recalls,
-    "f" the harmonic mean of the second's precision and recall.
+    For two classes, of which the second is the positive one, also "tpr_x_tnr", the product of both
+    recalls, and "f", the harmonic mean of the second's precision and recall.
     """
     counts, labels = confusion.counts, confusion.labels
-    right = counts.diagonal()
+    correct = counts.diagonal()
     of_class = counts.sum(axis=1)
     recall = {
-        label: int(r) / int(n) for label, r, n in zip(labels, right, of_class, strict=True) if n
+        label: int(k) / int(n) for label, k, n in zip(labels, correct, of_class, strict=True) if n
     }
-    accuracy = int(right.sum()) / int(counts.sum())
+    accuracy = int(correct.sum()) / int(counts.sum())
     measures = {
         "n_rows": int(counts.sum()),
         "accuracy": accuracy,
@@ -107,18 +104,19 @@ def measure(confusion: "Confusion") -> dict[str, Any]:
         predicted = int(counts[:, 1].sum())
         both = len(recall) == 2
         measures["tpr_x_tnr"] = recall[labels[0]] * recall[labels[1]] if both else None
-        measures["f"] = 2 * int(right[1]) / max(predicted + int(of_class[1]), 1)
+        measures["f"] = 2 * int(correct[1]) / max(predicted + int(of_class[1]), 1)
     return measures
 
 
 def measure_misses(misses: "Misses") -> dict[str, Any]:
-    """Return the measures of a regressor, as JSON values: the mean of columns, and each.
+    """Return the measures of a regressor, as JSON values: of each column, and their means.
 
-    R2 is absent, null, where y is one number that is missed.
+    R2 is null where all of y is one number and some prediction differs.
     """
     names = ("r2", "rmse", "mae")
     values = {name: getattr(misses, name).tolist() for name in names}
     columns = [
+        # NaN, which JSON does not know, becomes null.
         {name: None if own[i] != own[i] else own[i] for name, own in values.items()}
         for i in range(len(misses.r2))
     ]
@@ -129,7 +127,7 @@ def measure_misses(misses: "Misses") -> dict[str, Any]:
 
 
 def measure_levels(misses: "LevelMisses") -> dict[str, Any]:
-    """Return the measures of answers at levels, as JSON values: the means, and each level's."""
+    """Return the measures of predictions at levels, as JSON values: of each level, and means."""
     names = ("level", "d2", "loss", "covered")
     columns = zip(misses.levels, misses.d2, misses.loss, misses.covered, strict=True)
     levels = [dict(zip(names, map(float, own), strict=True)) for own in columns]
@@ -138,7 +136,7 @@ def measure_levels(misses: "LevelMisses") -> dict[str, Any]:
 
 
 def _print_levels(measures: dict[str, Any], path: str) -> None:
-    """Print the measures of answers at levels as tables."""
+    """Print the measures of predictions at levels as tables."""
     pairs = [
         ("rows", format_number(measures["n_rows"])),
         ("D2", f"{measures['d2']:.4f}"),
@@ -204,7 +202,7 @@ def report(
         str | None,
         typer.Argument(
             callback=lambda path: path and expand(path),
-            help="A table or a data set with labels, or numbers, that the fit has not seen.",
+            help="A table or a data set, with labels or numbers, that the fit has not seen.",
         ),
     ] = None,
     html: Annotated[
@@ -212,7 +210,7 @@ def report(
         typer.Option(
             metavar="FILE",
             callback=lambda path: path and expand(path),
-            help="Write one page with pictures, which needs no other file; must not exist.",
+            help="Write a page with pictures, which needs no other file; must not exist.",
         ),
     ] = None,
     label: LabelColumn = None,
@@ -224,10 +222,10 @@ def report(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Sum a fit up: cells, errors, grid, times; on rows with labels confusion and calibration.
+    """Sum up a fit: cells, errors, grid, times; with DATA, confusion and calibration.
 
-    On rows with numbers, of a regressor: predictions beside true numbers, and residuals. Without
-    --html it prints what was found; pictures need matplotlib.
+    For a regressor DATA adds predictions beside true numbers, and residuals. Without --html the
+    report is printed in words; pictures need matplotlib.
     """
     check_exists(model, "model")
     if data is None and (label, unknown) != (None, None):
@@ -243,8 +241,8 @@ def report(
     import daskls
 
     estimator = daskls.load(model)
-    let_unknown(estimator, unknown)
-    with _evaluated(estimator, data, label, where, show=not quiet) as rows:
+    set_unknown(estimator, unknown)
+    with _open_test_set(estimator, data, label, where, show=not quiet) as rows:
         from daskls.plotting import ReportDisplay
 
         display = ReportDisplay.from_estimator(estimator, rows)
@@ -256,10 +254,10 @@ def report(
 
 
 @contextmanager
-def _evaluated(
+def _open_test_set(
     estimator: Any, data: str | None, label: str | None, where: Any, *, show: bool
 ) -> Iterator[str | None]:
-    """Yield the path of the test set as a model takes it, and a cluster that answers it."""
+    """Yield the path of a test set that the model can take; the estimator gets a client for it."""
     if data is None:
         yield None
         return
@@ -275,7 +273,7 @@ def _evaluated(
 
 
 def _print_report(display: Any) -> None:
-    """Print what a report says in words."""
+    """Print the words of a report."""
     print_pairs(display.title, display.facts)
     typer.echo()
     print_pairs("Parameters that are not the default", display.parameters or [("none", "")])

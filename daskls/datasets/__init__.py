@@ -1,4 +1,4 @@
-"""Data sets on Zarr: the papers' synthetic ones, real ones, and converters from other formats."""
+"""Data sets: the papers' synthetic ones, real ones, and conversion of files to Zarr."""
 
 from daskls.datasets.clusters import make_ndcc, make_noisy28, ndcc_posterior
 from daskls.datasets.convert import convert

@@ -1,7 +1,7 @@
-"""Drawing of all generators: fixed groups of global rows, each with its own random stream.
+"""How all generators draw rows: in fixed groups of global rows, each with its own random stream.
 
 Row i is in group i // 4096, regardless of the block or Zarr chunk that needs it. So n rows are a
-prefix of 2n rows, and any range of rows can be made without those before it.
+prefix of 2n rows, and any range of rows can be drawn without the rows before it.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,12 @@ DrawNumbers: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Floa
 
 
 def generate_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, seed: int) -> Rows:
-    """Rows first_row .. first_row + n_rows - 1 of an endless data set.
+    """Return rows first_row .. first_row + n_rows - 1 of an unbounded data set.
 
     Parameters
     ----------
     draw : function of (generator, m) that draws one group of m rows
-    set_id : int. Keeps the random streams of the sets apart.
+    set_id : int. Separates the random streams of different sets.
     first_row, n_rows : int, >= 0
     seed : int, 0 <= seed < 2**32
 
@@ -46,7 +46,7 @@ def generate_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, see
 def generate_numbers(
     draw: DrawNumbers, set_id: int, first_row: int, n_rows: int, seed: int
 ) -> NumberRows:
-    """As `generate_rows`, of a set whose targets are numbers, float64 (n_rows,)."""
+    """Like `generate_rows`, for a set whose targets are numbers: y is float64 (n_rows,)."""
     return _drawn(draw, set_id, first_row, n_rows, seed)
 
 
@@ -62,7 +62,7 @@ def _drawn(
     check_at_least("n_rows", n_rows, 0)
     check_seed(seed)
     first_group, last_group = first_row // GROUP_ROWS, max(first_row + n_rows - 1, 0) // GROUP_ROWS
-    # A group is always drawn whole: how many rows are asked for must not move the stream.
+    # Always draw whole groups: the number of rows asked for must not shift the stream.
     groups = [
         draw(SET_ROWS.generator(seed, set_id=set_id, group=group), GROUP_ROWS)
         for group in range(first_group, max(last_group, first_group) + 1)
@@ -74,7 +74,7 @@ def _drawn(
 
 
 def structure_rng(seed: int, set_id: int) -> np.random.Generator:
-    """The generator of what all rows share (centers, planes); no group of rows uses it."""
+    """Return the generator for what all rows share (centers, planes); no group of rows uses it."""
     check_seed(seed)
     return SET_STRUCTURE.generator(seed, set_id=set_id)
 
@@ -94,7 +94,7 @@ def check_seed(seed: int) -> None:
 
 
 def check_at_least(name: str, value: float, least: float, *, strict: bool = False) -> None:
-    """Refuse a parameter below its least value (at it too, where strict)."""
+    """Refuse a parameter below its least value; if strict, also at it."""
     if not (value > least if strict else value >= least):
         raise ParameterError(
             f"{name} must be {'above' if strict else 'at least'} {least}, got {value!r}."
@@ -102,6 +102,6 @@ def check_at_least(name: str, value: float, least: float, *, strict: bool = Fals
 
 
 def check_probability(name: str, value: float) -> None:
-    """Refuse values outside of 0 to 1."""
+    """Refuse a value outside of 0 to 1."""
     if not 0 <= value <= 1:
         raise ParameterError(f"{name} must be a probability from 0 to 1, got {value!r}.")

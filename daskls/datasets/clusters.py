@@ -1,4 +1,4 @@
-"""The sets of many features: normal clusters on nested cubes, and a noisy nonlinear boundary."""
+"""NDCC, normal clusters on nested cubes, and a noisy nonlinear boundary in 28 features."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -61,11 +61,11 @@ def make_ndcc(
     """Draw normally distributed clusters, centered on the vertices of nested cubes.
 
     The cubes are centered at the origin, with half sides 1, 2, .., n_cubes. Every vertex of every
-    cube is the center of one cluster, all equally likely. A cluster has its own covariance: axes
+    cube is the center of one cluster, all equally likely. Each cluster has its own covariance: axes
     turned at random, standard deviations uniform in [spread / 2, 3 spread / 2]. Each cube has its
-    own random plane, and a cluster is +1 where its center is above its cube's plane. The planes
-    miss the origin, so that about 60 % of the rows are of one class, as in the paper; as they
-    differ, no one plane separates the classes.
+    own random plane, and a cluster is +1 if its center is above its cube's plane. The planes miss
+    the origin, so that about 60 % of the rows are of one class, as in the paper. They differ, so
+    that no single plane separates the classes.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def make_ndcc(
     d : int, >= 1. Number of features; n_cubes 2^d may not exceed 65,536.
     n_cubes : int, >= 1
     spread : float, > 0. Mean standard deviation of the clusters.
-    structure_seed : int. Chooses centers' classes and covariances: one problem for each.
-    random_state : int. Chooses the rows of that problem; n rows are the first of 2n rows.
+    structure_seed : int. Draws the clusters' classes and covariances: a problem for each seed.
+    random_state : int. Draws the rows of that problem; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -83,14 +83,14 @@ def make_ndcc(
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
     Source: the idea of NDCC (Thompson, 2006), used by Segata and Blanzieri, 2009 (FaLK-SVM),
     section 5.2, with d = 5, a class balance of 61/39 and a best test accuracy of 86.29 %.
-    Differences: the original program's cubes, covariances and class noise are not followed, only
-    its idea; noise here is the overlap of the clusters alone.
+    Differences: only the idea of the original program is followed, not its cubes, covariances and
+    class noise; the only noise here is the overlap of the clusters.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _ndcc_clusters(d: int, n_cubes: int, spread: float, structure_seed: int) -> 
     sds = spread * rng.uniform(0.5, 1.5, (len(centers), 1, d))
     normals = rng.standard_normal((n_cubes, d))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    # A vertex's projection on a unit vector has variance 1: 0.28 leaves about 39 % above.
+    # A vertex's projection on a unit vector has variance 1, so that about 39 % lie above 0.28.
     positive = np.concatenate([vertices @ normal > 0.28 for normal in normals])
     return _Clusters(centers, axes * sds, positive)
 
@@ -128,7 +128,7 @@ def _draw_clusters(clusters: _Clusters, rng: np.random.Generator, m: int) -> tup
     """Draw m rows of the mixture."""
     chosen = rng.integers(len(clusters.centers), size=m)
     normal = rng.standard_normal((m, clusters.centers.shape[1], 1))
-    # matmul, unlike einsum with its buffers, is the quick way for many small products.
+    # Faster than einsum, which buffers, for many small products.
     X = clusters.centers[chosen] + (clusters.factors[chosen] @ normal)[:, :, 0]
     return X, clusters.positive[chosen]
 
@@ -136,7 +136,7 @@ def _draw_clusters(clusters: _Clusters, rng: np.random.Generator, m: int) -> tup
 def ndcc_posterior(
     X: Floats, *, d: int = 5, n_cubes: int = 3, spread: float = 0.95, structure_seed: int = 0
 ) -> Floats:
-    """Probability of the label +1 at each row.
+    """Return the probability of the label +1 at each row.
 
     Parameters
     ----------
@@ -149,11 +149,11 @@ def ndcc_posterior(
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
-    Bayes' rule on the clusters' own densities. Source: as of `make_ndcc`.
+    Bayes' rule with the densities of the clusters. Source: as of `make_ndcc`.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def noisy28_rows(
 def make_noisy28(
     n_rows: int, *, flip: float = 0.1, noise: float = 0.3, random_state: int = 0
 ) -> Rows:
-    """Draw 28 normal features of which three decide, with swapped labels: a set for scale tests.
+    """Draw 28 normal features, three of which decide, with swapped labels: a set for scale tests.
 
     The label is +1 where x_0 x_1 + sin(2 x_2) > 0, then swapped with probability `flip`. The first
     three features have standard deviation 1, the other 25 (pure noise) `noise`.
@@ -219,8 +219,8 @@ def make_noisy28(
     ----------
     n_rows : int, >= 0
     flip : float. Probability that a label is swapped.
-    noise : float, >= 0. Standard deviation of the 25 features without meaning.
-    random_state : int. Chooses the rows; n rows are the first of 2n rows.
+    noise : float, >= 0. Standard deviation of the 25 noise features.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -229,11 +229,11 @@ def make_noisy28(
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
-    Ours; it has the size of HIGGS (28 features) and a known best accuracy.
+    Ours; it has as many features as HIGGS (28) and a known best accuracy.
 
     Examples
     --------

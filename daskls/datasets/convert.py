@@ -1,4 +1,4 @@
-"""Convert files of other formats to data sets on Zarr, a block of rows in memory at a time."""
+"""Convert files of other formats to data sets on Zarr, with one block of rows in memory."""
 
 import os
 from collections.abc import Callable
@@ -46,12 +46,12 @@ def convert(
 
     Parameters
     ----------
-    source : str or path; of tables also a pattern, of Parquet files a folder. The suffix says the
-        format:
+    source : str or path; for tables also a pattern, for Parquet files a folder. The suffix decides
+        the format:
         `.npz`: arrays X and y, or X_train, y_train, X_test, y_test (see `split`).
         `.npy`: one 2-d array.
         `.csv`, `.tsv`, `.txt`: separated by commas, semicolons or tabs; a header line is
-        recognized; packed (`.gz`, `.bz2`, `.zst`) or not.
+        recognized; may be compressed (`.gz`, `.bz2`, `.zst`).
         `.libsvm`, `.svmlight`, `.svm`: `label index:value ..`, indices from 1; made dense.
         `.parquet`, `.pq`: numeric columns.
     target : str or path. The data set to make, a local folder.
@@ -59,8 +59,8 @@ def convert(
         None: the column named y, label, target or class, with a warning; else an error.
         "none": there is no label, all columns are features.
     split : "train", "test" or None, for `.npz` only. None: X and y, else the training rows.
-    dtype : dtype of the stored features. None: integer and float types as they are in `.npz`,
-        `.npy` and `.parquet`; float32 for text.
+    dtype : dtype of the stored features. None: integers and floats as they are in `.npz`, `.npy`
+        and `.parquet`; float32 for text.
     n_features : int or None, for LIBSVM files only. None: the largest index.
     chunk_rows : int or None. Rows of a Zarr chunk; None: about 4 MiB.
     overwrite : bool. Replace a daskls data set at `target`.
@@ -74,18 +74,18 @@ def convert(
 
     Raises
     ------
-    DataError : when the file is missing, damaged or empty, a cell is no number, a label or a value
-        of a table is missing; the message names the row.
-    ParameterError : when a parameter does not belong to the format.
-    StoreError : when `target` exists and may not be replaced, or the disk is full.
+    DataError : the file is missing, damaged or empty; or a field is not a number, or a label or a
+        value of a table is missing, and the message names the row.
+    ParameterError : a parameter does not belong to the format.
+    StoreError : `target` exists and may not be replaced, or the disk is full.
 
     Notes
     -----
-    If it is interrupted, nothing is left that opens as a data set. Memory: one block and one chunk.
-    `.npz` needs free disk beside `target` for the unpacked arrays. Text is read twice. Labels that
-    are whole numbers become integers. Features are stored as they are, infinity and the NaN of
-    arrays included: the estimators refuse those. Tables with categories or missing values need not
-    be converted: `fit` takes the file itself.
+    If the conversion is interrupted, nothing is left that opens as a data set. Memory: one block
+    and one chunk. `.npz` needs free disk space beside `target` for the unpacked arrays. Text is
+    read twice. Labels that are whole numbers become integers. Features are stored as they are,
+    including infinity and the NaN of arrays, which the estimators refuse. Tables with categories or
+    missing values need not be converted: `fit` takes the file itself.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def kind_of(task: str) -> TargetKind:
 
     Raises
     ------
-    ParameterError : it is none
+    ParameterError : an unknown task
     """
     kinds: dict[str, TargetKind] = {"classification": "classes", "regression": "numbers"}
     if task not in kinds:
@@ -138,7 +138,12 @@ def kind_of(task: str) -> TargetKind:
 
 
 def _find_format(source: str | os.PathLike[str]) -> tuple[list[Path], Format]:
-    """Return the files that a path leads to, and their format."""
+    """Return the files at a path, and their format.
+
+    Raises
+    ------
+    DataError : there is no file, or it has no known suffix
+    """
     files = find_files(source)
     known = shared_format(files)
     if known is None:
@@ -150,7 +155,7 @@ def _find_format(source: str | os.PathLike[str]) -> tuple[list[Path], Format]:
 
 
 def _check_options(path: Path, known: Format, given: dict[str, object]) -> None:
-    """Refuse parameters that the format has no use for."""
+    """Refuse parameters that the format does not have."""
     if given["split"] not in (None, "train", "test"):
         raise ParameterError(f"split must be 'train', 'test' or None, got {given['split']!r}.")
     for name, value in given.items():
@@ -164,7 +169,7 @@ def _check_options(path: Path, known: Format, given: dict[str, object]) -> None:
 def _open(
     files: list[Path], known: Format, options: ReadOptions, where: str, stack: ExitStack
 ) -> Features:
-    """Open files as features; what they need on disk goes with the stack."""
+    """Open files as features; closing the stack removes their temporary files."""
     opened = load_object(known.open)
     if known.holds == "features":
         if len(files) > 1:

@@ -1,8 +1,8 @@
-"""Friedman's three functions with noise of a known deviation: numbers as targets, of any n.
+"""Friedman's three regression functions, with normal noise of known standard deviation.
 
 Source: Friedman, Multivariate adaptive regression splines, Annals of Statistics 19, 1991; with the
 noise of Breiman, Bagging predictors, Machine Learning 24, 1996. The best R2 that any regressor can
-have is that of the function itself: its variance over that of y.
+reach is that of the function itself: its variance over that of y.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,136 +14,27 @@ from daskls.datasets._base import NumberRows, check_at_least, generate_numbers
 from daskls.records import Float64
 
 UNIT_INTERVAL = ((0.0, 1.0),)
-# Of the second and the third: resistance, frequency, inductance and capacitance of a circuit.
+# Features of the second and third: resistance, frequency, inductance, capacitance of a circuit.
 CIRCUIT = ((0.0, 100.0), (40 * np.pi, 560 * np.pi), (0.0, 1.0), (1.0, 11.0))
-# Nodes of a quadrature rule in each feature.
+# Nodes of the quadrature rule along each feature.
 NODES_PER_FEATURE = 40
 
 Function = Callable[[Float64], Float64]
 
 
-def _product(X: Float64) -> Float64:
-    value: Float64 = 10 * np.sin(np.pi * X[:, 0] * X[:, 1])
-    return value
-
-
-def _first(X: Float64) -> Float64:
-    return _product(X) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-
-
-def _reactance(X: Float64) -> Float64:
-    value: Float64 = X[:, 1] * X[:, 2] - 1 / (X[:, 1] * X[:, 3])
-    return value
-
-
-def _second(X: Float64) -> Float64:
-    return np.hypot(X[:, 0], _reactance(X))
-
-
-def _third(X: Float64) -> Float64:
-    return np.arctan2(_reactance(X), X[:, 0])
-
-
-def _rows(
-    function: Function,
-    set_id: int,
-    ranges: Sequence[tuple[float, float]],
-    noise: float,
-    first_row: int,
-    n_rows: int,
-    seed: int,
-) -> NumberRows:
-    """Draw rows uniformly from ranges, y with normal noise of that deviation."""
-    check_at_least("noise", noise, 0)
-    low, high = np.array(ranges).T
-
-    def draw(rng: np.random.Generator, m: int) -> tuple[Float64, Float64]:
-        # As the rows are stored: y is of the very features that a model sees.
-        X = (low + rng.random((m, len(low))) * (high - low)).astype(np.float32)
-        return X, function(X.astype(np.float64)) + noise * rng.normal(size=m)
-
-    return generate_numbers(draw, set_id, first_row, n_rows, seed)
-
-
-def friedman1_rows(
-    first_row: int, n_rows: int, seed: int, *, d: int = 10, noise: float = 1.0
-) -> NumberRows:
-    """Rows first_row .. first_row + n_rows - 1 of `make_friedman1`."""
-    check_at_least("d", d, 5)
-    return _rows(_first, 11, UNIT_INTERVAL * d, noise, first_row, n_rows, seed)
-
-
-def friedman2_rows(first_row: int, n_rows: int, seed: int, *, noise: float = 125.0) -> NumberRows:
-    """Rows first_row .. first_row + n_rows - 1 of `make_friedman2`."""
-    return _rows(_second, 12, CIRCUIT, noise, first_row, n_rows, seed)
-
-
-def friedman3_rows(first_row: int, n_rows: int, seed: int, *, noise: float = 0.1) -> NumberRows:
-    """Rows first_row .. first_row + n_rows - 1 of `make_friedman3`."""
-    return _rows(_third, 13, CIRCUIT, noise, first_row, n_rows, seed)
-
-
-@lru_cache
-def _variance(function: Function, ranges: tuple[tuple[float, float], ...]) -> float:
-    """Return the variance of a function of uniform features, by Gauss and Legendre's rule."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES_PER_FEATURE)
-    axes = [low + (nodes + 1) / 2 * (high - low) for low, high in ranges]
-    X = np.stack([own.ravel() for own in np.meshgrid(*axes, indexing="ij")], axis=1)
-    of_all = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(axes), indexing="ij")), axis=0)
-    values, own = function(X), of_all.ravel()
-    mean = (own * values).sum()
-    return float((own * (values - mean) ** 2).sum())
-
-
-def _best(variance: float, noise: float) -> float:
-    check_at_least("noise", noise, 0)
-    return variance / (variance + noise**2)
-
-
-def friedman1_best_r2(*, d: int = 10, noise: float = 1.0) -> float:
-    """Return the best possible R2 on `make_friedman1`: features beyond the fifth change nothing.
-
-    >>> round(friedman1_best_r2(), 2)
-    0.96
-    """
-    check_at_least("d", d, 5)
-    product = _variance(_product, UNIT_INTERVAL * 2)
-    # Terms of different features are independent.
-    others = 400 * (1 / 80 - 1 / 144) + 100 / 12 + 25 / 12
-    return _best(product + others, noise)
-
-
-def friedman2_best_r2(*, noise: float = 125.0) -> float:
-    """Return the best possible R2 on `make_friedman2`.
-
-    >>> round(friedman2_best_r2(), 2)
-    0.9
-    """
-    return _best(_variance(_second, CIRCUIT), noise)
-
-
-def friedman3_best_r2(*, noise: float = 0.1) -> float:
-    """Return the best possible R2 on `make_friedman3`.
-
-    >>> round(friedman3_best_r2(), 2)
-    0.91
-    """
-    return _best(_variance(_third, CIRCUIT), noise)
-
-
 def make_friedman1(
     n_rows: int, *, d: int = 10, noise: float = 1.0, random_state: int = 0
 ) -> NumberRows:
-    """Draw rows of Friedman's first function: five of ten uniform features decide.
+    """Draw rows of Friedman's first function: five of ten uniform features matter.
 
     ``y = 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4 + noise * N(0, 1)``.
 
     Parameters
     ----------
     n_rows : int, >= 0
-    d : int, >= 5. Features.
-    noise : float, >= 0. Deviation of the noise, in the units of y.
-    random_state : int
+    d : int, >= 5. Number of features.
+    noise : float, >= 0. Standard deviation of the noise, in the units of y.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -152,7 +43,7 @@ def make_friedman1(
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
@@ -175,8 +66,8 @@ def make_friedman2(n_rows: int, *, noise: float = 125.0, random_state: int = 0) 
     Parameters
     ----------
     n_rows : int, >= 0
-    noise : float, >= 0. Deviation of the noise, in the units of y.
-    random_state : int
+    noise : float, >= 0. Standard deviation of the noise, in the units of y.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -186,7 +77,7 @@ def make_friedman2(n_rows: int, *, noise: float = 125.0, random_state: int = 0) 
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
@@ -210,17 +101,17 @@ def make_friedman3(n_rows: int, *, noise: float = 0.1, random_state: int = 0) ->
     Parameters
     ----------
     n_rows : int, >= 0
-    noise : float, >= 0. Deviation of the noise, in the units of y.
-    random_state : int
+    noise : float, >= 0. Standard deviation of the noise, in the units of y.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
-    X : float32 array (n_rows, 4): as of `make_friedman2`
+    X : float32 array (n_rows, 4), as in `make_friedman2`
     y : float64 array (n_rows,), in radians
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
@@ -234,3 +125,117 @@ def make_friedman3(n_rows: int, *, noise: float = 0.1, random_state: int = 0) ->
     ((1000, 4), (1000,))
     """
     return friedman3_rows(0, n_rows, random_state, noise=noise)
+
+
+def friedman1_rows(
+    first_row: int, n_rows: int, seed: int, *, d: int = 10, noise: float = 1.0
+) -> NumberRows:
+    """Rows first_row .. first_row + n_rows - 1 of `make_friedman1`."""
+    check_at_least("d", d, 5)
+    return _rows(_first, 11, UNIT_INTERVAL * d, noise, first_row, n_rows, seed)
+
+
+def friedman2_rows(first_row: int, n_rows: int, seed: int, *, noise: float = 125.0) -> NumberRows:
+    """Rows first_row .. first_row + n_rows - 1 of `make_friedman2`."""
+    return _rows(_second, 12, CIRCUIT, noise, first_row, n_rows, seed)
+
+
+def friedman3_rows(first_row: int, n_rows: int, seed: int, *, noise: float = 0.1) -> NumberRows:
+    """Rows first_row .. first_row + n_rows - 1 of `make_friedman3`."""
+    return _rows(_third, 13, CIRCUIT, noise, first_row, n_rows, seed)
+
+
+def _rows(
+    function: Function,
+    set_id: int,
+    ranges: Sequence[tuple[float, float]],
+    noise: float,
+    first_row: int,
+    n_rows: int,
+    seed: int,
+) -> NumberRows:
+    """Draw rows uniformly from ranges; y with normal noise of standard deviation `noise`."""
+    check_at_least("noise", noise, 0)
+    low, high = np.array(ranges).T
+
+    def draw(rng: np.random.Generator, m: int) -> tuple[Float64, Float64]:
+        # Round to float32 first: y is a function of the features that are stored.
+        X = (low + rng.random((m, len(low))) * (high - low)).astype(np.float32)
+        return X, function(X.astype(np.float64)) + noise * rng.normal(size=m)
+
+    return generate_numbers(draw, set_id, first_row, n_rows, seed)
+
+
+def friedman1_best_r2(*, d: int = 10, noise: float = 1.0) -> float:
+    """Return the best possible R2 on `make_friedman1`; features beyond the fifth do not matter.
+
+    >>> round(friedman1_best_r2(), 2)
+    0.96
+    """
+    check_at_least("d", d, 5)
+    product = _variance(_product, UNIT_INTERVAL * 2)
+    # The variances of the terms add up, as they have different features: those of
+    # 20 (x2 - 0.5)^2, 10 x3 and 5 x4.
+    others = 400 * (1 / 80 - 1 / 144) + 100 / 12 + 25 / 12
+    return _best(product + others, noise)
+
+
+def friedman2_best_r2(*, noise: float = 125.0) -> float:
+    """Return the best possible R2 on `make_friedman2`.
+
+    >>> round(friedman2_best_r2(), 2)
+    0.9
+    """
+    return _best(_variance(_second, CIRCUIT), noise)
+
+
+def friedman3_best_r2(*, noise: float = 0.1) -> float:
+    """Return the best possible R2 on `make_friedman3`.
+
+    >>> round(friedman3_best_r2(), 2)
+    0.91
+    """
+    return _best(_variance(_third, CIRCUIT), noise)
+
+
+def _best(variance: float, noise: float) -> float:
+    """Return the best R2 for a function of this variance."""
+    check_at_least("noise", noise, 0)
+    return variance / (variance + noise**2)
+
+
+@lru_cache
+def _variance(function: Function, ranges: tuple[tuple[float, float], ...]) -> float:
+    """Return the variance of a function of uniform features, by Gauss-Legendre quadrature."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES_PER_FEATURE)
+    axes = [low + (nodes + 1) / 2 * (high - low) for low, high in ranges]
+    X = np.stack([own.ravel() for own in np.meshgrid(*axes, indexing="ij")], axis=1)
+    of_all = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(axes), indexing="ij")), axis=0)
+    values, own = function(X), of_all.ravel()
+    mean = (own * values).sum()
+    return float((own * (values - mean) ** 2).sum())
+
+
+# The functions, and the terms that they are made of.
+
+
+def _product(X: Float64) -> Float64:
+    value: Float64 = 10 * np.sin(np.pi * X[:, 0] * X[:, 1])
+    return value
+
+
+def _first(X: Float64) -> Float64:
+    return _product(X) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+
+
+def _reactance(X: Float64) -> Float64:
+    value: Float64 = X[:, 1] * X[:, 2] - 1 / (X[:, 1] * X[:, 3])
+    return value
+
+
+def _second(X: Float64) -> Float64:
+    return np.hypot(X[:, 0], _reactance(X))
+
+
+def _third(X: Float64) -> Float64:
+    return np.arctan2(_reactance(X), X[:, 0])

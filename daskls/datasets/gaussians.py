@@ -1,8 +1,8 @@
 """Two truncated Gaussians, the toy example of the spatial decomposition paper, and its Bayes risk.
 
-With theta phi(x) = (1 - theta) psi(x) written out, the x_1 and the other coordinates' squares have
-one common factor, so the best rule says -1 inside a ball around (8/7, 0, .., 0). What is left is
-the probability, under each of the two Gaussians, of that ball cut by the box [-2, 2]^d.
+In theta phi(x) = (1 - theta) psi(x) the squares of all coordinates have the same factor, so that
+the best rule is -1 inside a ball around (8/7, 0, .., 0). The Bayes risk then needs only the
+probability, under each of the two Gaussians, of that ball cut by the box [-2, 2]^d.
 """
 
 from collections.abc import Callable
@@ -77,13 +77,13 @@ def make_two_gaussians(n_rows: int, *, d: int = 2, random_state: int = 0) -> Row
     """Draw two overlapping Gaussians, both restricted to [-2, 2]^d.
 
     +1, with probability 0.6: around the origin, variance 1. -1: around (1, 0, .., 0), variance
-    1/8. Each is the normal density divided by its probability of the box.
+    1/8. Each density is the normal one divided by its probability of the box.
 
     Parameters
     ----------
     n_rows : int, >= 0
     d : int, >= 1. Number of features; the paper uses 4, 8 and 16.
-    random_state : int. Chooses the rows; n rows are the first of 2n rows.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def make_two_gaussians(n_rows: int, *, d: int = 2, random_state: int = 0) -> Row
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
@@ -114,7 +114,7 @@ def two_gaussians_bayes_accuracy(*, d: int = 2) -> float:
 
 @lru_cache(maxsize=64)
 def two_gaussians_bayes_risk(d: int = 2) -> float:
-    """Compute the smallest possible classification error on `make_two_gaussians`.
+    """Return the smallest possible classification error on `make_two_gaussians`.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def two_gaussians_bayes_risk(d: int = 2) -> float:
 
     Raises
     ------
-    ParameterError : when d is below 1.
+    ParameterError : d is below 1.
 
     Notes
     -----
@@ -148,7 +148,8 @@ def two_gaussians_bayes_risk(d: int = 2) -> float:
 def _ball(d: int) -> tuple[float, float]:
     """Center (on the first axis) and squared radius of the ball where -1 is more likely."""
     s = 1 / NARROW_VARIANCE
-    # log((1 - theta) psi) - log(theta phi) = c - s/2 |x - e_1|^2 + |x|^2 / 2, from which:
+    # -1 is more likely where log((1 - theta) psi) - log(theta phi), that is
+    # c - s/2 |x - e_1|^2 + |x|^2 / 2, is positive.
     c = np.log((1 - THETA) / THETA) + (d / 2) * np.log(s)
     c += d * np.log(_WIDE.mass) - (d - 1) * np.log(_NARROW.mass) - np.log(_NARROW_FIRST.mass)
     center = s / (s - 1)
@@ -186,7 +187,7 @@ def _rest_radius_cdf(radius: float, k: int, axis: _Axis) -> Callable[[Floats], F
 
 
 def _add_coordinate(radii: Floats, cdf: Floats, axis: _Axis) -> Floats:
-    """The same distribution function with one coordinate more."""
+    """Return the same distribution function for one more coordinate."""
     # x = r sin(angle), so that sqrt(r^2 - x^2) = r cos(angle): smooth up to x = r.
     last = np.arcsin(np.minimum(1.0, HALF_SIDE / np.maximum(radii, 1e-300)))
     nodes, weights = _gauss_legendre(0.0, 1.0)
@@ -199,6 +200,6 @@ def _add_coordinate(radii: Floats, cdf: Floats, axis: _Axis) -> Floats:
 
 
 def _gauss_legendre(low: float, high: float) -> tuple[Floats, Floats]:
-    """Nodes and weights of Gauss's rule on [low, high]."""
+    """Nodes and weights of the Gauss-Legendre rule on [low, high]."""
     nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
     return low + (high - low) * (nodes + 1) / 2, weights * (high - low) / 2

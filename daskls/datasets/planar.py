@@ -36,14 +36,14 @@ def checkerboard_rows(
 def make_checkerboard(
     n_rows: int, *, n_cells_side: int = 4, flip: float = 0.055, random_state: int = 0
 ) -> Rows:
-    """Draw a checkerboard: X uniform on [0, 1]^2, the label the color of its square.
+    """Draw a checkerboard: X uniform on [0, 1]^2, labeled by the color of its square.
 
     Parameters
     ----------
     n_rows : int, >= 0
     n_cells_side : int, >= 1. Squares along a side; the one at the origin is +1.
     flip : float. Probability that a label is swapped.
-    random_state : int. Chooses the rows; n rows are the first of 2n rows.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def make_checkerboard(
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
@@ -92,7 +92,7 @@ def make_xor(n_rows: int, *, flip: float = 0.0, random_state: int = 0) -> Rows:
     ----------
     n_rows : int, >= 0
     flip : float. Probability that a label is swapped.
-    random_state : int. Chooses the rows; n rows are the first of 2n rows.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def make_xor(n_rows: int, *, flip: float = 0.0, random_state: int = 0) -> Rows:
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
@@ -156,7 +156,7 @@ def make_two_spirals(
     n_rows : int, >= 0
     n_turns : float, > 0. Turns of each arm; neighboring arms are 1 / (2 n_turns) apart.
     noise : float, >= 0.01. Standard deviation, in units of the spiral's radius.
-    random_state : int. Chooses the rows; n rows are the first of 2n rows.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -165,12 +165,12 @@ def make_two_spirals(
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
     Source: the set `2-spirals` of Segata and Blanzieri, 2009 (FaLK-SVM), section 5.2, whose best
-    test accuracy is 88.47 %. They do not print turns or noise; ours give a Bayes accuracy like it.
+    test accuracy is 88.47 %. They do not print turns or noise; ours give a similar Bayes accuracy.
 
     Examples
     --------
@@ -187,7 +187,8 @@ def two_spirals_bayes_accuracy(*, n_turns: float = 3.0, noise: float = 0.0555) -
 
     Notes
     -----
-    The integral of the larger density over a grid of about noise / 8; the error is below 1e-4.
+    The integral of the larger density on a grid of steps of about noise / 8; the error is below
+    1e-4.
     """
     _check_curve(n_turns, noise)
     side = 1 + 7 * noise
@@ -216,15 +217,15 @@ def make_swiss_roll(
 ) -> Rows:
     """Draw a planar Swiss roll (+1) in a uniform cloud on [-1, 1]^2 (-1), equally likely.
 
-    A row of the roll is at angle t = pi (3/2 + 2 n_turns u), u uniform, and at the radius
-    proportional to t that ends at 0.9, plus noise of standard deviation `noise`.
+    A row of the roll is at angle t = pi (3/2 + 2 n_turns u), u uniform, and at a radius
+    proportional to t, of at most 0.9, plus noise of standard deviation `noise`.
 
     Parameters
     ----------
     n_rows : int, >= 0
-    n_turns : float, > 0
+    n_turns : float, > 0. Turns of the roll.
     noise : float, >= 0.01. Standard deviation in both coordinates.
-    random_state : int. Chooses the rows; n rows are the first of 2n rows.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -233,7 +234,7 @@ def make_swiss_roll(
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
@@ -255,10 +256,10 @@ def swiss_roll_bayes_accuracy(*, n_turns: float = 1.5, noise: float = 0.02) -> f
 
     Notes
     -----
-    As `two_spirals_bayes_accuracy`; the part of the roll outside the square is never mistaken.
+    As `two_spirals_bayes_accuracy`; rows of the roll outside the square are always predicted right.
     """
     _check_curve(n_turns, noise)
-    # The grid ends at the cloud's edge, where its density jumps; what is outside counts whole.
+    # The grid ends at the cloud's edge, where its density jumps; all beyond belongs to the roll.
     centers, step = _grid(1.0, noise / 8)
     density = _blurred_curve(_roll(_midpoints(8_000), n_turns), centers, noise)
     inside = np.maximum(density, 0.25).sum() * step**2
@@ -269,12 +270,12 @@ def swiss_roll_bayes_accuracy(*, n_turns: float = 1.5, noise: float = 0.02) -> f
 def _check_curve(n_turns: float, noise: float) -> None:
     """Refuse a curve without length or noise."""
     check_at_least("n_turns", n_turns, 0, strict=True)
-    # Far below this the densities are spikes, and the grid that resolves them is too large.
+    # Far below 0.01 the grid that resolves the density would be too large.
     check_at_least("noise", noise, 0.01)
 
 
 def _arm(u: Floats, n_turns: float) -> Floats:
-    """Points of a spiral arm from the origin to radius 1, near uniform along its length."""
+    """Points of a spiral arm from the origin to radius 1, nearly uniform along its length."""
     radius = np.sqrt(u)
     angle = 2 * np.pi * n_turns * radius
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
@@ -288,12 +289,12 @@ def _roll(u: Floats, n_turns: float) -> Floats:
 
 
 def _midpoints(n: int) -> Floats:
-    """The middles of n equal parts of [0, 1]."""
+    """The midpoints of n equal parts of [0, 1]."""
     return (np.arange(n) + 0.5) / n
 
 
 def _grid(side: float, step: float) -> tuple[Floats, float]:
-    """Middles of equal parts of [-side, side], at most `step` wide, and their width."""
+    """Midpoints of equal parts of [-side, side], at most `step` wide, and their width."""
     n = int(np.ceil(2 * side / step))
     return side * (2 * _midpoints(n) - 1), 2 * side / n
 

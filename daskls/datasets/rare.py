@@ -1,4 +1,4 @@
-"""A rare class in many features that follow a few hidden ones."""
+"""A rare class in many features that are linear functions of a few hidden ones."""
 
 from functools import lru_cache
 
@@ -46,7 +46,7 @@ def rare_rows(
         hidden = rng.standard_normal((m, N_HIDDEN))
         hidden[:, 0] += shift * positive * np.sign(hidden[:, 1:4].prod(axis=1))
         X = noise * rng.standard_normal((m, d))
-        # The hidden features are those along their directions, exactly.
+        # Replace the noise along the directions, where X equals the hidden features exactly.
         X += (hidden - X @ directions) @ directions.T
         return X, positive
 
@@ -64,19 +64,19 @@ def make_rare(
 ) -> Rows:
     """Draw a rare class that differs from the frequent one along one of eight hidden features.
 
-    Eight hidden features are normal, of standard deviation 1. A positive row's first one is moved
-    by `shift`, upwards where the product of the next three is positive, else downwards. The
-    features are the hidden ones turned into `d` dimensions by orthonormal directions, and noise in
-    the other ones.
+    Eight hidden features are normal with standard deviation 1. In a positive row the first one is
+    shifted by `shift`: upwards where the product of the next three is positive, else downwards. The
+    `d` features hold the hidden ones along eight orthonormal directions, and noise in the other
+    directions.
 
     Parameters
     ----------
     n_rows : int, >= 0
-    d : int, >= 8. Features.
-    share : float, between 0 and 1. Of the positive rows.
-    shift : float, >= 0. In units of the hidden features' deviation.
+    d : int, >= 8. Number of features.
+    share : float, between 0 and 1. Share of positive rows.
+    shift : float, >= 0. In units of the hidden features' standard deviation.
     noise : float, >= 0. Standard deviation of each feature's noise.
-    random_state : int. Chooses the rows; n rows are the first of 2n rows.
+    random_state : int. Draws the rows; n rows are the first of 2n rows.
 
     Returns
     -------
@@ -85,12 +85,12 @@ def make_rare(
 
     Raises
     ------
-    ParameterError : when a parameter is out of its range.
+    ParameterError : a parameter is out of its range.
 
     Notes
     -----
-    Ours; it has the features and the rare class (631, 2 %) of ECBDL'14, which section 5.1 of the
-    spatial decomposition paper trains on, and a known best TPR x TNR.
+    Ours; it has the number of features (631) and the share of the rare class (2 %) of ECBDL'14, on
+    which section 5.1 of the spatial decomposition paper trains, and a known best TPR x TNR.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def make_rare(
 def rare_bayes_accuracy(
     *, d: int = 631, share: float = 0.02, shift: float = 1.5, noise: float = 0.1
 ) -> float:
-    """Accuracy of the best rule (exact): a threshold of the moved feature."""
+    """Accuracy of the best rule (exact): a threshold on the shifted feature."""
     _check(d, share, shift, noise)
     if shift == 0:
         return max(share, 1 - share)
@@ -113,11 +113,11 @@ def rare_bayes_accuracy(
 
 
 def rare_best_product(*, shift: float = 1.5) -> float:
-    """Return the best TPR x TNR of `make_rare`'s rows: that of a threshold between the classes.
+    """Return the best TPR x TNR on `make_rare`: that of the threshold halfway between the classes.
 
     Parameters
     ----------
-    shift : float, >= 0. As of `make_rare`; nothing else changes it.
+    shift : float, >= 0. As for `make_rare`; its other parameters do not matter.
 
     Returns
     -------
@@ -129,8 +129,8 @@ def rare_best_product(*, shift: float = 1.5) -> float:
 
     Notes
     -----
-    Exact: by Neyman and Pearson the best rules are thresholds of the moved feature, of which the
-    one halfway has the largest product. Ours, as the set.
+    Exact: by Neyman and Pearson the best rules are thresholds on the shifted feature; the one
+    halfway has the largest product. Ours, as the set.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Real data sets from a folder of `.npz` files, named by the environment variable DASKLS_DATA."""
+"""Real data sets: `.npz` files in the folder that the variable DASKLS_DATA names."""
 
 import os
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class RealData:
     Attributes
     ----------
     name : str
-    X : array, shape (n, d). All rows, or the training rows where a test set exists.
+    X : array, shape (n, d). All rows, or the training rows if there is a test set.
     y : array, shape (n,). Labels.
-    X_test : array, shape (m, d), or None where the set has no official split
+    X_test : array, shape (m, d), or None if the set has no official split
     y_test : array, shape (m,), or None
 
     Examples
@@ -44,7 +44,7 @@ def load_real(name: str) -> RealData:
 
     Parameters
     ----------
-    name : str. For instance `covtype`. The file holds X and y, or X_train, y_train, X_test, y_test.
+    name : str, as `covtype`. The file holds X and y, or X_train, y_train, X_test, y_test.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def load_real(name: str) -> RealData:
 
     Raises
     ------
-    DataError : when DASKLS_DATA is not set, or the file is missing or holds other arrays.
+    DataError : DASKLS_DATA is not set, or the file is missing or holds other arrays.
 
     Examples
     --------
@@ -91,13 +91,13 @@ def covtype_split() -> RealData:
 
     Raises
     ------
-    DataError : as `load_real`, and when there are too few rows.
+    DataError : as `load_real`; or there are too few rows.
 
     Notes
     -----
-    +1 is cover type 2 against all others. Each feature is scaled by its minimum and maximum over
-    all rows. The rows are put in the order of `numpy.random.default_rng(2017).permutation(n)`; the
-    first 464,429 are for training (the paper's sizes; its own choice of rows is not known).
+    +1 is cover type 2, -1 all others. Each feature is scaled by its minimum and maximum over all
+    rows. The rows are permuted by `numpy.random.default_rng(2017).permutation(n)`; the first
+    464,429 are for training (the paper's sizes; its own choice of rows is not known).
 
     Examples
     --------
@@ -121,7 +121,7 @@ def covtype_split() -> RealData:
 
 
 def _scale_to_unit(X: Reals) -> Float32:
-    """Each feature from its least value (0) to its largest (1); a constant one is 0."""
+    """Scale each feature from its least value (0) to its largest (1); a constant one is 0."""
     scaled = np.empty(X.shape, np.float32)
     for j, column in enumerate(X.T):
         values = column.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Every synthetic set by name, and the one function that writes any of them to Zarr."""
+"""All synthetic sets by name, and the function that writes any of them to Zarr."""
 
 import inspect
 import os
@@ -11,7 +11,7 @@ from daskls.datasets._base import CLASSES, NumberRows, Rows
 from daskls.errors import ParameterError
 from daskls.store.dataset import Dataset, DatasetWriter, default_chunk_rows
 
-# Called with the rows done, and all rows where their number is known.
+# Called with the number of rows done, and that of all rows if it is known.
 Progress = Callable[[int, int | None], None]
 
 
@@ -21,12 +21,12 @@ class Generator:
 
     Attributes
     ----------
-    rows : function of (first_row, n_rows, seed, **params); gives X float32, and y of -1 and +1 or
-        of numbers
-    n_features : int. Features with the default parameters.
+    rows : function of (first_row, n_rows, seed, **params) that returns X in float32, and y: -1 and
+        +1, or numbers
+    n_features : int. Number of features with the default parameters.
     doc : str. A one-line description.
-    bayes_accuracy : function of (**params), or None where it is not known
-    best_r2 : function of (**params), of sets whose y are numbers; else None
+    bayes_accuracy : function of (**params), or None if it is not known
+    best_r2 : function of (**params) for sets whose y are numbers; else None
 
     Examples
     --------
@@ -126,7 +126,7 @@ GENERATORS: dict[str, Generator] = {
 
 
 def bayes_accuracy(name: str, **params: Any) -> float | None:
-    """Accuracy of the best possible classifier on a synthetic set.
+    """Return the accuracy of the best possible classifier on a synthetic set.
 
     Parameters
     ----------
@@ -135,11 +135,11 @@ def bayes_accuracy(name: str, **params: Any) -> float | None:
 
     Returns
     -------
-    accuracy : float in [0.5, 1], or None where it is not known
+    accuracy : float in [0.5, 1], or None if it is not known
 
     Raises
     ------
-    ParameterError : when the name or a parameter is unknown or out of its range.
+    ParameterError : the name is unknown, or a parameter is unknown or out of its range.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def bayes_accuracy(name: str, **params: Any) -> float | None:
 
 
 def best_r2(name: str, **params: Any) -> float | None:
-    """R2 of the best possible regressor on a synthetic set of numbers.
+    """Return the R2 of the best possible regressor on a synthetic set of numbers.
 
     Parameters
     ----------
@@ -160,11 +160,11 @@ def best_r2(name: str, **params: Any) -> float | None:
 
     Returns
     -------
-    r2 : float in [0, 1], or None of a set of classes
+    r2 : float in [0, 1], or None for a set of classes
 
     Raises
     ------
-    ParameterError : when the name or a parameter is unknown or out of its range.
+    ParameterError : the name is unknown, or a parameter is unknown or out of its range.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def write(
     path : str or path. The data set to make.
     n_rows : int, >= 0
     random_state : int. The rows are those of the `make_` function with the same seed.
-    chunk_rows : int or None. Rows of a Zarr chunk; None: about 4 MiB. Changes no value.
+    chunk_rows : int or None. Rows of a Zarr chunk; None: about 4 MiB. Does not change the data.
     overwrite : bool. Replace a daskls data set at `path`.
     progress : function of (rows done, all rows) or None
     **params : the set's own parameters
@@ -205,8 +205,8 @@ def write(
 
     Raises
     ------
-    ParameterError : when the name or a parameter is unknown or out of its range.
-    StoreError : when `path` exists and may not be replaced.
+    ParameterError : the name is unknown, or a parameter is unknown or out of its range.
+    StoreError : `path` exists and may not be replaced.
 
     Examples
     --------
@@ -243,7 +243,12 @@ def write(
 
 
 def _find(name: str, params: dict[str, Any]) -> Generator:
-    """The set of that name, if it takes these parameters."""
+    """Return the set of a name.
+
+    Raises
+    ------
+    ParameterError : there is no such set, or it lacks one of these parameters
+    """
     generator = GENERATORS.get(name)
     if generator is None:
         raise ParameterError(f"No data set {name!r}; choose one of {', '.join(GENERATORS)}.")

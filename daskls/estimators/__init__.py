@@ -1,1 +1,1 @@
-"""scikit-learn's estimator interface over the graphs. The only importer of sklearn.base."""
+"""Estimators with scikit-learn's interface. Only this package imports sklearn.base."""

@@ -1,6 +1,6 @@
-"""Advice that a finished fit gives: edges of a grid, cells of one class, dimensions.
+"""Advice after a fit: choices at a grid's edge, cells of one class, too many dimensions.
 
-Each piece says what was found, how much of it, and what to do.
+Each piece of advice says what was found, how often, and what to do.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,38 +18,39 @@ from daskls.store.reader import ModelReader, Report
 
 Advice = tuple[type[AdviceWarning], str]
 
-# Of the cells that had a choice: from here on a crowd on an edge is told. On ten sets the own grid
-# has up to 53 % (covtype), where a wider one gains nothing, and a given one that ends a step early
-# 68 % at no loss. Fewer cells are no crowd.
+# Advise on an edge that this share of the cells with a choice took. On ten sets up to 53 % take an
+# edge of the default grid (covtype), where a wider grid gains nothing, and 68 % that of a given
+# grid that ends a step early, at no loss.
 EDGE_SHARE = 0.75
+# Fewer cells give no advice.
 LEAST_CELLS = 4
-# Of the cells: with fewer of one class the others decide.
+# Share of cells of one class; below it the other cells matter.
 ONE_CLASS_SHARE = 0.75
-# An axis of two values has nothing but edges.
+# An axis of two values has only edges.
 LEAST_VALUES = 3
-# Of more cells some are looked at: a share is then known to a percent.
+# If there are more cells, only so many are read: shares are then known to a percent.
 MOST_CELLS = 20_000
-# Dimensions of a space whose cells would shrink as little: up to 22 on sets where cells do well or
-# as well as random chunks (usps 12, mnist 18, spambase 22), 86 on splice, where they lose.
+# Cells shrink as if space had this many dimensions: up to 22 on sets where cells do as well as
+# random chunks or better (usps 12, mnist 18, spambase 22), 86 on splice, where they lose.
 MOST_DIMENSIONS = 50.0
 
 
 def advise_on_cells(
     reader: ModelReader, size_param: str, shrinkage: Shrinkage | None
 ) -> Iterator[Advice]:
-    """Yield what the cells of a finished model call for.
+    """Yield advice on the cells of a finished model.
 
     Parameters
     ----------
     reader : ModelReader
-    size_param : str. What bounds the rows of a cell.
+    size_param : str. The parameter that bounds the rows of a cell.
     shrinkage : Shrinkage, or None where it was not measured
     """
     is_global = find_loss(reader.spec).is_global
     yield from _edges_of_all(reader) if is_global else _edges_of_cells(reader)
     yield from _one_class(reader.report_of_some(MOST_CELLS), size_param)
     if shrinkage is not None and shrinkage.dimensions > MOST_DIMENSIONS:
-        # Where a scale was learned, and perhaps not taken, there is nothing to ask for.
+        # Do not suggest a learned scale that was learned already, even if it was not taken.
         is_learned = "decision" in reader.resolved.summary
         chunks = "RandomChunkSVR" if reader.target.kind == "numbers" else "RandomChunkSVC"
         yield AdviceWarning, _dimensions(shrinkage, size_param, chunks, is_learned=is_learned)
@@ -59,13 +60,13 @@ def advise_on_cells(
 
 
 def _edges_of_cells(reader: ModelReader) -> Iterator[Advice]:
-    """Yield a sentence for each edge of the grid that many cells chose."""
+    """Yield advice for each edge of the grid that many cells chose."""
     report, spec = reader.report_of_some(MOST_CELLS), reader.spec
-    told = report[(report.n_trained > 0) & (report.validation_error > 0)]
-    ends = grid_ends(spec, told.radius, told.n_rows, reader.width)
-    sides = {name: _sides(told, name, *ends[name]) for name in ends}
-    # Where all combinations err alike, as in cells that one class nearly fills, ties go to the
-    # widest kernel and the smallest C: three cells of four in the demo, at the Bayes error.
+    selected = report[(report.n_trained > 0) & (report.validation_error > 0)]
+    ends = grid_ends(spec, selected.radius, selected.n_rows, reader.width)
+    sides = {name: _sides(selected, name, *ends[name]) for name in ends}
+    # If all combinations have the same error, as in cells that one class nearly fills, ties go to
+    # the widest kernel and the smallest C: in the demo three cells of four, at the Bayes error.
     tied = (sides["C"] < 0) & (sides["gamma"] < 0)
     n_free = int((~tied).sum())
     for name, given, n_values in (
@@ -79,20 +80,21 @@ def _edges_of_cells(reader: ModelReader) -> Iterator[Advice]:
                 yield GridEdgeWarning, _edge(name, given, is_last=side > 0, who=who)
 
 
-def _sides(told: Report, name: str, first: Float64, last: Float64) -> Ints:
+def _sides(report: Report, name: str, first: Float64, last: Float64) -> Ints:
     """Return -1 for cells that took the first candidate of an axis, 1 for the last, else 0."""
-    on_edge = np.array([name in edge.split() for edge in told.edge.tolist()], bool)
-    is_last = told[name] ** 2 > first * last
+    on_edge = np.array([name in edge.split() for edge in report.edge.tolist()], bool)
+    # The chosen end is the nearer one on the logarithmic axis.
+    is_last = report[name] ** 2 > first * last
     return np.where(on_edge, np.where(is_last, 1, -1), 0)
 
 
 def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
-    """Yield a sentence for each edge that the one choice for all cells lies on."""
+    """Yield advice for each edge that the one choice for all cells lies on."""
     chosen = reader.resolved.summary.get("chosen")
     if chosen is None:
         return
     asked = spec_from_json(reader.meta["spec"])
-    # A cost that went through its ridge may have lost its last digit.
+    # C is computed back from the ridge, so that its last digit may differ from the given one.
     selected = {"C": 1 / (2 * chosen["ridge"]), "gamma": chosen["width"]}
     given = {"C": asked.C, "gamma": asked.gamma}
     yield from advise_on_selected(selected, given, "The one choice for all cells")
@@ -101,13 +103,13 @@ def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
 def advise_on_selected(
     selected: Mapping[str, Any], given: Mapping[str, Sequence[float] | None], who: str
 ) -> Iterator[Advice]:
-    """Yield a sentence for each end of given candidates that was selected.
+    """Yield advice for each end of given candidates that was selected.
 
     Parameters
     ----------
     selected : mapping. As ``selected_``.
-    given : mapping of a name to its increasing candidates, None where none were given
-    who : str. Whom the choice is for.
+    given : mapping of a name to its increasing candidates; None where none were given
+    who : str. The subject of the sentence: the choice.
     """
     for name, values in given.items():
         if values is None or len(values) < LEAST_VALUES or selected[name] is None:
@@ -119,17 +121,17 @@ def advise_on_selected(
 
 
 def _falls_toward(selected: Mapping[str, Any], name: str, *, is_last: bool) -> bool:
-    """Return whether the least error at an end is below that beside it, where both are known."""
+    """Whether the error still falls toward an end of the candidates; True if errors are unknown."""
     if "errors" not in selected:
         return True
-    # (n_k, n_gammas, n_costs)
+    # From (n_k, n_gammas, n_costs).
     by_value = np.moveaxis(np.array(selected["errors"]), 2 if name == "C" else 1, 0)
     least = by_value.reshape(len(by_value), -1).min(axis=1)
     return bool(least[-1] < least[-2] if is_last else least[0] < least[1])
 
 
 def _edge(name: str, given: Sequence[float] | None, *, is_last: bool, who: str) -> str:
-    """Say that a choice is at the end of candidates, and how to go on beyond it."""
+    """Return the advice that a choice is at the end of its candidates, and how to widen them."""
     if given is None:
         side = "largest" if is_last else "smallest"
         return f"{who} took the {side} {name} of their own grid. {OWN_GRID[name, is_last]}"
@@ -141,35 +143,36 @@ def _edge(name: str, given: Sequence[float] | None, *, is_last: bool, who: str) 
         )
     return (
         f"{who} took the smallest {name} that was given, {given[0]:g}: a better one may lie "
-        "beyond, or all err alike, as where all are too small. Give smaller and larger ones too, "
-        f"as {wider}."
+        "beyond, or all have the same error, as when all are too small. Give smaller and larger "
+        f"ones too, as {wider}."
     )
 
 
 OWN_GRID = {
-    ("C", True): "They want to fit their rows more closely: scale the features "
+    ("C", True): "They need to fit their rows more closely: scale the features "
     '(feature_scale="spread"), or give larger values, as C=[100, 1000, 10000].',
     ("C", False): "They find little to learn, or noisy labels: check the labels, or give smaller "
     "values, as C=[1e-5, 1e-4, 1e-3, 1e-2].",
-    # On the one table of 37 where this was told neither made fewer errors (docs/report.md).
-    ("gamma", True): "The boundary bends more than their narrowest kernels, features of no use "
-    "widen the distances, or it is chance: try larger values of gamma than those in fit_report_, "
-    'or a learned scale (feature_scale="learned"), and keep what errs less on rows that no fit '
-    "has seen.",
+    # On the one table of 37 that got this advice, neither remedy reduced the errors
+    # (docs/report.md).
+    ("gamma", True): "The boundary bends more than their narrowest kernels, useless features add "
+    "to the distances, or it is chance: try larger values of gamma than those in fit_report_, "
+    'or a learned scale (feature_scale="learned"), and keep what makes fewer errors on rows that '
+    "no fit has seen.",
     ("gamma", False): "The boundary is smoother than their widest kernels: give smaller values of "
     'gamma than those in fit_report_, or try kernel="linear".',
 }
 
 
 def _widened(given: Sequence[float], *, is_last: bool) -> str:
-    """Return candidates with two more above them; of a smallest one, with one more below too.
+    """Return candidates with two more above them and, unless the last was chosen, one below.
 
     >>> _widened((1.0, 10.0, 100.0), is_last=True)
     '[1, 10, 100, 1000, 10000]'
     >>> _widened((1.0, 2.0, 4.0), is_last=False)
     '[0.5, 1, 2, 4, 8, 16]'
     """
-    # A coarser step would pass over the best value.
+    # At most a factor of 10: a coarser step could skip the best value.
     up = min(given[-1] / given[-2], 10.0)
     down = min(given[1] / given[0], 10.0)
     below = [] if is_last else [given[0] / down]
@@ -181,7 +184,7 @@ def _widened(given: Sequence[float], *, is_last: bool) -> str:
 
 
 def _one_class(report: Report, size_param: str) -> Iterator[Advice]:
-    """Yield a sentence where nearly all cells hold one class and so predict it for every query."""
+    """Yield advice if most cells hold one class and so predict it for every query."""
     alone = report.n_classes == 1
     if alone.sum() < LEAST_CELLS or alone.mean() < ONE_CLASS_SHARE:
         return
@@ -190,14 +193,14 @@ def _one_class(report: Report, size_param: str) -> Iterator[Advice]:
         f"{int(alone.sum())} of {len(report)} cells ({share:.0%} of the rows) hold one class alone "
         "and predict it for every query: space is cut finer than the classes need, or one class is "
         f"very rare. Raise {size_param} above {int(report.n_rows.max())}: cells of one class cost "
-        "nothing, and the others see more of the boundary. Of a rare class look at the recall, as "
+        "nothing, and the others see more of the boundary. For a rare class look at the recall, as "
         "`daskls score` prints it, before the accuracy."
     )
     yield AdviceWarning, message
 
 
 def _dimensions(shrinkage: Shrinkage, size_param: str, chunks: str, *, is_learned: bool) -> str:
-    """Say that the rows of a cell are hardly nearer to each other than to all others."""
+    """Return the advice that the rows of a cell are hardly nearer to each other than to others."""
     remedy = f"Raise {size_param} or"
     if not is_learned:
         remedy = f'Let a scale be learned (feature_scale="learned"), raise {size_param}, or'

@@ -1,4 +1,7 @@
-"""The base of all estimators: the handle on a finished model, prediction, saving, pickling."""
+"""Base classes of all estimators: fitting, saving and pickling a model that lies in a store.
+
+Prediction is in `predictions`, the plan of a fit in `plan`.
+"""
 
 import os
 import uuid
@@ -30,7 +33,7 @@ from daskls.estimators.store import (
     copy_model,
     embed_model,
     extract_model,
-    interrupts_told,
+    interrupts_explained,
 )
 from daskls.estimators.view import fit_view
 from daskls.methods.base import SEARCH_REGION_ROWS, method_of
@@ -56,10 +59,10 @@ if TYPE_CHECKING:
 
 
 class SharesClient(BaseEstimator):  # type: ignore[misc]
-    """An estimator whose ``client`` is shared by its clones and is not pickled."""
+    """An estimator that shares its ``client`` with its clones and does not pickle it."""
 
     def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy; the client is shared, as a connection cannot be copied."""
+        """Return an unfitted copy with the same client: a connection cannot be copied."""
         params = self.get_params(deep=False)
         client = params.pop("client", None)
         copies = {name: clone(value, safe=False) for name, value in params.items()}
@@ -79,28 +82,29 @@ class LocalEstimator(Plans, SharesClient):
     store: Any
     random_state: Any
     verbose: int
+    table_: TableEncoding
     _handle: ModelHandle
-    # Whether a space of too many dimensions is of harm.
-    _minds_space: ClassVar[bool] = False
+    # Whether a fit measures how much cells shrink space, to advise against too many dimensions.
+    _measures_shrinkage: ClassVar[bool] = False
 
     def _method(self) -> Method:
-        """Return what does the work."""
+        """Return the method that the parameters ask for."""
         raise NotImplementedError
 
     def _solver(self) -> SolverSpec:
-        """Return what every local SVM is trained with."""
+        """Return the parameters of the local solver."""
         raise NotImplementedError
 
     def _scaling(self) -> ScalingSpec | None:
-        """Return what is decided from the data before space is cut; None where nothing is."""
+        """Return the choices that the data decide before space is cut; None if there are none."""
         return None
 
-    def _of_kind(self) -> dict[str, Any]:
-        """Return what of `FitRequest` is for classes, or for numbers, alone."""
+    def _target_fields(self) -> dict[str, Any]:
+        """Return the fields of `FitRequest` that depend on the kind of target."""
         return {"class_weight": None}
 
     def _sizes(self) -> dict[str, Any]:
-        """Return the size of cells and what else of `FitRequest` is the method's own."""
+        """Return the cell size and the other fields of `FitRequest` that depend on the method."""
         return {"cell_size": SEARCH_REGION_ROWS}
 
     def __sklearn_tags__(self) -> Tags:
@@ -123,14 +127,14 @@ class LocalEstimator(Plans, SharesClient):
         super().__setstate__(state)
 
     def _validate_params(self) -> None:
-        """Refuse parameters out of range, as far as that needs no data."""
+        """Refuse parameters out of range, as far as this can be told without data."""
         super()._validate_params()
         self._method()
         self._solver()
         self._scaling()
 
     def _html_repr(self) -> str:
-        """Return what a notebook shows: the parameters and, once fitted, what the fit came to."""
+        """Return what a notebook shows: the parameters and, once fitted, a summary of the fit."""
         if not hasattr(self, "_handle"):
             return str(super()._html_repr())
         from daskls.plotting.report import summary_of
@@ -138,16 +142,14 @@ class LocalEstimator(Plans, SharesClient):
         try:
             return f"{super()._html_repr()}{summary_of(self)}"
         except StoreError as error:
-            # The model may be gone; its parameters are still there to see.
+            # The store may be gone; the parameters can still be shown.
             return f"<pre>{escape(repr(self))}</pre><p>{escape(str(error))}</p>"
-
-    table_: TableEncoding
 
     def _adopt(self, handle: ModelHandle) -> Self:
         """Take a finished model as the fitted state."""
         self._handle = handle
         reader = self._reader
-        # Read here, so that the first query reads its cell alone.
+        # Read the index now, so that the first query reads only its own cell.
         method_of(reader.method, f"The model at {reader.root.where()}").check_index(reader)
         meta = reader.meta
         self.n_features_in_ = int(meta["n_features"])
@@ -161,7 +163,7 @@ class LocalEstimator(Plans, SharesClient):
         return self
 
     def _fitted_method(self) -> Method:
-        """Return what the model at hand was made by."""
+        """Return the method that made the fitted model, whatever the parameters say now."""
         return method_of(self._reader.method)
 
     @property
@@ -171,9 +173,9 @@ class LocalEstimator(Plans, SharesClient):
 
     @property
     def fit_report_(self) -> Any:
-        """One row a cell: a NumPy record array, shape ``(n_cells_,)``.
+        """NumPy record array, shape ``(n_cells_,)``: one row a cell.
 
-        Its fields are those of `daskls.records.CellReport`; ``pandas.DataFrame`` takes it as it
+        Its fields are those of `daskls.records.CellReport`. ``pandas.DataFrame`` takes it as it
         is.
         """
         check_is_fitted(self)
@@ -195,22 +197,23 @@ class LocalEstimator(Plans, SharesClient):
         Parameters
         ----------
         X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array or of a data set. Or a
-            table: the path of a CSV, TSV or Parquet file, a folder or a pattern of such, of an
-            npz or LIBSVM file; a DataFrame of pandas, Polars or Dask, an Arrow table, an xarray
-            Dataset.
-        y : array (n,), of any of these kinds: of labels, or for a regressor of numbers, then also
-            (n, t); None if X is the path of a data set. Of a table the name of its column of labels
-            or numbers; None takes y, label, target or class, and says so.
-        sample_weight : array (n,), >= 0, or None; of a table also the name of its column of
-            weights, which is then no feature. Multiplies C, and weighs validation errors and
-            votes; rows of weight 0 are ignored. Methods that draw rows draw
-            them regardless of their weights.
-        missing : "refuse" or "median". Missing values of a table are refused, or replaced by
-            the median; an added feature marks where.
-        unknown : "error" (None too) or "zero". A category in a query that no training row had
-            is an error, or zeros in all columns of its feature.
+            table: the path of a CSV, TSV or Parquet file, a folder or a pattern of such files,
+            the path of an npz or LIBSVM file; a pandas, Polars or Dask DataFrame, an Arrow table,
+            an xarray Dataset.
+        y : array (n,), of any of these kinds: labels, or numbers for a regressor, then also
+            (n, t); None if X is the path of a data set. For a table, the name of its column of
+            labels or numbers; None takes the column named y, label, target or class, with a
+            warning.
+        sample_weight : array (n,), >= 0, or None; for a table also the name of its column of
+            weights, which is then not a feature. Multiplies C and weights validation errors and
+            votes; rows of weight 0 are ignored. Methods that draw rows draw them regardless of
+            their weights.
+        missing : "refuse" or "median". Missing values in a table are refused, or replaced by the
+            median of their column; an added feature marks them.
+        unknown : "error" (also None) or "zero". A category in a query that no training row had
+            raises an error, or becomes 0 in all columns of its feature.
         handle_unknown : "error" or "ignore", or None. scikit-learn's spelling of ``unknown``.
-        drop : names of columns of a table to leave out; several may be joined by commas
+        drop : names of table columns to leave out; several may be joined by commas
 
         Returns
         -------
@@ -218,9 +221,9 @@ class LocalEstimator(Plans, SharesClient):
 
         Raises
         ------
-        DataError : data that cannot be trained on, with the first bad row's number
-        ParameterError : parameters that the data has too few rows or features for
-        MemoryPlanError : the largest task, or the sample, would not fit a worker
+        DataError : the data cannot be trained on; the message gives the first bad row's number
+        ParameterError : the data has too few rows or features for the parameters
+        MemoryPlanError : the largest task, or the sample, would not fit into a worker's memory
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
         from daskls.estimators.tables import TableOptions, training_rows, unknown_of, unless_empty
@@ -273,13 +276,13 @@ class LocalEstimator(Plans, SharesClient):
         store: Backend,
     ) -> "FitResult":
         """Train on X, y and weights in a store that this fit owns."""
-        # Here, so that a process which only predicts never loads the trainers.
+        # Imported here, so that a process that only predicts never loads the trainers.
         from daskls.methods.fit import run_fit
 
         scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
         learned: MeasuredAs = "levels" if request.spec.levels else self._kind
         with (
-            interrupts_told(self.store),
+            interrupts_explained(self.store),
             losses_made_good(self.client),
             open_rows(*data, scratch, self._kind) as rows,
             shared_with_workers(store, data, self.client),
@@ -291,56 +294,59 @@ class LocalEstimator(Plans, SharesClient):
             return run_fit(request, rows, store, self.client, view.on_progress, view.on_cut)
 
     def _request(self) -> FitRequest:
-        """Return the parameters as a fit takes them; what needs data is not in it yet.
+        """Return the request of a fit, without the fields that need data.
 
         Raises
         ------
-        ParameterError : several do not go together
+        ParameterError : parameters contradict each other
         """
         return FitRequest(
             estimator=type(self).__name__,
             method=self._method(),
-            # Before the parameters as JSON: what is no number is refused here.
+            # Evaluated before `saved_params`, which would drop a value that is no number.
             spec=self._solver(),
             params=saved_params(self),
             seed=draw_seed(self.random_state),
             scaling=self._scaling(),
-            minds_units=self._minds_units(),
-            minds_space=self._minds_space,
-            **self._of_kind(),
+            minds_units=self._checks_units(),
+            minds_space=self._measures_shrinkage,
+            **self._target_fields(),
             **self._sizes(),
         )
 
-    def _minds_units(self) -> bool:
-        """Whether rows stay as they are where a scale of their features could be taken."""
+    def _checks_units(self) -> bool:
+        """Whether features could be scaled but are not, so that a fit compares their spreads."""
         return False
 
     def _warn_about_units(self, units: tuple[int, int, float] | None) -> None:
-        """Say that the spreads of two features differ so much that one has no part in distances."""
+        """Warn if two features differ so much in spread that distances ignore one of them.
+
+        ``units`` holds the feature of the largest spread, that of the smallest, and their ratio.
+        """
         if units is not None:
             names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
             warnings.warn(
                 f"The spread of feature {names[units[0]]!s} is {units[2]:.2g} times that of "
-                f"feature {names[units[1]]!s}, so that distances hardly see the latter. Pass "
+                f"feature {names[units[1]]!s}, so that distances hardly depend on the latter. Pass "
                 'feature_scale="learned" or "spread", or scale X beforehand.',
                 AdviceWarning,
                 stacklevel=3,
             )
 
     def _warn_about_folds(self) -> None:
-        """Warn how many cells hold fewer rows than folds; not if no cell is cross-validated."""
+        """Warn if cells hold fewer rows than folds; by default nothing is cross-validated."""
 
     def _warn_about_cells(self, result: "FitResult") -> None:
-        """Say what the cells call for."""
+        """Warn with the advice that the fit gives."""
         for category, message in self._advice(result.shrinkage):
             warnings.warn(message, category, stacklevel=3)
 
     def _advice(self, shrinkage: "Shrinkage | None" = None) -> Iterable["Advice"]:
-        """Return what the cells call for; nothing of methods without cells of their own."""
+        """Return the advice that the fit gives; by default none."""
         return ()
 
     def _warn_about_limits(self) -> None:
-        """Say how many solves stopped short of ``tol``, if any did."""
+        """Warn how many solves stopped short of ``tol``, if any did."""
         n_at_limit = int(self.fit_report_.n_at_limit.sum())
         if n_at_limit:
             tol = float(self.get_params()["tol"])
@@ -368,38 +374,37 @@ class LocalEstimator(Plans, SharesClient):
 
 
 class LocalClassifier(ClassAnswers, ClassifierMixin, LocalEstimator):  # type: ignore[misc]
-    """An estimator of classes."""
+    """The base of classifiers."""
 
     class_weight: Any = None
     probability: Any = False
 
     def _probability(self) -> str | None:
-        """Return which maps to probabilities a fit makes, see `FitRequest`."""
+        """Return the kind of probability maps that a fit makes, see `FitRequest`."""
         known = self._why_no_held_out() is None
         return probability_of(self.probability, knows_held_out=known)
 
     def _why_no_held_out(self) -> str | None:
-        """Return why a fit knows no values of rows without them; None where it does."""
-        return f"{type(self).__name__} knows none"
+        """Return why a fit has no held-out decision values of its rows; None if it has them."""
+        return f"{type(self).__name__} has none"
 
-    def _of_kind(self) -> dict[str, Any]:
-        """As of `LocalEstimator`."""
+    def _target_fields(self) -> dict[str, Any]:
         return {"class_weight": self.class_weight, "probability": self._probability()}
 
     def _validate_params(self) -> None:
-        """As of `LocalEstimator`; weights of classes are checked too."""
+        """Refuse parameters out of range, the weights of classes included."""
         super()._validate_params()
         check_class_weight(self.class_weight)
 
     def _adopt(self, handle: ModelHandle) -> Self:
-        """As of `LocalEstimator`."""
+        """Take a finished model and its classes as the fitted state."""
         super()._adopt(handle)
         self.classes_ = self._reader.target.labels
         return self
 
 
 class LocalRegressor(NumberAnswers, RegressorMixin, LocalEstimator):  # type: ignore[misc]
-    """An estimator of numbers."""
+    """The base of regressors."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""The base of estimators with one local model a cell: constraints, sizes, warnings."""
+"""Base classes of estimators with one local model a cell: constraints, sizes, warnings."""
 
 import os
 import warnings
@@ -34,14 +34,14 @@ from daskls.store.temporary import ModelHandle
 
 Candidates = float | Sequence[float] | None
 GridShape = int | Sequence[int] | None
-# Rows of a cell or a chunk where nobody says: of SVMs that choose for themselves.
+# Default rows of a cell or a chunk; losses that are chosen once for all cells have their own.
 USUAL_SIZE = 2000
-# An axis of a grid has two ends.
+# An axis of a grid has two ends at least.
 LEAST_GRID = 2
 
 
 def grid_shape(value: int | Sequence[int] | None) -> tuple[int, int] | None:
-    """Return the numbers of values of C and of gamma in a cell's own grid; None for the usual ones.
+    """Return how many values of C and of gamma a cell's own grid has; None for the default.
 
     >>> grid_shape(20), grid_shape([20, 5]), grid_shape(None)
     ((20, 20), (20, 5), None)
@@ -55,15 +55,15 @@ def grid_shape(value: int | Sequence[int] | None) -> tuple[int, int] | None:
     counts = flat("n_grid", value).tolist()
     if len(counts) not in (1, 2) or any(type(n) is not int or n < LEAST_GRID for n in counts):
         raise ParameterError(
-            f"n_grid is {value!r}; it takes one whole number, or two: values of C, and of gamma, "
-            f"each at least {LEAST_GRID}. Give as n_grid=20 or n_grid=(20, 10); a single value is "
-            "C=... or gamma=... itself."
+            f"n_grid is {value!r}; it takes one whole number, or two for C and for gamma, each at "
+            f"least {LEAST_GRID}. Give n_grid=20 or n_grid=(20, 10); for a single value give C=... "
+            "or gamma=... itself."
         )
     return int(counts[0]), int(counts[-1])
 
 
 class CellEstimator(ScalesFeatures, LocalEstimator):
-    """An estimator of many local models, each of the rows of one cell."""
+    """An estimator of many local models, each trained on the rows of one cell."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions({*KERNELS, "auto"})],
@@ -80,13 +80,16 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         "verbose": ["verbose"],
     }
 
-    # Whether cells are drawn from all of space.
-    _by_chance: ClassVar[bool] = False
-    # What bounds the rows of a cell.
+    # Whether cells are random rows from all of space.
+    _is_random: ClassVar[bool] = False
+    # The parameter that bounds the rows of a cell.
     _size_param: ClassVar[str]
 
     def _scaling(self) -> ScalingSpec | None:
-        """Return what is decided for all cells: a scale; of least squares what is not given."""
+        """Return the choices made once for all cells.
+
+        The scale; and, by losses that are selected globally, the kernel, width and C not given.
+        """
         params = self.get_params(deep=False)
         kernel = params["kernel"]
         if not has_width(kernel):
@@ -95,7 +98,7 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         is_global = loss.is_global and has_width(kernel)
         coding = params["feature_coding"]
         if coding == "auto" and not (is_global and spec.gamma is None):
-            # A gamma is one of distances that are known.
+            # A given gamma is in units of the distances of uncoded features.
             coding = "none"
         asked = scaling_of(params["feature_scale"], kernel, coding)
         unused = [name for name in loss.unused if name in params]
@@ -112,15 +115,10 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
                 f"feature_scale='learned' takes a kernel with a derivative; kernel is {kernel!r}, "
                 'which gives none. Pass feature_scale="spread" or None, or another kernel.'
             )
-        return replace(asked or ScalingSpec(), kernels=kernels, by_chance=self._by_chance)
+        return replace(asked or ScalingSpec(), kernels=kernels, by_chance=self._is_random)
 
     def _check_products(self, kernel: str) -> None:
-        """Refuse what a kernel of inner products cannot be combined with, all at once.
-
-        Raises
-        ------
-        ParameterError
-        """
+        """Refuse what a kernel of inner products cannot be combined with, all in one error."""
         spec = self._solver()
         loss = find_loss(spec)
         is_open = len(spec.gamma or (1,)) > 1
@@ -144,7 +142,7 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
             )
 
     def _advice(self, shrinkage: Shrinkage | None = None) -> Iterable[Advice]:
-        """Return what choices on edges, cells of one class and too many dimensions call for."""
+        """Return advice on choices at grid edges, cells of one class and too many dimensions."""
         return advise_on_cells(self._reader, self._size_param, shrinkage)
 
     def _sizes(self) -> dict[str, Any]:
@@ -162,16 +160,16 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         }
 
     def _loss(self) -> Loss:
-        """Return the entry of the loss."""
+        """Return the registry's entry of the loss."""
         return find_loss(self._solver())
 
     def _solver(self) -> SolverSpec:
-        """Return what each cell is trained with."""
+        """Return the parameters that each cell is trained with."""
         params = self.get_params(deep=False)
         return SolverSpec(
             loss=params["loss"],
             target=self._kind,
-            # Of SVMs, and until a kernel is chosen, the first of those in question.
+            # "auto" is the first candidate until the kernel is chosen; hinge loss stays with it.
             kernel=kernels_with("is_raced")[0] if params["kernel"] == "auto" else params["kernel"],
             C=candidates("C", params["C"]),
             gamma=candidates("gamma", params["gamma"]),
@@ -203,7 +201,7 @@ class CellClassifier(CellEstimator, LocalClassifier):
     }
 
     def _validate_params(self) -> None:
-        """Refuse parameters out of range, and grids of what is no number."""
+        """Refuse parameters out of range; warn of a search that was removed."""
         super()._validate_params()
         if self.get_params(deep=False)["search"] == "race":
             warnings.warn(
@@ -213,12 +211,12 @@ class CellClassifier(CellEstimator, LocalClassifier):
                 stacklevel=3,
             )
 
-    def _of_kind(self) -> dict[str, Any]:
-        """As of `LocalClassifier`, with the bound on false alarms.
+    def _target_fields(self) -> dict[str, Any]:
+        """Add the bound on false alarms.
 
         Raises
         ------
-        ParameterError : a ``delta`` without a bound
+        ParameterError : ``delta`` is given without ``max_false_alarm``
         """
         params, spec = self.get_params(deep=False), None
         rate = params["max_false_alarm"]
@@ -226,10 +224,10 @@ class CellClassifier(CellEstimator, LocalClassifier):
             check_unused(self, ["delta"], "max_false_alarm=None")
         else:
             spec = FalseAlarmSpec(float(rate), float(params["delta"]))
-        return {**super()._of_kind(), "reserved_for": spec}
+        return {**super()._target_fields(), "reserved_for": spec}
 
     def _adopt(self, handle: ModelHandle) -> Self:
-        """As of `LocalClassifier`."""
+        """Take a finished model and its bound on false alarms as the fitted state."""
         super()._adopt(handle)
         self.__dict__.pop("false_alarm_", None)
         bound = self._reader.false_alarm
@@ -238,11 +236,11 @@ class CellClassifier(CellEstimator, LocalClassifier):
         return self
 
     def _warn_about_folds(self) -> None:
-        """Say how many cells hold fewer rows than folds, if any do."""
+        """Warn how many cells hold fewer rows than folds, if any do."""
         if self._loss().is_global:
             return
         report, cv = self.fit_report_, self.get_params()["cv"]
-        # A cell of one class, or of equal rows, deals no folds.
+        # A cell of one class, or of equal rows, is not cross-validated.
         small = (report.n_rows < cv) & (report.n_classes > 1) & (report.radius > 0)
         if small.any():
             warnings.warn(
@@ -254,16 +252,16 @@ class CellClassifier(CellEstimator, LocalClassifier):
             )
 
     def _why_no_held_out(self) -> str | None:
-        """Return why a fit knows no values of rows without them; None where it does."""
+        """Return why a fit has no held-out decision values of its rows; None if it has them."""
         if not self._method().knows_held_out:
             return super()._why_no_held_out()
         name = self.get_params(deep=False)["loss"]
         loss = LOSSES.get(("classes", name))
         is_known = loss is not None and loss.knows_held_out
-        return None if is_known else f"loss={name!r} knows none"
+        return None if is_known else f"loss={name!r} has none"
 
     def _solver(self) -> SolverSpec:
-        """As of `CellEstimator`, with what the search of a cell is asked for."""
+        """Add the parameters of a cell's search."""
         params = self.get_params(deep=False)
         return replace(
             super()._solver(),
@@ -277,11 +275,11 @@ class CellClassifier(CellEstimator, LocalClassifier):
         )
 
     def _cache_size(self) -> float | None:
-        """Return the MiB of kernel values that a cell may hold.
+        """Return the MiB of kernel values that a cell may hold; None: all of them.
 
         Raises
         ------
-        ParameterError : with an offset, whose solver holds all of them; or of another such loss
+        ParameterError : a cache size is given, but the solver holds the whole kernel matrix
         """
         params = self.get_params(deep=False)
         size, loss = params["cache_size"], LOSSES.get(("classes", params["loss"]))
@@ -298,11 +296,11 @@ class CellClassifier(CellEstimator, LocalClassifier):
         return float(size)
 
     def _grid_shape(self) -> tuple[int, int] | None:
-        """Return how many values of C and of gamma a cell's own grid has.
+        """Return how many values of C and of gamma a cell's own grid has; None for the default.
 
         Raises
         ------
-        ParameterError : no such numbers; or both axes have values already
+        ParameterError : invalid counts, or both axes have given values
         """
         params = self.get_params(deep=False)
         shape = grid_shape(params["n_grid"])
@@ -318,7 +316,7 @@ class CellClassifier(CellEstimator, LocalClassifier):
 
 
 class CellRegressor(IntervalAnswers, CellEstimator, LocalRegressor):
-    """A regressor of many local models."""
+    """A regressor of many local models, with prediction intervals."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellEstimator._parameter_constraints,
@@ -335,13 +333,12 @@ class CellRegressor(IntervalAnswers, CellEstimator, LocalRegressor):
         tags.target_tags.multi_output = loss is None or loss.takes_columns
         return tags
 
-    def _of_kind(self) -> dict[str, Any]:
-        """As of `LocalEstimator`, with intervals."""
-        spec = interval_spec(self.interval)
-        return {**super()._of_kind(), "reserved_for": spec}
+    def _target_fields(self) -> dict[str, Any]:
+        """Add the request for intervals."""
+        return {**super()._target_fields(), "reserved_for": interval_spec(self.interval)}
 
     def _adopt(self, handle: ModelHandle) -> Self:
-        """As of `LocalEstimator`."""
+        """Take a finished model and its interval as the fitted state."""
         super()._adopt(handle)
         self.__dict__.pop("interval_", None)
         found = self._reader.interval
@@ -350,7 +347,7 @@ class CellRegressor(IntervalAnswers, CellEstimator, LocalRegressor):
         return self
 
     def _solver(self) -> SolverSpec:
-        """As of `CellEstimator`, with what support vector regression is asked for."""
+        """Add the parameters of support vector regression."""
         params = self.get_params(deep=False)
         epsilon = params["epsilon"]
         return replace(

@@ -1,4 +1,4 @@
-"""Rows assigned to chunks at random, one local model a chunk, averaged: the baseline of cells."""
+"""Random chunks of rows, one local model each, averaged: the baseline of spatial cells."""
 
 import os
 from numbers import Integral
@@ -16,17 +16,17 @@ from daskls.methods.cells.method import Chunked
 class RandomChunkSVC(CellClassifier):
     """SVMs on random chunks of the rows, averaged: the baseline of spatial decomposition.
 
-    Rows are assigned at random to chunks of at most ``chunk_size`` rows. In each, C and gamma of an
-    SVM are selected from a grid by cross-validation. A row is predicted by the mean of all chunks'
-    decision functions, clipped to [-1, 1], so that prediction costs a kernel value for every
-    support row of the model. Accuracy grows with the size of the chunks, hardly with their number:
-    `VoronoiSVC` is usually both more accurate and faster.
+    Rows are assigned at random to chunks of at most ``chunk_size`` rows. Each chunk has an SVM,
+    whose C and gamma are selected from a grid by cross-validation. A row is predicted by the mean
+    of all chunks' decision functions, clipped to [-1, 1], so that a prediction costs a kernel
+    value for every support row of the model. Accuracy grows with the size of the chunks, hardly
+    with their number: `VoronoiSVC` is usually both more accurate and faster.
 
     Parameters
     ----------
     chunk_size : int, >= 2, or None
-        Maximum number of rows of a chunk; sizes differ by one row at most. Training costs about
-        rows x chunk_size. None: as the ``cell_size`` of `VoronoiSVC`.
+        Maximum number of rows of a chunk; sizes differ by at most one row. Training costs about
+        rows x chunk_size. None: as for the ``cell_size`` of `VoronoiSVC`.
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
     {fit_intercept, cell_tol, search, refit, feature_coding, feature_scale, cache_size}
     {class_weight, probability, max_false_alarm, delta, store, client, random_state, verbose}
@@ -38,7 +38,7 @@ class RandomChunkSVC(CellClassifier):
     {false_alarm_}
     n_cells_ : int. Chunks.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
-    fit_report_ : record array (n_cells_,). One row a chunk: as of `VoronoiSVC`.
+    fit_report_ : record array (n_cells_,). One row a chunk, as in `VoronoiSVC`.
 
     References
     ----------
@@ -62,7 +62,7 @@ class RandomChunkSVC(CellClassifier):
     """
 
     _size_param = "chunk_size"
-    _by_chance = True
+    _is_random = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
         "chunk_size": [Interval(Integral, 2, None, closed="left"), None],
@@ -131,15 +131,15 @@ class RandomChunkSVC(CellClassifier):
 class RandomChunkSVR(CellRegressor):
     """Regression on random chunks of the rows, averaged: the baseline of spatial decomposition.
 
-    Rows are assigned at random to chunks of at most ``chunk_size`` rows, of which each has a
-    least-squares regression of its own. A row is predicted by the mean of all chunks' functions, so
-    that prediction costs a kernel value for every row of the model. `VoronoiSVR` is usually both
-    more accurate and faster.
+    Rows are assigned at random to chunks of at most ``chunk_size`` rows. Each chunk has a
+    least-squares regression of its own. A row is predicted by the mean of all chunks' functions,
+    so that a prediction costs a kernel value for every row of the model. `VoronoiSVR` is usually
+    both more accurate and faster.
 
     Parameters
     ----------
     chunk_size : int, >= 2, or None
-        Maximum number of rows of a chunk; sizes differ by one row at most. None: as the
+        Maximum number of rows of a chunk; sizes differ by at most one row. None: as for the
         ``cell_size`` of `VoronoiSVR`.
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
@@ -152,7 +152,7 @@ class RandomChunkSVR(CellRegressor):
     {interval_}
     n_cells_ : int. Chunks.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
-    fit_report_ : record array (n_cells_,). One row a chunk: as of `VoronoiSVR`.
+    fit_report_ : record array (n_cells_,). One row a chunk, as in `VoronoiSVR`.
 
     References
     ----------
@@ -173,7 +173,7 @@ class RandomChunkSVR(CellRegressor):
     """
 
     _size_param = "chunk_size"
-    _by_chance = True
+    _is_random = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellRegressor._parameter_constraints,
         "chunk_size": [Interval(Integral, 2, None, closed="left"), None],

@@ -1,4 +1,4 @@
-"""Columns of DataFrames and of data sets: their names, kept with a model, and their kinds."""
+"""Names and dtypes of columns: names are kept with a model, and checked in queries."""
 
 import re
 import warnings
@@ -12,18 +12,19 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.sources.door import Source
 
-# Names of each kind that an error shows.
+# Names that an error lists.
 MAX_SHOWN = 5
+# Types that a column of objects may hold; None is a missing value.
 NUMBERS = (Number, np.bool_, NoneType)
-# How pandas, Arrow and Polars write the kinds of columns that hold numbers.
+# The spellings of numeric dtypes in pandas, Arrow and Polars.
 NUMERIC = re.compile(r"(u?int\d+|float\d*|double|half_?float|bool|sparse\[|decimal)", re.IGNORECASE)
 
 
 def check_names(estimator: Any, X: Source, stacklevel: int = 4) -> None:
     """Refuse rows whose columns have other names, or another order, than in training.
 
-    Where only one side has names, scikit-learn warns, and so does this, at the line that called the
-    estimator: by default two calls above.
+    If only one side has names, this warns as scikit-learn does, at the line that called the
+    estimator: by default two calls above the caller.
 
     Raises
     ------
@@ -42,11 +43,11 @@ def check_names(estimator: Any, X: Source, stacklevel: int = 4) -> None:
 
 
 def check_columns(X: Any) -> None:
-    """Refuse a DataFrame with columns that hold no numbers, naming them.
+    """Refuse a DataFrame with columns that are not numeric.
 
     Raises
     ------
-    DataError : with the name of each such column, and what it holds
+    DataError : with the names of such columns, and what each holds
     """
     bad = [f"{name!r} ({held})" for name, held in _kinds(X) if held is not None]
     if bad:
@@ -59,7 +60,7 @@ def check_columns(X: Any) -> None:
 
 
 def _kinds(X: Any) -> Iterable[tuple[Any, str | None]]:
-    """Yield each column's name, and what it holds if that is no number."""
+    """Yield each column's name, and what it holds if it is not numeric; else None."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         for i, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
             is_object = getattr(kind, "kind", "") == "O" and str(kind) == "object"
@@ -71,14 +72,14 @@ def _kinds(X: Any) -> Iterable[tuple[Any, str | None]]:
 
 
 def _not_numeric(kind: Any) -> str | None:
-    """Return a column's kind if it holds no numbers."""
+    """Return the name of a dtype that is not numeric; else None."""
     return None if NUMERIC.match(str(kind)) else str(kind)
 
 
 def _first_other(column: Any) -> str | None:
-    """Return the first value of a column of objects that is neither a number nor missing."""
+    """Return the first value of an object column that is neither a number nor missing."""
     values = column.to_numpy()
-    # The types first: there are few of them, and they are found without a loop over the rows.
+    # Check the few distinct types first: that needs no Python loop over the rows.
     others = tuple(t for t in set(map(type, values)) if not issubclass(t, NUMBERS))
     if not others:
         return None
@@ -87,14 +88,14 @@ def _first_other(column: Any) -> str | None:
 
 
 def keep_names(estimator: Any, names: Sequence[str] | None) -> None:
-    """Set or remove ``feature_names_in_``, which an estimator has only of named columns."""
+    """Set ``feature_names_in_``, or remove it where the columns have no names."""
     vars(estimator).pop("feature_names_in_", None)
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
 def _difference(fitted: list[str], given: list[str]) -> str:
-    """Say how names differ, in scikit-learn's words."""
+    """Return the message how names differ, in scikit-learn's words."""
     unseen, missing = sorted(set(given) - set(fitted)), sorted(set(fitted) - set(given))
     lines = ["The feature names should match those that were passed during fit."]
     if unseen:
@@ -110,12 +111,12 @@ def _difference(fitted: list[str], given: list[str]) -> str:
 
 
 def _moved(fitted: list[str], given: list[str]) -> list[str]:
-    """Name the first column that is not where it was, if one of the two lists is no more."""
+    """Return a line about the first column whose name differs; none if there is no such column."""
     pairs = enumerate(zip(fitted, given, strict=False))
     return [f"Column {i} is {now!r}, was {was!r}." for i, (was, now) in pairs if was != now][:1]
 
 
 def _listed(names: list[str]) -> list[str]:
-    """Return one line a name, of the first ones only if they are many."""
+    """Return one line a name, at most `MAX_SHOWN` of them."""
     more = ["- ..."] if len(names) > MAX_SHOWN else []
     return [*(f"- {name}" for name in names[:MAX_SHOWN]), *more]

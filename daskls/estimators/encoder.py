@@ -1,4 +1,4 @@
-"""A transformer of tables: the encoding that `fit` learns of one, for use on its own."""
+"""TableEncoder: the encoding of tables that every `fit` learns, as a transformer of its own."""
 
 import os
 from typing import Any, ClassVar, Literal, Self
@@ -21,33 +21,33 @@ from daskls.store.temporary import Scratch
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Named columns to features: numbers as they are, categories a column each, gaps filled.
+    """Encode named columns as features: numbers as they are, categories one-hot, gaps filled.
 
-    The encoding that every classifier's ``fit`` applies to a table, as a streaming transformer:
-    CSV, TSV and Parquet files, folders and patterns of them, DataFrames of pandas, Polars and Dask,
-    Arrow tables, xarray Datasets. A batch of rows is in memory at a time.
+    The encoding that every estimator's ``fit`` applies to a table, as a streaming transformer. It
+    takes CSV, TSV and Parquet files, folders and patterns of them, pandas, Polars and Dask
+    DataFrames, Arrow tables and xarray Datasets, and holds one batch of rows in memory at a time.
 
     Parameters
     ----------
     label : str or None. The column of labels, which becomes no feature.
     missing : "refuse" or "median". Missing values are refused, or replaced by the median of a
-        seeded sample of rows; an added feature marks where.
-    unknown : "error" (None too) or "zero". A category that no row of `fit` had is an error, or
-        zeros.
+        seeded sample of rows; an added feature marks them.
+    unknown : "error" (also None) or "zero". A category that no row of `fit` had raises an error, or
+        becomes 0 in all columns of its feature.
     handle_unknown : "error" or "ignore", or None. scikit-learn's spelling of ``unknown``.
     drop : names of columns to leave out
-    random_state : int. Seed of the sample that medians are taken of; the same rows, however they
-        are distributed over files, partitions and blocks.
+    random_state : int. Seed of the sample that medians are taken from. The sample has the same
+        rows, however these are distributed over files, partitions and blocks.
 
     Attributes
     ----------
     table_ : the encoding, a record; ``to_json`` returns it as JSON values, ``describe`` in words
     feature_names_in_ : array (n_columns,) of the names of the columns that become features
-    n_features_in_ : int. Number of these.
+    n_features_in_ : int. Number of these columns.
 
     Notes
     -----
-    Encoders of scikit-learn take data in memory only, those of dask-ml Dask only.
+    scikit-learn's encoders take only data in memory, those of dask-ml only Dask collections.
 
     Examples
     --------
@@ -88,12 +88,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Read a table once and decide what becomes of each column.
+        """Read a table once and choose the encoding of each column.
 
         Parameters
         ----------
         X : path or frame
-        y : ignored, as transformers have it
+        y : ignored; scikit-learn's transformers take it
 
         Returns
         -------
@@ -101,8 +101,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        DataError : columns that become no features, with the reason and a remedy
-        ParameterError : a parameter out of its choices
+        DataError : columns that cannot become features, with the reason and a remedy
+        ParameterError : a parameter is not one of its choices
         """
         self._validate_params()
         options = TableOptions(
@@ -129,7 +129,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : frame. Of a file use `to_zarr`.
+        X : frame. For a file use `to_zarr`.
 
         Returns
         -------
@@ -137,7 +137,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        DataError : a missing value where `fit` saw none, an unseen category, text among numbers
+        DataError : a missing value in a column where `fit` saw none, an unseen category, text in a
+            column of numbers
         """
         check_is_fitted(self, "table_")
         source = open_source(X)
@@ -163,12 +164,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        dataset : Dataset, which every ``fit`` takes by its path
+        dataset : Dataset; every ``fit`` takes its path
 
         Raises
         ------
         DataError : as `transform`
-        StoreError : something is at ``path``, or its disk refuses
+        StoreError : something exists at ``path``, or its disk is full or cannot be written
         """
         check_is_fitted(self, "table_")
         with Scratch.temporary() as scratch:
@@ -185,7 +186,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        input_features : ignored: names come from the table
+        input_features : ignored; names come from the table
 
         Returns
         -------
@@ -203,7 +204,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        DataError : X is none
+        DataError : X has no named columns
         """
         if not X.has_columns or X.kind == "features":
             raise DataError(

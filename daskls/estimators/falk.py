@@ -1,4 +1,4 @@
-"""Local models on the neighborhoods of a covering set of centers: of classes, and of numbers."""
+"""FalkSVC and FalkSVR: local models on the neighborhoods of centers that cover all rows."""
 
 import os
 import warnings
@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from daskls.errors import AdviceWarning
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
-    SELECTION_COSTS,
+    SELECTION_C,
     Candidates,
     FalkEstimator,
     NeighborhoodClassifier,
@@ -20,11 +20,11 @@ from daskls.estimators.options import PROBABILITY, FeatureScaleParam, Probabilit
 
 # The papers' grid of local model selection.
 PERCENTILES = (1, 10, 50, 90)
-# Numbers want wider kernels than classes: with the largest distance on cpu-act 0.133 of the
-# deviation instead of 0.142.
+# Regression needs wider kernels than classification: on cpu-act the error is 0.133 standard
+# deviations with the largest distance among the candidates, 0.142 without.
 NUMBER_PERCENTILES = (10, 50, 90, 100)
-# Ridges from 1/2 to 5e-5.
-NUMBER_COSTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
+# As C = 1 / (2 ridge): ridges from 1/2 to 5e-5.
+NUMBER_C = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 
 
 @share_docs()
@@ -32,15 +32,15 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     """FaLK-SVM: an SVM on the neighborhood of each of a few centers that cover all rows.
 
     Centers are training rows, chosen so that every row is among the ``n_assigned`` nearest rows of
-    at least one. Around each an SVM with offset is trained on its ``n_neighbors`` nearest rows. A
-    query is predicted by the SVM of the center that its nearest training row belongs to. Neighbors
-    are exact, and found without holding the rows in memory.
+    at least one. Around each center an SVM with offset is trained on its ``n_neighbors`` nearest
+    rows. A query is predicted by the SVM of the center that its nearest training row belongs to.
+    Neighbors are exact, and found without holding the rows in memory.
 
     Parameters
     ----------
     n_neighbors : int, or sequence of int, default 1000
-        k, the rows of a neighborhood; at most all rows there are. Several are candidates for
-        ``selection="local"`` and ``"grid"``.
+        k, the rows of a neighborhood; at most the number of rows. Several values are candidates
+        for ``selection="local"`` and ``"grid"``.
     n_assigned : int or None
         k', the inner rows that a center covers: between 1 and k. None: half of k. Smaller
         values need more centers and follow the rows more closely.
@@ -50,12 +50,12 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
         ``n_centers`` nearest ones, whose decision functions, clipped to [-1, 1], are averaged
         (not in the paper).
     selection : "local", "grid", "each" or None, default "local"
-        How what is not given as one value is chosen.
+        How parameters without a single given value are chosen.
         None: C and gamma are single values. "local" (FaLK-SVMl): k, C and the width are chosen by
-        cross-validation in the neighborhoods of ``n_selected`` rows drawn by seed, the folds drawn
+        cross-validation in the neighborhoods of ``n_selected`` rows drawn by seed, with folds drawn
         from the k' inner rows. "grid": they are chosen by cross-validation of the whole method,
-        ``cv`` times as many neighborhoods for each k, all candidates on each: slow, but reliable
-        for k. "each": C and the width are chosen so in every neighborhood.
+        with all candidates, on ``cv`` times as many neighborhoods for each k: slow, but reliable
+        for k. "each": C and the width are chosen in every neighborhood, as by "local".
     n_centers : int, >= 1, default 3. Of "k_centers".
     {searched_kernel}
     C : float, sequence of float, or None
@@ -76,9 +76,9 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     {classes_, n_features_in_, feature_names_in_}
     {feature_scale_}
     n_cells_ : int. Centers.
-    selected_ : dict or None. What "local" or "grid" chose: n_neighbors, C, gamma, percentile, and
-        the error of every candidate as nested lists (k, width from large to small, C).
-    cover_ : dict. Rounds in which the centers were decided, and rows searched for it.
+    selected_ : dict or None. The choice of "local" or "grid": n_neighbors, C, gamma, percentile,
+        and the error of every candidate as nested lists (k, width from large to small, C).
+    cover_ : dict. Rounds in which the centers were chosen, and rows searched for it.
     {stage_s_}
     fit_report_ : record array (n_cells_,). One row a center; ``n_read`` counts the leaves that its
         search read.
@@ -86,11 +86,11 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     References
     ----------
     Segata, Blanzieri: Fast and scalable local kernel machines, JMLR 2010 (2009 report), equations
-    7 to 15. Segata: FaLKM-lib v1.0, 2009. Differences: the order in which rows may become centers
-    is that of a farthest-first traversal of a sample, then a seeded hash; a row belongs to the
-    center in whose list it has the smallest rank, ties to the smaller row number (equation 14).
-    Of more than k' equal rows, those of larger numbers belong to the center of the first one.
-    Models hold copies of their support rows, so that each is read from disk in one piece.
+    7 to 15. Segata: FaLKM-lib v1.0, 2009. Differences: candidate centers come in the order of a
+    farthest-first traversal of a sample, then of a seeded hash; a row belongs to the center in
+    whose list it has the smallest rank, ties to the smaller row number (equation 14). If more than
+    k' rows are equal, those of larger numbers belong to the center of the first one. Each model
+    holds copies of its support rows, so that it is read from disk in one piece.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     True
     """
 
-    _costs = SELECTION_COSTS
+    _c_candidates = SELECTION_C
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **FalkEstimator._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -161,7 +161,7 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
         self.verbose = verbose
 
     def _warn_about_folds(self) -> None:
-        """Say that neighborhoods hold fewer inner rows than folds, if a selection met that."""
+        """Warn that neighborhoods have fewer inner rows than folds, if a selection used them."""
         method, n_rows = self._method(), int(self._reader.meta["n_rows"])
         inner = min(method.inner(min(method.n_neighbors[0], n_rows)), n_rows)
         if method.selection in ("local", "each") and inner < self.cv:
@@ -178,36 +178,36 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
 class FalkSVR(FalkEstimator, NeighborhoodRegressor):
     """Local regression on the neighborhood of each of a few centers that cover all rows.
 
-    Centers, their neighborhoods and who answers a query are those of `FalkSVC`: every row is among
-    the ``n_assigned`` nearest rows of at least one center. Around each a least-squares regression
-    with offset (kernel ridge) is trained on its ``n_neighbors`` nearest rows. y may have several
-    columns, (n, t), which share kernel, width, C and every factorization.
+    Centers, neighborhoods and the assignment of queries are those of `FalkSVC`: every row is among
+    the ``n_assigned`` nearest rows of at least one center. Around each center a least-squares
+    regression with offset (kernel ridge) is trained on its ``n_neighbors`` nearest rows. y may have
+    several columns, (n, t), which share kernel, width, C and every factorization.
 
     Parameters
     ----------
     n_neighbors : int, or sequence of int, default 1000
-        k, the rows of a neighborhood; at most all rows there are. Several are candidates for
-        ``selection="local"`` and ``"grid"``. A model keeps all k rows.
+        k, the rows of a neighborhood; at most the number of rows. Several values are candidates
+        for ``selection="local"`` and ``"grid"``. A model keeps all k rows.
     n_assigned : int or None
         k', the inner rows that a center covers: between 1 and k. None: half of k. Smaller
         values need more centers and follow the rows more closely.
     assign : "point", "center" or "k_centers", default "point"
         The center whose model predicts a query: that of its nearest training row, the nearest
         center (faster, and the model need not hold the training rows), or the ``n_centers``
-        nearest ones, whose answers are averaged: not where features leave gaps, as a model far from
-        its rows may answer with any number.
+        nearest ones, whose answers are averaged: not advisable where the data have gaps, as a model
+        may answer with any number far from its rows.
     selection : "local", "grid", "each" or None, default "local"
-        How what is not given as one value is chosen: by the least squared error.
+        How parameters without a single given value are chosen: by the least squared error.
         None: C and gamma are single values. "local": k, C and the width are chosen in the
-        neighborhoods of ``n_selected`` rows drawn by seed, of which each of the k' inner rows is
-        left out by itself. "grid": they are chosen by cross-validation of the whole method, ``cv``
-        times as many neighborhoods for each k, all candidates on each: slow, but reliable for k.
-        "each": C and the width are chosen in every neighborhood, as by "local".
+        neighborhoods of ``n_selected`` rows drawn by seed, leaving out each of the k' inner rows in
+        turn. "grid": they are chosen by cross-validation of the whole method, with all candidates,
+        on ``cv`` times as many neighborhoods for each k: slow, but reliable for k. "each": C and
+        the width are chosen in every neighborhood, as by "local".
     n_centers : int, >= 1, default 3. Of "k_centers".
     {searched_kernel}
     C : float, sequence of float, or None
-        1 / (2 ridge), for rows of weight 1 and y in units of its deviation. None: 1; with a
-        selection 1, 10, 100, 1000, 10000.
+        1 / (2 ridge), for rows of weight 1 and y in units of its standard deviation. None: 1; with
+        a selection 1, 10, 100, 1000, 10000.
     gamma : float, sequence of float (not of "poly"), or None
         None: with a selection and "rbf", 1 / q^2 with q a percentile of the distances within each
         neighborhood; else scikit-learn's "scale", 1 / (d x variance of the sampled rows).
@@ -223,20 +223,20 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
     {n_features_in_, feature_names_in_}
     {feature_scale_}
     n_cells_ : int. Centers.
-    selected_ : dict or None. What "local" or "grid" chose: n_neighbors, C, gamma, percentile, and
-        the squared error of every candidate, in units of the variance of y, as nested lists (k,
-        width from large to small, C).
-    cover_ : dict. Rounds in which the centers were decided, and rows searched for it.
+    selected_ : dict or None. The choice of "local" or "grid": n_neighbors, C, gamma, percentile,
+        and the squared error of every candidate, in units of the variance of y, as nested lists
+        (k, width from large to small, C).
+    cover_ : dict. Rounds in which the centers were chosen, and rows searched for it.
     {stage_s_}
     fit_report_ : record array (n_cells_,). One row a center: rows, C, gamma, seconds, and as
-        validation error the mean square of what inner rows miss that were left out, in units of
-        the variance of y; ``n_read`` counts the leaves that its search read.
+        validation error the mean squared error of left-out inner rows, in units of the variance of
+        y; ``n_read`` counts the leaves that its search read.
 
     References
     ----------
-    Segata, Blanzieri: Fast and scalable local kernel machines, JMLR 2010 (2009 report), of centers
+    Segata, Blanzieri: Fast and scalable local kernel machines, JMLR 2010 (2009 report), for centers
     and neighborhoods. Saunders, Gammerman, Vovk: Ridge regression learning algorithm in dual
-    variables, ICML 1998. Ours: their combination, and candidates by leave-one-out.
+    variables, ICML 1998. Ours: their combination, and the choice of candidates by leave-one-out.
 
     Examples
     --------
@@ -252,7 +252,7 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
     True
     """
 
-    _costs = NUMBER_COSTS
+    _c_candidates = NUMBER_C
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         name: own for name, own in FalkEstimator._parameter_constraints.items() if name != "tol"
     }
@@ -299,6 +299,6 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
         self.verbose = verbose
 
     def _sizes(self) -> dict[str, Any]:
-        # Inner rows are left out one at a time: only the whole method has folds.
+        # Inner rows are left out one at a time: only "grid" has folds.
         own = super()._sizes()
         return own if self._method().selection == "grid" else {**own, "n_folds": None}

@@ -1,4 +1,4 @@
-"""Checks and conversions of estimators before any graph is built."""
+"""Checks and conversions of parameters and data before any graph is built."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,16 +32,16 @@ from daskls.run.labels import (
 from daskls.run.rows import open_column, open_named
 from daskls.sources.door import Source
 
-# Neither describes the model.
+# Parameters that do not describe the model.
 NOT_SAVED = ("client", "store", "verbose")
 
 
 def candidates(name: str, value: float | Sequence[float] | None) -> tuple[float, ...] | None:
-    """Return a parameter's candidate values, or None for the method's own grid.
+    """Return a parameter's candidates in increasing order, or None for the method's own grid.
 
     Raises
     ------
-    ParameterError : no values, or one that is no number or out of range
+    ParameterError : no values, or one that is not a number or out of range
     """
     if value is None:
         return None
@@ -60,11 +60,11 @@ def candidates(name: str, value: float | Sequence[float] | None) -> tuple[float,
 
 
 def flat(name: str, value: Any, dtype: type | None = None) -> AnyArray:
-    """Return a parameter's one or several values as an array of one dimension.
+    """Return a parameter's one or several values as a 1-d array.
 
     Raises
     ------
-    ParameterError : values that are not numbers where ``dtype`` asks for them, or nested ones
+    ParameterError : values that ``dtype`` cannot hold, or nested ones
     """
     try:
         values = np.atleast_1d(np.asarray(value, dtype))
@@ -76,22 +76,22 @@ def flat(name: str, value: Any, dtype: type | None = None) -> AnyArray:
 
 
 def levels_of(value: float | Sequence[float]) -> float | tuple[float, ...]:
-    """Return a level, or levels in their order.
+    """Return a level, or several in the given order.
 
     >>> levels_of(0.5), levels_of([0.9, 0.1])
     (0.5, (0.9, 0.1))
 
     Raises
     ------
-    ParameterError : none, one that is not between 0 and 1, or one that comes twice
+    ParameterError : no level, one that is not between 0 and 1, or one that comes twice
     """
     values = flat("quantile", value, np.float64)
     bad = values[~((values > 0) & (values < 1))]
     if not len(values) or len(bad):
         got = f"holds {bad[0]:g}" if len(bad) else "is empty"
         raise ParameterError(
-            f"quantile {got}; it takes a level between 0 and 1, without these, or several of them. "
-            "Give 0.5 for the median, or (0.1, 0.5, 0.9)."
+            f"quantile {got}; it takes one level or several, above 0 and below 1. Give 0.5 for the "
+            "median, or (0.1, 0.5, 0.9)."
         )
     if len(np.unique(values)) < len(values):
         raise ParameterError(
@@ -101,12 +101,7 @@ def levels_of(value: float | Sequence[float]) -> float | tuple[float, ...]:
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Refuse weights of classes that are no positive numbers.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse weights of classes that are not positive numbers."""
     for label, value in class_weight.items() if isinstance(class_weight, dict) else ():
         if not (isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST):
             raise ParameterError(
@@ -116,12 +111,7 @@ def check_class_weight(class_weight: Any) -> None:
 
 
 def check_unused(estimator: BaseEstimator, names: Iterable[str], why: str) -> None:
-    """Refuse parameters that have no effect, unless they have their default value.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse parameters that have no effect, unless they have their default value."""
     defaults = signature(type(estimator)).parameters
     for name in names:
         value = getattr(estimator, name)
@@ -133,7 +123,7 @@ def check_unused(estimator: BaseEstimator, names: Iterable[str], why: str) -> No
 
 
 def draw_seed(random_state: Any) -> int | None:
-    """Return the integer seed of a fit; None where the user gives none."""
+    """Return the integer seed of a fit; None if the user gives none."""
     if random_state is None:
         return None
     if isinstance(random_state, Integral):
@@ -148,7 +138,7 @@ def saved_params(estimator: BaseEstimator) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """Return a parameter as a JSON value; an object that has none is named only."""
+    """Return a parameter as a JSON value; None for an object that has none."""
     if isinstance(value, dict):
         return {"__items__": [[_json(k), _json(v)] for k, v in value.items()]}
     if isinstance(value, np.ndarray | tuple | list):
@@ -163,7 +153,7 @@ def _json(value: Any) -> Any:
 
 
 def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
-    """Return constructor parameters that `saved_params` wrote."""
+    """Return the constructor parameters that `saved_params` wrote."""
     return {
         name: dict(value["__items__"]) if isinstance(value, dict) else value
         for name, value in params.items()
@@ -172,7 +162,7 @@ def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _one_error() -> Iterator[None]:
-    """Turn what scikit-learn finds wrong with data into a `DataError` of the same words."""
+    """Turn scikit-learn's errors about data into `DataError`, with the same message."""
     try:
         yield
     except DataError:
@@ -182,9 +172,9 @@ def _one_error() -> Iterator[None]:
 
 
 def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
-    """Return rows in memory as an array, as scikit-learn checks them; the estimator stays as it is.
+    """Return rows in memory as an array, checked as by scikit-learn; the estimator is not changed.
 
-    Values are checked for NaN and infinity where they are read, so that the error names the row.
+    NaN and infinity are left to the code that reads the values, whose error names the row.
 
     Raises
     ------
@@ -192,7 +182,7 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
         names; anything that is not a 2-d array of numbers
     """
     check_values(X, "X")
-    # First: some sparse matrices are mappings.
+    # Before `_check_container`: some sparse matrices are mappings.
     _check_dense(X)
     _check_container(X)
     check_columns(X)
@@ -204,17 +194,12 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
             estimator=type(estimator).__name__,
             input_name="X",
         )
-        # scikit-learn before 1.9 leaves objects beside pandas' own kinds of numbers as they are.
+        # scikit-learn before 1.9 does not convert object columns next to pandas' extension dtypes.
         return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
 
 
 def _check_container(X: Any) -> None:
-    """Refuse what NumPy would take for a single value.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse mappings and iterators, which NumPy would take for a single value."""
     if isinstance(X, Mapping | Iterator):
         raise DataError(
             f"X is of type {type(X).__name__}; pass an array (rows, features), or a table: "
@@ -223,12 +208,7 @@ def _check_container(X: Any) -> None:
 
 
 def _check_dense(X: Any) -> None:
-    """Refuse a sparse matrix, with what it would take as a dense one.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse a sparse matrix; the error gives its size as a dense one."""
     if not (hasattr(X, "nnz") and hasattr(X, "toarray")):
         return
     n_rows, n_features = X.shape
@@ -244,11 +224,11 @@ def _check_dense(X: Any) -> None:
 def check_input(
     estimator: BaseEstimator, X: Source, y: Any, sample_weight: Any
 ) -> tuple[Source, Source | None, Source | None]:
-    """Check what is in memory, much as scikit-learn does; leave Dask and Zarr arrays to the graph.
+    """Check arrays in memory, much as scikit-learn does; leave Dask and Zarr arrays to the graph.
 
     Returns
     -------
-    X, y, sample_weight : handles; those in memory on arrays, None of what is not given
+    X, y, sample_weight : handles, on checked arrays if in memory; None if not given
 
     Raises
     ------
@@ -275,15 +255,16 @@ def check_input(
 
 
 def _check_target(estimator: BaseEstimator, y: Any) -> AnyArray:
-    """Return labels, or numbers, in memory as an array, much as scikit-learn checks them."""
+    """Return labels or numbers in memory as an array, checked much as by scikit-learn."""
     is_column = estimator._kind == "numbers" and getattr(y, "shape", ())[1:] == (1,)
     if is_column and not get_tags(estimator).target_tags.multi_output:
-        # As scikit-learn's own: what takes no columns warns of one.
+        # As in scikit-learn: an estimator of one number a row warns of a column vector.
         y = column_or_1d(y, warn=True)
     found = check_targets(y, estimator._kind)
     if estimator._kind == "classes":
         with _one_error():
-            # Each twice: few rows a class are warned of where labels of any container are counted.
+            # Each class twice, so that scikit-learn does not warn of classes with few rows: the
+            # fit does, which counts labels in any container.
             check_classification_targets(np.tile(np.unique(found), 2))
     return found
 
@@ -293,11 +274,11 @@ def check_labels(y: Any) -> Labels:
 
     Raises
     ------
-    DataError : a masked array, labels of an unknown kind, NaN or infinity; more than one label a
-        row
+    DataError : a masked array, labels of an unsupported dtype, NaN or infinity; more than one label
+        a row
     """
     check_values(y, "y")
-    # NumPy would make text of the numbers in a list that holds both.
+    # NumPy would turn the numbers into text in a list that mixes both.
     if isinstance(y, list | tuple) and {isinstance(label, str) for label in y} == {False, True}:
         y = np.array(y, dtype=object)
     labels: Labels = np.asarray(y)
@@ -313,12 +294,11 @@ def check_labels(y: Any) -> Labels:
 
 
 def check_targets(y: Any, kind: TargetKind) -> AnyArray:
-    """Return labels in memory as an array (n,), or numbers as one (n,) or (n, t).
+    """Return labels in memory as an array (n,), or numbers as an array (n,) or (n, t).
 
     Raises
     ------
-    DataError : as `check_labels`; text, booleans, NaN, infinity or too large a number where numbers
-        are wanted
+    DataError : as `check_labels`; for numbers also text, booleans and numbers that are too large
     """
     if kind == "classes":
         return check_labels(y)
@@ -340,11 +320,11 @@ def check_targets(y: Any, kind: TargetKind) -> AnyArray:
 
 
 def check_weights(sample_weight: Any) -> Float64:
-    """Return weights in memory as an array of float64.
+    """Return weights in memory as a float64 array.
 
     Raises
     ------
-    DataError : a masked array, a single number, or values that are not numbers
+    DataError : a masked array, a single value, or values that are not numbers
     """
     check_values(sample_weight, "sample_weight")
     weights = np.asarray(sample_weight)
@@ -363,7 +343,7 @@ def check_weights(sample_weight: Any) -> Float64:
 
 
 def open_column_of(values: Any, name: str, kind: TargetKind = "classes") -> Any:
-    """Return y or weights as an array if they are in memory, else as a Dask array; None stays."""
+    """Return y or weights as a NumPy array if in memory, else as a Dask array; None stays None."""
     if values is None:
         return None
     source = open_named(values, name)
@@ -373,12 +353,7 @@ def open_column_of(values: Any, name: str, kind: TargetKind = "classes") -> Any:
 
 
 def check_same_kind(y: Labels, classes: Labels) -> None:
-    """Refuse to compare text with numbers.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse to compare text with numbers."""
     if len(y) and _is_text(y) != _is_text(classes):
         first = y[:1].tolist()[0]
         raise DataError(
@@ -388,5 +363,4 @@ def check_same_kind(y: Labels, classes: Labels) -> None:
 
 
 def _is_text(labels: Labels) -> bool:
-    """Whether labels are text."""
     return labels.dtype.kind in "OUT"

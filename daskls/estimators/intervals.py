@@ -1,4 +1,4 @@
-"""The parameter ``interval``, and the intervals that it gives a regressor."""
+"""The parameter ``interval``, and the prediction intervals that it gives a regressor."""
 
 import os
 from numbers import Real
@@ -17,7 +17,7 @@ COVERAGE: list[Any] = [Interval(Real, 0, 1, closed="neither"), None]
 
 
 def interval_spec(coverage: float | None) -> IntervalSpec | None:
-    """Return what rows are reserved for; None where no intervals are asked for."""
+    """Return the request to hold rows out for intervals; None where none are asked for."""
     return None if coverage is None else IntervalSpec(float(coverage))
 
 
@@ -26,7 +26,7 @@ def check_intervals(estimator: Any) -> None:
 
     Raises
     ------
-    AttributeError : saying why, and what to pass
+    AttributeError : the message says why, and what to pass
     """
     if getattr(estimator, "_handle", None) is None:
         has = estimator.interval is not None
@@ -42,14 +42,14 @@ def check_intervals(estimator: Any) -> None:
 
 
 class IntervalAnswers(NumberAnswers):
-    """Predictions of a regressor that may have intervals around its answers."""
+    """Predictions of a regressor that may have prediction intervals."""
 
     interval: float | None
     interval_: CoveringInterval
 
     @Available(check_intervals)
     def predict_interval(self, X: Any) -> Any:
-        """Return the interval that y of each row lies in, with the probability ``interval``.
+        """Return an interval for each row that holds its y with the probability ``interval``.
 
         Parameters
         ----------
@@ -58,19 +58,19 @@ class IntervalAnswers(NumberAnswers):
         Returns
         -------
         ends : float64 array (n, 2), lower and upper, or (n, t, 2) where y had t columns; around
-            what `predict` answers. NumPy for NumPy and for tables; else a lazy Dask array in X's
-            row chunks.
+            the answers of `predict`. NumPy for NumPy and for tables; else a lazy Dask array in
+            X's row chunks.
 
         Raises
         ------
-        AttributeError : the model has none; it says why, and what to pass
+        AttributeError : the model has no intervals; the message says why, and what to pass
         DataError : as `predict`
 
         Notes
         -----
-        The probability is over the rows that were held out and the row that is asked about
-        together, of one distribution: it is no promise of each x, nor of a part of space. Of
-        several columns it is that of each, not of all at once.
+        The probability is over draws of the held-out rows and the query together, all from one
+        distribution: it holds on average, not for each x nor for a part of space. With several
+        columns it holds for each of them, not for all at once.
         """
         return self._answer(X, INTERVALS)
 
@@ -93,7 +93,7 @@ class IntervalAnswers(NumberAnswers):
 
         Raises
         ------
-        AttributeError : ``interval`` of a model without intervals
+        AttributeError : ``interval`` is True, but the model has no intervals
         DataError : as `predict`
         StoreError : when ``path`` exists or its disk is full
         """

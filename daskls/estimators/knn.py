@@ -1,4 +1,4 @@
-"""The lazy methods: at prediction, the neighbors of a query train an SVM, vote or are averaged."""
+"""The lazy methods: a query's neighbors train an SVM, vote or are averaged at prediction."""
 
 import os
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from daskls.estimators.neighborhoods import (
     NeighborhoodClassifier,
     NeighborhoodEstimator,
     NeighborhoodRegressor,
+    candidate_percentiles,
     counts,
-    open_widths,
     selecting_spec,
     selection_of,
     selects,
@@ -26,8 +26,13 @@ from daskls.methods.neighborhoods.method import KNN, KNNSVM
 from daskls.records import SolverSpec
 
 
-def one_count(estimator: Any) -> int:
-    """Return the number of neighbors, which must be one."""
+def single_count(estimator: Any) -> int:
+    """Return the number of neighbors.
+
+    Raises
+    ------
+    ParameterError : several candidates, which a lazy method cannot choose from
+    """
     values = counts("n_neighbors", estimator.n_neighbors)
     if len(values) > 1:
         raise ParameterError(
@@ -38,7 +43,12 @@ def one_count(estimator: Any) -> int:
 
 
 def check_single(spec: SolverSpec) -> SolverSpec:
-    """Refuse candidates, which a lazy method cannot choose from."""
+    """Return the parameters.
+
+    Raises
+    ------
+    ParameterError : several candidates, which a lazy method cannot choose from
+    """
     for name, values in (("C", spec.C), ("gamma", spec.gamma)):
         if values is not None and len(values) > 1:
             raise ParameterError(
@@ -52,17 +62,17 @@ def check_single(spec: SolverSpec) -> SolverSpec:
 class KNNSVC(NeighborhoodClassifier):
     """kNNSVM: an SVM on the nearest training rows of every query, trained at prediction.
 
-    `fit` only regroups the rows, and selects C and the width where neither is given: by leaving out
-    1 % of the rows (2000 at least, 5000 at most), one at a time. That costs about as much as
-    predicting five times as many. Neighbors are exact. Neighborhoods of one class need
-    no training; queries of a block with the same neighbors share an SVM.
+    `fit` only regroups the rows, and selects C and the width where neither is given, leaving out
+    1 % of the rows (2000 at least, 5000 at most) one at a time. That costs about as much as
+    predicting five times as many rows. Neighbors are exact. Neighborhoods of one class need no
+    training; queries of a block with the same neighbors share an SVM.
 
     Parameters
     ----------
     n_neighbors : int, default 100
         k, the rows of a neighborhood; at most the number of rows, which gives the usual SVM.
     {kernel}
-        For "poly" rows are near each other in the kernel's feature space.
+        For "poly", neighbors are nearest in the kernel's feature space.
     {selected_C, selected_gamma, degree, coef0, k_tol, feature_scale, class_weight, probability}
     {store, client, random_state, verbose}
 
@@ -71,10 +81,10 @@ class KNNSVC(NeighborhoodClassifier):
     {classes_, n_features_in_, feature_names_in_}
     {feature_scale_}
     n_cells_ : int. 0: nothing is trained beforehand.
-    selected_ : dict or None. What was selected: n_neighbors, C, gamma, percentile (a width by each
-        neighborhood's own distances), and the error of every candidate as nested lists (k, width
-        from large to small, C); those far from the best were dropped after some of the rows. None
-        where C or gamma was given.
+    selected_ : dict or None. The selection: n_neighbors, C, gamma, percentile (the width follows
+        each neighborhood's own distances), and the error of every candidate as nested lists (k,
+        width from large to small, C); candidates far from the best were dropped after some of the
+        rows. None where C or gamma was given.
     {stage_s_}
 
     References
@@ -140,10 +150,10 @@ class KNNSVC(NeighborhoodClassifier):
         return spec
 
     def _method(self) -> KNNSVM:
-        k = one_count(self)
+        k = single_count(self)
         if not selects(self):
             return KNNSVM((k,))
-        return KNNSVM((k,), selection="left_out", percentiles=open_widths(self))
+        return KNNSVM((k,), selection="left_out", percentiles=candidate_percentiles(self))
 
     def _sizes(self) -> dict[str, Any]:
         # Rows are left out one at a time.
@@ -156,7 +166,11 @@ class KNNSVC(NeighborhoodClassifier):
 
 
 class KernelKNN(NeighborhoodEstimator):
-    """An estimator by the k nearest rows themselves: nothing is trained."""
+    """An estimator whose k nearest rows vote or are averaged: nothing is trained."""
+
+    # Every specification has both; neighbors need neither.
+    C = None
+    tol = 1e-3
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NeighborhoodEstimator._parameter_constraints,
@@ -188,26 +202,21 @@ class KernelKNN(NeighborhoodEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    # What every spec has and neighbors do not need.
-    C = None
-    tol = 1e-3
-
     def _solver(self) -> SolverSpec:
         return check_single(self._spec((1.0,)))
 
     def _method(self) -> KNN:
-        return KNN(n_neighbors=(one_count(self),))
+        return KNN(n_neighbors=(single_count(self),))
 
 
 @share_docs()
 class KernelKNNClassifier(KernelKNN, NeighborhoodClassifier):
-    """FkNN: the majority of the k nearest rows, near in the kernel's feature space.
+    """FkNN: the majority of the k nearest rows in the kernel's feature space.
 
     Parameters
     ----------
     n_neighbors : int, default 5
-        k, the rows of a neighborhood; at most all rows there are. Equal votes go to the first
-        class.
+        k, the rows of a neighborhood; at most the number of rows. Ties go to the first class.
     {kernel}
         "rbf" and "linear" order rows as the Euclidean distance does.
     gamma : float or None. Of "poly"; None: scikit-learn's "scale", of the sampled rows.
@@ -237,14 +246,14 @@ class KernelKNNClassifier(KernelKNN, NeighborhoodClassifier):
 
 @share_docs()
 class KernelKNNRegressor(KernelKNN, NeighborhoodRegressor):
-    """The mean of the numbers of the k nearest rows, near in the kernel's feature space.
+    """The mean target of the k nearest rows in the kernel's feature space.
 
     Means are weighted by ``sample_weight``. y may have several columns, (n, t).
 
     Parameters
     ----------
     n_neighbors : int, default 5
-        k, the rows of a neighborhood; at most all rows there are.
+        k, the rows of a neighborhood; at most the number of rows.
     {kernel}
         "rbf" and "linear" order rows as the Euclidean distance does.
     gamma : float or None. Of "poly"; None: scikit-learn's "scale", of the sampled rows.
@@ -259,7 +268,7 @@ class KernelKNNRegressor(KernelKNN, NeighborhoodRegressor):
 
     References
     ----------
-    Segata: FaLKM-lib v1.0, 2009, section 2.1, of neighbors. Cover: Estimation by the nearest
+    Segata: FaLKM-lib v1.0, 2009, section 2.1, for the neighbors. Cover: Estimation by the nearest
     neighbor rule, IEEE Transactions on Information Theory, 1968.
 
     Examples

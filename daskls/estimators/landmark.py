@@ -1,4 +1,4 @@
-"""LandmarkSVC: L3-SVMs, a linear SVM a cluster on shared landmarks, solved as one problem."""
+"""LandmarkSVC: L3-SVMs, a linear SVM for each cluster, on shared landmarks, solved jointly."""
 
 import os
 import warnings
@@ -22,21 +22,21 @@ from daskls.records import Float64, SolverSpec
 
 @share_docs()
 class LandmarkSVC(LocalClassifier):
-    """L3-SVMs: a linear SVM a cluster, on landmarks that all share, with one common bias.
+    """L3-SVMs: a linear SVM for each cluster, on shared landmarks, with one common bias.
 
     The rows are clustered by k-means. A row is represented by its projections on ``n_landmarks``
     landmarks, and predicted by its cluster's linear function of these. The weights of all clusters
-    and the one bias are the solution of a single hinge-loss problem, found exactly and out of core:
-    given the bias, clusters are solved side by side; a search in the bias, which needs a few
-    rounds, joins them. Prediction costs one product with the landmarks a row; the model is as small
-    as a linear one times the number of clusters.
+    and the common bias are the solution of a single hinge-loss problem, found exactly and out of
+    core: for a given bias the clusters are solved separately; a search over the bias, which takes
+    a few rounds, joins them. Predicting a row costs one product with the landmarks; the model has
+    the size of a linear one times the number of clusters.
 
     Parameters
     ----------
     n_cells : int, >= 1, or None
         K, clusters of k-means; fewer where fewer rows are distinct or a cluster is empty. None:
-        (n / 400)^1.5 of n rows, at least 2 and at most 100: of 500 rows 2, of 3000 rows 20, from
-        8618 rows the paper's 100. Few rows in many clusters lose to one linear SVM.
+        (n / 400)^1.5 for n rows, at least 2 and at most 100: 2 for 500 rows, 20 for 3000, the
+        paper's 100 from 8618 rows on. Few rows in many clusters lose to one linear SVM.
     n_landmarks : int, >= 1, or None
         L, the number of landmarks. None: the number of features (the paper's advice), or of rows
         if that is smaller.
@@ -45,13 +45,13 @@ class LandmarkSVC(LocalClassifier):
         landmarks are few (on 12,000 rows of MNIST below 20, in the paper below 100).
     projection : "linear" or "rbf", default "linear"
         ``(x - m) . (l - m)`` with the mean m of the sampled rows, or ``exp(-gamma |x - l|^2)``.
-        A component v stands for ``l - m`` in the first, and in the second for the point of one
-        standard deviation along it. Neither depends on where the origin lies; the features' common
-        unit does not matter, their units beside each other do.
+        A principal component v stands for ``l - m`` in the first; in the second for the point one
+        standard deviation along it. Neither depends on the origin. A common unit of all features
+        does not matter, the ratio of their units does.
     C : float, sequence of float, or None
-        Cost of a row of weight 1 (the paper's c is C times the number of rows). Several are
-        chosen from by cross-validation of the whole problem; of equal errors the smallest C is
-        taken whose predictions are not all alike, values inside the grid before its edges. None:
+        Cost of a row of weight 1 (the paper's c is C times the number of rows). Several values are
+        chosen from by cross-validation of the whole problem; among equal errors the smallest C
+        whose predictions are not all alike is taken, values inside the grid before its edges. None:
         0.03, 0.3 ... 300,000, each divided by the mean squared norm of the sampled rows'
         projections.
     gamma : float > 0, or None. Of "rbf"; None: scikit-learn's "scale", 1 / (d x variance).
@@ -66,25 +66,25 @@ class LandmarkSVC(LocalClassifier):
     n_cells_ : int. Clusters.
     cluster_centers_ : float64 array (n_cells_, d)
     center_ : float64 array (d,). The mean m of the sampled rows.
-    landmarks_ : float64 array (n_landmarks, d). Points; of "pca" with "linear" unit vectors.
+    landmarks_ : float64 array (n_landmarks, d). Points; unit vectors for "pca" with "linear".
     coef_ : float64 array (n_problems, n_cells_, n_landmarks). One problem for two classes, else
-        one a class against the rest.
+        one for each class against the rest.
     intercept_ : float64 array (n_problems,). The common bias.
     selected_ : dict or None. The chosen C, the candidates and their cross-validation errors.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, select, train.
     fit_report_ : record array (n_cells_,). One row a cluster; ``n_support`` counts the support rows
-        of all problems. ``n_trained`` and ``n_at_limit`` count joint
-        problems, those of the choice of C too.
+        of all problems. ``n_trained`` and ``n_at_limit`` count joint problems, including those of
+        the choice of C.
 
     References
     ----------
     Zantedeschi, Emonet, Sebban: L3-SVMs: Landmarks-based linear local support vector machines,
-    2017, sections 2 and A.2. Differences: rows and landmarks are centered before their products,
-    where the paper takes them as they are, so that every cluster's function passes the common bias
-    at the mean and not at the origin; the candidates of C follow the projections, where the paper
-    tries 0.001 to 100 in any unit; C is a row's cost, not c / m; the bias is free, as in the
-    paper's equations, where its experiments (liblinear) penalize it; clusters are found on the
-    sampled rows, which are all rows up to some 65,000.
+    2017, sections 2 and A.2. Differences: rows and landmarks are centered before their products
+    (not in the paper), so that every cluster's function equals the common bias at the mean, not at
+    the origin; the candidates of C scale with the projections (the paper tries 0.001 to 100
+    whatever the unit); C is a row's cost, not c / m; the bias is free, as in the paper's equations
+    (its experiments, with liblinear, penalize it); clusters are found on the sampled rows, which
+    are all rows up to some 65,000.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class LandmarkSVC(LocalClassifier):
         self.verbose = verbose
 
     def _sizes(self) -> dict[str, Any]:
-        # Here, so that a process which only predicts never loads the trainers.
+        # Imported here, so that a process that only predicts never loads the trainers.
         from daskls.methods.landmarks.plan import MOST_CLUSTERS, count_clusters
 
         n_cells, spec = self._method().n_cells, self._solver()
@@ -188,7 +188,7 @@ class LandmarkSVC(LocalClassifier):
         )
 
     def _warn_about_limits(self) -> None:
-        """Say how many joint problems stopped short of ``tol``, and whether the grid did."""
+        """Warn of joint problems that stopped short of ``tol``, and of a C at the grid's edge."""
         shared = self.fit_report_[0]
         selected = self.selected_
         if shared.edge and selected:
@@ -210,7 +210,7 @@ class LandmarkSVC(LocalClassifier):
 
     @property
     def cluster_centers_(self) -> Float64:
-        """The clusters' centers."""
+        """The centers of the clusters, in the units of X."""
         check_is_fitted(self)
         cells = read_linear_model(self._reader).cells
         centers: Float64 = cells.points + cells.center
@@ -224,7 +224,7 @@ class LandmarkSVC(LocalClassifier):
 
     @property
     def landmarks_(self) -> Float64:
-        """The landmarks."""
+        """The landmarks: points, or unit vectors for "pca" with "linear"."""
         check_is_fitted(self)
         linear = read_linear_model(self._reader)
         are_rows = self.landmarks == "random" or find_kernel(self.projection).has_width
@@ -232,7 +232,7 @@ class LandmarkSVC(LocalClassifier):
 
     @property
     def coef_(self) -> Float64:
-        """The weights of landmarks in each cluster, of each problem."""
+        """The weights of the landmarks, by problem and cluster."""
         check_is_fitted(self)
         return read_linear_model(self._reader).theta
 

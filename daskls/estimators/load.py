@@ -24,11 +24,11 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:
 
     Returns
     -------
-    estimator : the fitted estimator. It holds a handle; models are read as they are needed.
+    estimator : the fitted estimator. It holds a handle; local models are read as they are needed.
 
     Raises
     ------
-    StoreError : no model there, an unfinished or damaged one, or a newer format
+    StoreError : there is no model, or it is unfinished, damaged or of a newer format
 
     Notes
     -----
@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:
         raise StoreError(
             f"The model at {store} is a {name}, which this daskls does not know. Upgrade daskls."
         )
-    # What this process kept open of the model may be older than what is there now.
+    # Check the index on disk: what this process keeps open of the model may be older.
     method_of(reader.method, f"The model at {store}").check_index(reader)
     kind: type[LocalEstimator] = load_object(place)
     estimator = kind(**fill_params(name, params_from_json(reader.meta["params"])))

@@ -1,13 +1,10 @@
-"""The base of estimators on neighborhoods: parameters and their constraints.
-
-The base of estimators of local models on the neighborhoods of a covering set of centers.
-"""
+"""Base classes of estimators on neighborhoods: constraints, and the selection of C and gamma."""
 
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -17,20 +14,17 @@ from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier, LocalEstimator, LocalRegressor
 from daskls.estimators.inputs import candidates, flat
 from daskls.estimators.options import FEATURE_SCALE, ScalesFeatures, has_width
-from daskls.kernels.kernel import kernels_with
-from daskls.methods.neighborhoods.method import NeighborMethod
+from daskls.kernels.kernel import find_kernel, kernels_with
+from daskls.methods.neighborhoods.method import Falk, NeighborMethod
+from daskls.methods.neighborhoods.parts import count_cover
 from daskls.records import SolverSpec
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
-from typing import Literal
 
-from daskls.kernels.kernel import find_kernel
-from daskls.methods.neighborhoods.method import Falk
-from daskls.methods.neighborhoods.parts import count_cover
-
+Candidates = float | Sequence[float] | None
 # The papers' candidates of a selection: C, and widths as percentiles of distances, widest first.
-SELECTION_COSTS = (1.0, 4.0, 16.0, 64.0)
+SELECTION_C = (1.0, 4.0, 16.0, 64.0)
 SELECTION_PERCENTILES = (90.0, 50.0, 10.0, 1.0)
 
 SVM_CONSTRAINTS: dict[str, Any] = {
@@ -50,26 +44,10 @@ COMMON_CONSTRAINTS: dict[str, Any] = {
 }
 
 
-def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
-    """Return one count or several candidate counts as an increasing tuple.
-
-    Raises
-    ------
-    ParameterError : none, or one that is no whole number above 0
-    """
-    values = flat(name, value)
-    if len(values) == 0:
-        raise ParameterError(f"{name} is an empty grid; give at least one number.")
-    whole = values.dtype.kind in "iu" and (values >= 1).all()
-    if not whole:
-        raise ParameterError(f"{name} holds {value!r}; every value must be a whole number above 0.")
-    return tuple(np.unique(values).tolist())
-
-
 class NeighborhoodEstimator(ScalesFeatures, LocalEstimator):
-    """An estimator whose training rows are kept by leaf, so that neighbors can be found."""
+    """An estimator that keeps its training rows by leaf, to search them for neighbors."""
 
-    # What models of neighborhoods are trained by.
+    # The loss of the models of neighborhoods.
     _local_loss: ClassVar[str]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -81,11 +59,11 @@ class NeighborhoodEstimator(ScalesFeatures, LocalEstimator):
         raise NotImplementedError
 
     def _spec(self, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
-        """Return the solver's part of the parameters, with these C where none is given."""
+        """Return the solver's parameters; ``C`` are the candidates where none are given."""
         return replace(svm_spec(self, C, cv), target=self._kind, loss=self._local_loss)
 
     def _validate_params(self) -> None:
-        """Refuse parameters out of range, and kernels that neighbors cannot be searched by."""
+        """Refuse parameters out of range, and kernels without a metric to search neighbors by."""
         from daskls.neighbors.search import metric_of
 
         super()._validate_params()
@@ -96,7 +74,7 @@ class NeighborhoodEstimator(ScalesFeatures, LocalEstimator):
         return {**super()._sizes(), "n_folds": n_folds}
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
-        """Return what the selection calls for."""
+        """Return advice on a selection at the end of its candidates."""
         return advice_on_selection(self, "The one choice for all neighborhoods")
 
 
@@ -110,63 +88,8 @@ class NeighborhoodRegressor(NeighborhoodEstimator, LocalRegressor):
     """A regressor on neighborhoods."""
 
     _local_loss: ClassVar[str] = "squared_error"
-    # What every spec has and a linear system does not need.
+    # Every specification has a tolerance; a linear system is solved exactly and ignores it.
     tol = 1e-3
-
-
-def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
-    """Return the solver's part of an estimator's parameters, with an offset in every SVM."""
-    return SolverSpec(
-        kernel=estimator.kernel,
-        C=candidates("C", estimator.C) or C,
-        gamma=candidates("gamma", estimator.gamma),
-        degree=int(estimator.degree),
-        coef0=float(estimator.coef0),
-        cv=cv,
-        tol=float(estimator.tol),
-        refit="cell",
-        fit_intercept=True,
-    )
-
-
-def selects(estimator: Any) -> bool:
-    """Whether C and gamma are selected: neither is given, or several candidates are."""
-    values = [candidates(name, getattr(estimator, name)) for name in ("C", "gamma")]
-    return values == [None, None] or any(len(value) > 1 for value in values if value)
-
-
-def selecting_spec(estimator: Any) -> SolverSpec:
-    """Return the solver's part of an estimator that selects C and gamma where they are open."""
-    return svm_spec(estimator, SELECTION_COSTS if selects(estimator) else (1.0,))
-
-
-def open_widths(estimator: Any) -> tuple[float, ...] | None:
-    """Return the candidate widths of a selection, as percentiles; None where gamma is given."""
-    is_open = estimator.gamma is None and has_width(estimator.kernel)
-    return SELECTION_PERCENTILES if selects(estimator) and is_open else None
-
-
-def selection_of(estimator: Any) -> dict[str, Any] | None:
-    """Return what a fit has selected for the whole model; None where all was given."""
-    check_is_fitted(estimator)
-    root = estimator._reader.root
-    selected: dict[str, Any] | None = root.attributes.get("selected")
-    return selected
-
-
-def advice_on_selection(estimator: Any, who: str) -> "Iterable[Advice]":
-    """Return what the selection of C and gamma calls for; nothing where nothing was selected."""
-    # Here, as a process that only predicts does not need it.
-    from daskls.estimators.advice import advise_on_selected
-
-    selected = selection_of(estimator)
-    if selected is None:
-        return ()
-    given = {name: candidates(name, getattr(estimator, name)) for name in ("C", "gamma")}
-    return advise_on_selected(selected, given, who)
-
-
-Candidates = float | Sequence[float] | None
 
 
 class FalkEstimator(NeighborhoodEstimator):
@@ -182,8 +105,8 @@ class FalkEstimator(NeighborhoodEstimator):
     percentiles: Sequence[float]
     n_selected: int
     cv: int
-    # Candidates of C where there is a selection and none are given.
-    _costs: ClassVar[tuple[float, ...]]
+    # Candidates of C of a selection where none are given.
+    _c_candidates: ClassVar[tuple[float, ...]]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NeighborhoodEstimator._parameter_constraints,
@@ -198,7 +121,7 @@ class FalkEstimator(NeighborhoodEstimator):
     }
 
     def _solver(self) -> SolverSpec:
-        spec = self._spec(self._costs if self.selection else (1.0,), int(self.cv))
+        spec = self._spec(self._c_candidates if self.selection else (1.0,), int(self.cv))
         if self.selection is None:
             for name, values in (("C", spec.C), ("gamma", spec.gamma)):
                 if values is not None and len(values) > 1:
@@ -238,7 +161,7 @@ class FalkEstimator(NeighborhoodEstimator):
         )
 
     def _is_given(self, candidates: tuple[int, ...]) -> bool:
-        """Whether all that "local" would choose is given, so that no fold has to be made."""
+        """Whether every parameter that "local" would choose has one value: nothing to select."""
         spec = self._solver()
         open_values = (candidates, spec.C or (), spec.gamma or ())
         return self.selection == "local" and all(len(values) == 1 for values in open_values)
@@ -255,12 +178,89 @@ class FalkEstimator(NeighborhoodEstimator):
         return count_cover(self._reader)
 
 
-def widths(percentiles: Sequence[float]) -> tuple[float, ...]:
-    """Return percentiles from large to small: widest first.
+def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
+    """Return the solver's parameters, with an offset; ``C`` where the estimator gives none."""
+    return SolverSpec(
+        kernel=estimator.kernel,
+        C=candidates("C", estimator.C) or C,
+        gamma=candidates("gamma", estimator.gamma),
+        degree=int(estimator.degree),
+        coef0=float(estimator.coef0),
+        cv=cv,
+        tol=float(estimator.tol),
+        refit="cell",
+        fit_intercept=True,
+    )
+
+
+# The selection of C and gamma for a whole model.
+
+
+def selects(estimator: Any) -> bool:
+    """Whether C and gamma are selected: neither is given, or one has several candidates."""
+    values = [candidates(name, getattr(estimator, name)) for name in ("C", "gamma")]
+    return values == [None, None] or any(len(value) > 1 for value in values if value)
+
+
+def selecting_spec(estimator: Any) -> SolverSpec:
+    """Return the solver's parameters, with the papers' candidates of C in a selection."""
+    return svm_spec(estimator, SELECTION_C if selects(estimator) else (1.0,))
+
+
+def candidate_percentiles(estimator: Any) -> tuple[float, ...] | None:
+    """Return a selection's candidate widths as percentiles of distances, widest first.
+
+    None where gamma is given, or the kernel has no width.
+    """
+    is_open = estimator.gamma is None and has_width(estimator.kernel)
+    return SELECTION_PERCENTILES if selects(estimator) and is_open else None
+
+
+def selection_of(estimator: Any) -> dict[str, Any] | None:
+    """Return the selection that a fit made for the whole model; None where it made none."""
+    check_is_fitted(estimator)
+    root = estimator._reader.root
+    selected: dict[str, Any] | None = root.attributes.get("selected")
+    return selected
+
+
+def advice_on_selection(estimator: Any, who: str) -> "Iterable[Advice]":
+    """Return advice on a selection at the end of its candidates; ``who`` is its subject."""
+    # Imported here, as a process that only predicts does not need it.
+    from daskls.estimators.advice import advise_on_selected
+
+    selected = selection_of(estimator)
+    if selected is None:
+        return ()
+    given = {name: candidates(name, getattr(estimator, name)) for name in ("C", "gamma")}
+    return advise_on_selected(selected, given, who)
+
+
+# Parameters of several values.
+
+
+def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
+    """Return one count or several candidate counts as an increasing tuple.
 
     Raises
     ------
-    ParameterError : none, or one outside of 0 to 100
+    ParameterError : no value, or one that is not a whole number above 0
+    """
+    values = flat(name, value)
+    if len(values) == 0:
+        raise ParameterError(f"{name} is an empty grid; give at least one number.")
+    whole = values.dtype.kind in "iu" and (values >= 1).all()
+    if not whole:
+        raise ParameterError(f"{name} holds {value!r}; every value must be a whole number above 0.")
+    return tuple(np.unique(values).tolist())
+
+
+def widths(percentiles: Sequence[float]) -> tuple[float, ...]:
+    """Return percentiles in decreasing order: the widest kernel first.
+
+    Raises
+    ------
+    ParameterError : no value, or one outside of 0 to 100
     """
     values = sorted({float(p) for p in percentiles}, reverse=True)
     if not values or not all(0 <= p <= 100 for p in values):

@@ -28,12 +28,12 @@ from daskls.sources.door import open_source
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
 from daskls.store.temporary import Scratch
 
-# Rows of a data set that are cleaned at once.
+# Rows that `clean_dataset` copies at a time.
 COPY_ROWS = 1 << 16
 
 
 class NoiseFilter(SharesClient):
-    """The base of both filters."""
+    """The base of both filters; their common interface."""
 
     client: Any
     model_: NeighborhoodClassifier
@@ -44,12 +44,12 @@ class NoiseFilter(SharesClient):
         raise NotImplementedError
 
     def _validate_params(self) -> None:
-        """Refuse parameters out of range, and those that do not go together."""
+        """Refuse parameters out of range, and those that contradict each other."""
         super()._validate_params()
         self._classifier()._validate_params()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the client; lazy arrays are computed, as they need the store."""
+        """Return the state without the client; a lazy result is computed, as it needs the store."""
         state = super().__getstate__()
         if isinstance(state.get("_agreement"), da.Array):
             (state["_agreement"],) = compute([state["_agreement"]], self.client)
@@ -71,7 +71,7 @@ class NoiseFilter(SharesClient):
         ------
         DataError, MemoryPlanError, StoreError : as the classifier's `fit`
         """
-        # Here, so that a process which only predicts never loads the trainers.
+        # Imported here, so that a process that only predicts never loads the trainers.
         from daskls.methods.neighborhoods.noise import agree_array, agree_lazily
 
         self._validate_params()
@@ -91,11 +91,11 @@ class NoiseFilter(SharesClient):
             self._agreement = agree_array(rows.given, target.given, handle, self.classes_)
             return self
         if target is not None and target.in_memory:
-            # Labels in memory travel with the graph: no file of them has to outlive this call.
+            # Labels in memory become part of the graph: no file has to outlive this call.
             target = open_source(da.from_array(target.given, chunks=max(len(target.given), 1)))
         if rows.in_memory:
             rows = open_source(da.from_array(rows.given, chunks=(max(len(rows.given), 1), -1)))
-        # Nothing is in memory now, so nothing is written to the scratch folder.
+        # No array is in memory any more, so nothing is written to the scratch folder.
         scratch = Scratch.temporary()
         with open_rows(rows, target, None, scratch) as opened:
             X, y, classes = opened.X, opened.y, opened.classes
@@ -105,21 +105,23 @@ class NoiseFilter(SharesClient):
     def plan(self, X: Any, y: Any = None, **asked: Any) -> Bill:
         """Return what the fit of the classifier would cost: `LocalClassifier.plan`.
 
-        Evaluating every row by it comes on top.
+        The evaluation of every row is not included.
 
         Parameters
         ----------
-        X, y : as of `fit`; or the shape of X
+        X, y : as for `fit`; or the shape of X
         asked : keywords of the classifier's ``plan``
 
         Raises
         ------
-        DataError : a table whose rows only reading tells; a shape without rows or features
+        DataError : a table whose number of rows is unknown until it is read; a shape without rows
+            or features
         """
         self._validate_params()
         return self._classifier().plan(X, y, **asked)
 
     def _keep(self, threshold: float) -> Any:
+        """Return the mask of rows whose label agrees at least as much as ``threshold``."""
         check_is_fitted(self, "model_")
         return self._agreement >= threshold
 
@@ -133,11 +135,12 @@ class NoiseFilter(SharesClient):
 
         Parameters
         ----------
-        X : array (n, ...): NumPy, Dask or Zarr; the training rows, or values of them such as labels
+        X : array (n, ...): NumPy, Dask or Zarr; the training rows, or other values of these rows
+            such as labels
 
         Returns
         -------
-        kept : array (n_kept, ...): NumPy for NumPy, else a Dask array, whose length is unknown
+        kept : array (n_kept, ...): NumPy for NumPy, else a Dask array of unknown length
 
         Raises
         ------
@@ -183,12 +186,12 @@ class NoiseFilter(SharesClient):
         return self.transform(X), self.transform(y)
 
     def clean_dataset(self, source: str | os.PathLike[str], target: str) -> Dataset:
-        """Write the rows of a data set that are to be kept as a new one.
+        """Write the rows to keep of a data set as a new data set.
 
         Parameters
         ----------
         source : path of the data set that `fit` was given
-        target : path of the new one; must not exist
+        target : path of the new data set; must not exist
 
         Returns
         -------
@@ -207,7 +210,7 @@ class NoiseFilter(SharesClient):
                 f"The data set {source} has {dataset.n_rows} rows but the filter was fitted on "
                 f"{len(keep)}; give the one that it was fitted on."
             )
-        # Text that somebody else wrote becomes codes, as in all of our own data sets.
+        # Text labels, which daskls never writes, become codes as in its own data sets.
         is_text = dataset.y.dtype.kind in "OUT"
         with DatasetWriter(
             target,
@@ -228,10 +231,10 @@ class NoiseFilter(SharesClient):
 
 @share_docs()
 class FalkNoiseFilter(NoiseFilter):
-    """FaLKNR: a row is noise where FaLK-SVM, trained on all rows, gives it another label.
+    """FaLKNR: a row is noise if FaLK-SVM, trained on all rows, gives it another label.
 
-    Fast: one SVM a center, not one a row. It is not leave-one-out: a row takes part in the training
-    of the SVM that evaluates it.
+    Fast: it trains one SVM a center, not one a row. It is not leave-one-out: a row takes part in
+    the training of the SVM that evaluates it.
 
     Parameters
     ----------
@@ -314,11 +317,11 @@ class FalkNoiseFilter(NoiseFilter):
 
 @share_docs()
 class KNNSVMNoiseFilter(NoiseFilter):
-    """FkNNSVM-nr: a row is noise where the SVM of its neighbors, itself left out, doubts its label.
+    """FkNNSVM-nr: a row is noise if the SVM of its neighbors, without it, finds its label unlikely.
 
-    The decision value becomes a probability by a sigmoid that is fitted to the neighbors' values in
-    5-fold cross-validation. With more than two classes the row's class is trained against all
-    others.
+    A sigmoid, fitted to the neighbors' decision values in 5-fold cross-validation, maps the row's
+    decision value to a probability. With more than two classes, the row's class is trained against
+    all others.
 
     Parameters
     ----------
@@ -331,8 +334,8 @@ class KNNSVMNoiseFilter(NoiseFilter):
 
     Attributes
     ----------
-    proba_ : float array (n,). The probability of each row's label; lazy where X was. 1 or 0 where
-        the neighbors are unanimous.
+    proba_ : float array (n,). The probability of each row's label; lazy where X was. It is 1 or 0
+        where all neighbors have one class.
     keep_ : bool array (n,). Which rows to keep.
     model_ : KNNSVC
     {classes_, n_features_in_, feature_names_in_}
@@ -364,7 +367,6 @@ class KNNSVMNoiseFilter(NoiseFilter):
         **SVM_CONSTRAINTS,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="both")],
-        "kernel": SVM_CONSTRAINTS["kernel"],
     }
 
     def __init__(
@@ -401,7 +403,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
     def _classifier(self) -> NeighborhoodClassifier:
         params = self.get_params(deep=False)
         params.pop("threshold")
-        # A row is judged by the SVM that it is asked for: nothing is selected by noisy labels.
+        # C is given, so that nothing is selected by the noisy labels.
         check_single(svm_spec(self, (1.0,)))
         return KNNSVC(**{**params, "C": 1.0 if self.C is None else self.C})
 

@@ -1,8 +1,6 @@
-"""The parameter ``feature_scale``, and the fitted attributes that describe the scale.
+"""The parameters ``feature_coding``, ``feature_scale`` and ``probability`` of several estimators.
 
-The parameter ``probability``, and methods that are there only where it gives probabilities.
-
-Methods that an estimator has only where its model can answer them.
+Also the fitted attributes of the scale, and methods that exist only if the model supports them.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,24 +26,24 @@ FEATURE_SCALE: list[Any] = [StrOptions({"spread", "learned", "none"}), "array-li
 
 
 def is_unscaled(feature_scale: Any) -> bool:
-    """Whether rows stay as they are: None, which the command line spells "none"."""
+    """Whether features are not scaled: None, which the command line spells "none"."""
     return feature_scale is None or (isinstance(feature_scale, str) and feature_scale == "none")
 
 
 def has_width(kernel: str) -> bool:
-    """Whether a kernel is of distances, which features have a scale in; all in question are."""
+    """Whether a kernel depends on distances; all candidates of "auto" do."""
     return kernel not in KERNELS or find_kernel(kernel).has_width
 
 
 def scaling_of(
     feature_scale: Any, kernel: str, coding: FeatureCodingParam = "none"
 ) -> ScalingSpec | None:
-    """Return the choices that a fit makes before space is cut; None if there are none.
+    """Return the choices that the data decide before space is cut; None if there are none.
 
     Raises
     ------
-    ParameterError : a scale for a kernel of inner products, or factors that are no scale, or are of
-        features before they are coded
+    ParameterError : a scale for a kernel of inner products; invalid factors, or factors of features
+        that are coded
     """
     if is_unscaled(feature_scale):
         return None if coding == "none" else ScalingSpec(feature_coding=coding)
@@ -81,27 +79,25 @@ def scaling_of(
 
 
 class ScalesFeatures:
-    """Estimators that take ``feature_scale``: the request, and the fitted scale."""
+    """An estimator with the parameter ``feature_scale``, and the attributes of the fitted scale."""
 
     feature_scale: FeatureScaleParam
     kernel: str
     _reader: ModelReader
 
     def _scaling(self) -> ScalingSpec | None:
-        """As of `LocalClassifier`."""
         return scaling_of(self.feature_scale, self.kernel)
 
-    def _minds_units(self) -> bool:
-        """As of `LocalClassifier`."""
+    def _checks_units(self) -> bool:
         if not is_unscaled(self.feature_scale) or not has_width(self.kernel):
             return False
         return getattr(self, "feature_coding", "none") in ("auto", "none")
 
     @property
     def feature_scale_(self) -> Float64:
-        """The factor of each of `coded_features_`, float64; 0: it is left out.
+        """The factor of each of `coded_features_`, float64; a feature with factor 0 is left out.
 
-        Shape ``(n_features_in_,)`` where features stay as they are.
+        Shape ``(n_features_in_,)`` if features are not coded.
         """
         check_is_fitted(self)
         scale = self._reader.resolved.scale
@@ -111,9 +107,9 @@ class ScalesFeatures:
 
     @property
     def coded_features_(self) -> list[str]:
-        """The names of the features that distances are of, one a factor of `feature_scale_`.
+        """The names of the features that distances are computed from, as in `feature_scale_`.
 
-        Those of X, ``rank(name)`` or ``name=value``.
+        Each is a feature of X, ``rank(name)`` or ``name=value``.
         """
         check_is_fitted(self)
         names = [str(own) for own in getattr(self, "feature_names_in_", ())]
@@ -124,8 +120,9 @@ class ScalesFeatures:
     def feature_importances_(self) -> Float64:
         """The weight of each feature in distances, shape ``(n_features_in_,)``, summing to 1.
 
-        Its factor times its spread, so that units cancel; of indicators the sum. A model that does
-        not scale its features has no importances: its distances depend on the features' units.
+        The factor times the spread of the feature, so that units cancel, summed over its
+        indicators. A model that does not scale its features has no importances: its distances
+        depend on the features' units.
         """
         check_is_fitted(self)
         resolved = self._reader.resolved
@@ -146,7 +143,7 @@ PROBABILITY: list[Any] = ["boolean", StrOptions({"auto", "sigmoid", "isotonic"})
 
 
 def probability_of(probability: ProbabilityParam, *, knows_held_out: bool) -> str | None:
-    """Return the kind of maps that are asked for, as `FitRequest` has it.
+    """Return the kind of probability maps that `FitRequest` takes; None for no probabilities.
 
     >>> probability_of(True, knows_held_out=False), probability_of("auto", knows_held_out=True)
     ('sigmoid', 'held_out')
@@ -165,7 +162,7 @@ def check_probabilities(estimator: Any) -> None:
 
     Raises
     ------
-    AttributeError : saying why, and what to pass
+    AttributeError : the message says why, and what to pass
     """
     if getattr(estimator, "_handle", None) is None:
         has = estimator._method().has_probabilities or estimator._probability() is not None
@@ -177,13 +174,13 @@ def check_probabilities(estimator: Any) -> None:
 
 
 def _why_not(estimator: Any) -> str:
-    """Return why an estimator has no probabilities, and what to pass."""
+    """Return the message why an estimator has no probabilities, and what to pass."""
     unknown, given = estimator._why_no_held_out(), estimator.probability
     remedy = "Pass probability=True, which fits the method once more, to some of the rows."
     if estimator._probability() is not None:
         why, remedy = "its model was fitted without", "Fit it again."
     elif given == "auto":
-        why = f'probability="auto" needs values of rows that were held out, and {unknown}'
+        why = f'probability="auto" needs decision values of held-out rows, and {unknown}'
     else:
         why = "it was given probability=False"
         if unknown is None:
@@ -192,14 +189,16 @@ def _why_not(estimator: Any) -> str:
 
 
 class Available:
-    """A method that an estimator has only where a check passes; else the error says why.
+    """Decorator of a method that an estimator has only if a check passes.
 
     scikit-learn's ``available_if`` raises an error of its own, which hides the reason in its cause.
 
     Parameters
     ----------
-    check : called with the estimator; raises AttributeError
+    check : called with the estimator; raises AttributeError with the reason
     """
+
+    _method: Callable[..., Any]
 
     def __init__(self, check: Callable[[Any], None]) -> None:
         self._check = check
@@ -215,5 +214,3 @@ class Available:
             return self._method
         self._check(estimator)
         return MethodType(self._method, estimator)
-
-    _method: Callable[..., Any]

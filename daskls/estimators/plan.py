@@ -1,7 +1,4 @@
-"""What a fit would cost: the method ``plan`` of every estimator.
-
-Rows that are not read yet: their shape and dtype, and what their target is expected to be.
-"""
+"""The method ``plan`` of every estimator: what a fit would cost, from the shape of X alone."""
 
 import math
 from dataclasses import dataclass
@@ -26,153 +23,12 @@ from daskls.sources.labels import pick_label_column
 from daskls.store.temporary import Scratch, temporary_path
 from daskls.targets import Target
 
-# What is assumed where nothing says better.
+# Assumed of a shape, and of a target that is not known.
 USUAL_DTYPE, USUAL_CLASSES = np.dtype(np.float32), 2
 
 
-@dataclass(frozen=True)
-class Ahead:
-    """Rows that are not read.
-
-    Attributes
-    ----------
-    X : Source. On Zarr or lazy: of what is in memory, or is not there yet, an array of its shape.
-    y : Dask array (n,), of zeros.
-    target : Target. With as many classes, or numbers, as are expected.
-    notes : tuple of str. What was assumed.
-    """
-
-    X: Source
-    y: da.Array
-    target: Target
-    notes: tuple[str, ...] = ()
-
-
-def look_ahead(X: Any, y: Any, kind: TargetKind) -> Ahead:
-    """Return rows by their shape alone; classes of y are counted where it is in memory.
-
-    Parameters
-    ----------
-    X : as `fit` takes it, or a shape (rows, features)
-    y : as `fit` takes it, or None
-    kind : "classes" or "numbers". What y holds.
-
-    Raises
-    ------
-    DataError : no rows or no features; rows that only reading tells
-    """
-    if isinstance(X, tuple) and len(X) == 2 and all(isinstance(n, Integral) for n in X):
-        note = f"{USUAL_DTYPE.name} features"
-        return _of_shape((int(X[0]), int(X[1])), USUAL_DTYPE, *_target(y, None, kind), note)
-    X, y = with_labels(X, y)
-    source = open_source(X)
-    if source.is_table(y):
-        return _of_table(source, y, kind)
-    target, notes = _target(y, source, kind)
-    if source.in_memory:
-        array = source.given if hasattr(source.given, "shape") else np.asarray(source.given)
-        return _of_shape(array.shape, _dtype_of(array), target, notes)
-    n_rows = _count_rows(source)
-    return Ahead(source, _zeros(n_rows, kind), target, notes)
-
-
-def _of_shape(
-    shape: tuple[int, ...], dtype: np.dtype[Any], target: Target, notes: tuple[str, ...], *more: str
-) -> Ahead:
-    """Return a lazy array of a shape, in the blocks that it would be written in."""
-    if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
-        raise DataError(
-            f"X has the shape {tuple(shape)}; a fit takes (rows, features), of 2 rows and 1 "
-            "feature at least."
-        )
-    rows = max(BLOCK_NBYTES // (shape[1] * dtype.itemsize), 1)
-    lazy = da.zeros(shape, dtype=dtype, chunks=(rows, -1))
-    X = Source(lazy, "dask")
-    return Ahead(X, _zeros(shape[0], target.kind), target, (*more, *notes))
-
-
-def _zeros(n_rows: int, kind: TargetKind) -> da.Array:
-    return da.zeros(n_rows, dtype=np.float64 if kind == "numbers" else np.int32, chunks=-1)
-
-
-def _dtype_of(array: Any) -> np.dtype[Any]:
-    """Return the dtype that features of an array, or of a frame in memory, are read as."""
-    found = getattr(array, "dtype", None)
-    return found if isinstance(found, np.dtype) and found.kind in "biuf" else np.dtype(float)
-
-
-def _count_rows(source: Source) -> int:
-    """Return the rows of an array on Zarr or of Dask.
-
-    Raises
-    ------
-    DataError : chunks of sizes that only computing tells
-    """
-    shape = source.handle.shape if source.handle is not None else source.array.shape
-    if not shape or math.isnan(shape[0]):
-        raise DataError(
-            f"The rows of {source.where} are not known before they are computed. Call "
-            "compute_chunk_sizes() first, or give a shape, (rows, features)."
-        )
-    return int(shape[0])
-
-
-def _of_table(source: Source, label: Any, kind: TargetKind) -> Ahead:
-    """Return the rows of a table, whose columns are expected to be a feature each.
-
-    Raises
-    ------
-    DataError : a file of which only reading tells the rows
-    """
-    check_label(label)
-    n_rows = None
-    if source.kind != "features":
-        table = source.open(label, temporary_path())
-        n_rows, n_columns = table.n_rows, len(table.names)
-        pick_label_column(table, label, required=True)
-    if n_rows is None:
-        raise DataError(
-            f"How many rows {source.where} has, only reading it tells. Give a shape, (rows, "
-            "features); or write it as a data set first: daskls convert, or "
-            "daskls.datasets.convert."
-        )
-    note = "one feature a column; columns of text become one a category"
-    shape = n_rows, n_columns - 1
-    return _of_shape(shape, USUAL_DTYPE, *_target(None, None, kind), note)
-
-
-def _target(y: Any, source: Source | None, kind: TargetKind) -> tuple[Target, tuple[str, ...]]:
-    """Return the target that y is expected to have, and what that assumes."""
-    if kind == "numbers":
-        width = _width(y, source)
-        return Target(kind, center=np.zeros(width), scale=np.ones(width)), ()
-    labels = _labels(y, source)
-    if labels is None:
-        return Target(kind, np.arange(USUAL_CLASSES)), (f"{USUAL_CLASSES} classes",)
-    # What has one class only, a fit refuses; its sizes are those of two.
-    return Target(kind, np.arange(max(len(labels), USUAL_CLASSES))), ()
-
-
-def _labels(y: Any, source: Source | None) -> AnyArray | None:
-    """Return the classes that y is known to have without a task; else None."""
-    if y is None:
-        dataset = None if source is None else source.dataset
-        classes = None if dataset is None else dataset.classes
-        return None if classes is None else np.asarray(classes)
-    own = open_source(y)
-    return np.unique(np.asarray(own.given)) if own.in_memory else None
-
-
-def _width(y: Any, source: Source | None) -> int:
-    """Return how many numbers a row of y has."""
-    if y is None and source is not None and source.dataset is not None:
-        y = source.dataset.y
-    shape: tuple[int, ...] = () if y is None or isinstance(y, str) else np.shape(y)
-    return int(shape[1]) if len(shape) > 1 else 1
-
-
 class Plans(Predictions):
-    """An estimator that tells what `fit` would cost before it begins."""
+    """An estimator whose `plan` estimates what `fit` would cost."""
 
     # Those of every estimator.
     _validate_params: Any
@@ -190,59 +46,203 @@ class Plans(Predictions):
     ) -> Bill:
         """Return what `fit` would cost: tasks, bytes, seconds, and what it would refuse.
 
-        Nothing is trained, and of X nothing is read but its shape, dtype and chunks. Pieces of the
-        work are timed on a worker, on rows drawn anew: some seconds.
+        Nothing is trained, and X is not read except for its shape, dtype and chunks. Pieces of the
+        work are timed on a worker, on random rows: this takes some seconds.
 
         Parameters
         ----------
-        X : as `fit` takes it, where its rows are known before they are read; or a shape (rows,
-            features), which is taken for float32
-        y : as `fit` takes it, or None. Of y in memory the classes are counted, of a data set they
-            are those that it names; else two are assumed.
-        workers : int, or None for those of the current scheduler. Processes of a cluster that need
-            not exist.
-        threads_per_worker : int, >= 1, default 1. Of ``workers``.
-        memory_limit : int, str as "2GiB", or None for a share of this machine. Of one of
+        X : as `fit` takes it, if its number of rows is known before it is read; or a shape (rows,
+            features) of float32
+        y : as `fit` takes it, or None. The classes of y in memory are counted, those of a data set
+            are the ones that it names; else two are assumed.
+        workers : int, or None for those of the current scheduler. Processes of a cluster, which
+            need not exist.
+        threads_per_worker : int, >= 1, default 1. Threads of each of ``workers``.
+        memory_limit : int, str as "2GiB", or None for a share of this machine. Memory of each of
             ``workers``.
-        timed : bool, default True. Without, no seconds are told and nothing is run.
+        timed : bool, default True. If False, nothing is run and no seconds are given.
 
         Returns
         -------
         bill : Bill. ``print(bill)`` shows it; ``refusals`` are what `fit` would refuse, each with
-            the parameter to change; ``cpu_s`` and ``wall_s(n_slots)`` the expected seconds.
+            the parameter to change; ``cpu_s`` and ``wall_s(n_slots)`` are the expected seconds.
 
         Raises
         ------
-        DataError : a table whose rows only reading tells; a shape without rows or features
-        ParameterError : parameters that do not go together, or are out of range
+        DataError : a table whose number of rows is unknown until it is read; a shape without rows
+            or features
+        ParameterError : parameters out of range, or that contradict each other
         """
-        # Here, so that a process which only predicts never loads the trainers.
+        # Imported here, so that a process that only predicts never loads the trainers.
         from daskls.methods.fit import plan_fit
 
         self._validate_params()
         request: FitRequest = self._request()
         current_client(self.client)
         resources = _resources(workers, threads_per_worker, memory_limit)
-        ahead = look_ahead(X, y, self._kind)
-        with open_rows(ahead.X, ahead.y, None, Scratch.temporary(), self._kind) as rows:
-            given = request, rows, ahead.target, resources, self.client
-            return plan_fit(*given, timed=timed, notes=ahead.notes)
+        unread = unread_rows(X, y, self._kind)
+        with open_rows(unread.X, unread.y, None, Scratch.temporary(), self._kind) as rows:
+            given = request, rows, unread.target, resources, self.client
+            return plan_fit(*given, timed=timed, notes=unread.notes)
+
+
+@dataclass(frozen=True)
+class UnreadRows:
+    """Rows that are not read, with what is expected of them.
+
+    Attributes
+    ----------
+    X : Source. On Zarr or lazy; an array in memory, or one that does not exist yet, is replaced by
+        a lazy one of its shape.
+    y : Dask array (n,), of zeros
+    target : Target. With the expected number of classes or of columns.
+    notes : tuple of str. The assumptions.
+    """
+
+    X: Source
+    y: da.Array
+    target: Target
+    notes: tuple[str, ...] = ()
+
+
+def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
+    """Describe rows by their shape; the classes of y are counted if it is in memory.
+
+    Parameters
+    ----------
+    X : as `fit` takes it, or a shape (rows, features)
+    y : as `fit` takes it, or None
+    kind : "classes" or "numbers". What y holds.
+
+    Raises
+    ------
+    DataError : no rows or no features; a number of rows that is unknown until X is read
+    """
+    if isinstance(X, tuple) and len(X) == 2 and all(isinstance(n, Integral) for n in X):
+        note = f"{USUAL_DTYPE.name} features"
+        return _of_shape((int(X[0]), int(X[1])), USUAL_DTYPE, *_target(y, None, kind), note)
+    X, y = with_labels(X, y)
+    source = open_source(X)
+    if source.is_table(y):
+        return _of_table(source, y, kind)
+    target, notes = _target(y, source, kind)
+    if source.in_memory:
+        array = source.given if hasattr(source.given, "shape") else np.asarray(source.given)
+        return _of_shape(array.shape, _dtype_of(array), target, notes)
+    n_rows = _count_rows(source)
+    return UnreadRows(source, _zeros(n_rows, kind), target, notes)
+
+
+def _of_shape(
+    shape: tuple[int, ...], dtype: np.dtype[Any], target: Target, notes: tuple[str, ...], *more: str
+) -> UnreadRows:
+    """Return rows of a shape as a lazy array, in the blocks in which they would be written."""
+    if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
+        raise DataError(
+            f"X has the shape {tuple(shape)}; a fit takes (rows, features), of 2 rows and 1 "
+            "feature at least."
+        )
+    rows = max(BLOCK_NBYTES // (shape[1] * dtype.itemsize), 1)
+    lazy = da.zeros(shape, dtype=dtype, chunks=(rows, -1))
+    X = Source(lazy, "dask")
+    return UnreadRows(X, _zeros(shape[0], target.kind), target, (*more, *notes))
+
+
+def _zeros(n_rows: int, kind: TargetKind) -> da.Array:
+    """Return a stand-in for y, of the dtype of classes or of numbers."""
+    return da.zeros(n_rows, dtype=np.float64 if kind == "numbers" else np.int32, chunks=-1)
+
+
+def _dtype_of(array: Any) -> np.dtype[Any]:
+    """Return the dtype in which the features of an array or a frame in memory are read."""
+    found = getattr(array, "dtype", None)
+    return found if isinstance(found, np.dtype) and found.kind in "biuf" else np.dtype(float)
+
+
+def _count_rows(source: Source) -> int:
+    """Return the number of rows of a Zarr or Dask array.
+
+    Raises
+    ------
+    DataError : chunk sizes that are unknown until they are computed
+    """
+    shape = source.handle.shape if source.handle is not None else source.array.shape
+    if not shape or math.isnan(shape[0]):
+        raise DataError(
+            f"The number of rows of {source.where} is unknown until it is computed. Call "
+            "compute_chunk_sizes() first, or give a shape, (rows, features)."
+        )
+    return int(shape[0])
+
+
+def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
+    """Return the rows of a table, assuming one feature a column.
+
+    Raises
+    ------
+    DataError : a file whose number of rows is unknown until it is read
+    """
+    check_label(label)
+    n_rows = None
+    if source.kind != "features":
+        table = source.open(label, temporary_path())
+        n_rows, n_columns = table.n_rows, len(table.names)
+        pick_label_column(table, label, required=True)
+    if n_rows is None:
+        raise DataError(
+            f"The number of rows of {source.where} is unknown until it is read. Give a shape, "
+            "(rows, features); or write it as a data set first: daskls convert, or "
+            "daskls.datasets.convert."
+        )
+    note = "one feature a column; columns of text become one a category"
+    shape = n_rows, n_columns - 1
+    return _of_shape(shape, USUAL_DTYPE, *_target(None, None, kind), note)
+
+
+def _target(y: Any, source: Source | None, kind: TargetKind) -> tuple[Target, tuple[str, ...]]:
+    """Return the expected target, and the assumptions behind it."""
+    if kind == "numbers":
+        width = _width(y, source)
+        return Target(kind, center=np.zeros(width), scale=np.ones(width)), ()
+    labels = _labels(y, source)
+    if labels is None:
+        return Target(kind, np.arange(USUAL_CLASSES)), (f"{USUAL_CLASSES} classes",)
+    # A fit refuses a single class, but its costs are planned as those of two.
+    return Target(kind, np.arange(max(len(labels), USUAL_CLASSES))), ()
+
+
+def _labels(y: Any, source: Source | None) -> AnyArray | None:
+    """Return the classes of y if they are known without running a task; else None."""
+    if y is None:
+        dataset = None if source is None else source.dataset
+        classes = None if dataset is None else dataset.classes
+        return None if classes is None else np.asarray(classes)
+    own = open_source(y)
+    return np.unique(np.asarray(own.given)) if own.in_memory else None
+
+
+def _width(y: Any, source: Source | None) -> int:
+    """Return the number of columns of y."""
+    if y is None and source is not None and source.dataset is not None:
+        y = source.dataset.y
+    shape: tuple[int, ...] = () if y is None or isinstance(y, str) else np.shape(y)
+    return int(shape[1]) if len(shape) > 1 else 1
 
 
 def _resources(
     workers: int | None, threads_per_worker: int, memory_limit: int | str | None
 ) -> Resources | None:
-    """Return what a cluster of such workers would offer; None where none is described.
+    """Return the resources of a described cluster; None if ``workers`` is None.
 
     Raises
     ------
-    ParameterError
+    ParameterError : threads or memory of workers whose number is not given
     """
     if workers is not None:
         return resources_of(workers, threads_per_worker, memory_limit)
     if memory_limit is not None or threads_per_worker != 1:
         raise ParameterError(
-            f"memory_limit={memory_limit!r} and threads_per_worker={threads_per_worker} are of "
-            "workers, but workers is None; say how many there are."
+            f"memory_limit={memory_limit!r} and threads_per_worker={threads_per_worker} describe "
+            "workers, but workers is None; give their number."
         )
     return None

@@ -1,4 +1,4 @@
-"""Predictions, decision values, probabilities and scores: of rows in memory, lazily, into Zarr."""
+"""Predictions, decision values, probabilities and scores: in memory, lazily, or into Zarr."""
 
 import os
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ from daskls.store.temporary import ModelHandle, Scratch
 
 
 class Predictions:
-    """The part of an estimator that needs no more than a handle on its model."""
+    """The part of an estimator that needs only a handle on its model."""
 
     client: Any
     n_features_in_: int
@@ -55,7 +55,7 @@ class Predictions:
         raise NotImplementedError
 
     def _predict_in_kind(self, X: Any, wanted: Wanted) -> Any:
-        """Answer in kind: in memory for rows in memory, lazily for anything else."""
+        """Return what is wanted of each row: in memory for rows in memory, else lazily."""
         X = open_source(X)
         if X.in_memory:
             rows = check_rows(self, X.given)
@@ -66,10 +66,10 @@ class Predictions:
         return predict_lazily(lazy, self._handle, wanted, self._reader.target)
 
     def _answer(self, X: Any, wanted: Wanted) -> Any:
-        """Answer X in kind; the columns of a table are found by name."""
+        """Return what is wanted of each row of X; the columns of a table are found by name."""
         check_is_fitted(self)
         source = open_source(X)
-        # A frame may be an array with names: then their order is looked at.
+        # For a model of arrays a frame is an array with names, whose order must match.
         if source.has_columns and (hasattr(self, "table_") or source.kind != "frame"):
             from daskls.estimators.tables import answer_table
 
@@ -78,7 +78,7 @@ class Predictions:
         return self._predict_in_kind(source, wanted)
 
     def _check_width(self, n_features: int) -> None:
-        """Refuse rows of another width than the training rows had."""
+        """Refuse rows with another number of features than the training rows."""
         if n_features != self.n_features_in_:
             raise DataError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
@@ -88,7 +88,7 @@ class Predictions:
     def _measured(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[AnyArray, Any, Labels | None, Float64 | None]:
-        """Return what is predicted, y as it is given, the labels of its codes, and weights.
+        """Return predictions, y as given, the labels of y's codes if it has them, and weights.
 
         Raises
         ------
@@ -136,21 +136,21 @@ class ClassAnswers(Predictions):
 
         Parameters
         ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array. No rows are allowed only
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array. It may have no rows only
             if it is not in memory: the lazy result is then empty. Or a table, as `fit` takes it,
             whose columns are found by name.
 
         Returns
         -------
         labels : array (n,). NumPy for NumPy and for tables; else a lazy Dask array in X's row
-            chunks, for a Dask DataFrame too. It is always the label of the largest decision value:
+            chunks, also for a Dask DataFrame. Always the label of the largest decision value:
             where one-vs-one votes tie, the confidences decide, as in scikit-learn's
             ``SVC(break_ties=True)``.
 
         Raises
         ------
-        DataError : NaN or infinity, with the row's number; another number of features than in
-            training, other names of them, or another order
+        DataError : NaN or infinity, with the row's number; features that differ from those of
+            training in number, names or order
         """
         check_is_fitted(self)
         return self._answer(X, self.classes_)
@@ -166,8 +166,8 @@ class ClassAnswers(Predictions):
         -------
         scores : array (n,) for two classes, positive for ``classes_[1]``; else (n, n_classes),
             one-vs-one votes with summed confidences as in scikit-learn, -1 for a class that has
-            no row in the cell; of `LandmarkSVC` the value of each class against the rest. With
-            ``max_false_alarm`` less the threshold that it came to. NumPy for NumPy, else a lazy
+            no row in the cell; for `LandmarkSVC` the value of each class against the rest. With
+            ``max_false_alarm`` the model's threshold is subtracted. NumPy for NumPy, else a lazy
             Dask array.
 
         Raises
@@ -176,15 +176,15 @@ class ClassAnswers(Predictions):
 
         Notes
         -----
-        With several partitions or chunks the decision values of each pair of classes are clipped
-        to [-1, 1] and averaged; two classes give that mean, more give the votes of the means. A
-        cell of one class of a pair counts as 1 for it, a cell of neither as 0.
+        With several partitions or chunks, the decision values of each pair of classes are clipped
+        to [-1, 1] and averaged. Two classes give that mean, more classes the votes of the means. A
+        cell that holds one class of a pair counts as 1 for it, a cell that holds neither as 0.
         """
         return self._answer(X, SCORES)
 
     @Available(check_probabilities)
     def predict_proba(self, X: Any) -> Any:
-        """Return the probability of each class; where ``probability`` gave the model such.
+        """Return the probability of each class, if ``probability`` gave the model probabilities.
 
         Parameters
         ----------
@@ -197,22 +197,22 @@ class ClassAnswers(Predictions):
 
         Raises
         ------
-        AttributeError : the model has none; it says why, and what to pass
+        AttributeError : the model has no probabilities; the message says why, and what to pass
         DataError : as `predict`
 
         Notes
         -----
-        Decision values are mapped to probabilities, which are normalized where there are more than
-        two classes. Of votes, the margin of each class over the best other class is mapped. Each
-        class has a map of its own, and `class_weight` moves decision values alone: the likeliest
-        class may differ from that of `predict`, where two are about as likely. With
-        ``max_false_alarm`` it does for scores between the usual threshold and that of the bound.
+        Decision values are mapped to probabilities, which are normalized if there are more than two
+        classes. Votes are not mapped themselves, but the margin of each class over the best other
+        class. Each class has its own map, and `class_weight` changes decision values only: where
+        two classes are about equally likely, the likeliest may differ from the answer of `predict`.
+        With ``max_false_alarm`` it does differ for scores between 0 and the bound's threshold.
         """
         return self._answer(X, PROBABILITIES)
 
     @Available(check_probabilities)
     def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of what `predict_proba` returns, in kind.
+        """Return the logarithms of the probabilities that `predict_proba` returns.
 
         Parameters
         ----------
@@ -230,8 +230,8 @@ class ClassAnswers(Predictions):
         Parameters
         ----------
         X : array (n, d), as for `predict`, or the path of a data set, or a table
-        y : array (n,), of any of these kinds; None if X is the path of a data set. Of a table the
-            name of its column of labels; None: as in training.
+        y : array (n,), of any of these kinds; None if X is the path of a data set. For a table,
+            the name of its column of labels; None: the column of the training table.
         sample_weight : array (n,), or None
 
         Raises
@@ -251,7 +251,7 @@ class ClassAnswers(Predictions):
         return float(accuracy_score(y, labels, sample_weight=weight))
 
     def indecision(self, X: Any, eps: float | Sequence[float] = 0.1) -> Any:
-        """Return the share of rows whose decision value is nearer to 0 than ``eps``.
+        """Return the share of rows whose decision value is closer to 0 than ``eps``.
 
         Parameters
         ----------
@@ -260,12 +260,12 @@ class ClassAnswers(Predictions):
 
         Returns
         -------
-        share : float in [0, 1]; an array of them, shape (len(eps),), for a sequence
+        share : float in [0, 1]; for a sequence an array of them, shape (len(eps),)
 
         Raises
         ------
-        DataError : a model of more than two classes, or no rows
-        ParameterError : an ``eps`` that is not positive
+        DataError : the model has more than two classes, or X has no rows
+        ParameterError : an ``eps`` is not positive
 
         Notes
         -----
@@ -305,7 +305,7 @@ class ClassAnswers(Predictions):
 
         Raises
         ------
-        AttributeError : ``proba`` of a model without probabilities
+        AttributeError : ``proba`` is True, but the model has no probabilities
         DataError : as `predict`
         StoreError : when ``path`` exists or its disk is full
         """
@@ -326,31 +326,31 @@ class NumberAnswers(Predictions):
 
         Parameters
         ----------
-        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array. No rows are allowed only
+        X : array (n, d): NumPy, Dask, Zarr, or the path of a Zarr array. It may have no rows only
             if it is not in memory: the lazy result is then empty. Or a table, as `fit` takes it,
             whose columns are found by name.
 
         Returns
         -------
-        numbers : float64 array (n,), or (n, t) where y had t columns, more than one, or (n, q) of
-            a sequence of q levels, in its order; in the units of y. NumPy for NumPy and for tables;
-            else a lazy Dask array in X's row chunks.
+        numbers : float64 array (n,); (n, t) if y had t > 1 columns; (n, q) for a sequence of q
+            levels, in its order. In the units of y. NumPy for NumPy and for tables; else a lazy
+            Dask array in X's row chunks.
 
         Raises
         ------
-        DataError : NaN or infinity, with the row's number; another number of features than in
-            training, other names of them, or another order
+        DataError : NaN or infinity, with the row's number; features that differ from those of
+            training in number, names or order
         """
         return self._answer(X, OF_NUMBERS)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return R2 on X and y: 1 is perfect, 0 what the mean of y comes to; of columns the mean.
+        """Return R2 on X and y, averaged over columns: 1 is perfect, 0 is the mean of y.
 
         Parameters
         ----------
         X : array (n, d), as for `predict`, or the path of a data set, or a table
-        y : array (n,) or (n, t), of any of these kinds; None if X is the path of a data set. Of a
-            table the name of its column of numbers; None: as in training.
+        y : array (n,) or (n, t), of any of these kinds; None if X is the path of a data set. For a
+            table, the name of its column of numbers; None: the column of the training table.
         sample_weight : array (n,), or None
 
         Raises
@@ -369,7 +369,7 @@ class NumberAnswers(Predictions):
         return self._scored(y, numbers, weight)
 
     def _scored(self, y: AnyArray, numbers: Float64, weight: Float64 | None) -> float:
-        """Return the score of answers."""
+        """Return the score of the answers ``numbers`` to y."""
         return float(r2_score(y, numbers, sample_weight=weight))
 
     def predict_to_zarr(
@@ -393,12 +393,12 @@ class NumberAnswers(Predictions):
 
 
 def _bounds(eps: float | Sequence[float]) -> Float64:
-    """Return bounds of decision values as an array of at most one dimension."""
+    """Return one or several bounds of decision values as an array of 0 or 1 dimensions."""
     try:
         bounds = np.asarray(eps)
     except ValueError:
         bounds = np.empty((0, 0))
-    # True and "0.1" are no bounds, though both convert to a number.
+    # True and "0.1" convert to numbers, but are not bounds.
     is_number = bounds.dtype.kind in "iuf"
     if bounds.ndim > 1 or not bounds.size or not is_number or not (bounds > 0).all():
         raise ParameterError(f"eps is {eps!r}; it must be a positive number, or a list of them.")

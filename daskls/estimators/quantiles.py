@@ -1,4 +1,4 @@
-"""Space cut into cells of bounded size, answers at levels: quantiles and expectiles."""
+"""Space cut into cells of bounded size, with local models of quantiles or expectiles."""
 
 import os
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ from daskls.solvers.registry import find_measure, losses_of
 
 @share_docs()
 class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
-    """Local quantile regression on a spatial partition: every cell its own model.
+    """Local quantile regression on a spatial partition: a model for each cell.
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
-    is learned first. In each cell and for each level a kernel model answers what a share of y, the
-    level, does not exceed: of the levels 0.1 and 0.9 four fifths of y lie between. Or an expectile,
-    which stands to the mean as a quantile does to the median.
+    is learned first. Each cell has a kernel model of the quantile at each level: the level is the
+    share of y that does not exceed it, so that four fifths of y lie between the levels 0.1 and 0.9.
+    Or of an expectile, which is to the mean what a quantile is to the median.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
     {number_intercept, level_tol}
     n_partitions : int, >= 1, default 1
         The number of different partitions of space, whose answers are averaged, then sorted. X is
-        still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
+        still read twice; training time, the model and the regrouped rows on disk grow n-fold.
     {feature_coding, feature_scale, store, client, random_state, verbose}
 
     Attributes
@@ -47,19 +47,19 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
     {coded_features_, feature_scale_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
-    fit_report_ : record array (n_cells_,). One row a cell: rows, C (of several levels the geometric
-        mean), gamma, seconds, its partition, and as validation error the loss of rows that were
-        held out, in units of that of the best constant, the mean of all levels.
+    fit_report_ : record array (n_cells_,). One row a cell: rows, C (the geometric mean over
+        levels), gamma, seconds, its partition, and as validation error the loss on held-out rows
+        in units of the best constant's, averaged over levels.
 
     Notes
     -----
-    y has one column. `predict` answers (n,) for one level, (n, q) for a sequence of q. Levels that
-    are fitted apart may cross where there are few rows. Answers of several are sorted, row by row,
-    after those of partitions are averaged: their pinball loss, summed over levels, never rises by
-    it (a single level's may).
+    y has one column. `predict` returns (n,) for one level, (n, q) for a sequence of q levels.
+    Levels are fitted separately and may cross where rows are few. The answers at several levels
+    are therefore sorted, row by row, after those of the partitions are averaged. Sorting never
+    raises the pinball loss summed over levels (it may raise that of a single level).
 
-    One kernel matrix a cell serves all levels, whose models are the same as if each were asked
-    alone. Half as many levels take half the time of the training of cells.
+    One kernel matrix a cell serves all levels; each model is the same as if its level were fitted
+    alone. Half as many levels take half the training time of cells.
 
     References
     ----------
@@ -84,7 +84,7 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
     """
 
     _size_param = "cell_size"
-    _minds_space = True
+    _measures_shrinkage = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellEstimator._parameter_constraints,
         "cell_size": [Interval(Integral, 2, None, closed="left"), None],
@@ -142,20 +142,20 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
         return tags
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the mean over levels of D2: 1 is perfect, 0 what the best constant comes to.
+        """Return the mean of D2 over the levels: 1 is perfect, 0 is the best constant.
 
         Parameters
         ----------
         X : array (n, d), as for `predict`, or the path of a data set, or a table
-        y : array (n,), of any of these kinds; None if X is the path of a data set. Of a table the
-            name of its column of numbers; None: as in training.
+        y : array (n,), of any of these kinds; None if X is the path of a data set. For a table,
+            the name of its column of numbers; None: the column of the training table.
         sample_weight : array (n,), or None
 
         Returns
         -------
-        score : float. Of loss="pinball" scikit-learn's ``d2_pinball_score`` with a level as alpha;
-            of loss="expectile" 1 less the asymmetric squares in units of those of the expectile of
-            y.
+        score : float. For loss="pinball" scikit-learn's ``d2_pinball_score`` with the level as
+            alpha; for loss="expectile" 1 minus the asymmetric squared error, in units of that of
+            y's expectile.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
         return super().score(X, y, sample_weight)
 
     def _scored(self, y: AnyArray, numbers: Float64, weight: Float64 | None) -> float:
-        """As of `NumberAnswers`: the mean over levels of D2."""
+        """Return the mean of D2 over the levels."""
         if y.ndim > 1 and y.shape[1] > 1:
             raise DataError(
                 f"y has {y.shape[1]} columns, but the model answers levels of one number a row. "
@@ -186,7 +186,7 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
         return {**super()._sizes(), "n_partitions": int(self.n_partitions)}
 
     def _solver(self) -> SolverSpec:
-        """As of `CellEstimator`, with the levels."""
+        """Add the levels."""
         return replace(
             super()._solver(),
             quantile=levels_of(self.quantile),

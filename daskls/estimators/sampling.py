@@ -1,4 +1,4 @@
-"""One SVM on a sample of all rows, chosen around the support rows of small subsamples."""
+"""One SVM on a sample of the rows, drawn around the support rows of small subsamples."""
 
 import os
 import warnings
@@ -17,7 +17,7 @@ from daskls.estimators.neighborhoods import (
     COMMON_CONSTRAINTS,
     SVM_CONSTRAINTS,
     advice_on_selection,
-    open_widths,
+    candidate_percentiles,
     selecting_spec,
     selection_of,
     selects,
@@ -29,7 +29,7 @@ from daskls.records import SolverSpec
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
 
-
+# Fields of `path_`, after that of the parameter that changes from model to model.
 PATH_FIELDS = (
     ("n_rows", "i8"),
     ("n_support", "i8"),
@@ -39,7 +39,7 @@ PATH_FIELDS = (
 
 
 def _given(value: Any, kind: type) -> Any:
-    """Return a parameter as Python's own number, which the store can name; None stays."""
+    """Return a parameter as a Python number, which JSON can hold; None stays None."""
     return None if value is None else kind(value)
 
 
@@ -53,13 +53,13 @@ class SampledClassifier(LocalClassifier):
         **SVM_CONSTRAINTS,
         **COMMON_CONSTRAINTS,
     }
-    # What `path_` calls the parameter that differs from one model to the next.
+    # Name and dtype, in `path_`, of the parameter that changes from model to model.
     _step_field: ClassVar[tuple[str, str]]
     sample_fraction: float | None
     tol: float
 
     def _warn_about_limits(self) -> None:
-        """Say that the last SVM stopped short of ``tol``, if it did."""
+        """Warn that the last SVM stopped short of ``tol``, if it did."""
         (report,) = self.fit_report_
         if report.n_at_limit:
             warnings.warn(
@@ -71,19 +71,19 @@ class SampledClassifier(LocalClassifier):
             )
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
-        """Return what the selection calls for."""
+        """Return advice on a selection at the end of its candidates."""
         return advice_on_selection(self, "The one choice for all samples")
 
     def _solver(self) -> SolverSpec:
         return selecting_spec(self)
 
     def _selection(self) -> dict[str, Any]:
-        """Return the method's part of the selection of C and gamma."""
-        return {"selects": selects(self), "percentiles": open_widths(self)}
+        """Return the method's parameters for the selection of C and gamma."""
+        return {"selects": selects(self), "percentiles": candidate_percentiles(self)}
 
     @property
     def selected_(self) -> dict[str, Any] | None:
-        """The C and gamma that were selected, and their error; None where they were given."""
+        """The selected C and gamma, and their validation error; None where they were given."""
         return selection_of(self)
 
     @property
@@ -93,7 +93,7 @@ class SampledClassifier(LocalClassifier):
 
     @property
     def path_(self) -> Any:
-        """One row a model that was tried: a NumPy record array."""
+        """NumPy record array: one row for each model that was tried."""
         rows = self._summary["path"]
         table = np.empty(len(rows), np.dtype([self._step_field, *PATH_FIELDS]))
         for i, row in enumerate(rows):
@@ -110,25 +110,26 @@ class SampledClassifier(LocalClassifier):
 class LocalSamplingSVC(SampledClassifier):
     """Local sampling: one SVM on support rows of small subsamples and rows drawn around them.
 
-    SVMs on small disjoint subsamples find where support rows are. Around each of theirs, rows are
-    drawn from a ball: more where such support rows are dense. One SVM is trained on all of these.
-    The balls grow until rows that were held out show no smaller error, twice in a row.
+    SVMs on small disjoint subsamples find the regions of the support rows. Around each of their
+    support rows, rows are drawn from a ball: more where support rows are dense. One SVM is trained
+    on all of these rows. The balls grow until the error on held-out rows fails to fall twice in a
+    row.
 
     Parameters
     ----------
     sample_fraction : float, in (0, 1], or None
-        The paper's delta: the part of all rows that the subsamples hold together. For 10^5 to
+        The paper's delta: the share of all rows that the subsamples hold together. For 10^5 to
         10^6 rows of few features the paper advises 0.01 to 0.05, for more features up to 0.1.
         None: 0.02, but at least 200 rows a class, unless that is more than half of the rows.
     n_subsamples : int, >= 1, or None
-        L, the number of first samples. Each has ``floor(sample_fraction n / n_subsamples)`` rows,
-        and should have some of each class: one of a single class gives no support rows.
+        L, the number of first subsamples. Each has ``floor(sample_fraction n / n_subsamples)``
+        rows, and should have some of each class: one of a single class gives no support rows.
         None: 20, or as many as hold 20 rows a class.
     radius_scale : float, > 0, or None
         The paper's beta: the radius of all balls, in units of the median radius (see Notes).
         None: 0.1, 0.2 and so on, up to 2, until two successive values have no smaller validation
-        error than the best before. (The paper stops at the first such value.) Where a larger radius
-        adds no row, the next one is tried.
+        error than the best before. (The paper stops at the first such value.) A radius that adds no
+        rows is skipped.
     {kernel, selected_C, selected_gamma, degree, coef0, svc_tol, class_weight, probability, store}
     {client, random_state, verbose}
 
@@ -136,12 +137,12 @@ class LocalSamplingSVC(SampledClassifier):
     ----------
     {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. 1: one model predicts everywhere.
-    radius_scale_ : float. The beta of the smallest validation error, the smallest of equal ones.
-    selected_ : dict or None. What was selected: C and gamma, how many rows they were selected on,
-        and their validation error there. None where C or gamma was given.
+    radius_scale_ : float. The beta of the smallest validation error; of equal ones the smallest.
+    selected_ : dict or None. The selection: C and gamma, the number of rows that they were selected
+        on, and their validation error there. None where C or gamma was given.
     n_initial_support_ : int. Support rows of all subsamples.
-    path_ : record array (n_tried,). ``radius_scale``, ``n_rows`` of the sample, ``n_support``,
-        ``validation_error`` and ``seconds`` of the training of each model that was tried.
+    path_ : record array (n_tried,). For each model that was tried: ``radius_scale``, ``n_rows`` of
+        the sample, ``n_support``, ``validation_error``, and ``seconds`` of its training.
     fit_report_ : record array (1,)
     {stage_s_}
 
@@ -150,27 +151,28 @@ class LocalSamplingSVC(SampledClassifier):
     C and gamma are selected on the first rows of the permutation that subsamples are drawn from:
     1 % of all rows, but 2000 at least and 5000 at most.
 
-    One row in ten, but 10,000 at most, validates: it is in no subsample, no ball and no model. All
-    draws go by hashed row numbers: they depend on the seed and the row alone.
+    One row in ten, at most 10,000, is held out for validation: it is in no subsample, ball or
+    model. All draws go by hashed row numbers: they depend on the seed and the row alone.
 
     Let V be the m support rows of all subsamples, ``rho_j`` the distance of row j of V to its
-    ``floor(ln m)``-th nearest other one, and rho their median. (A distance of 0 counts as the
-    smallest that is not.) Each ball has the radius ``radius_scale x rho``. Of the N rows that are
-    neither in a subsample nor validate, ball j draws ``floor(eta_j N)``, ``eta_j`` proportional to
-    ``1 / rho_j`` and of sum 1, or all that it holds if they are fewer. The last SVM is trained on V
-    and what all m balls draw. The paper draws "a fraction ``eta_j`` of the points in the ball":
-    taken literally that is next to nothing (on ijcnn1 some 150 rows at a radius_scale of 0.4, where
-    this draws 12,000); and its formula joins L draws, of the m there are. Two other readings, all
-    rows of the balls or the fraction ``eta_j / max eta``, have on ijcnn1 the same error as this one
-    where they draw as many rows.
+    ``floor(ln m)``-th nearest other row of V, and rho the median of these distances. (A distance of
+    0 counts as the smallest positive one.) Each ball has the radius ``radius_scale x rho``. Let N
+    be the number of rows that are neither in a subsample nor held out. Ball j draws
+    ``floor(eta_j N)`` of them, or all that it holds if they are fewer; ``eta_j`` is proportional to
+    ``1 / rho_j``, with sum 1. The last SVM is trained on V and the rows that all m balls draw. The
+    paper draws "a fraction ``eta_j`` of the points in the ball": taken literally, that is next to
+    nothing (on ijcnn1 some 150 rows at a radius_scale of 0.4, where this method draws 12,000); and
+    its formula joins L draws, although there are m. Two other readings, all rows of the balls or
+    the fraction ``eta_j / max eta``, have the same error on ijcnn1 as this one where they draw as
+    many rows.
 
     On ijcnn1 (10 seeds) the search ends at an error 1.14 +- 0.07 times that of the SVM of all rows,
-    but takes 259 % of its CPU time (1.19 +- 0.08 in 168 % where it stops at the first radius that
-    is no better); the best radius_scale, 1.3, gives 1.13 +- 0.04 in 48 %.
+    but takes 259 % of its CPU time (1.19 +- 0.08 in 168 % if it stops at the first radius that is
+    no better); the best radius_scale, 1.3, gives 1.13 +- 0.04 in 48 %.
 
-    The last SVM is trained by one task, which holds its sample; the rest is shared out. Where no
-    subsample has support rows because its rows are equal, the class of the largest weight is
-    predicted everywhere.
+    The last SVM is trained by one task, which holds its sample; all other work is distributed.
+    Where no subsample has support rows because its rows are equal, the class of the largest weight
+    is predicted everywhere.
 
     References
     ----------
@@ -242,7 +244,7 @@ class LocalSamplingSVC(SampledClassifier):
 
     @property
     def radius_scale_(self) -> float:
-        """The beta of the model that was chosen."""
+        """The radius_scale of the chosen model."""
         return float(self._summary["best"])
 
 
@@ -250,14 +252,14 @@ class LocalSamplingSVC(SampledClassifier):
 class NeighborSamplingSVC(SampledClassifier):
     """Procedure CGLQ: one SVM on the support rows of a subsample and their nearest rows.
 
-    The support rows of an SVM on a small subsample are joined by their nearest training rows and
-    by a new subsample of the same size; the SVM of these rows begins the next round, while rows
-    that were held out show a smaller error.
+    The first SVM is trained on a small subsample. Each round joins the support rows of the last
+    SVM, their nearest training rows and a new subsample of the same size, and trains an SVM on
+    these rows. Rounds go on while the error on held-out rows falls.
 
     Parameters
     ----------
     sample_fraction : float, in (0, 1], or None
-        The part of all rows in the first subsample, and in that which each round adds. None: as
+        The share of all rows in the first subsample, and in the one that each round adds. None: as
         for `LocalSamplingSVC`.
     n_neighbors : int, >= 1, default 5. Nearest rows of each support row that a round adds.
     {kernel, selected_C, selected_gamma, degree, coef0, svc_tol, class_weight, probability, store}
@@ -267,12 +269,12 @@ class NeighborSamplingSVC(SampledClassifier):
     ----------
     {classes_, n_features_in_, feature_names_in_}
     n_cells_ : int. 1: one model predicts everywhere.
-    selected_ : dict or None. What was selected: C and gamma, how many rows they were selected on,
-        and their validation error there. None where C or gamma was given.
+    selected_ : dict or None. The selection: C and gamma, the number of rows that they were selected
+        on, and their validation error there. None where C or gamma was given.
     n_initial_support_ : int. Support rows of the first subsample.
-    path_ : record array (n_tried,). ``round`` (0: the subsample alone), ``n_rows`` of the sample,
-        ``n_support``, ``validation_error`` and ``seconds`` of the training of each model. The one
-        of the smallest validation error, the first of equal ones, predicts.
+    path_ : record array (n_tried,). For each model: ``round`` (0: the subsample alone), ``n_rows``
+        of the sample, ``n_support``, ``validation_error``, and ``seconds`` of its training. The
+        model of the smallest validation error, the first of equal ones, predicts.
     fit_report_ : record array (1,)
     {stage_s_}
 
@@ -280,15 +282,15 @@ class NeighborSamplingSVC(SampledClassifier):
     -----
     C and gamma are selected as by `LocalSamplingSVC`.
 
-    One row in ten, but 10,000 at most, validates: it is in no sample. All draws go by hashed row
-    numbers. Neighbors are exact and Euclidean. A round needs a validation error at least 1 % below
-    those before it, or it is the last; there are 10 at most. The paper leaves the size of the new
-    subsamples open: here it is the first one's. On ijcnn1 (10 seeds) the error of round 4
-    is 1.22 times that of the SVM of all rows at 37 % of its CPU time; the search to its end reaches
-    1.16 +- 0.06 at 75 %. New subsamples of a tenth of the size end at 1.3.
+    One row in ten, at most 10,000, is held out for validation: it is in no sample. All draws go by
+    hashed row numbers. Neighbors are exact and Euclidean. A round whose validation error is not at
+    least 1 % below all before it is the last; there are at most 10 rounds. The paper leaves the
+    size of the new subsamples open: here it is that of the first one. On ijcnn1 (10 seeds) the
+    error of round 4 is 1.22 times that of the SVM of all rows at 37 % of its CPU time; the whole
+    search reaches 1.16 +- 0.06 at 75 %. With new subsamples of a tenth of that size it ends at 1.3.
 
-    Where the rows of the first subsample are equal, the class of the largest weight is predicted
-    everywhere.
+    Where the rows of the first subsample are all equal, the class of the largest weight is
+    predicted everywhere.
 
     References
     ----------

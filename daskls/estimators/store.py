@@ -1,4 +1,4 @@
-"""The home of an estimator's model: its store, copies of it, and bytes for a pickle."""
+"""Where an estimator keeps its model: a store, copies of it, and bytes in a pickle."""
 
 import io
 import os
@@ -17,17 +17,17 @@ from daskls.store.flat import DESCRIPTION
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
-# A pickle of an estimator with a temporary store holds its model, up to this size.
+# A pickled estimator embeds the model of a temporary store up to this size.
 MAX_EMBEDDED_NBYTES = 64 << 20
-# What a killed fit may have left in a store; it is no part of the model.
+# Keys that a killed fit may have left in a store; they are not part of the model.
 NOT_MODEL = ("exchange-*", "input-*", ".*")
 SAVE_AGAIN = "call save again"
-# The model in a temporary folder, and in a pickle.
+# The name of the model in a temporary folder and in a pickle.
 TEMPORARY = "model.zarr"
 
 
 def choose_store(store: str | os.PathLike[str] | None) -> tuple[Backend, TemporaryFolder | None]:
-    """Return the model's store, given or temporary, and the object that keeps a temporary one."""
+    """Return the model's store and, if it is temporary, the object that keeps it alive."""
     if store is not None:
         given = store_at(store)
         with disk_errors(given.where()):
@@ -38,8 +38,8 @@ def choose_store(store: str | os.PathLike[str] | None) -> tuple[Backend, Tempora
 
 
 @contextmanager
-def interrupts_told(store: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Let the KeyboardInterrupt that stops a fit say how to go on, as its last line."""
+def interrupts_explained(store: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Give the KeyboardInterrupt that stops a fit a message that says how to resume."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -58,7 +58,7 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    StoreError : when ``target`` exists, or its disk is full or cannot be written
+    StoreError : ``target`` exists, or its disk is full or cannot be written
     """
     copy = store_at(target, what="target")
     copy.then = SAVE_AGAIN
@@ -77,11 +77,11 @@ def _keys_of(model: Backend) -> Iterator[str]:
 
 
 def embed_model(handle: ModelHandle) -> bytes:
-    """Return a temporary model as bytes.
+    """Return a temporary model as the bytes of a tar archive.
 
     Raises
     ------
-    StoreError : when it is larger than `MAX_EMBEDDED_NBYTES`, or was removed
+    StoreError : it is larger than `MAX_EMBEDDED_NBYTES`, or was removed
     """
     with handle.in_use():
         source = Root.open(handle.location).store
@@ -103,7 +103,7 @@ def embed_model(handle: ModelHandle) -> bytes:
 
 
 def extract_model(content: bytes) -> ModelHandle:
-    """Put an embedded model into a new temporary folder."""
+    """Unpack an embedded model into a new temporary folder."""
     store, keep = choose_store(None)
     assert keep is not None
     unpacking = disk_errors(store.where(), "load the pickle again")

@@ -1,4 +1,7 @@
-"""Tables as input of a fit or a prediction: converted to a data set on Zarr first."""
+"""Tables as input: a fit or a prediction first converts them to a data set on Zarr.
+
+Frames in memory are predicted without the data set.
+"""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -30,17 +33,17 @@ from daskls.store.temporary import Scratch, temporary_path
 
 Listener = Callable[[Progress], None] | None
 CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
-# What scikit-learn's encoders call it, as ``handle_unknown``.
+# scikit-learn's values of ``handle_unknown``, as values of ``unknown``.
 SPELLINGS = {"error": "error", "ignore": "zero"}
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options of encoding a table's columns as features; see `LocalClassifier.fit`.
+    """Options of encoding a table's columns as features; see `LocalEstimator.fit`.
 
     Raises
     ------
-    ParameterError : a value that is none of the choices
+    ParameterError : a value that is not among the choices
     """
 
     missing: Any = "refuse"
@@ -55,15 +58,10 @@ class TableOptions:
                 raise ParameterError(f"{name} is {value!r}; it must be one of {choices}.")
 
     def check_unused(self, what: str) -> None:
-        """Refuse options where there is no table of named columns to use them on.
-
-        Raises
-        ------
-        ParameterError
-        """
-        usual = TableOptions()
+        """Refuse options for ``what``, which has no named columns to use them on."""
+        default = TableOptions()
         for name in ("missing", "unknown", "drop"):
-            if getattr(self, name) != getattr(usual, name):
+            if getattr(self, name) != getattr(default, name):
                 raise ParameterError(
                     f"{name}={getattr(self, name)!r} has no effect on {what}, whose columns have "
                     "no kinds; it is for CSV and Parquet files and for DataFrames with "
@@ -72,11 +70,11 @@ class TableOptions:
 
 
 def unknown_of(unknown: Any, handle_unknown: Any) -> Any:
-    """Return "error", "zero", or what else was given as ``unknown``; the other is scikit-learn's.
+    """Return the value of ``unknown`` that either parameter asks for; it is not checked itself.
 
     Raises
     ------
-    ParameterError : a spelling that scikit-learn does not have, or two that contradict
+    ParameterError : ``handle_unknown`` is not one of scikit-learn's values, or the two contradict
     """
     if handle_unknown is None:
         return "error" if unknown is None else unknown
@@ -94,7 +92,7 @@ def unknown_of(unknown: Any, handle_unknown: Any) -> Any:
 
 
 def _rows_done(stage: str, on_progress: Listener) -> RowsDone | None:
-    """Return what reports rows as progress of a stage."""
+    """Return a callback that reports rows as progress of a stage; None without a listener."""
     if on_progress is None:
         return None
     report = on_progress
@@ -107,7 +105,7 @@ def _rows_done(stage: str, on_progress: Listener) -> RowsDone | None:
 
 @contextmanager
 def unless_empty(store: Backend) -> Iterator[None]:
-    """Remove a store that a refused table leaves empty, as one refused before it is begun."""
+    """Remove the store again if an error leaves it empty, as if the fit had not begun."""
     try:
         yield
     except BaseException:
@@ -125,19 +123,16 @@ def training_rows(
     verbose: int,
     kind: TargetKind,
 ) -> Iterator[tuple[str, TableEncoding | None, str | None]]:
-    """Yield a data set with the rows of a table, the encoding of its columns, and weights.
+    """Yield the path of a data set with a table's rows, the encoding, and the path of the weights.
 
-    The first and the last are paths; a table without a column of weights has None.
+    A file of features has no encoding, a table without a column of weights has no weights: None.
 
     Parameters
     ----------
     X : Source. A table, or a file of features.
     label : str or None. The column of labels.
-    scratch : Scratch. For the data set; removed with the context.
-    options : TableOptions
-    seed : int
-    verbose : int. Whether a bar shows the rows that are converted, and lines say what became of
-        the columns.
+    scratch : Scratch. Holds the data set; removed with the context.
+    verbose : int. Above 0, a bar shows the converted rows, and lines describe the encoding.
     kind : "classes" or "numbers". What the column of labels holds.
     """
     with scratch:
@@ -163,7 +158,7 @@ def _convert_table(
     on_progress: Listener,
     kind: TargetKind,
 ) -> tuple[str, TableEncoding]:
-    """Write a table as a data set; return its path, and how columns became features."""
+    """Write a table as a data set; return its path and the encoding of its columns."""
     source = X.open(label, scratch.folder)
     label = pick_label_column(source, label, required=True)
     weight = weight_column(source, options.weight, label)
@@ -183,13 +178,13 @@ def _convert_table(
 
 
 def weight_column(source: TableSource, weight: str | None, label: str | None) -> str | None:
-    """Return the column of weights; None where a path of an array is given, or nothing.
+    """Return the column of weights; None if ``weight`` is None or the path of an array.
 
     Raises
     ------
     DataError : neither a column nor a path; the column of labels
     """
-    if weight is None or (weight not in source.names and leads_somewhere(weight)):
+    if weight is None or (weight not in source.names and _exists(weight)):
         return None
     if weight not in source.names or weight == label:
         what = "holds the labels" if weight == label else "is no column"
@@ -201,8 +196,8 @@ def weight_column(source: TableSource, weight: str | None, label: str | None) ->
     return weight
 
 
-def leads_somewhere(path: str) -> bool:
-    """Whether a text is a URL or the path of something."""
+def _exists(path: str) -> bool:
+    """Whether a text is an existing path, or a URL."""
     return "://" in path or os.path.lexists(expand_path(path))
 
 
@@ -239,20 +234,19 @@ def query_rows(
     with_y: bool,
     on_progress: Listener,
 ) -> Iterator[str]:
-    """Yield the path of a data set with the rows of a table, as a model takes them.
+    """Yield the path of a data set with the rows of a table, encoded for a fitted estimator.
 
     Parameters
     ----------
-    estimator : fitted estimator
     X : Source. A table, or a file of features.
     label : str or None. The column of labels; None: that of the training table.
-    scratch : Scratch. For the data set; removed with the context.
-    with_y : bool. Whether the labels are wanted.
+    scratch : Scratch. Holds the data set; removed with the context.
+    with_y : bool. Whether labels are written too.
     on_progress : called with a `Progress` after each batch, or None
     """
     with scratch:
         if X.kind == "features":
-            # A single array of queries holds no label, whatever its width: none is guessed.
+            # An .npy array of queries holds no label, whatever its width: never guess one.
             is_bare = not with_y and X.files[0].suffix.lower() == ".npy"
             own = label or ("none" if is_bare else None)
             width = estimator.n_features_in_
@@ -283,7 +277,12 @@ def query_rows(
 
 
 def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> TableEncoding:
-    """Return the encoding of numbers, for a model that was trained on an array."""
+    """Return an encoding of plain numbers, for a model that was trained on an array.
+
+    Raises
+    ------
+    DataError : the model has no feature names, and the table has another number of columns
+    """
     names = list(getattr(estimator, "feature_names_in_", ()))
     if not names:
         names = [name for name in source.names if name != label]
@@ -298,7 +297,7 @@ def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> T
 
 
 def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyArray:
-    """Return the features of a frame in memory, as a partition of a Dask DataFrame is."""
+    """Return the features of a frame in memory; errors count rows from ``first_row``."""
     source = open_frame(rows, Path())
     blocks = [np.empty((0, len(encoding.feature_names)), encoding.dtype)]
     for batch in source.batches(encoding.column_names):
@@ -308,7 +307,7 @@ def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyA
 
 
 def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:
-    """Return the features of a Dask DataFrame as a Dask array; lengths are computed now."""
+    """Return the features of a Dask DataFrame as a lazy array; partition lengths are computed."""
     encoding.check_columns([str(name) for name in X.columns])
     parts = X[encoding.column_names].to_delayed()
     lengths = dask.compute(*[dask.delayed(len)(part) for part in parts])
@@ -343,7 +342,7 @@ def answer_table(estimator: Any, X: Source, answer: Callable[[Any], Any]) -> Any
             encoding = _plain_encoding(estimator, X.open(None, temporary_path()), None)
         return answer(encoded_lazily(X.given, encoding))
     if X.kind == "frame":
-        # In memory already: a query of few rows should not wait for a disk.
+        # Encoded in memory: a query of few rows should not wait for a disk.
         estimator.table_.check_columns([str(name) for name in all_columns(X.given)])
         return answer(encode_partition(X.given, estimator.table_, 0))
     with query_rows(
@@ -361,7 +360,7 @@ def score_table(estimator: Any, X: Source, label: Any, score: Callable[[str], fl
     estimator : fitted estimator
     X : Source. A table, or a file of features.
     label : str or None. The column of labels; None: that of the training table.
-    score : scores a data set by its path
+    score : scores the data set at a path
     """
     check_label(label)
     with query_rows(

@@ -1,7 +1,4 @@
-"""Displays of a fit: bars in a terminal, a widget or lines in a notebook, the dashboard's page.
-
-Progress on a terminal or in a notebook.
-"""
+"""Progress of a fit: bars in a terminal, a widget or lines in a notebook, the dashboard's page."""
 
 import logging
 import sys
@@ -30,8 +27,21 @@ from daskls.run.client import current_client, in_task
 from daskls.run.progress import STAGE_LABELS, OnCut, Progress
 from daskls.store.backend import Backend
 
-# No stage is called so.
+log = logging.getLogger("daskls")
+
+# The key of the whole fit's bar; no stage has it.
 WHOLE_FIT = ""
+# Dask's setting: whether fits show on the dashboard.
+SETTING = "daskls.live"
+ON_THREADS = (
+    "The fit runs in this process; with a distributed Client it has a page /daskls on the "
+    "dashboard, too."
+)
+NO_WIDGET = (
+    "Progress is shown in lines; for a live view in notebooks run `pip install daskls[notebooks]`."
+)
+# Messages that are shown once in a process, and were.
+_shown: set[str] = set()
 
 
 @contextmanager
@@ -53,12 +63,12 @@ def progress_bars(
     tasks: dict[str, TaskID] = {}
     with Bars(*columns, console=console or Console(stderr=True)) as bars:
 
-        def tell_all(left_s: float) -> None:
-            """Show what is left of the whole, below its stages."""
+        def show_time_left(left_s: float) -> None:
+            """Show the time left of the whole fit, below its stages."""
             if WHOLE_FIT in tasks:
                 bars.remove_task(tasks[WHOLE_FIT])
-            told = f"the whole fit: {format_seconds(left_s)} left, expected"
-            tasks[WHOLE_FIT] = bars.add_task(told, total=None)
+            label = f"the whole fit: {format_seconds(left_s)} left, expected"
+            tasks[WHOLE_FIT] = bars.add_task(label, total=None)
 
         def listen(progress: Progress) -> None:
             if progress.stage not in tasks:
@@ -68,25 +78,9 @@ def progress_bars(
             total = progress.total if progress.done is not None else None
             bars.update(tasks[progress.stage], completed=progress.done or 0, total=total)
             if progress.left_s is not None:
-                tell_all(progress.left_s)
+                show_time_left(progress.left_s)
 
         yield listen
-
-
-log = logging.getLogger("daskls")
-
-
-# Dask's setting: whether fits show on the dashboard.
-SETTING = "daskls.live"
-ON_THREADS = (
-    "The fit runs in this process; with a distributed Client it has a page /daskls on the "
-    "dashboard, too."
-)
-NO_WIDGET = (
-    "Progress is told in lines: for a live view in notebooks run `pip install daskls[notebooks]`."
-)
-# What is said once in a process.
-_said: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -110,30 +104,31 @@ def fit_view(
 
     Parameters
     ----------
-    estimator : str
+    estimator : str. Its name.
     shape : (int, int). Rows and features.
     target : "classes", "numbers" or "levels". What is learned.
-    store : Backend. The model's.
+    store : Backend. That of the model.
     client : distributed client, or None for the current scheduler
-    verbose : int. Above 0, progress is shown here; on the dashboard it is shown anyway.
+    verbose : int. Above 0, progress is shown here; the dashboard shows it anyway.
     """
     is_notebook = verbose > 0 and Console().is_jupyter
-    tell = _Teller(verbose > 0, sys.stdout if is_notebook else sys.stderr)
-    client = _client_with_page(client, tell)
+    messages = _Messages(verbose > 0, sys.stdout if is_notebook else sys.stderr)
+    client = _client_with_page(client, messages)
     with progress_bars(show=verbose > 0 and not is_notebook) as bars:
         if client is None and not is_notebook:
             yield View(bars)
             return
-        # Here, so that other fits do not load it.
+        # Imported here, so that other fits do not load the live view.
         from daskls.live.fit import LiveFit
         from daskls.live.record import FitRecord, Header
 
         record = FitRecord(Header(estimator, *shape, target))
-        fronts = [_notebook_front(tell)] if is_notebook else []
+        fronts = [_notebook_front(messages)] if is_notebook else []
         if client is not None:
-            # A notebook's front has the link in it: what a thread prints may not reach its cell.
-            fronts.append(_page_front(store, client, log.info if is_notebook else tell.say))
-        with LiveFit(record, store, fronts, tell.say_once) as live:
+            # The notebook's front shows the link to the page itself: output that a thread prints
+            # may not reach the cell.
+            fronts.append(_page_front(store, client, log.info if is_notebook else messages.show))
+        with LiveFit(record, store, fronts, messages.show_once) as live:
 
             def on_progress(progress: Progress) -> None:
                 live.on_progress(progress)
@@ -143,52 +138,52 @@ def fit_view(
             yield View(on_progress, live.on_cut)
 
 
-class _Teller:
-    """Tells a person who wants to be told, else the log.
+class _Messages:
+    """Prints messages if the fit is verbose, else logs them.
 
     Parameters
     ----------
-    is_loud : bool
-    file : where to print. What comes by stderr is red in notebooks.
+    is_verbose : bool
+    file : where to print. Notebooks show stderr in red.
     """
 
-    def __init__(self, is_loud: bool, file: TextIO) -> None:
-        self._is_loud, self._file = is_loud, file
+    def __init__(self, is_verbose: bool, file: TextIO) -> None:
+        self._is_verbose, self._file = is_verbose, file
 
-    def say(self, text: str) -> None:
-        """Tell."""
-        if self._is_loud:
+    def show(self, text: str) -> None:
+        """Print or log a message."""
+        if self._is_verbose:
             print(text, file=self._file)
         else:
             log.info(text)
 
-    def say_once(self, text: str) -> None:
-        """Tell what was not told yet in this process."""
-        if text not in _said:
-            _said.add(text)
-            self.say(text)
+    def show_once(self, text: str) -> None:
+        """Show a message, unless this process has shown it before."""
+        if text not in _shown:
+            _shown.add(text)
+            self.show(text)
 
 
-def _client_with_page(client: Any, tell: _Teller) -> Any:
+def _client_with_page(client: Any, messages: _Messages) -> Any:
     """Return the client whose scheduler may show the fit, or None."""
     if not dask.config.get(SETTING, True) or in_task():
-        # A fit that is a task is one of many.
+        # A fit that runs inside a task is one of many.
         return None
     client = current_client(client)
     if client is None and dask.config.get("scheduler", None) is None:
-        # Whoever chose threads knows.
-        tell.say_once(ON_THREADS)
+        # A user who chose a scheduler need not be told.
+        messages.show_once(ON_THREADS)
     return None if client is None or client.asynchronous else client
 
 
-def _notebook_front(tell: _Teller) -> Any:
-    """Return a widget below the cell that runs, or lines where there is none to be had."""
+def _notebook_front(messages: _Messages) -> Any:
+    """Return a widget below the running cell, or lines if widgets are not installed."""
     try:
         from daskls.live.widget import Widget
     except ImportError:
         from daskls.live.lines import Lines
 
-        tell.say_once(NO_WIDGET)
+        messages.show_once(NO_WIDGET)
         return Lines()
     widget = Widget()
     widget.display()
@@ -196,7 +191,7 @@ def _notebook_front(tell: _Teller) -> Any:
 
 
 def _page_front(store: Backend, client: Any, say: Callable[[str], None]) -> Any:
-    """Return what tells the scheduler."""
+    """Return the front that sends progress to the scheduler's page."""
     from daskls.live.dashboard import Dashboard
     from daskls.live.fit import read_bundles
 

@@ -14,12 +14,12 @@ from daskls.methods.cells.method import Voronoi
 
 @share_docs()
 class VoronoiSVC(CellClassifier):
-    """Local models on a spatial partition: every cell its own.
+    """Local classification on a spatial partition: a model for each cell.
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
-    is learned first. Each cell has a least-squares SVM of its own, with a kernel, a width and C
-    that are chosen once for all. A row is predicted by the cell it lies in. Time grows linearly
-    with the number of rows, memory does not grow.
+    is learned first. Each cell has a least-squares SVM of its own; kernel, width and C are chosen
+    once for all cells. A row is predicted by the model of the cell that it lies in. Time grows
+    linearly with the number of rows; memory does not grow.
 
     ``loss="hinge", feature_scale=None, kernel="rbf"`` is the method of the paper: in each cell an
     SVM is selected from a grid of C and gamma by cross-validation.
@@ -27,18 +27,18 @@ class VoronoiSVC(CellClassifier):
     Parameters
     ----------
     cell_size : int, >= 2, or None
-        Maximum number of rows of a cell. Training costs about rows x cell_size (of least squares
-        times cell_size once more); larger cells are often more accurate. None: 2000; of least
+        Maximum number of rows of a cell. Training costs about rows x cell_size, least squares
+        about rows x cell_size^2; larger cells are often more accurate. None: 2000; for least
         squares 4000 up to 60,000 rows of data.
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
     {fit_intercept, cell_tol, search, refit}
     n_partitions : int, >= 1, default 1
         The number of different partitions of space. Their decision functions, clipped to [-1, 1],
         are averaged: rows that one partition separates share a cell in another. With more than two
-        classes, those of each pair of classes are averaged before they vote. X
-        is still read twice; disk space of the regrouped rows, seconds and the model grow n-fold.
-        The first partition is that of ``n_partitions=1``; with one feature all have equal cells,
-        and differ in their folds only.
+        classes, the functions of each pair of classes are averaged before the pairs vote. X is
+        still read twice; training time, the model and the regrouped rows on disk grow n-fold. The
+        first partition is that of ``n_partitions=1``. With one feature all partitions have the
+        same cells and differ only in their folds.
     {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
     {store, client, random_state, verbose}
 
@@ -55,9 +55,9 @@ class VoronoiSVC(CellClassifier):
     References
     ----------
     Thomann, Blaschzyk, Meister, Steinwart: Spatial decompositions for large scale SVMs,
-    AISTATS 2017. Differences: cells are cut at full shares across the axis of largest variance,
-    which leaves them fuller than farthest-first centers do; the fold models are averaged with
-    equal weights.
+    AISTATS 2017. Differences: cells are cut across the axis of largest variance into whole equal
+    shares of the rows, which fills them better than farthest-first centers do; fold models are
+    averaged with equal weights.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class VoronoiSVC(CellClassifier):
     """
 
     _size_param = "cell_size"
-    _minds_space = True
+    _measures_shrinkage = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellClassifier._parameter_constraints,
         "cell_size": [Interval(Integral, 2, None, closed="left"), None],
@@ -149,25 +149,25 @@ class VoronoiSVC(CellClassifier):
 
 @share_docs()
 class VoronoiSVR(CellRegressor):
-    """Local regression on a spatial partition: every cell its own model.
+    """Local regression on a spatial partition: a model for each cell.
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
-    is learned first. Each cell has a least-squares regression of its own (kernel ridge), with a
-    kernel, a width and C that are chosen once for all; or a support vector regression. A row is
-    predicted by the cell it lies in. Time grows linearly with the number of rows, memory does not
-    grow.
+    is learned first. Each cell has a least-squares regression of its own (kernel ridge), whose
+    kernel, width and C are chosen once for all cells; or a support vector regression. A row is
+    predicted by the model of the cell that it lies in. Time grows linearly with the number of
+    rows; memory does not grow.
 
     Parameters
     ----------
     cell_size : int, >= 2, or None
         Maximum number of rows of a cell. Training costs about rows x cell_size^2. None: 4000 up to
-        60,000 rows of data, 2000 of more.
+        60,000 rows of data, 2000 beyond.
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
     n_partitions : int, >= 1, default 1
         The number of different partitions of space, whose answers are averaged: rows that one
-        partition separates share a cell in another. X is still read twice; disk space of the
-        regrouped rows, seconds and the model grow n-fold.
+        partition separates share a cell in another. X is still read twice; training time, the
+        model and the regrouped rows on disk grow n-fold.
     {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes
@@ -178,14 +178,14 @@ class VoronoiSVR(CellRegressor):
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
     fit_report_ : record array (n_cells_,). One row a cell: rows, C, gamma, seconds, its partition,
-        and as validation error the mean square of what rows miss that were left out, in units of
-        the variance of y.
+        and as validation error the mean squared error of left-out rows, in units of the variance
+        of y.
 
     Notes
     -----
     y may have several columns, (n, t): they share kernel, width, C and every factorization. The
-    center and the scale of y are those of the sampled rows; C is for y in units of its deviation,
-    which for squared errors is the same as for y itself.
+    center and the scale of y are those of the sampled rows. C is for y in units of its standard
+    deviation; for squared errors that is the same as for y itself.
 
     References
     ----------
@@ -208,7 +208,7 @@ class VoronoiSVR(CellRegressor):
     >>> bool(model.score(X, y) > 0.99)
     True
 
-    Intervals, of rows that are held out of the fit:
+    Prediction intervals, from rows that are held out of the fit:
 
     >>> noisy = y + rng.normal(0, 0.1, 800)
     >>> model = VoronoiSVR(cell_size=400, interval=0.9, random_state=0).fit(X[:600], noisy[:600])
@@ -218,7 +218,7 @@ class VoronoiSVR(CellRegressor):
     """
 
     _size_param = "cell_size"
-    _minds_space = True
+    _measures_shrinkage = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellRegressor._parameter_constraints,
         "cell_size": [Interval(Integral, 2, None, closed="left"), None],

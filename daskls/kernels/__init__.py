@@ -1,1 +1,1 @@
-"""Compiled numerical kernels: arrays in, arrays out. No layer below but numpy and numba."""
+"""SVM kernels and the compiled numerical code: arrays in, arrays out."""

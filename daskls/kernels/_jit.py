@@ -1,4 +1,4 @@
-"""The numba options: every compiled function carries these and no others."""
+"""The decorators of compiled functions: the one place that sets numba options."""
 
 import hashlib
 from collections.abc import Callable
@@ -14,14 +14,14 @@ F = TypeVar("F", bound=Callable)
 # infinity keep their meaning: a guard against them must not be compiled away.
 _FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
-# numba knows what it has compiled by the function's own file. What a function inlines from other
-# files would stay what it was, after an edit or an upgrade: a cache is one of all these files.
+# numba checks a cached function against its own file alone. Code inlined from other files would go
+# stale after an edit or an upgrade, so each cache is stamped with the content of all these files.
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
 
 def _compiler(**options: object) -> Callable[[F], F]:
-    """Return numba's decorator with a cache on disk, or without where no folder can be written."""
+    """Return numba's decorator, with a cache on disk if a folder for it can be written."""
 
     def compiled(function: F) -> F:
         try:
@@ -37,29 +37,29 @@ def _compiler(**options: object) -> Callable[[F], F]:
 
 
 def _stamp(compiled: Callable) -> None:
-    """Make a cache one of all sources; numba has no public way to.
+    """Tie a cache to all sources, for which numba has no public interface.
 
-    Where it keeps them elsewhere, the cache is one of the function's own file.
+    If numba's internals change, the cache stays tied to the function's own file.
     """
     with suppress(AttributeError):
         compiled._cache._cache_file._source_stamp = _STAMP
 
 
 def jit(function: F) -> F:
-    """Compile `function` on first call, without the GIL, cached on disk across processes.
+    """Compile `function` at its first call, without the GIL, cached on disk across processes.
 
-    A compiled function must not call another one that was compiled this way: use `inline_jit`.
-    Both would then hold a copy of the callee, rounded in two ways, and which of them runs depends
-    on what the process loaded first. The same seed would not give the same model.
+    A compiled function must not call another one compiled this way: use `inline_jit`. Otherwise
+    both hold a copy of the callee, rounded in two ways, and which copy runs depends on what the
+    process loaded first: the same seed would not give the same model.
     """
     return _compiler(fastmath=_FASTMATH)(function)
 
 
 def inline_jit(function: F) -> F:
-    """Make `function` a part of each compiled function that calls it; same options as `jit`."""
+    """Inline `function` into each compiled function that calls it; same options as `jit`."""
     return _compiler(inline="always", fastmath=_FASTMATH)(function)
 
 
 def exact_jit(function: F) -> F:
-    """Compile as `jit` does, but keep the order of every sum: same bits wherever it is inlined."""
+    """Compile as `jit` does but keep the order of every sum: same bits wherever it is inlined."""
     return _compiler()(function)

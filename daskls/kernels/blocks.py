@@ -1,13 +1,13 @@
-"""The rows of a leaf in blocks of near ones, laid out so that distances to a block are vectors.
+"""The rows of a leaf in blocks of nearby rows, laid out so that distances to a block vectorize.
 
-Distances are first taken in float32 from differences of rows, never from expanded squares: in units
-of the leaf's own radius around its center they are wrong by a known small share, wherever the rows
-lie. What they cannot exclude is summed anew as kernels/nearest.py has it; so float32 rounding never
-affects a result.
+Distances are first computed in float32 from differences of rows, never from expanded squares: in
+units of the leaf's radius around its center their relative error is bounded, wherever the rows lie.
+Rows that these distances cannot exclude are measured again in float64, as in kernels/nearest.py, so
+float32 rounding never affects a result.
 
-The bounds that are used, with u = 2^-24, x the row, q the query, all in the leaf's units and R the
-largest length of a row: casting moves q and x by at most u |q| and u R, and a sum of d squares of
-differences is wrong by a share of at most (d + 2) u. Both are taken twice.
+Error bounds, with u = 2^-24, x a row and q a query in the leaf's units, and R the largest length of
+a row: casting moves q and x by at most u |q| and u R, and a sum of d squared differences has a
+relative error of at most (d + 2) u. The code uses twice these bounds.
 """
 
 import numpy as np
@@ -15,22 +15,23 @@ import numpy as np
 from daskls.kernels._jit import exact_jit, inline_jit, jit
 from daskls.kernels.nearest import MARGIN, count_empty, insert, squared_distance
 
-# Rows of a block: four vectors of AVX-512.
+# Rows per block: four AVX-512 vectors of float32.
 BLOCK_ROWS = 64
-# Rows of which the widest feature is measured.
+# Rows on which the widest feature is measured.
 SPREAD_ROWS = 64
-# Features are taken four at a time, so that sums are loaded and stored a fourth as often.
+# Features summed together, so that the sums are loaded and stored a quarter as often.
 FEATURE_STEP = 4
 UNIT_ROUNDOFF = 2.0**-24
-# Squared lengths in the leaf's units up to which no float32 overflows; beyond, all is looked at.
+# Squared length of a query, in the leaf's units, up to which float32 cannot overflow. Queries
+# farther away visit all blocks.
 FARTHEST = 1e34
-# What a square that is too small for float64 may have been: the least number above 0.
+# The smallest float64 above 0: a square that underflowed to 0 was at most this.
 LEAST_SQUARE = 5e-324
 
 
 @exact_jit
 def _widest_feature(X, own):
-    """Return the feature of the largest variance among a few of some rows, evenly spaced."""
+    """Return the feature of the largest variance in an evenly spaced sample of the rows."""
     d = X.shape[1]
     sums = np.zeros(d)
     squares = np.zeros(d)
@@ -47,7 +48,7 @@ def _widest_feature(X, own):
 
 @exact_jit
 def _halve(values, own, half):
-    """Reorder values, and ``own`` with them, so that the smallest ``half`` of them come first."""
+    """Quickselect: reorder values, and ``own`` alike, so that the ``half`` smallest come first."""
     low, high = 0, values.shape[0] - 1
     while low < high:
         pivot = values[(low + high) // 2]
@@ -72,12 +73,12 @@ def _halve(values, own, half):
 
 @exact_jit
 def order_blocks(X, order):
-    """Sort rows so that each run of `BLOCK_ROWS` lies together: halves along the widest feature.
+    """Order rows so that runs of `BLOCK_ROWS` lie close together: halve along the widest feature.
 
     Parameters
     ----------
     X : real array, shape (m, d)
-    order : int64 array, shape (m,). The rows' numbers; permuted in place.
+    order : int64 array, shape (m,). Row indices; permuted in place.
     """
     m = order.shape[0]
     waiting = [(0, -(-m // BLOCK_ROWS))]
@@ -107,15 +108,16 @@ def _fill_block(X, own, center, scale, block):
             block[j, r] = value
             length += value * value
         longest = length if length > longest else longest
+    # Places without a row are infinitely far from every query.
     block[: center.shape[0], own.shape[0] :] = np.inf
     return longest
 
 
 @exact_jit
 def _measure_block(block, n_rows, d, bounds, at, squares):
-    """Write where the rows of a block lie; return the largest squared distance to its center.
+    """Write a block's center and box; return the largest squared distance of a row to the center.
 
-    The rows are those in float32: what they were rounded by is the caller's to add.
+    Rows count as they are in float32; the caller must allow for the rounding of the cast.
     """
     squares[:] = 0.0
     for j in range(d):
@@ -136,7 +138,7 @@ def _measure_block(block, n_rows, d, bounds, at, squares):
 
 @exact_jit
 def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
-    """Write rows in the leaf's units, block by block, and where each block lies.
+    """Write rows in the leaf's units, block by block, with the center, box and radius of each.
 
     Parameters
     ----------
@@ -144,15 +146,16 @@ def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
     order : int64 array, shape (m,). As `order_blocks` left it.
     center : float64 array, shape (d,)
     scale : float. A power of two.
-    blocks : float32 array, shape (n, D, BLOCK_ROWS), D >= d. Zeros but for what is written here;
-        what follows the last row is infinite.
-    bounds : float32 array, shape (3, D, N), N >= n. Centers of blocks, low and high sides: of the
-        rows as the blocks have them.
-    r_max : float64 array, shape (N,). Largest distance of such a row to the block's center.
+    blocks : float32 array, shape (n, D, BLOCK_ROWS), D >= d. Zeros on entry; overwritten up to
+        feature d. Places after the last row become infinite.
+    bounds : float32 array, shape (3, D, N), N >= n. Zeros on entry; overwritten with the centers
+        of blocks, and with the low and the high sides of their boxes, of rows as float32.
+    r_max : float64 array, shape (N,). Overwritten: the largest distance of such a row to the
+        block's center.
 
     Returns
     -------
-    longest : float. The largest length of a row, in the leaf's units.
+    longest : float. Largest length of a row, in the leaf's units.
     """
     d = X.shape[1]
     longest = 0.0
@@ -167,7 +170,7 @@ def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
 
 @exact_jit
 def squares_to(rows, query, out):
-    """Write the squared distances of a query to rows: (D, n), (D or more,) -> (n,), one dtype.
+    """Write a query's squared distances to rows: (D, n), (D or more,) -> (n,), of one dtype.
 
     D is a multiple of `FEATURE_STEP`.
     """
@@ -185,7 +188,7 @@ def squares_to(rows, query, out):
 
 @exact_jit
 def _squares_to_boxes(low, high, query, out):
-    """Write the squared distances of a query to boxes: float32 (D, n), (D, n), (D,) -> (n,)."""
+    """Write a query's squared distances to boxes: float32 (D, n), (D, n), (D,) -> (n,)."""
     zero = np.float32(0.0)
     for r in range(out.shape[0]):
         out[r] = 0.0
@@ -201,9 +204,10 @@ def _squares_to_boxes(low, high, query, out):
 
 @exact_jit
 def _bound_blocks(query, bounds, r_max, share, slack, to_center, to_box, lower):
-    """Write what a query's distance to each block's rows is at least; return the nearest block.
+    """Write a lower bound of a query's distance to each block's rows; return the nearest block.
 
-    In the leaf's units. ``to_center`` and ``to_box`` are scratch.
+    In the leaf's units. ``share`` bounds the relative rounding error, ``slack`` the absolute one.
+    ``to_center`` and ``to_box`` are scratch.
     """
     squares_to(bounds[0], query, to_center)
     _squares_to_boxes(bounds[1], bounds[2], query, to_box)
@@ -224,23 +228,23 @@ def _limits(key, scale, slack, share):
 
 
 @exact_jit
-def offer_blocks(queries, which, leaf, X, numbers, first_positions, heaps):
-    """Offer a leaf's rows to the heaps of some queries, blocks of near rows first.
+def offer_blocks(queries, which, leaf, X, numbers, positions, heaps):
+    """Offer a leaf's rows to the heaps of some queries, nearest blocks first.
 
     Parameters
     ----------
     queries : float64 array, shape (n, d)
     which : int64 array, shape (q,). The queries to offer to.
     leaf : tuple of blocks (n, D, BLOCK_ROWS), bounds (3, D, N), r_max (N,), order (m,), center
-        (d,), scale, longest. As `fill_blocks` has them.
+        (d,), scale, longest. See `fill_blocks`.
     X : real array, shape (m, d), C-contiguous
-    numbers, first_positions : int64 arrays, shape (m,). Global row numbers; positions in the store.
-    heaps : tuple of float64, int64, int64 arrays, shape (n, k): squared distances, numbers and
-        positions, as max-heaps; slots that hold no row yet come first, until the last of them is
-        filled the others are in no order. Updated in place.
+    numbers, positions : int64 arrays, shape (m,). Global row numbers; positions in the store.
+    heaps : tuple of float64, int64, int64 arrays, shape (n, k). Max-heaps of squared distances,
+        numbers and positions, updated in place. Empty slots come first; a heap is in no order
+        until its last slot is filled.
     """
     blocks, bounds, r_max, order, center, scale, longest = leaf
-    keys, held, kept = heaps
+    keys, heap_numbers, heap_positions = heaps
     d = X.shape[1]
     n_blocks = blocks.shape[0]
     query = np.zeros(blocks.shape[1], np.float32)
@@ -252,8 +256,8 @@ def offer_blocks(queries, which, leaf, X, numbers, first_positions, heaps):
     least = d * LEAST_SQUARE
     for i in which:
         own_keys = keys[i]
-        own = own_keys, held[i], kept[i]
-        n_empty = count_empty(held[i])
+        own = own_keys, heap_numbers[i], heap_positions[i]
+        n_empty = count_empty(heap_numbers[i])
         exact = queries[i]
         length = 0.0
         for j in range(d):
@@ -263,10 +267,12 @@ def offer_blocks(queries, which, leaf, X, numbers, first_positions, heaps):
         slack = 2.0 * UNIT_ROUNDOFF * (np.sqrt(length) + longest)
         home = _bound_blocks(query, bounds, r_max, share, slack, to_center, to_box, lower)
         if not length < FARTHEST:
+            # Bounds may have overflowed: exclude no block.
             lower[:] = 0.0
         if own_keys.shape[0] > 1:
             visits = np.argsort(lower)
         else:
+            # For a single neighbor it is enough to start with the nearest block.
             visits = np.arange(n_blocks)
             visits[0], visits[home] = home, 0
         reach, limit = _limits(own_keys[0] + least, scale, slack, share)
@@ -285,7 +291,7 @@ def offer_blocks(queries, which, leaf, X, numbers, first_positions, heaps):
                     continue
                 row = order[begin + r]
                 distance = squared_distance(exact, X[row])
-                taken = insert(own, distance, numbers[row], first_positions[row], n_empty)
+                taken = insert(own, distance, numbers[row], positions[row], n_empty)
                 n_empty -= 1 if n_empty > 0 else 0
                 if taken and n_empty == 0:
                     reach, limit = _limits(own_keys[0] + least, scale, slack, share)
@@ -293,7 +299,7 @@ def offer_blocks(queries, which, leaf, X, numbers, first_positions, heaps):
 
 @inline_jit
 def _box_bound(query, low, high):
-    """Return what the squared distance of a query to the rows in a box is at least."""
+    """Return a lower bound of a query's squared distance to the rows in a box."""
     total = 0.0
     for j in range(query.shape[0]):
         below = low[j] - query[j]
@@ -306,7 +312,7 @@ def _box_bound(query, low, high):
 
 @inline_jit
 def _ball_bounds(query, centers, r_min, r_max, squares, bounds):
-    """Write squared distances to the centers, and to the rows between two spheres around each."""
+    """Write squared distances to centers, and lower bounds by the two spheres around each."""
     whole = centers.shape[0] - centers.shape[0] % FEATURE_STEP
     squares_to(centers[:whole], query, squares)
     for j in range(whole, centers.shape[0]):
@@ -333,14 +339,14 @@ def _raise_own(query, low, high, limit, bounds):
 
 @jit
 def raise_bounds(queries, low, high, limits, bounds):
-    """Raise bounds that are within the limits to what the regions' boxes say.
+    """Raise the lower bounds of near regions to the distances of their boxes.
 
     Parameters
     ----------
     queries : float64 array, shape (q, d)
-    low, high : float64 arrays, shape (n, d)
-    limits : float64 array, shape (q,)
-    bounds : float64 array, shape (q, n). Updated in place.
+    low, high : float64 arrays, shape (n, d). Sides of the boxes.
+    limits : float64 array, shape (q,). Bounds above their query's limit stay as they are.
+    bounds : float64 array, shape (q, n). Of squared distances; updated in place.
     """
     for i in range(queries.shape[0]):
         _raise_own(queries[i], low, high, limits[i], bounds[i])
@@ -348,17 +354,17 @@ def raise_bounds(queries, low, high, limits, bounds):
 
 @jit
 def nearest_regions(queries, centers, r_min, r_max, low, high, bounds, home):
-    """Write bounds as of `bound_distances`, of far regions looser ones, and the nearest region.
+    """Write lower bounds as `bound_distances` does, looser for far regions; and the nearest region.
 
     Parameters
     ----------
     queries : float64 array, shape (q, d)
-    centers : float64 array, shape (d, n)
+    centers : float64 array, shape (d, n). Transposed.
     r_min, r_max : float64 arrays, shape (n,)
     low, high : float64 arrays, shape (n, d)
     bounds : float64 array, shape (q, n). Overwritten; infinite where ``r_max`` is.
-    home : int64 array, shape (q,). Overwritten with the region of the smallest bound; of several
-        the one of the nearest center.
+    home : int64 array, shape (q,). Overwritten with the region of the smallest bound; ties go to
+        the nearest center.
     """
     squares = np.empty(centers.shape[1])
     for i in range(queries.shape[0]):

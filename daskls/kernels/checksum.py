@@ -7,7 +7,9 @@ import numpy as np
 from daskls.kernels._jit import jit
 from daskls.records import AnyArray
 
+# Rows hashed at once: bounds the padded copy.
 CHECKSUM_TILE_ROWS = 4096
+# The constants of SplitMix64.
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -31,20 +33,20 @@ def _sum_rows(words, first_row, factors):
     for i in range(words.shape[0]):
         h = np.uint64(first_row + i) * _GOLDEN
         for j in range(words.shape[1]):
-            # The scrambled factor of its column keeps exchanged values apart; mixing the word
-            # first keeps a change in its highest bits from being multiplied away.
+            # Each column has its own factor, so that exchanged values change the sum. Folding the
+            # high bits down first keeps the product from losing a change in them.
             h += (words[i, j] ^ (words[i, j] >> _SHIFT_3)) * factors[j]
         total += _mix(h)
     return total
 
 
 def row_checksum(rows: AnyArray, first_row: int) -> int:
-    """Return a checksum in [0, 2^64): the checksums of two adjacent blocks add up modulo 2^64.
+    """Return a checksum in [0, 2^64); those of adjacent blocks add up modulo 2^64.
 
     Parameters
     ----------
     rows : array, shape (m,) or (m, d), any fixed-size dtype
-    first_row : int. Global number of the first row; row i counts as ``first_row + i``.
+    first_row : int. Global number of the first row.
 
     Examples
     --------

@@ -1,18 +1,14 @@
-"""The exponential function in float32, in a form that compiles to vector instructions.
+"""The exponential function in a form that vectorizes, and kernel matrices made with it.
 
-``exp(-gamma x)`` is ``2^t`` with ``t = -gamma log2(e) x``: the nearest integer to t goes into the
-float's exponent, and a polynomial of degree 6 gives ``2^f`` for the rest f in [-1/2, 1/2], off by
-1.2e-7 at the most. It is 1 at 0 exactly. numpy's float32 exp is as exact and takes three times as
-long, with two more passes over memory around it.
+``exp(-gamma x)`` is ``2^t`` with ``t = -gamma log2(e) x``. The integer nearest to t goes into the
+float's exponent, and a polynomial gives ``2^f`` for the rest f in [-1/2, 1/2]: of degree 6 in
+float32, with an error of at most 1.2e-7, and of degree 12 in float64, with 2e-16. Both give exactly
+1 at 0. numpy's float32 exp is as accurate but takes three times as long, with two more passes over
+memory around it.
 
-The exponential function in float64, in a form that compiles to vector instructions.
-
-As in `exponential`, with a polynomial of degree 12: what is left of the series is 2e-16.
-
-Kernel matrices together with the products that the starts of solves need: one pass over memory.
-
-Four rows of K are multiplied with each source while they are in the cache: a value of the source
-is then loaded once for four products.
+The solvers' starts need products of a kernel matrix with some vectors. They are computed in the
+same pass over memory: four rows of the matrix are multiplied with each vector while they are in the
+cache, so that a value of the vector is loaded once for four products.
 """
 
 import math
@@ -34,12 +30,12 @@ _MANTISSA_BITS = np.int32(23)
 
 
 def exp_terms(gamma: float) -> tuple[np.float32, np.float32]:
-    """Return what `exp_row` takes for a gamma: the factor of its argument, and where it ends.
+    """Return ``factor`` and ``last`` of `exp_row` for a gamma: the factor and the limit of x.
 
     >>> [round(float(term), 4) for term in exp_terms(2.0)]
     [-2.8854, 30.0]
     """
-    # No larger factor: the end times the factor must stay at the lowest exponent, not overflow.
+    # Within these limits ``last * factor`` is the lowest exponent and does not overflow.
     gamma = min(max(gamma, 1e-36), 1e36)
     return np.float32(-gamma / math.log(2.0)), np.float32(-LOWEST_EXPONENT / gamma)
 
@@ -57,7 +53,7 @@ def exp_row(x, factor, last, out):
     for j in range(x.shape[0]):
         value = x[j]
         t = (value if value < last else last) * factor
-        # Towards zero, so that t, which is not positive, is rounded to nearest.
+        # The cast truncates towards zero: as t <= 0, this rounds t to the nearest integer.
         k = np.int32(t - _HALF)
         f = t - np.float32(k)
         p = _C5 + f * _C6
@@ -78,12 +74,12 @@ _WIDE_MANTISSA_BITS = np.int64(52)
 
 
 def wide_exp_terms(gamma: float) -> tuple[float, float]:
-    """Return what `wide_exp_row` takes for a gamma: the factor of its argument, where it ends.
+    """Return ``factor`` and ``last`` of `wide_exp_row` for a gamma: the factor and the limit of x.
 
     >>> [round(term, 4) for term in wide_exp_terms(2.0)]
     [-2.8854, 30.0]
     """
-    # Within the range in which the end times the factor is the lowest exponent.
+    # Within these limits ``last * factor`` is the lowest exponent and does not overflow.
     gamma = min(max(gamma, 1e-290), 1e290)
     return -gamma / math.log(2.0), -LOWEST_EXPONENT / gamma
 
@@ -101,7 +97,7 @@ def wide_exp_row(x, factor, last, out):
     for j in range(x.shape[0]):
         value = x[j]
         t = (value if value < last else last) * factor
-        # Towards zero, so that t, which is not positive, is rounded to nearest.
+        # The cast truncates towards zero: as t <= 0, this rounds t to the nearest integer.
         k = np.int32(t - 0.5)
         f = t - np.float64(k)
         p = _W11 + f * _W12
@@ -120,15 +116,15 @@ def wide_exp_row(x, factor, last, out):
         out[j] = p * power.view(np.float64)
 
 
-# Rows that are multiplied together.
+# Rows of a matrix that are multiplied together.
 ROWS_AT_ONCE = 4
 
 
 @inline_jit
 def _multiply(K, i, sources, lo, products):
-    """Write the products of rows i to i + 3 of a pair's K, whose values begin at ``lo``."""
+    """Write the products of rows i to i + 3 of K with each source's values from ``lo`` on."""
     h, m = K.shape
-    # Past the last row it is taken again: it gives what it gave.
+    # Indices past the end repeat the last row, whose products are written again unchanged.
     i1 = i + 1 if i + 1 < h else h - 1
     i2 = i + 2 if i + 2 < h else h - 1
     i3 = i + 3 if i + 3 < h else h - 1
@@ -156,12 +152,12 @@ def _multiply(K, i, sources, lo, products):
 
 @jit
 def write_rbf(base, factor, last, sources, K, products):
-    """Write K of a Gaussian kernel, and K times each source.
+    """Write the kernel matrix ``exp(-gamma base)``, and its product with each source.
 
     Parameters
     ----------
-    base : float32 array, shape (m, m). Squared distances.
-    factor, last : float32. See `daskls.kernels.exponential.exp_terms`.
+    base : float32 array, shape (m, m). Distances, or squared ones.
+    factor, last : float32. See `exp_terms`.
     sources : float32 array, shape (n, m); n may be 0
     K : float32 array, shape (m, m). Overwritten.
     products : float32 array, shape (n, m). Overwritten.
@@ -182,14 +178,14 @@ def multiply_rows(K, sources, products):
 
 @jit
 def gather_pairs(K, rows, ptr, first, last, sources, blocks, block_ptr, products):
-    """Write the kernel matrices of pairs first to last - 1, and their products.
+    """Write the kernel matrices of pairs of classes, and their products with each source.
 
     Parameters
     ----------
     K : float32 array, shape (m, m)
     rows : int64 array, shape (s,). The rows of each pair, one pair after the other.
-    ptr : int64 array. Where each pair begins among them.
-    first, last : int
+    ptr : int64 array. Where each pair begins in ``rows``, and where the last one ends.
+    first, last : int. The pairs are ``first`` to ``last - 1``.
     sources : float32 array, shape (n, s)
     blocks : float32 array. Overwritten.
     block_ptr : int64 array. Where each pair's matrix begins in ``blocks``.

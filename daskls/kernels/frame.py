@@ -1,7 +1,4 @@
-"""Rows in the frame of a model: training and prediction share these functions.
-
-The decision values of one local model.
-"""
+"""Rows in a model's coordinates, and its decision values: shared by training and prediction."""
 
 from dataclasses import replace
 
@@ -20,29 +17,29 @@ from daskls.records import (
     Reals,
 )
 
-# Of a row's own value: rows of two values are then 1 apart in L1, as the ends of a feature in
-# ranks are.
+# The indicator of a row's own value: rows with different values are then 1 apart in L1, like the
+# two ends of a feature of ranks.
 INDICATOR = 0.5
 
-# Rows whose differences are held in float64 at once.
+# Rows held in float64 at once.
 SCALED_ROWS = 4096
 
 
 def framed(X: Reals, frame: Frame) -> Float64:
-    """Return rows around a frame's center in its scale, float64 (m, d), C-contiguous."""
+    """Return rows minus a frame's center, divided by its scale: float64 (m, d), C-contiguous."""
     A = np.subtract(X, frame.center, dtype=np.float64, order="C")
-    # Most frames have no scale: then a division would cost a pass over the rows for nothing.
+    # Most frames have no scale: dividing by 1 would cost a pass over the rows.
     if frame.scale is not None:
         A /= frame.scale
     return A
 
 
 def coded(X: Reals, coding: FeatureCoding, columns: Int64) -> Float64:
-    """Return some coded features of rows, float64 (m, n).
+    """Return the coded features ``columns`` of rows, float64 (m, n).
 
-    Ranks are a piecewise linear map by the knots, and end where these end. Values are told apart as
-    float32, so that a query need not be of the dtype that a model was trained on; one that no
-    training row had is zeros.
+    Ranks are interpolated between the knots, and constant beyond the outer ones. Indicators compare
+    values as float32, so that a query need not have the dtype of the training rows; a value that no
+    training row had becomes zeros.
 
     Examples
     --------
@@ -67,7 +64,7 @@ def coded(X: Reals, coding: FeatureCoding, columns: Int64) -> Float64:
 
 
 def scaled(X: Reals, scale: FeatureScale) -> Float32:
-    """Return rows in a model's scale of features, float32 (m, d'), d' the features it keeps.
+    """Return rows coded and scaled, float32 (m, d'), of the d' features that the scale keeps.
 
     Values are clipped to `LARGEST_FEATURE`, which a query far away may exceed: it is then equally
     far from all rows.
@@ -81,7 +78,7 @@ def scaled(X: Reals, scale: FeatureScale) -> Float32:
             tile = rows[:, columns].astype(np.float64)
         else:
             tile = coded(rows, scale.coding, columns)
-        # The center goes in float64: offsets may be large beside what varies.
+        # The center is subtracted in float64: it may be large compared to the spread of values.
         tile -= center
         tile *= factors
         out[start : start + SCALED_ROWS] = np.clip(
@@ -91,7 +88,7 @@ def scaled(X: Reals, scale: FeatureScale) -> Float32:
 
 
 def coded_names(names: list[str], scale: FeatureScale | None) -> list[str]:
-    """Return the names of coded features: that of a feature, ``rank(name)``, ``name=value``.
+    """Return the names of coded features: ``name``, ``rank(name)`` or ``name=value``.
 
     >>> coding = FeatureCoding(np.array([0, 0, 2]), np.array([3.0, 7.5]), np.full(2, -1.0))
     >>> coded_names(["age", "color"], FeatureScale(np.zeros(3), np.ones(3), coding))
@@ -115,20 +112,20 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
 
     Parameters
     ----------
-    model : LocalModel with coefficients: of classes, two at least
-    X : real array, shape (m, d). Queries, as they are.
+    model : LocalModel. Of classes, it must have two at least: a constant has no decision function.
+    X : real array, shape (m, d). Queries, not yet in the model's frame.
 
     Returns
     -------
-    decisions : float64 array, shape (m, r): of one-vs-one one of each pair of classes, in the order
-        of `votes.pairs_of`, positive for its second class; of one-vs-rest one of each class, or of
-        the second of two
+    decisions : float64 array, shape (m, r). One-vs-one: a column per pair of classes, in the order
+        of `answers.pairs_of`, positive for the second class of the pair. One-vs-rest: a column per
+        class, or one for the second of two classes.
 
     Notes
     -----
-    With large C a decision value is a small difference of large sums: only where a bound of the
-    model says that none moves by more than `MAX_SHIFT` are kernel values in float32; the sums never
-    are. A row's result does not depend on the other rows.
+    With a large C a decision value is a small difference of large sums. Kernel values are in
+    float32 only where a bound from the model says that no decision value moves by more than
+    `MAX_SHIFT`; sums are always in float64. A row's result does not depend on the other rows.
     """
     A = framed(X, model.frame)
     n_functions = len(model.intercepts)
@@ -143,10 +140,10 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
 
 
 def as_pairs(model: LocalModel) -> LocalModel:
-    """Return a model of one function a class as one of pairs: a first class has all rows.
+    """Return a model of one function per class as a model of pairs of classes.
 
-    The first decisions are then those of the pairs of that class with each other one, which have
-    no rows: the functions themselves. All others are 0.
+    A first class gets all support rows, the others none. The first decisions are then those of its
+    pairs with each other class, which are the functions themselves; all other decisions are 0.
     """
     ptr = np.full(len(model.coef) + 2, len(model.rows), np.int64)
     ptr[0] = 0

@@ -1,16 +1,13 @@
-"""Inner products and squared distances of rows: one GEMM for all widths of a kernel.
+"""Inner products, squared distances and L1 distances of rows, and sums over such matrices.
 
-The GEMM runs in float64 and only its result is cast to float32. In float32 the expanded squared
-distance ``|a|^2 + |b|^2 - 2 a.b`` loses about 1e-7 r^2, and the narrowest width of a grid in few
-dimensions multiplies that by 1e6.
+Inner products come from a GEMM in float64, one for all widths of a kernel; only its result is cast
+to float32. In float32 the expanded squared distance ``|a|^2 + |b|^2 - 2 a.b`` loses about 1e-7 r^2
+of rows of length r, and the narrowest width of a grid in few dimensions multiplies that by 1e6.
 
-Sums of absolute differences of features: distances of rows, and their derivatives; compiled.
-
-Support rows come transposed, a row a feature: the innermost loops run over them, each for itself.
-Distances are summed in a fixed order, `TOGETHER` features at a time and then these sums: a value's
-bits are those of its two rows, wherever they stand and whatever stands beside them.
-
-Sums over a triangle of a matrix, whose other half holds what was there before.
+L1 distances, sums of absolute differences of features, take support rows transposed: the innermost
+loops run over support rows, which do not depend on each other. Features are summed in a fixed
+order, within groups of `TOGETHER` and then over groups: the bits of a value are those of its two
+rows, wherever they stand and whatever stands beside them.
 """
 
 from collections.abc import Iterator
@@ -22,19 +19,29 @@ from daskls.kernels.steps import ZERO
 from daskls.records import Float32, Float64
 
 # Rows per GEMM. A product's bits depend on its shape, so every block has this many, zero-padded. A
-# multiple of 24, the width of OpenBLAS's AVX-512 kernel: of 256 rows the last four round otherwise.
+# multiple of 24, the width of OpenBLAS's AVX-512 kernel: of 256 rows the last four would round
+# differently.
 GRAM_TILE_ROWS = 240
-# Rows of a product of decisions: whole tiles of OpenBLAS, few of them padding where a cell has few
+# Rows per GEMM of decisions: whole tiles of OpenBLAS, with little padding where a cell has few
 # queries.
 DECISION_TILE_ROWS = 48
 # Columns per GEMM, so that its padded result stays small beside a model of many support rows.
 TILE_COLUMNS = 1 << 14
-# Side of the squares that are mirrored at once: both of them lie in the first cache.
+# Side of the squares that are mirrored at once: a square and its image fit in the first-level
+# cache.
 MIRROR = 16
+# Features whose L1 differences are added up before they join the sum, which is then loaded and
+# stored an eighth as often. Rows are zero-padded to a multiple.
+TOGETHER = 8
+# Support rows that all rows of a panel are compared with in turn: they stay in the second-level
+# cache.
+L1_COLUMNS = 512
+# Rows of a panel, mirrored while they are in that cache.
+L1_PANEL_ROWS = 64
 
 
 def inner_products(A: Float64, B: Float64) -> Float64:
-    """Return the inner product of every row of A, shape (m, d), and of B, shape (s, d): (m, s).
+    """Return the inner products of rows of A, shape (m, d), and of B, shape (s, d): (m, s).
 
     Row i of the result has the same bits regardless of the other rows of A and of their number.
     """
@@ -45,7 +52,10 @@ def inner_products(A: Float64, B: Float64) -> Float64:
 
 
 def squared_distances(A: Float64, B: Float64) -> Float64:
-    """Return the squared distances of rows, as `inner_products` does; none is below 0."""
+    """Return the squared distances of rows of A and of B, (m, s), clipped at 0.
+
+    Row i of the result has the same bits regardless of the other rows of A and of their number.
+    """
     squared = inner_products(A, B)
     squared *= -2.0
     squared += squared_norms(A)[:, None]
@@ -56,7 +66,7 @@ def squared_distances(A: Float64, B: Float64) -> Float64:
 def product_tiles(
     A: Float64, B: Float64, tile_rows: int = GRAM_TILE_ROWS
 ) -> Iterator[tuple[slice, Float64]]:
-    """Yield rows of A, and their inner products with all rows of B.
+    """Yield tiles of rows of A, and their inner products with all rows of B.
 
     Parameters
     ----------
@@ -67,8 +77,8 @@ def product_tiles(
     Yields
     ------
     rows : slice. At most ``tile_rows`` rows of A.
-    products : float64 array, shape (tile_rows, s). Those of the rows come first; it is the
-        caller's.
+    products : float64 array, shape (tile_rows, s). First those of the rows, then of padding. A
+        new array each time, which the caller may overwrite.
     """
     m, d = A.shape
     padded = np.zeros((tile_rows, d))
@@ -80,7 +90,7 @@ def product_tiles(
 
 
 def _products(padded: Float64, B: Float64) -> Float64:
-    """Return the inner products of one tile of rows."""
+    """Return the inner products of one tile of rows with all rows of B."""
     if len(B) <= TILE_COLUMNS:
         return padded @ B.T
     products = np.empty((len(padded), len(B)))
@@ -91,7 +101,7 @@ def _products(padded: Float64, B: Float64) -> Float64:
 
 
 def squared_norms(A: Float64) -> Float64:
-    """Return the squared length of each row, shape (m,), summed in a fixed feature order."""
+    """Return the squared length of each row, shape (m,), summed in a fixed order of features."""
     return np.einsum("ij,ij->i", A, A)
 
 
@@ -106,10 +116,10 @@ def squared_matrix(A: Float64) -> Float32:
 
 
 def _symmetric(A: Float64, norms: Float64, factor: float) -> Float32:
-    """Return the norms of both rows + ``factor`` x their product, panel by panel of rows.
+    """Return ``norms[i] + norms[j] + factor * a_i . a_j`` of all pairs of rows, float32 (m, m).
 
-    Panels keep the float64 intermediate small: peak 4 m^2 bytes + one panel. A panel begins at the
-    diagonal; what lies below it is mirrored.
+    Panels of rows keep the float64 intermediate small: peak 4 m^2 bytes + one panel. A panel begins
+    at the diagonal; the values below it are mirrored.
     """
     m = len(A)
     out = np.empty((m, m), dtype=np.float32)
@@ -121,9 +131,9 @@ def _symmetric(A: Float64, norms: Float64, factor: float) -> Float32:
 
 @jit
 def _write_panel(product, norms, factor, start, out):
-    """Write a panel's values right of the diagonal, and mirrored below it.
+    """Write a panel's values right of the diagonal, and mirror them below it; see `_symmetric`.
 
-    ``factor`` x the product + both norms; squared distances (a factor below 0) are at least 0.
+    A factor below 0 stands for squared distances: these are clipped at 0, with a diagonal of 0.
     """
     h, n = product.shape
     low = 0.0 if factor < 0.0 else -np.inf
@@ -146,18 +156,52 @@ def _write_panel(product, norms, factor, start, out):
                     out[start + j, start + i] = out[start + i, start + j]
 
 
-# Features whose differences are added up before they join the sum, which is then loaded and stored
-# an eighth as often. Rows are padded to a multiple, by zeros.
-TOGETHER = 8
-# Columns that all rows of a panel are compared with in turn: they stay in the second cache.
-TILE = 512
-# Rows that are mirrored while they are in that cache.
-PANEL = 64
+@exact_jit
+def write_distances(A, offsets, BT, out):
+    """Write L1 distances of rows to support rows.
+
+    All arrays have one dtype, in which distances are summed.
+
+    Parameters
+    ----------
+    A : float array, shape (m, n), n a multiple of `TOGETHER`
+    offsets : float array, shape (m,). Added to each of a row's distances.
+    BT : float array, shape (n, s), C-contiguous. Support rows, transposed.
+    out : float array, shape (m, s). Overwritten.
+    """
+    s = BT.shape[1]
+    for lo in range(0, s, L1_COLUMNS):
+        for i in range(A.shape[0]):
+            _distance_row(A[i], offsets[i], BT, lo, min(lo + L1_COLUMNS, s), out[i])
+
+
+@exact_jit
+def write_symmetric(A, AT, out):
+    """Write L1 distances of rows to each other: right of the diagonal, and mirrored below it.
+
+    Parameters
+    ----------
+    A : float32 array, shape (m, n), n a multiple of `TOGETHER`
+    AT : float32 array, shape (n, m). A, transposed.
+    out : float32 array, shape (m, m). Overwritten; the diagonal is 0.
+    """
+    m = A.shape[0]
+    for start in range(0, m, L1_PANEL_ROWS):
+        stop = min(start + L1_PANEL_ROWS, m)
+        for lo in range(start, m, L1_COLUMNS):
+            hi = min(lo + L1_COLUMNS, m)
+            for i in range(start, min(stop, hi)):
+                _distance_row(A[i], ZERO, AT, max(lo, i), hi, out[i])
+        for j0 in range(start, m, MIRROR):
+            for i0 in range(start, stop, MIRROR):
+                for j in range(j0, min(j0 + MIRROR, m)):
+                    for i in range(i0, min(i0 + MIRROR, stop, j)):
+                        out[j, i] = out[i, j]
 
 
 @inline_jit
 def _distance_row(a, offset, BT, lo, hi, row):
-    """Write one row's distances to support rows lo to hi - 1, and what is added to each."""
+    """Write ``offset`` plus one row's L1 distance to each of the support rows lo to hi - 1."""
     out = row[lo:hi]
     for j in range(out.shape[0]):
         out[j] = offset
@@ -173,55 +217,14 @@ def _distance_row(a, offset, BT, lo, hi, row):
 
 
 @exact_jit
-def write_distances(A, offsets, BT, out):
-    """Write distances of rows along features.
-
-    Parameters
-    ----------
-    A : float array, shape (m, n), n a multiple of `TOGETHER`
-    offsets : float array, shape (m,). Added to each of a row's distances.
-    BT : float array, shape (n, s), C-contiguous
-    out : float array, shape (m, s). Overwritten; all four are of one dtype, in which sums are.
-    """
-    s = BT.shape[1]
-    for lo in range(0, s, TILE):
-        for i in range(A.shape[0]):
-            _distance_row(A[i], offsets[i], BT, lo, min(lo + TILE, s), out[i])
-
-
-@exact_jit
-def write_symmetric(A, AT, out):
-    """Write distances of rows to each other: those right of the diagonal, and mirrored below it.
-
-    Parameters
-    ----------
-    A : float32 array, shape (m, n), n a multiple of `TOGETHER`
-    AT : float32 array, shape (n, m). A, transposed.
-    out : float32 array, shape (m, m). Overwritten; the diagonal is 0.
-    """
-    m = A.shape[0]
-    for start in range(0, m, PANEL):
-        stop = min(start + PANEL, m)
-        for lo in range(start, m, TILE):
-            hi = min(lo + TILE, m)
-            for i in range(start, min(stop, hi)):
-                _distance_row(A[i], ZERO, AT, max(lo, i), hi, out[i])
-        for j0 in range(start, m, MIRROR):
-            for i0 in range(start, stop, MIRROR):
-                for j in range(j0, min(j0 + MIRROR, m)):
-                    for i in range(i0, min(i0 + MIRROR, stop, j)):
-                        out[j, i] = out[i, j]
-
-
-@exact_jit
 def fixed_distances(A, row, fixed):
-    """Return the distances of queries to a row along some columns.
+    """Return the L1 distances of queries to one row along some columns.
 
     Parameters
     ----------
     A : float64 array, shape (m, d)
     row : float array, shape (d,)
-    fixed : int64 array, shape (n,)
+    fixed : int64 array, shape (n,). The columns.
 
     Returns
     -------
@@ -236,19 +239,19 @@ def fixed_distances(A, row, fixed):
 
 @jit
 def add_squared_slopes(A, RT, K, coef, sums):
-    """Add, for each feature, squares of ``sum_s coef_s k(x, r_s) sign(r_sj - x_j)``.
+    """Add to each feature j the squares of ``sum_s coef_s k(x, r_s) sign(r_sj - x_j)``.
 
     Parameters
     ----------
     A : float array, shape (h, d). The rows x.
-    RT : float array, shape (d, m). Rows r, a row a feature.
+    RT : float array, shape (d, m). The rows r, transposed.
     K : float array, shape (h, m). Kernel values.
     coef : float array, shape (n, m). Of n functions.
-    sums : float64 array, shape (d,). Added to, over rows and functions.
+    sums : float64 array, shape (d,). Sums over rows x and functions; updated in place.
 
     Notes
     -----
-    Cost O(h m d n); memory of n + 1 rows of K.
+    Cost O(h m d n); scratch memory of n + 1 rows of K.
     """
     n, m = coef.shape
     weights, signs = np.empty_like(coef), np.empty(m, coef.dtype)
@@ -259,7 +262,7 @@ def add_squared_slopes(A, RT, K, coef, sums):
         for j in range(A.shape[1]):
             x, column = A[i, j], RT[j]
             for s in range(m):
-                # 0 of equal values: the mean of the slopes on both sides.
+                # Equal values give 0, the mean of the slopes on both sides.
                 signs[s] = np.float32(column[s] > x) - np.float32(column[s] < x)
             for f in range(n):
                 own, total = weights[f], ZERO
@@ -270,15 +273,16 @@ def add_squared_slopes(A, RT, K, coef, sums):
 
 @jit
 def squared_columns(transposed):
-    """Return the sums of squares of the columns of a lower triangle, float64 (m,).
+    """Return the sum of squares of each column of a lower triangular matrix, float64 (m,).
 
     Parameters
     ----------
-    transposed : float array, shape (m, m), C-contiguous. Row i holds column i, from i on.
+    transposed : float array, shape (m, m), C-contiguous. Row i holds column i from the diagonal on;
+        values left of it are ignored.
 
     Notes
     -----
-    Of the inverse of Cholesky's factor they are the diagonal of the inverse of the matrix.
+    Of the inverse of a Cholesky factor, they are the diagonal of the inverse of the matrix.
     """
     m = transposed.shape[0]
     sums = np.empty(m)

@@ -1,26 +1,26 @@
-"""The hinge-loss SVM without offset: its box-constrained dual, solved by pairwise ascent.
+"""Duals solved by steps of two rows: the hinge loss without offset, and epsilon-insensitive losses.
 
-With ``beta_i = y_i alpha_i`` the dual of ``1/2 |f|^2 + sum_i C_i max(0, 1 - y_i f(x_i))`` is to
-maximize ``sum(y beta) - 1/2 beta' K beta`` with each beta between 0 and its signed bound
-``y_i C_i``. Without an offset there is no equality constraint, so a single row could be moved
-alone; moving two at a time, the second chosen by the gain of the pair, takes far fewer steps.
+**Hinge loss** (`solve_hinge`). With ``beta_i = y_i alpha_i`` the dual of
+``1/2 |f|^2 + sum_i C_i max(0, 1 - y_i f(x_i))`` is to maximize ``sum(y beta) - 1/2 beta' K beta``
+with each beta between 0 and its signed bound ``y_i C_i``. Without an offset there is no equality
+constraint, so a single row could be moved alone; moving two at a time, the second chosen by the
+gain of the pair, takes far fewer steps.
 
-The gradient ``grad = y - K beta`` is kept up to date at every step: for a row it is the label
-minus the decision value. It gives the duality gap as a sum over rows. The clipped gap takes the
-loss of the decision value clipped to [-1, 1], so no row pays more than twice its bound. It is what
-the error of the clipped decision depends on, and needs half the steps on covtype's cells.
+The gradient ``grad = y - K beta`` is updated at every step: for a row it is the label minus the
+decision value. The duality gap is a sum over rows of it. The clipped gap takes the loss of the
+decision value clipped to [-1, 1], so that no row pays more than twice its bound. It is the gap that
+the error of the clipped decision depends on, and takes half the steps on covtype's cells.
 
 Source: Steinwart, Hush, Scovel, Training SVMs without offset, JMLR 2011 (the problem, the 1-D
 gain, 2-D working sets, the clipped gap). Differences: the partner is chosen among all rows by the
 pair's own gain.
 
-Support vector regression of one cell: steps of two rows down the dual, compiled.
-
-The dual of ``|f|^2 / 2 + sum_i C_i max(0, |y_i - f(x_i) - b| - epsilon)`` is to minimize
-``beta' K beta / 2 - y' beta + epsilon sum_i |beta_i|`` over ``|beta_i| <= C_i``, with an offset b
-over ``sum_i beta_i = 0``. A row below 0 and a row above are one row here, where LIBSVM has two:
-a step ends where a beta meets 0, and goes on from there if it still pays. With bounds of other
-sizes below and above and epsilon 0 it is quantile regression (Takeuchi et al., JMLR 2006).
+**Support vector regression** (`solve_tube`). The dual of
+``|f|^2 / 2 + sum_i C_i max(0, |y_i - f(x_i) - b| - epsilon)`` is to minimize
+``beta' K beta / 2 - y' beta + epsilon sum_i |beta_i|`` over ``|beta_i| <= C_i``, and with an offset
+b over ``sum_i beta_i = 0``. A row has one variable of either sign, where LIBSVM has two: a step
+ends where a beta meets 0, and the next one goes on from there if that still pays. With unequal
+bounds below and above and epsilon 0 it is quantile regression (Takeuchi et al., JMLR 2006).
 """
 
 import numpy as np
@@ -40,15 +40,133 @@ from daskls.kernels.steps import (
     fill_held_out,
     index_bits,
     move,
-    room_of,
+    step_limits,
     total_gap,
     update_and_score,
 )
 
 
+@jit
+def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
+    """Maximize the dual in place until the duality gap is at most ``gap_limit``.
+
+    `kernels.line` inlines the same parts, for many solves in a call.
+
+    Parameters
+    ----------
+    K : float32 array, shape (m, m), C-contiguous, symmetric
+    diag : float32 array, shape (m,). The diagonal of K.
+    signs : float32 array, shape (m,). The labels, -1 or +1.
+    bound : float32 array, shape (m,). The signed bound ``y_i C_i`` of each beta.
+    beta : float32 array, shape (m,), each between 0 and its bound. The start; updated in place.
+    grad : float32 array, shape (m,). ``signs - K beta``; updated in place.
+    start, stop : int. Rows start to stop - 1 are held out: their beta must be 0 and stays 0.
+    cap : float32. `CLIPPED`, or `UNCLIPPED` for the gap that bounds the distance to the optimum.
+    gap_limit : float. In units of the objective.
+    max_steps : int. Limit of pair steps.
+    gain : float32 array, shape (m,). Scratch.
+
+    Returns
+    -------
+    n_steps : int. Steps taken; ``max_steps`` when the limit ended the solve.
+    gap : float. Duality gap, in units of the objective.
+
+    Notes
+    -----
+    Cost O(n_steps m); the gap is computed every `CHECK_EVERY` steps. A step that float32 cannot
+    express, even after the gradient has been recomputed once, ends the solve: the gap returned is
+    then above ``gap_limit``.
+    """
+    n_steps, gap = ascend(
+        GENERAL, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
+    )
+    fill_held_out(K, beta, signs, grad, start, stop)
+    return n_steps, gap
+
+
+@inline_jit
+def ascend(unit, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
+    """Do what `solve_hinge` does, but leave the gradient of the held-out rows stale.
+
+    ``unit`` is `UNIT` or `GENERAL`.
+    """
+    m = beta.shape[0]
+    n_index_bits = index_bits(m)
+    keys = gain.view(np.int32)
+    gain[start:stop] = ZERO
+    down, up, inverse, half = step_limits(beta, bound, diag)
+    n_steps = 0
+    refreshed = False
+    i = 0
+    j = 0
+    step_i = ZERO
+    step_j = ZERO
+    while True:
+        update_and_score(
+            unit, grad, down, up, inverse, half, K, i, j, step_i, step_j, ZERO, start, stop, gain
+        )
+        if n_steps % CHECK_EVERY == 0 or n_steps >= max_steps or refreshed:
+            gap = total_gap(grad, beta, bound, start, stop, ZERO, cap)
+            if gap <= gap_limit or n_steps >= max_steps:
+                break
+        i = argmax_gain(keys, n_index_bits)
+        moved = False
+        if i >= 0:
+            # The rows before and after the held-out ones.
+            for part in range(2):
+                lo = 0 if part == 0 else stop
+                hi = start if part == 0 else m
+                _score_partners(
+                    unit,
+                    grad[i],
+                    diag[i],
+                    down[i],
+                    up[i],
+                    K[i, lo:hi],
+                    grad[lo:hi],
+                    down[lo:hi],
+                    up[lo:hi],
+                    half[lo:hi],
+                    gain[lo:hi],
+                )
+            gain[i] = ZERO
+            j = argmax_gain(keys, n_index_bits)
+            if j < 0:
+                # No partner gains anything: take any other row, which then does not move.
+                j = i + 1 if i + 1 < m else 0
+            d_i, d_j, _ = optimal_pair_step(
+                np.float64(grad[i]),
+                np.float64(grad[j]),
+                np.float64(diag[i]),
+                np.float64(diag[j]),
+                np.float64(K[i, j]),
+                np.float64(down[i]),
+                np.float64(up[i]),
+                np.float64(down[j]),
+                np.float64(up[j]),
+            )
+            step_i = move(beta, bound, down, up, i, d_i)
+            step_j = move(beta, bound, down, up, j, d_j)
+            moved = step_i != ZERO or step_j != ZERO
+        if moved:
+            n_steps += 1
+            refreshed = False
+        elif refreshed:
+            break
+        else:
+            # Float32 cannot express the step: compute the gradient anew, and try once more.
+            add_columns(K, beta, signs, grad)
+            i = 0
+            j = 0
+            step_i = ZERO
+            step_j = ZERO
+            refreshed = True
+    return n_steps, np.float64(gap)
+
+
 @inline_jit
 def _score_partners(unit, g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain):
-    """Write for every row j what the pair (i, j) gains by its clipped Newton step."""
+    """Write, for every row j, the gain of the clipped Newton step of the pair (i, j)."""
     if unit is None:
         _score_unit_partners(g_i, down_i, up_i, row_i, grad, down, up, gain)
     else:
@@ -57,7 +175,7 @@ def _score_partners(unit, g_i, q_i, down_i, up_i, row_i, grad, down, up, half, g
 
 @inline_jit
 def _score_unit_partners(g_i, down_i, up_i, row_i, grad, down, up, gain):
-    """Score partners where the diagonal of K is 1: half the operations."""
+    """Score partners where the diagonal of K is 1, with half the operations."""
     for j in range(grad.shape[0]):
         k = row_i[j]
         g = grad[j]
@@ -75,7 +193,7 @@ def _score_unit_partners(g_i, down_i, up_i, row_i, grad, down, up, gain):
 
 @inline_jit
 def _score_any_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain):
-    """Score partners with any diagonal."""
+    """Score partners with any diagonal of K."""
     m = grad.shape[0]
     q_i = q_i if q_i > TINY else TINY
     inverse_i = ONE / q_i
@@ -104,15 +222,15 @@ def _score_any_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gai
 def optimal_pair_step(g_i, g_j, q_i, q_j, k, down_i, up_i, down_j, up_j):
     """Return the exact maximizer of a pair's gain over its box, and the gain.
 
-    The gain is concave, so it is largest inside, where the pair is regular and the free optimum is
-    feasible, or else on one of the four edges; there it is a 1-D problem. Equal rows (a singular
-    pair) need the edges only, as the gain is constant along their null direction.
+    The gain is concave. It is largest at the free optimum if the pair is regular and that optimum
+    is feasible, or else on one of the four edges, each a 1-D problem. Equal rows (a singular pair)
+    need the edges only, as the gain is constant along their null direction.
 
     Parameters
     ----------
     g_i, g_j : float64. The two gradients.
     q_i, q_j, k : float64. The 2 x 2 block of K.
-    down_i, up_i, down_j, up_j : float64. The room below (<= 0) and above (>= 0) each beta.
+    down_i, up_i, down_j, up_j : float64. Limits of each beta's step, <= 0 and >= 0.
 
     Returns
     -------
@@ -146,166 +264,37 @@ def optimal_pair_step(g_i, g_j, q_i, q_j, k, down_i, up_i, down_j, up_j):
     return best_i, best_j, best
 
 
-@inline_jit
-def ascend(unit, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
-    """Do what `solve_hinge` does; leave the gradient of the held-out rows behind.
-
-    ``unit`` is `UNIT` or `GENERAL`.
-    """
-    m = beta.shape[0]
-    n_index_bits = index_bits(m)
-    keys = gain.view(np.int32)
-    gain[start:stop] = ZERO
-    down, up, inverse, half = room_of(beta, bound, diag)
-    n_steps = 0
-    refreshed = False
-    i = 0
-    j = 0
-    step_i = ZERO
-    step_j = ZERO
-    while True:
-        update_and_score(
-            unit, grad, down, up, inverse, half, K, i, j, step_i, step_j, ZERO, start, stop, gain
-        )
-        if n_steps % CHECK_EVERY == 0 or n_steps >= max_steps or refreshed:
-            gap = total_gap(grad, beta, bound, start, stop, ZERO, cap)
-            if gap <= gap_limit or n_steps >= max_steps:
-                break
-        i = argmax_gain(keys, n_index_bits)
-        moved = False
-        if i >= 0:
-            for part in range(2):
-                lo = 0 if part == 0 else stop
-                hi = start if part == 0 else m
-                _score_partners(
-                    unit,
-                    grad[i],
-                    diag[i],
-                    down[i],
-                    up[i],
-                    K[i, lo:hi],
-                    grad[lo:hi],
-                    down[lo:hi],
-                    up[lo:hi],
-                    half[lo:hi],
-                    gain[lo:hi],
-                )
-            gain[i] = ZERO
-            j = argmax_gain(keys, n_index_bits)
-            if j < 0:
-                # No partner adds anything: any other row, which then stays where it is.
-                j = i + 1 if i + 1 < m else 0
-            d_i, d_j, _ = optimal_pair_step(
-                np.float64(grad[i]),
-                np.float64(grad[j]),
-                np.float64(diag[i]),
-                np.float64(diag[j]),
-                np.float64(K[i, j]),
-                np.float64(down[i]),
-                np.float64(up[i]),
-                np.float64(down[j]),
-                np.float64(up[j]),
-            )
-            step_i = move(beta, bound, down, up, i, d_i)
-            step_j = move(beta, bound, down, up, j, d_j)
-            moved = step_i != ZERO or step_j != ZERO
-        if moved:
-            n_steps += 1
-            refreshed = False
-        elif refreshed:
-            break
-        else:
-            add_columns(K, beta, signs, grad)
-            i = 0
-            j = 0
-            step_i = ZERO
-            step_j = ZERO
-            refreshed = True
-    return n_steps, np.float64(gap)
-
-
-@jit
-def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
-    """Maximize the dual in place until the duality gap is at most ``gap_limit``.
-
-    `daskls.kernels.line` is compiled of the same parts, for many solves in a call.
-
-    Parameters
-    ----------
-    K : float32 array, shape (m, m), C-contiguous, symmetric
-    diag : float32 array, shape (m,). The diagonal of K.
-    signs : float32 array, shape (m,). The labels, -1 or +1.
-    bound : float32 array, shape (m,). The signed bound ``y_i C_i`` of each beta.
-    beta : float32 array, shape (m,), each between 0 and its bound. The start; updated in place.
-    grad : float32 array, shape (m,). ``signs - K beta`` of the start; updated in place.
-    start, stop : int. Rows start to stop - 1 are held out: their beta must be 0 and stays 0.
-    cap : float32. `CLIPPED`, or `UNCLIPPED` for the gap that bounds the distance to the optimum.
-    gap_limit : float. In units of the objective.
-    max_steps : int. Pair steps at the most.
-    gain : float32 array, shape (m,). Scratch.
-
-    Returns
-    -------
-    n_steps : int. Steps taken; ``max_steps`` when the limit ended the solve.
-    gap : float. Duality gap, in units of the objective.
-
-    Notes
-    -----
-    Cost O(n_steps m); the gap is looked at every `CHECK_EVERY` steps. A step that float32 cannot
-    express ends the solve after one recomputation of the gradient: the gap returned is then above
-    ``gap_limit``.
-    """
-    n_steps, gap = ascend(
-        GENERAL, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
-    )
-    fill_held_out(K, beta, signs, grad, start, stop)
-    return n_steps, gap
-
-
-# Of a curvature that rounding left without a sign.
+# Floor of a curvature, which rounding may leave below 0.
 _LEAST_CURVATURE = 1e-12
-
-
-@inline_jit
-def _up(g, beta, epsilon):
-    """Return the derivative along a growing beta."""
-    return g + epsilon if beta >= 0.0 else g - epsilon
-
-
-@inline_jit
-def _down(g, beta, epsilon):
-    """Return the derivative along a growing beta, seen from the left."""
-    return g + epsilon if beta > 0.0 else g - epsilon
 
 
 @jit
 def solve_tube(K, y, lower, upper, epsilon, offset, beta, g, most_violation, max_steps):
-    """Step until no two rows violate the optimality conditions by more than a bound.
+    """Minimize the dual until no rows violate its optimality conditions by more than a limit.
 
     Parameters
     ----------
     K : float64 array, shape (m, m), symmetric
     y : float64 array, shape (m,)
-    lower, upper : float64 arrays, shape (m,), <= 0 and >= 0. Bounds of each row's beta, of support
-        vector regression -C and C; both 0 keep a row out.
+    lower, upper : float64 arrays, shape (m,), <= 0 and >= 0. Bounds of each row's beta: -C and C in
+        support vector regression; both 0 keep a row out.
     epsilon : float, >= 0
-    offset : bool. Whether the betas sum to 0; else rows step alone.
-    beta : float64 array, shape (m,). Updated in place: a feasible start.
-    g : float64 array, shape (m,). Updated in place: ``K beta - y``.
+    offset : bool. Whether the betas sum to 0; otherwise rows move alone.
+    beta : float64 array, shape (m,). A feasible start; updated in place.
+    g : float64 array, shape (m,). ``K beta - y``; updated in place.
     most_violation : float, > 0. In the units of y.
-    max_steps : int
 
     Returns
     -------
     n_steps : int
-    violation : float. What is left of it.
-    low, high : float. The least derivative upward and the largest downward; the offset is minus
-        their mean.
+    violation : float. The largest that is left.
+    low, high : float. The smallest right and the largest left derivative; the offset is minus their
+        mean.
 
     Notes
     -----
     Cost O(n_steps m). Source: Fan, Chen, Lin, Working set selection using second order
-    information, JMLR 2005; Smola, Schoelkopf 2004. Differences: one variable a row.
+    information, JMLR 2005; Smola, Schoelkopf 2004. Differences: one variable per row.
     """
     m = len(y)
     n_steps = 0
@@ -345,7 +334,7 @@ def solve_tube(K, y, lower, upper, epsilon, offset, beta, g, most_violation, max
             for t in range(m):
                 g[t] += step * row[t]
             continue
-        # The partner of the row that wants most to grow: by the decrease that a step brings.
+        # Pair row i, the steepest upward, with the row whose step decreases the dual most.
         best = -1.0
         row_i = K[i]
         k_ii = row_i[i]
@@ -362,7 +351,7 @@ def solve_tube(K, y, lower, upper, epsilon, offset, beta, g, most_violation, max
         step = slope / max(curvature, _LEAST_CURVATURE)
         edge_i = -beta[i] if beta[i] < 0.0 else upper[i] - beta[i]
         edge_j = beta[j] if beta[j] > 0.0 else beta[j] - lower[j]
-        # At an edge a beta is the edge itself: 0 and C are told apart from what is near them.
+        # A beta that reaches an edge is set to it exactly: comparisons with 0 and C rely on that.
         if edge_i <= step and edge_i <= edge_j:
             step = edge_i
             beta[i] = 0.0 if beta[i] < 0.0 else upper[i]
@@ -379,3 +368,15 @@ def solve_tube(K, y, lower, upper, epsilon, offset, beta, g, most_violation, max
         row_j = K[j]
         for t in range(m):
             g[t] += step * (row_i[t] - row_j[t])
+
+
+@inline_jit
+def _up(g, beta, epsilon):
+    """Return the right derivative of the dual in beta."""
+    return g + epsilon if beta >= 0.0 else g - epsilon
+
+
+@inline_jit
+def _down(g, beta, epsilon):
+    """Return the left derivative of the dual in beta."""
+    return g + epsilon if beta > 0.0 else g - epsilon

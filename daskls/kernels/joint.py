@@ -1,6 +1,6 @@
 """One cell of a linear SVM whose bias is given: Newton's method on the smoothed hinge loss.
 
-With the bias b of the whole model held, a cell's weights theta minimize
+With the bias b of the whole model fixed, a cell's weights theta minimize
 
     |theta|^2 / 2 + sum_i c_i max(0, z_i),  z_i = 1 - y_i b - y_i m_i . theta.
 
@@ -10,8 +10,9 @@ With alpha_i = c_i min(max(z_i / delta, 0), 1) and g = theta - sum_i alpha_i y_i
 
     |g|^2 / 2 + sum over the parabola of c_i z_i (1 - z_i / delta):
 
-one part for the steps, one for delta. The cost of a step is one product with all rows, and the
-factor of a matrix of as many rows as lie on the parabola, or as there are features.
+steps reduce the first part, a smaller delta the second. A step costs one product with all rows, and
+the Cholesky factor of a matrix whose side is the number of rows on the parabola, or that of
+features if it is smaller.
 
 Source: Chapelle, Training a support vector machine in the primal, 2007, for the smoothing.
 """
@@ -20,18 +21,83 @@ import numpy as np
 
 from daskls.kernels._jit import inline_jit, jit
 
-# What `solve_cell` says of each problem: the primal and the dual objective, slope and curvature of
-# the least value in the bias, the sum of all costs, steps, and rows with alpha > 0.
+# Statistics of each problem; `solve_cell` lists them.
 N_STATS = 7
+# Newton steps of a problem.
 MAX_JOINT_STEPS = 500
+# Iterations of a line search.
 MAX_HALVINGS = 60
-# Below this share of what it started from, the slope along a line counts as 0.
+# A slope along the line counts as 0 below this share of its value at the start.
 FLAT = 1e-3
+
+
+@jit
+def solve_cell(M, G, labels, weights, folds, problems, theta, deltas, tol, stats):
+    """Solve the problems of one cell, each for its given bias.
+
+    Parameters
+    ----------
+    M : float64 array, shape (m, l). Projected rows.
+    G : float64 array, shape (m, m). Their inner products; or of shape (0, 0), to work without.
+    labels : int array, shape (m,). Class codes.
+    weights : float64 array, shape (m,), > 0. Multiply C.
+    folds : int array, shape (m,)
+    problems : float64 array, shape (p, 4). The class that counts as +1, C, the fold left out (-1:
+        none), the bias.
+    theta : float64 array, shape (p, l). The starts; overwritten with the solutions.
+    deltas : float64 array, shape (p,). Initial smoothing; overwritten with that of the solutions.
+    tol : float. A problem is solved at a gap of at most tol x the sum of C x weight.
+    stats : float64 array, shape (p, `N_STATS`). Overwritten with the primal and the dual objective,
+        the slope and the curvature of the minimum in the bias, the sum of C x weight, the number of
+        steps, and that of rows with alpha > 0.
+
+    Notes
+    -----
+    Scratch memory: a matrix of the smaller of m and l.
+    """
+    m, n = M.shape
+    y = np.empty(m)
+    c = np.empty(m)
+    z = np.empty(m)
+    e = np.empty(m)
+    alpha = np.empty(m)
+    active = np.empty(m, np.int64)
+    size = m if m < n else n
+    S = np.empty((size, size))
+    x = np.empty(size)
+    g = np.empty(n)
+    d = np.empty(n)
+    for p in range(problems.shape[0]):
+        own = theta[p]
+        delta = deltas[p]
+        goal = 0.0
+        for i in range(m):
+            y[i] = 1.0 if labels[i] == problems[p, 0] else -1.0
+            # A row of the fold left out costs nothing.
+            c[i] = 0.0 if folds[i] == problems[p, 2] else problems[p, 1] * weights[i]
+            goal += tol * c[i]
+        _margins(M, own, problems[p, 3], y, z)
+        steps = 0
+        while True:
+            n_active, stepping, smoothing = _gap(M, own, y, c, z, delta, alpha, g, active)
+            if stepping + smoothing <= goal or steps == MAX_JOINT_STEPS:
+                break
+            # Where most of the gap comes from the smoothing, steps cannot close it.
+            if stepping <= 0.5 * smoothing:
+                shrink = 0.5 * goal / smoothing
+                delta *= 0.05 if shrink < 0.05 else (0.5 if shrink > 0.5 else shrink)
+            else:
+                _step(M, G, own, y, c, z, e, delta, g, d, active, n_active, S, x)
+                steps += 1
+        deltas[p] = delta
+        _describe(own, y, c, z, alpha, stepping + smoothing, stats[p])
+        stats[p, 3] = _curvature(M, G, c, delta, g, d, active, n_active, S, x)
+        stats[p, 5] = steps
 
 
 @inline_jit
 def _margins(M, theta, bias, y, z):
-    """Write 1 - y (m . theta + b) of every row."""
+    """Write z = 1 - y (m . theta + b) of every row."""
     for i in range(M.shape[0]):
         total = 0.0
         for j in range(M.shape[1]):
@@ -40,149 +106,8 @@ def _margins(M, theta, bias, y, z):
 
 
 @inline_jit
-def _factor(S, n):
-    """Turn the lower half of a positive definite matrix into its Cholesky factor.
-
-    A pivot that rounding left at nothing is raised to the little that it may be.
-    """
-    for i in range(n):
-        for j in range(i):
-            total = S[i, j]
-            for k in range(j):
-                total -= S[i, k] * S[j, k]
-            S[i, j] = total / S[j, j]
-        total = S[i, i]
-        least = 1e-14 * total
-        for k in range(i):
-            total -= S[i, k] * S[i, k]
-        S[i, i] = np.sqrt(total if total > least else least)
-
-
-@inline_jit
-def _solve(S, n, x):
-    """Solve with the factor, in place."""
-    for i in range(n):
-        total = x[i]
-        for k in range(i):
-            total -= S[i, k] * x[k]
-        x[i] = total / S[i, i]
-    for back in range(n):
-        i = n - 1 - back
-        x[i] = x[i] / S[i, i]
-        for k in range(i):
-            x[k] -= S[i, k] * x[i]
-
-
-@inline_jit
-def _fill_inner(M, G, active, n_active, c, delta, S):
-    """Write delta / c + M M' of the rows on the parabola."""
-    for p in range(n_active):
-        i = active[p]
-        for q in range(p + 1):
-            k = active[q]
-            if G.shape[0] > 0:
-                S[p, q] = G[i, k]
-            else:
-                total = 0.0
-                for j in range(M.shape[1]):
-                    total += M[i, j] * M[k, j]
-                S[p, q] = total
-        S[p, p] += delta / c[i]
-
-
-@inline_jit
-def _fill_outer(M, active, n_active, c, delta, S):
-    """Write 1 + M' (c / delta) M of the rows on the parabola."""
-    n = M.shape[1]
-    for j in range(n):
-        for k in range(j + 1):
-            S[j, k] = 0.0
-        S[j, j] = 1.0
-    for p in range(n_active):
-        i = active[p]
-        scale = c[i] / delta
-        for j in range(n):
-            factor = scale * M[i, j]
-            for k in range(j + 1):
-                S[j, k] += factor * M[i, k]
-
-
-@inline_jit
-def _factor_hessian(M, G, active, n_active, by_rows, c, delta, S):
-    """Factor the Hessian, or by Woodbury's identity the matrix of the rows on the parabola."""
-    if by_rows:
-        _fill_inner(M, G, active, n_active, c, delta, S)
-        _factor(S, n_active)
-    else:
-        _fill_outer(M, active, n_active, c, delta, S)
-        _factor(S, M.shape[1])
-
-
-@inline_jit
-def _apply_inverse(M, active, n_active, by_rows, S, g, x, out):
-    """Write the inverse Hessian times g; ``x`` is room for as many numbers as S has rows."""
-    n = M.shape[1]
-    if by_rows:
-        for p in range(n_active):
-            total = 0.0
-            for j in range(n):
-                total += M[active[p], j] * g[j]
-            x[p] = total
-        _solve(S, n_active, x)
-        for j in range(n):
-            out[j] = g[j]
-        for p in range(n_active):
-            for j in range(n):
-                out[j] -= x[p] * M[active[p], j]
-    else:
-        for j in range(n):
-            out[j] = g[j]
-        _solve(S, n, out)
-
-
-@inline_jit
-def _slopes(z, e, c, delta, t, linear, quadratic):
-    """Return the slope of the objective at a step t, and the slope of the slope."""
-    slope = linear + t * quadratic
-    bend = quadratic
-    for i in range(z.shape[0]):
-        at = z[i] - t * e[i]
-        if at > 0.0:
-            if at < delta:
-                slope -= c[i] * e[i] * at / delta
-                bend += c[i] * e[i] * e[i] / delta
-            else:
-                slope -= c[i] * e[i]
-    return slope, bend
-
-
-@inline_jit
-def _step_length(z, e, c, delta, linear, quadratic):
-    """Return where the objective is least along a line: Newton's method within a bracket."""
-    start, _ = _slopes(z, e, c, delta, 0.0, linear, quadratic)
-    low = 0.0
-    high = 0.0
-    t = 1.0
-    for _ in range(MAX_HALVINGS):
-        slope, bend = _slopes(z, e, c, delta, t, linear, quadratic)
-        if abs(slope) <= -FLAT * start:
-            break
-        if slope < 0.0:
-            low = t
-        else:
-            high = t
-        t = t - slope / bend
-        if high > 0.0:
-            if not low < t < high:
-                t = 0.5 * (low + high)
-        elif t < 2.0 * low:
-            t = 2.0 * low
-    return t
-
-
-@inline_jit
 def _gap(M, own, y, c, z, delta, alpha, g, active):
-    """Write alpha and g, list the rows on the parabola; return how many, and the gap's parts."""
+    """Write alpha, g and the rows on the parabola; return their number and the gap's two parts."""
     n_active = 0
     smoothing = 0.0
     for j in range(M.shape[1]):
@@ -207,7 +132,7 @@ def _gap(M, own, y, c, z, delta, alpha, g, active):
 
 @inline_jit
 def _step(M, G, own, y, c, z, e, delta, g, d, active, n_active, S, x):
-    """Take one Newton step: move the weights and the margins."""
+    """Take one Newton step: update the weights and z."""
     by_rows = n_active < M.shape[1]
     _factor_hessian(M, G, active, n_active, by_rows, c, delta, S)
     _apply_inverse(M, active, n_active, by_rows, S, g, x, d)
@@ -230,8 +155,48 @@ def _step(M, G, own, y, c, z, e, delta, g, d, active, n_active, S, x):
 
 
 @inline_jit
+def _step_length(z, e, c, delta, linear, quadratic):
+    """Return the step that minimizes the objective along a line: Newton's method in a bracket."""
+    start, _ = _slopes(z, e, c, delta, 0.0, linear, quadratic)
+    low = 0.0
+    high = 0.0
+    t = 1.0
+    for _ in range(MAX_HALVINGS):
+        slope, bend = _slopes(z, e, c, delta, t, linear, quadratic)
+        if abs(slope) <= -FLAT * start:
+            break
+        if slope < 0.0:
+            low = t
+        else:
+            high = t
+        t = t - slope / bend
+        if high > 0.0:
+            if not low < t < high:
+                t = 0.5 * (low + high)
+        elif t < 2.0 * low:
+            t = 2.0 * low
+    return t
+
+
+@inline_jit
+def _slopes(z, e, c, delta, t, linear, quadratic):
+    """Return the first and the second derivative of the objective along the line, at step t."""
+    slope = linear + t * quadratic
+    bend = quadratic
+    for i in range(z.shape[0]):
+        at = z[i] - t * e[i]
+        if at > 0.0:
+            if at < delta:
+                slope -= c[i] * e[i] * at / delta
+                bend += c[i] * e[i] * e[i] / delta
+            else:
+                slope -= c[i] * e[i]
+    return slope, bend
+
+
+@inline_jit
 def _curvature(M, G, c, delta, g, d, active, n_active, S, x):
-    """Return how the slope in the bias grows with it, by the implicit function theorem."""
+    """Return the curvature of the minimum in the bias, by the implicit function theorem."""
     curvature = 0.0
     for j in range(M.shape[1]):
         g[j] = 0.0
@@ -250,7 +215,7 @@ def _curvature(M, G, c, delta, g, d, active, n_active, S, x):
 
 @inline_jit
 def _describe(own, y, c, z, alpha, gap, out):
-    """Write the objectives, the slope in the bias, all costs and the rows with alpha > 0."""
+    """Write all of a problem's statistics but its curvature and its steps."""
     primal = 0.0
     slope = 0.0
     cost = 0.0
@@ -271,64 +236,102 @@ def _describe(own, y, c, z, alpha, gap, out):
     out[6] = n_support
 
 
-@jit
-def solve_cell(M, G, labels, weights, folds, problems, theta, deltas, tol, stats):
-    """Solve the problems of one cell, each for its given bias.
+@inline_jit
+def _factor_hessian(M, G, active, n_active, by_rows, c, delta, S):
+    """Factor the Hessian or, if ``by_rows``, the matrix of rows that Woodbury's identity takes."""
+    if by_rows:
+        _fill_inner(M, G, active, n_active, c, delta, S)
+        _factor(S, n_active)
+    else:
+        _fill_outer(M, active, n_active, c, delta, S)
+        _factor(S, M.shape[1])
 
-    Parameters
-    ----------
-    M : float64 array, shape (m, l). Projected rows.
-    G : float64 array, shape (m, m), of their inner products; or (0, 0), to work without
-    labels : int array, shape (m,). Class codes.
-    weights : float64 array, shape (m,), > 0. Multiply C.
-    folds : int array, shape (m,)
-    problems : float64 array, shape (p, 4). The class that counts as +1, C, the fold left out (-1:
-        none), the bias.
-    theta : float64 array, shape (p, l). Where to start; becomes the solution.
-    deltas : float64 array, shape (p,). Smoothing to start from; becomes that of the solution.
-    tol : float. The gap is at most tol x the sum of C x weight.
-    stats : float64 array, shape (p, `N_STATS`). Becomes the values of the primal and the dual
-        objective, the slope and the curvature of the least value in the bias, the sum of C x
-        weight, steps, and rows with alpha > 0.
 
-    Notes
-    -----
-    Scratch memory: a matrix of the smaller of m and l.
-    """
-    m, n = M.shape
-    y = np.empty(m)
-    c = np.empty(m)
-    z = np.empty(m)
-    e = np.empty(m)
-    alpha = np.empty(m)
-    active = np.empty(m, np.int64)
-    size = m if m < n else n
-    S = np.empty((size, size))
-    x = np.empty(size)
-    g = np.empty(n)
-    d = np.empty(n)
-    for p in range(problems.shape[0]):
-        own = theta[p]
-        delta = deltas[p]
-        goal = 0.0
-        for i in range(m):
-            y[i] = 1.0 if labels[i] == problems[p, 0] else -1.0
-            # A row that is left out costs nothing.
-            c[i] = 0.0 if folds[i] == problems[p, 2] else problems[p, 1] * weights[i]
-            goal += tol * c[i]
-        _margins(M, own, problems[p, 3], y, z)
-        steps = 0
-        while True:
-            n_active, stepping, smoothing = _gap(M, own, y, c, z, delta, alpha, g, active)
-            if stepping + smoothing <= goal or steps == MAX_JOINT_STEPS:
-                break
-            if stepping <= 0.5 * smoothing:
-                shrink = 0.5 * goal / smoothing
-                delta *= 0.05 if shrink < 0.05 else (0.5 if shrink > 0.5 else shrink)
+@inline_jit
+def _fill_inner(M, G, active, n_active, c, delta, S):
+    """Write diag(delta / c) + M M' of the rows on the parabola, with M M' from G if it is given."""
+    for p in range(n_active):
+        i = active[p]
+        for q in range(p + 1):
+            k = active[q]
+            if G.shape[0] > 0:
+                S[p, q] = G[i, k]
             else:
-                _step(M, G, own, y, c, z, e, delta, g, d, active, n_active, S, x)
-                steps += 1
-        deltas[p] = delta
-        _describe(own, y, c, z, alpha, stepping + smoothing, stats[p])
-        stats[p, 3] = _curvature(M, G, c, delta, g, d, active, n_active, S, x)
-        stats[p, 5] = steps
+                total = 0.0
+                for j in range(M.shape[1]):
+                    total += M[i, j] * M[k, j]
+                S[p, q] = total
+        S[p, p] += delta / c[i]
+
+
+@inline_jit
+def _fill_outer(M, active, n_active, c, delta, S):
+    """Write the Hessian, I + M' diag(c / delta) M of the rows on the parabola."""
+    n = M.shape[1]
+    for j in range(n):
+        for k in range(j + 1):
+            S[j, k] = 0.0
+        S[j, j] = 1.0
+    for p in range(n_active):
+        i = active[p]
+        scale = c[i] / delta
+        for j in range(n):
+            factor = scale * M[i, j]
+            for k in range(j + 1):
+                S[j, k] += factor * M[i, k]
+
+
+@inline_jit
+def _factor(S, n):
+    """Replace the lower half of a positive definite matrix by its Cholesky factor.
+
+    A pivot that rounding made smaller than 1e-14 of the diagonal is raised to that.
+    """
+    for i in range(n):
+        for j in range(i):
+            total = S[i, j]
+            for k in range(j):
+                total -= S[i, k] * S[j, k]
+            S[i, j] = total / S[j, j]
+        total = S[i, i]
+        least = 1e-14 * total
+        for k in range(i):
+            total -= S[i, k] * S[i, k]
+        S[i, i] = np.sqrt(total if total > least else least)
+
+
+@inline_jit
+def _apply_inverse(M, active, n_active, by_rows, S, g, x, out):
+    """Write the inverse Hessian times g; ``x`` is scratch, of as many values as S has rows."""
+    n = M.shape[1]
+    if by_rows:
+        for p in range(n_active):
+            total = 0.0
+            for j in range(n):
+                total += M[active[p], j] * g[j]
+            x[p] = total
+        _solve(S, n_active, x)
+        for j in range(n):
+            out[j] = g[j]
+        for p in range(n_active):
+            for j in range(n):
+                out[j] -= x[p] * M[active[p], j]
+    else:
+        for j in range(n):
+            out[j] = g[j]
+        _solve(S, n, out)
+
+
+@inline_jit
+def _solve(S, n, x):
+    """Solve for x in place, given the Cholesky factor S of the matrix."""
+    for i in range(n):
+        total = x[i]
+        for k in range(i):
+            total -= S[i, k] * x[k]
+        x[i] = total / S[i, i]
+    for back in range(n):
+        i = n - 1 - back
+        x[i] = x[i] / S[i, i]
+        for k in range(i):
+            x[k] -= S[i, k] * x[i]

@@ -1,14 +1,11 @@
-"""The interface of a kernel: its values and its decisions, and what the choices of a fit ask of it.
+"""The interface of a kernel, and the registry of kernels.
 
-A kernel is a subclass with a line in `kernels.registry`. Values are written in two steps: its base,
-what it is a function of for every pair of rows, which one GEMM serves for all widths; and the
-function itself, one pass a width.
+A kernel is a subclass of `Kernel` with a line in `KERNELS`, under the name that users and stores
+know. Its values are computed in two steps: the base of each pair of rows, by one GEMM for all
+widths; and a function of the base, in one pass per width.
 
-The registry of kernels: one line a kernel, by the name that users and stores know it by.
-
-It names the modules of kernels: one is imported when it is looked up, all are when a trait is asked
-for. What the package asks of a kernel is in `kernels.kernel`; nothing else compares a kernel's name
-with another.
+A kernel's module is imported when the kernel is looked up; all of them are when a trait is asked
+for. Nothing outside of the registry compares kernels by name.
 """
 
 from abc import ABC, abstractmethod
@@ -31,22 +28,23 @@ class Kernel(ABC):
 
     Attributes
     ----------
-    formula : str. As docstrings give it.
-    width_power : float. Its gamma is ``width ** -width_power``; 0: it has no width, and features
-        no scale.
+    formula : str. As shown to users.
+    width_power : float. Its gamma is ``width ** -width_power``; 0 if it has no width: features are
+        then not scaled either.
     unit_diagonal : bool. Whether k(x, x) is 1.
     has_gamma : bool. Whether gamma changes its values.
-    is_euclidean : bool. Whether rows are near each other in its feature space as they are in their
-        own, so that neighborhoods may take it around their mean.
-    is_power : bool. Whether it is ``(gamma x . z + coef0)^degree``, by whose distances neighbors
-        can be searched. Neighborhoods take no other kernel that is not ``is_euclidean``.
-    decides_in_tiles : bool. Whether `decide` holds the values of some queries alone.
-    is_raced : bool. Whether ``kernel="auto"`` chooses from it.
-    is_everywhere : bool. Whether methods of neighborhoods and of samples take it, too.
-    least_ridge : float. Below it a ridge gains nothing, or float32 does not carry it.
-    coarse_ridges : tuple of float. Those of a first look at cells.
-    usual_width : float. In units of a cell's median distance, a power of 2: the first that is
-        looked at.
+    is_euclidean : bool. Whether its feature space orders neighbors as the Euclidean distance does,
+        so that neighborhoods may compute it around their mean.
+    is_power : bool. Whether it is ``(gamma x . z + coef0)^degree``, in whose feature space
+        neighbors can be searched. Neighborhoods refuse kernels that are neither this nor
+        ``is_euclidean``.
+    decides_in_tiles : bool. Whether `decide` holds kernel values of one tile of queries at a time.
+    is_raced : bool. Whether it is a candidate of ``kernel="auto"``.
+    is_everywhere : bool. Whether neighborhood and sampling methods accept it, too.
+    least_ridge : float. Smaller ridges gain nothing, or are lost in float32.
+    coarse_ridges : tuple of float. Ridges of the first, coarse grid of trials.
+    usual_width : float. Width of the first trial, in units of a cell's median distance; a power
+        of 2.
     """
 
     formula: ClassVar[str]
@@ -64,33 +62,33 @@ class Kernel(ABC):
 
     @property
     def has_width(self) -> bool:
-        """Whether the kernel is a function of distances, which a width is in proportion to."""
+        """Whether it is a function of distances, which a width scales."""
         return self.width_power > 0
 
     @property
     def has_gradient(self) -> bool:
-        """Whether `slopes` or `squared_gradients` is written: a scale can be learned with it."""
+        """Whether it overrides `slopes` or `squared_gradients`, so that a scale can be learned."""
         own = type(self)
         by_slopes = own.slopes is not Kernel.slopes
         return by_slopes or own.squared_gradients is not Kernel.squared_gradients
 
     @abstractmethod
     def block(self, A: Float64, B: Float64) -> Float64:
-        """Return the base of every row of A, shape (m, d), and of B, shape (s, d): shape (m, s).
+        """Return the base of all pairs of rows of A, shape (m, d), and B, shape (s, d): (m, s).
 
         Row i of the result has the same bits regardless of the other rows of A and of their number.
         """
 
     @abstractmethod
     def matrix(self, A: Float64) -> Float32:
-        """Return the base of A with itself as float32: symmetric; of distances the diagonal is 0.
+        """Return the base of A with itself, float32 (m, m): symmetric; distances have diagonal 0.
 
         Peak memory: 4 m^2 bytes + one panel.
         """
 
     @abstractmethod
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
-        """Write the kernel's values into ``out`` (shape and kind of ``base``) and return it."""
+        """Write kernel values into ``out``, shaped and typed as ``base`` or itself; return it."""
 
     def write(
         self,
@@ -100,13 +98,12 @@ class Kernel(ABC):
         sources: Float32 | None = None,
         products: Float32 | None = None,
     ) -> None:
-        """Write a cell's kernel matrix, and its products with each source if there are any.
+        """Write a cell's kernel matrix, and its product with each source if there are any.
 
         Parameters
         ----------
         base, out : float32 arrays, shape (m, m)
-        spec : KernelSpec
-        sources, products : float32 arrays, shape (n, m), or None
+        sources, products : float32 arrays, shape (n, m); both None: no products
         """
         self.apply(base, spec, out)
         if sources is not None:
@@ -119,28 +116,22 @@ class Kernel(ABC):
         pair_decisions(K, model.coef, model.class_ptr, out)
 
     def slopes(self, K: Floats, spec: KernelSpec) -> Floats:
-        """Return what a difference of rows is multiplied by in the derivative of a value.
+        """Return the factors s in ``dk(x, a) / dx = s (a - x)``, from kernel values K.
 
-        Asked for by `squared_gradients` alone; of kernels of Euclidean distances.
-
-        Parameters
-        ----------
-        K : float array. Values of the kernel.
-        spec : KernelSpec
+        Only kernels of Euclidean distances have them, and only `squared_gradients` calls this.
         """
         raise NotImplementedError(f"No scale is learned with {self.formula}: see has_gradient")
 
     def squared_gradients(
         self, A: Floats, alpha: Floats, K: Floats, spec: KernelSpec, at: slice
     ) -> Float64:
-        """Return sums of squared derivatives along each feature, over rows and functions.
+        """Return the sums of squared derivatives along each feature, over rows and functions.
 
         Parameters
         ----------
         A : float array, shape (m, d)
         alpha : float array, shape (m, r). Coefficients of r functions.
         K : float array, shape (h, m). Kernel values of the rows ``at`` and all rows.
-        spec : KernelSpec
         at : slice. The h rows at which derivatives are taken.
 
         Returns
@@ -149,8 +140,8 @@ class Kernel(ABC):
 
         Notes
         -----
-        ``f(x) = sum_i alpha_i k(x, a_i)``; of Euclidean distances df/dx_j is
-        ``sum_i alpha_i s_i (a_ij - x_j)`` with the slopes s_i.
+        ``f(x) = sum_i alpha_i k(x, a_i)``; for kernels of Euclidean distances df/dx_j is
+        ``sum_i alpha_i s_i (a_ij - x_j)``, with the factors s_i of `slopes`.
         """
         queries = A[at]
         factors = self.slopes(K, spec)
@@ -163,28 +154,27 @@ class Kernel(ABC):
         return total
 
     def rounding(self, spec: KernelSpec) -> float:
-        """Return by how much a relative error of the base grows in a value, at the most."""
+        """Return the largest factor by which a relative error of the base grows in a value."""
         return 1.0
 
     def distances(self, A: Float64) -> Float64:
-        """Return the distances, shape (m, m), that widths are multiples of."""
+        """Return the distances of rows, shape (m, m), in which widths are measured."""
         return np.sqrt(squared_distances(A, A))
 
     def radius(self, A: Floats) -> float:
-        """Return the largest distance of a row to the origin, that widths are multiples of."""
+        """Return the largest distance of a row to the origin, measured as by `distances`."""
         return float(np.sqrt(squared_norms(A).max()))
 
     def gamma_of(self, width: float) -> float:
-        """Return gamma of a width; 1 of kernels without.
+        """Return the gamma of a width; 1 for a kernel without width.
 
-        >>> from daskls.kernels.kernel import find_kernel
         >>> find_kernel("rbf").gamma_of(0.5), find_kernel("exponential").gamma_of(0.5)
         (4.0, 2.0)
         """
         return float(width**-self.width_power)
 
 
-# The `Kernel` of each name as ``module:class`` below the package.
+# The class of each kernel, as ``module:class`` inside the package.
 KERNELS = {
     "rbf": "kernels.standard:Gaussian",
     "exponential": "kernels.standard:Exponential",
@@ -196,7 +186,7 @@ KERNELS = {
 
 @cache
 def find_kernel(name: str) -> Kernel:
-    """Return the kernel of a name in `KERNELS`; its module is imported at the first call.
+    """Return the kernel of a name in `KERNELS`, importing its module at the first call.
 
     >>> find_kernel("rbf").formula
     'exp(-gamma |x - z|^2)'

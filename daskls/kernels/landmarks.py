@@ -1,6 +1,6 @@
-"""Rows seen from landmarks, and the decision values of their cells' weights.
+"""Rows projected onto landmarks, linear decisions on projections, and a sample's normalization.
 
-Center and scale of a sample, which make a method independent of the features' common unit.
+The center and the scale of a sample make a method independent of the features' common unit.
 """
 
 import math
@@ -13,14 +13,19 @@ from daskls.kernels._jit import exact_jit
 from daskls.kernels.route import padded_tiles
 from daskls.records import Float64, Reals
 
-# Where exp has rounded to nothing long since.
+# exp(-700) is 1e-304: negligible in any sum, and not subnormal.
 LEAST_EXPONENT = -700.0
+# Rows held in float64 at once.
+GAUGE_ROWS = 8192
+# Normalized rows are rounded to multiples of this. Clustering then sees the same bits whatever the
+# unit of the features, and rows that are equally near to two centers stay so.
+GAUGE_STEP = 2.0**-20
 
 
 def project_tiles(
     X: Reals, center: Float64, landmarks: Float64, gamma: float | None
 ) -> Iterator[tuple[slice, Float64]]:
-    """Yield rows as the landmarks see them, tile by tile.
+    """Yield the kernel values of rows and landmarks, tile by tile.
 
     Parameters
     ----------
@@ -31,7 +36,7 @@ def project_tiles(
 
     Yields
     ------
-    rows : slice. Which rows of X these are.
+    rows : slice. The rows of X that were projected.
     projected : float64 array, shape (r, l)
 
     Notes
@@ -40,35 +45,35 @@ def project_tiles(
     """
     norms = np.einsum("ij,ij->i", landmarks, landmarks)
     for rows, tile in padded_tiles(X, center):
-        seen = tile @ landmarks.T
+        projected = tile @ landmarks.T
         if gamma is not None:
-            seen *= -2.0
-            seen += norms
-            seen += np.einsum("ij,ij->i", tile, tile)[:, None]
-            np.maximum(seen, 0.0, out=seen)
-            seen *= -gamma
-            np.maximum(seen, LEAST_EXPONENT, out=seen)
-            np.exp(seen, out=seen)
-        yield rows, seen[: rows.stop - rows.start]
+            projected *= -2.0
+            projected += norms
+            projected += np.einsum("ij,ij->i", tile, tile)[:, None]
+            np.maximum(projected, 0.0, out=projected)
+            projected *= -gamma
+            np.maximum(projected, LEAST_EXPONENT, out=projected)
+            np.exp(projected, out=projected)
+        yield rows, projected[: rows.stop - rows.start]
 
 
 def project_rows(X: Reals, center: Float64, landmarks: Float64, gamma: float | None) -> Float64:
-    """Return all rows as the landmarks see them: float64 (m, l); as `project_tiles`."""
+    """Return the projections of all rows, float64 (m, l); see `project_tiles`."""
     projected = np.empty((len(X), len(landmarks)))
-    for rows, seen in project_tiles(X, center, landmarks, gamma):
-        projected[rows] = seen
+    for rows, tile in project_tiles(X, center, landmarks, gamma):
+        projected[rows] = tile
     return projected
 
 
 def mean_square(X: Reals, center: Float64, landmarks: Float64, gamma: float | None) -> float:
-    """Return the mean squared norm of rows as the landmarks see them; as `project_tiles`."""
+    """Return the mean squared norm of the projections of rows; see `project_tiles`."""
     tiles = project_tiles(X, center, landmarks, gamma)
-    return math.fsum(float((seen * seen).sum()) for _, seen in tiles) / len(X)
+    return math.fsum(float((tile * tile).sum()) for _, tile in tiles) / len(X)
 
 
 @exact_jit
 def decide_linear(M, cells, theta, intercept, out):
-    """Write theta[cell] . m + intercept of each row, in an order fixed by the length.
+    """Write theta[cell] . m + intercept of each row m, summed in an order fixed by l.
 
     Parameters
     ----------
@@ -95,28 +100,21 @@ def decide_linear(M, cells, theta, intercept, out):
         out[i] = (t0 + t1) + (t2 + t3) + intercept
 
 
-# Rows in float64 at once.
-GAUGE_ROWS = 8192
-# Rows in units of the scale are rounded to multiples of this: what they are clustered by is then
-# the same to the last bit in any unit, and rows that are equally near to two centers stay so.
-GAUGE_STEP = 2.0**-20
-
-
 @dataclass(frozen=True, eq=False)
 class Gauge:
-    """The center of rows, and their distance from it.
+    """The center of rows and their scale, the root mean square distance from it.
 
     Attributes
     ----------
     center : float64 array, shape (d,). The mean.
-    scale : float, > 0. The root of the mean squared distance to it; 1 where all rows are equal.
+    scale : float, > 0. The root mean square distance; 1 if all rows are equal.
     """
 
     center: Float64
     scale: float
 
     def rows(self, X: Reals) -> Float64:
-        """Return rows without their unit, float64 (m, d), rounded to multiples of `GAUGE_STEP`."""
+        """Return normalized rows, float64 (m, d), rounded to multiples of `GAUGE_STEP`."""
         unit = np.subtract(X, self.center, dtype=np.float64)
         unit /= self.scale
         unit /= GAUGE_STEP
@@ -126,25 +124,19 @@ class Gauge:
 
 
 def find_gauge(X: Reals) -> Gauge:
-    """Return the gauge of rows.
+    """Return the center and the scale of rows, shape (m, d).
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-
-    Notes
-    -----
-    Rows times a power of two have exactly the center and the scale times it.
+    Rows multiplied by a power of two have exactly this center and scale, multiplied by it.
     """
-    first = X.mean(axis=0, dtype=np.float64)
-    # A sum of many rows far from 0 has rounded; what is left of them around it is small.
-    left = sum((tile.sum(axis=0) for tile in _around(X, first)), np.zeros(X.shape[1]))
-    center = first + left / len(X)
-    total = sum(float((tile * tile).sum()) for tile in _around(X, center))
+    mean = X.mean(axis=0, dtype=np.float64)
+    # The mean of many rows far from 0 has rounded: the small residuals around it correct that.
+    residual = sum((tile.sum(axis=0) for tile in _centered(X, mean)), np.zeros(X.shape[1]))
+    center = mean + residual / len(X)
+    total = sum(float((tile * tile).sum()) for tile in _centered(X, center))
     return Gauge(center, float(np.sqrt(total / len(X))) or 1.0)
 
 
-def _around(X: Reals, center: Float64) -> Iterator[Float64]:
-    """Yield rows minus a center in float64, batch by batch."""
+def _centered(X: Reals, center: Float64) -> Iterator[Float64]:
+    """Yield rows minus a center in float64, tile by tile."""
     for start in range(0, len(X), GAUGE_ROWS):
         yield np.subtract(X[start : start + GAUGE_ROWS], center, dtype=np.float64)

@@ -1,18 +1,17 @@
-"""One fold's solutions along C, of all pairs of classes in one call: a start and an ascent at each.
+"""One fold's solutions along C, of all pairs of classes in one call; parts of a working-set solver.
 
-Every solve starts from the feasible point of the largest dual value among: the solution at the C
-before, as it is (suits narrow kernels) or scaled with C (suits wide ones); the seed, a solution at
-another point of the grid, so scaled that it fits; for the first C, every beta at its bound, or
-zero. The dual value of a multiple f of beta is ``f sum(y beta) - f^2 / 2 beta' K beta``, so scaled
-candidates cost nothing more.
+Each solve starts from the feasible point of the largest dual value among: the solution at the
+previous C, unchanged (suits narrow kernels) or scaled with C (suits wide ones); the seed, a
+solution at another point of the grid, scaled to be feasible; for the first C, every beta at its
+bound, or zero. The dual value of f times beta is ``f sum(y beta) - f^2 / 2 beta' K beta``, so
+scaled candidates cost nothing more.
 
-The two functions differ in the solver that they inline. One with a switch would inline both: it
-took 34 s and 1.2 GB to compile, where one of these takes 6 s.
+The two line solvers differ in the solver that they inline. One function with a switch would inline
+both: it took 34 s and 1.2 GB to compile, where each of these takes 6 s.
 
-Parts of a solver that holds some rows of the kernel matrix: scores, a working set's square.
-
-The gradient ``grad = signs - K beta`` is kept of all rows, the held-out ones included: what it
-lacks of the labels there are the decision values.
+The working-set solver holds only some rows of the kernel matrix. It keeps the gradient
+``grad = signs - K beta`` of all rows, the held-out ones included, whose decision values are
+``signs - grad``.
 """
 
 from collections.abc import Callable
@@ -27,103 +26,38 @@ from daskls.kernels.offset import ascend_with_offset
 from daskls.kernels.steps import GENERAL, HALF, ONE, TINY, UNIT, ZERO, row_gap
 
 
-@inline_jit
-def _terms(source, product, signs):
-    """Return ``sum(y beta)`` and ``beta' K beta``."""
-    linear = 0.0
-    square = 0.0
-    for j in range(source.shape[0]):
-        linear += np.float64(signs[j] * source[j])
-        square += np.float64(source[j] * product[j])
-    return linear, square
+def line_solver(*, unit: bool, with_offset: bool) -> Callable[..., Any]:
+    """Return the function that solves one fold along C.
 
+    Parameters
+    ----------
+    unit : bool. Whether the diagonal of the kernel matrices is 1.
+    with_offset : bool. Whether an offset is fitted.
 
-@inline_jit
-def _matrix_of(blocks, first, m):
-    """Return the kernel matrix of m rows that begins at a place, and its diagonal."""
-    K = blocks[first : first + m * m].reshape((m, m))
-    diag = np.empty(m, np.float32)
-    for j in range(m):
-        diag[j] = K[j, j]
-    return K, diag
+    Notes
+    -----
+    The function takes, for n values of C and pairs of classes that together have s rows:
 
-
-@inline_jit
-def _training_bounds(bounds, start, stop):
-    """Return the bounds, 0 on the held-out rows, and the sum of their sizes."""
-    own = bounds.copy()
-    own[start:stop] = ZERO
-    total = 0.0
-    for j in range(own.shape[0]):
-        total += np.float64(abs(own[j]))
-    return own, total
-
-
-@inline_jit
-def choose_start(
-    i, costs, at_bound, own, own_product, seed, seed_product, seed_cost, before, product, signs,
-    bound, beta, grad,
-):  # fmt: skip
-    """Set bound, beta and grad for the i-th C: to the start of the largest dual value.
-
-    ``before`` is the solution at the C before, ``grad`` its gradient; ``product`` is scratch.
-    ``at_bound`` says whether the bounds are a feasible start.
+    - blocks : float32 array. The pairs' kernel matrices, each C-contiguous and symmetric.
+    - block_ptr : int64 array. Where the matrix of each pair begins in ``blocks``.
+    - ptr : int64 array. Where the rows of each pair begin in arrays of s values, and the end.
+    - first, last : int. It solves pairs ``first`` to ``last - 1``.
+    - signs, bounds : float32 arrays, shape (s,). Labels -1 or +1; signed bounds at C = 1.
+    - bound_products : float32 array, shape (s,). K times the bounds, those held out set to 0.
+    - seeds, seed_products : float32 arrays, shape (s,). A solution at another point of the grid,
+      and K times it.
+    - seed_cost : float. The seed's C; 0 if there is none; below 0 the seed is the only start.
+    - costs : float64 array, shape (n,). Values of C, increasing.
+    - starts, stops : int64 arrays. Rows starts[p] to stops[p] - 1 of pair p are held out.
+    - cap : float32. See `kernels.hinge.solve_hinge`.
+    - tol : float. A solve ends at a duality gap of ``tol`` times the sum of its bounds.
+    - max_steps : int64 array. Limit of pair steps of a solve of each pair.
+    - betas, offsets : float32 arrays, shape (n, s) and (n, n_pairs). Overwritten.
+    - counts : int64 array, shape (3,). Increased by pair steps, solves, and solves that ended above
+      ``tol``.
     """
-    m = beta.shape[0]
-    cost = costs[i]
-    source = own
-    source_product = own_product
-    factor = 0.0
-    value = 0.0
-    if i > 0:
-        for j in range(m):
-            # K times the solution before. That is 0 on the held-out rows, whose gradient is left
-            # behind.
-            product[j] = signs[j] - grad[j]
-        source = before
-        source_product = product
-        linear, square = _terms(before, product, signs)
-        ratio = cost / costs[i - 1]
-        factor = 1.0
-        value = linear - 0.5 * square
-        scaled = ratio * linear - 0.5 * ratio * ratio * square
-        if scaled > value:
-            factor = ratio
-            value = scaled
-    elif at_bound:
-        linear, square = _terms(own, own_product, signs)
-        scaled = cost * linear - 0.5 * cost * cost * square
-        if scaled > 0.0:
-            factor = cost
-            value = scaled
-    if seed_cost < 0.0:
-        source = seed
-        source_product = seed_product
-        factor = 1.0
-    elif seed_cost > 0.0:
-        linear, square = _terms(seed, seed_product, signs)
-        ratio = cost / seed_cost
-        # At a smaller C the seed as it is would lie outside of the bounds.
-        use = ratio
-        scaled = ratio * linear - 0.5 * ratio * ratio * square
-        if ratio > 1.0 and linear - 0.5 * square > scaled:
-            use = 1.0
-            scaled = linear - 0.5 * square
-        if scaled > value:
-            source = seed
-            source_product = seed_product
-            factor = use
-    step = np.float32(factor)
-    for j in range(m):
-        b = own[j] * np.float32(cost)
-        low = b if b < ZERO else ZERO
-        high = b if b > ZERO else ZERO
-        # Rounding must not carry a bounded beta past its bound.
-        moved = step * source[j]
-        moved = moved if moved < high else high
-        bound[j] = b
-        beta[j] = moved if moved > low else low
-        grad[j] = signs[j] - step * source_product[j]
+    solve = _solve_lines_with_offset if with_offset else _solve_lines
+    return partial(solve, UNIT if unit else GENERAL)
 
 
 @jit
@@ -190,46 +124,126 @@ def _solve_lines_with_offset(
             counts[2] += 1 if gap > limit else 0
 
 
-def line_solver(*, unit: bool, with_offset: bool) -> Callable[..., Any]:
-    """Return the function that solves one fold's lines.
+@inline_jit
+def choose_start(
+    i, costs, at_bound, own, own_product, seed, seed_product, seed_cost, before, product, signs,
+    bound, beta, grad,
+):  # fmt: skip
+    """Set bound, beta and grad for the i-th C: to the start of the largest dual value.
 
-    Parameters
-    ----------
-    unit : bool. Whether the diagonal of the kernel matrices is 1.
-    with_offset : bool. Whether an offset is fitted.
-
-    Notes
-    -----
-    The function takes, of n values of C and pairs that together have s rows:
-
-    - blocks : float32 array. The pairs' kernel matrices, each C-contiguous and symmetric.
-    - block_ptr : int64 array. Where the matrix of each pair begins in ``blocks``.
-    - ptr : int64 array. Where the rows of each pair begin in the arrays of s values.
-    - first, last : int. It solves pairs first to last - 1.
-    - signs, bounds : float32 arrays, shape (s,). Labels -1 or +1; signed bounds at C = 1.
-    - bound_products : float32 array, shape (s,). K times the bounds but those held out.
-    - seeds, seed_products : float32 arrays, shape (s,). A solution elsewhere, and K times it.
-    - seed_cost : float. The seed's C; 0 if there is none; below 0 the seed is the only start.
-    - costs : float64 array, shape (n,), increasing
-    - starts, stops : int64 arrays. Rows starts[p] to stops[p] - 1 of pair p are held out.
-    - cap : float32. See `daskls.kernels.hinge.solve_hinge`.
-    - tol : float. A solve ends at a duality gap of ``tol`` times the sum of its bounds.
-    - max_steps : int64 array. Of a solve of each pair.
-    - betas, offsets : float32 arrays, shape (n, s) and (n, n_pairs). Overwritten.
-    - counts : int64 array, shape (3,). Pair steps, solves, and those above ``tol`` are added.
+    ``own`` are the bounds at C = 1, ``own_product`` is K times these. ``before`` is the solution at
+    the previous C, ``grad`` its gradient; ``product`` is scratch. ``at_bound`` says whether the
+    bounds are a feasible start.
     """
-    solve = _solve_lines_with_offset if with_offset else _solve_lines
-    return partial(solve, UNIT if unit else GENERAL)
+    m = beta.shape[0]
+    cost = costs[i]
+    source = own
+    source_product = own_product
+    factor = 0.0
+    value = 0.0
+    if i > 0:
+        for j in range(m):
+            # K times the previous solution. That is 0 on the held-out rows, so their stale gradient
+            # does not count.
+            product[j] = signs[j] - grad[j]
+        source = before
+        source_product = product
+        linear, square = _terms(before, product, signs)
+        ratio = cost / costs[i - 1]
+        factor = 1.0
+        value = linear - 0.5 * square
+        scaled = ratio * linear - 0.5 * ratio * ratio * square
+        if scaled > value:
+            factor = ratio
+            value = scaled
+    elif at_bound:
+        linear, square = _terms(own, own_product, signs)
+        scaled = cost * linear - 0.5 * cost * cost * square
+        if scaled > 0.0:
+            factor = cost
+            value = scaled
+    if seed_cost < 0.0:
+        source = seed
+        source_product = seed_product
+        factor = 1.0
+    elif seed_cost > 0.0:
+        linear, square = _terms(seed, seed_product, signs)
+        ratio = cost / seed_cost
+        # At a smaller C the seed is infeasible unless it is scaled.
+        use = ratio
+        scaled = ratio * linear - 0.5 * ratio * ratio * square
+        if ratio > 1.0 and linear - 0.5 * square > scaled:
+            use = 1.0
+            scaled = linear - 0.5 * square
+        if scaled > value:
+            source = seed
+            source_product = seed_product
+            factor = use
+    step = np.float32(factor)
+    for j in range(m):
+        b = own[j] * np.float32(cost)
+        low = b if b < ZERO else ZERO
+        high = b if b > ZERO else ZERO
+        # Rounding must not carry a beta past its bound.
+        moved = step * source[j]
+        moved = moved if moved < high else high
+        bound[j] = b
+        beta[j] = moved if moved > low else low
+        grad[j] = signs[j] - step * source_product[j]
+
+
+@inline_jit
+def _terms(source, product, signs):
+    """Return ``sum(y beta)`` and ``beta' K beta``, given beta and K beta."""
+    linear = 0.0
+    square = 0.0
+    for j in range(source.shape[0]):
+        linear += np.float64(signs[j] * source[j])
+        square += np.float64(source[j] * product[j])
+    return linear, square
+
+
+@inline_jit
+def _matrix_of(blocks, first, m):
+    """Return the kernel matrix of m rows that begins at ``first``, and its diagonal."""
+    K = blocks[first : first + m * m].reshape((m, m))
+    diag = np.empty(m, np.float32)
+    for j in range(m):
+        diag[j] = K[j, j]
+    return K, diag
+
+
+@inline_jit
+def _training_bounds(bounds, start, stop):
+    """Return the bounds, set to 0 on the held-out rows, and the sum of their absolute values."""
+    own = bounds.copy()
+    own[start:stop] = ZERO
+    total = 0.0
+    for j in range(own.shape[0]):
+        total += np.float64(abs(own[j]))
+    return own, total
+
+
+@jit
+def set_start(
+    i, costs, own, own_product, seed, seed_product, seed_cost, before, product, signs, bound, beta,
+    grad,
+):  # fmt: skip
+    """Set bound, beta and grad for the i-th C, as the line solver without offset does."""
+    choose_start(
+        i, costs, True, own, own_product, seed, seed_product, seed_cost, before, product, signs,
+        bound, beta, grad,
+    )  # fmt: skip
 
 
 @jit
 def score_rows(grad, beta, bound, diag, cap, gain):
-    """Write what each row gains by its own best step; return the duality gap of all.
+    """Write the gain of each row's own best step; return the duality gap of all rows.
 
     Parameters
     ----------
     grad, beta, bound, diag : float32 arrays, shape (m,). Rows of bound 0 gain nothing.
-    cap : float32. See `daskls.kernels.hinge.solve_hinge`.
+    cap : float32. See `kernels.hinge.solve_hinge`.
     gain : float32 array, shape (m,). Overwritten.
     """
     gap = 0.0
@@ -258,15 +272,16 @@ def row_gaps(grad, beta, bound, cap):
 
 @jit
 def gather_square(values, slots, own, beta, grad, square, signs):
-    """Write the kernel matrix of a working set, and the labels that its own gradient is of.
+    """Write the kernel matrix and the labels of a working set as a problem of its own.
 
     Parameters
     ----------
     values : float32 array, shape (n_slots, m). Rows of K.
-    slots, own : int64 arrays, shape (q,). Where each row of the set is held, and its number.
+    slots, own : int64 arrays, shape (q,). The slot of each row of the set, and its row number.
     beta, grad : float32 arrays, shape (q,). Of the set.
-    square : float32 array, shape (q, q). Overwritten.
-    signs : float32 array, shape (q,). Overwritten: grad + square beta.
+    square : float32 array, shape (q, q). Overwritten with the kernel matrix.
+    signs : float32 array, shape (q,). Overwritten with the labels that have this gradient:
+        ``grad + square beta``.
     """
     q = own.shape[0]
     for a in range(q):
@@ -281,7 +296,7 @@ def gather_square(values, slots, own, beta, grad, square, signs):
 
 @jit
 def subtract_rows(values, slots, change, grad):
-    """Subtract rows of K times their change from the gradient of all rows, four rows at a time."""
+    """Subtract rows of K times their change of beta from the gradient, four rows at a time."""
     n, m = slots.shape[0], grad.shape[0]
     for first in range(0, n - n % 4, 4):
         row_0 = values[slots[first]]
@@ -299,15 +314,3 @@ def subtract_rows(values, slots, change, grad):
         c = change[at]
         for j in range(m):
             grad[j] -= row[j] * c
-
-
-@jit
-def set_start(
-    i, costs, own, own_product, seed, seed_product, seed_cost, before, product, signs, bound, beta,
-    grad,
-):  # fmt: skip
-    """Set bound, beta and grad for the i-th C, as the solvers of whole matrices do."""
-    choose_start(
-        i, costs, True, own, own_product, seed, seed_product, seed_cost, before, product, signs,
-        bound, beta, grad,
-    )  # fmt: skip

@@ -1,6 +1,6 @@
 """Routing rows: down a tree of half-spaces, or to the nearest of some points.
 
-A row's leaf does not depend on the rows beside it.
+A row's leaf or point does not depend on the rows beside it.
 """
 
 from collections.abc import Iterator
@@ -12,95 +12,11 @@ from daskls.records import Float64, Int32, Reals
 
 # Rows centered at once: bounds the float64 copy of a block.
 CENTERED_ROWS = 4096
-# The bits of a GEMM depend on its shape: every one here has this many rows, a multiple of 24 as in
-# kernels/gram.py.
+# Rows per GEMM, whose bits depend on its shape; a multiple of 24, as in kernels/gram.py.
 GEMM_ROWS = 1008
-# What rows are read in place by; others are tiled, so that few types are compiled for.
+# Dtypes that compiled functions read in place. Rows of others are converted tile by tile, so that
+# few types are compiled for.
 PLAIN_DTYPES = (np.dtype("<f4"), np.dtype("<f8"))
-
-
-@exact_jit
-def _dot(a, b):
-    """Return the inner product of two float64 vectors, in an order fixed by their length.
-
-    Four partial sums hide the latency of the additions, whose order may not be changed: this is
-    compiled into each of its callers, and must round the same in all.
-    """
-    n = a.shape[0]
-    t0 = 0.0
-    t1 = 0.0
-    t2 = 0.0
-    t3 = 0.0
-    whole = n - n % 4
-    for j in range(0, whole, 4):
-        t0 += a[j] * b[j]
-        t1 += a[j + 1] * b[j + 1]
-        t2 += a[j + 2] * b[j + 2]
-        t3 += a[j + 3] * b[j + 3]
-    for j in range(whole, n):
-        t0 += a[j] * b[j]
-    return (t0 + t1) + (t2 + t3)
-
-
-@exact_jit
-def project(X, rows, center, direction, out):
-    """Write the coordinate of some rows, less ``center``, along ``direction``: rows (k,) -> (k,).
-
-    Growing a tree and routing by it call the same product, so a row never changes sides. X float32
-    or float64 (m, d): rows are centered one by one, as a copy of all of them would be its largest.
-    """
-    row = np.empty(X.shape[1])
-    for i in range(rows.shape[0]):
-        for j in range(row.shape[0]):
-            row[j] = np.float64(X[rows[i], j]) - center[j]
-        out[i] = _dot(row, direction)
-
-
-@exact_jit
-def take_centered(X, rows, center, out):
-    """Write some rows less ``center`` in float64: X float32 or float64 (m, d) -> (k, d)."""
-    for i in range(rows.shape[0]):
-        for j in range(X.shape[1]):
-            out[i, j] = np.float64(X[rows[i], j]) - center[j]
-
-
-@exact_jit
-def center_rows(A, mean, spread):
-    """Subtract ``mean`` from each row in place; raise ``spread`` of the features that vary.
-
-    Both in one pass: the rows of a large region come from memory.
-    """
-    first = A[0].copy()
-    for i in range(A.shape[0]):
-        for j in range(A.shape[1]):
-            spread[j] += abs(A[i, j] - first[j])
-            A[i, j] -= mean[j]
-
-
-@exact_jit
-def _route_axes(X, center, axes, thresholds, children, out):
-    """Walk each row from the root to its leaf where every node cuts across a feature."""
-    for i in range(X.shape[0]):
-        node = 0
-        while node >= 0:
-            j = axes[node]
-            side = 0 if np.float64(X[i, j]) - center[j] <= thresholds[node] else 1
-            node = children[node, side]
-        out[i] = ~node
-
-
-@exact_jit
-def _route_tile(A, axes, directions, thresholds, children, out):
-    """Walk each centered row from the root to its leaf; ``children`` < 0 codes leaf ``~child``."""
-    for i in range(A.shape[0]):
-        node = 0
-        while node >= 0:
-            # The product with a feature's direction is the feature's value, which is a sum with
-            # zeros: no rounding.
-            j = axes[node]
-            value = A[i, j] if j >= 0 else _dot(A[i], directions[node])
-            node = children[node, 0 if value <= thresholds[node] else 1]
-        out[i] = ~node
 
 
 def route(
@@ -118,10 +34,10 @@ def route(
     X : real array, shape (m, d)
     center : float64 array, shape (d,). Subtracted in float64 first.
     directions : float64 array, shape (n_nodes, d)
-    thresholds : float64 array, shape (n_nodes,). At or below: the first child.
+    thresholds : float64 array, shape (n_nodes,). A row at or below goes to the first child.
     children : int32 array, shape (n_nodes, 2). A node's number, or ``~leaf``.
-    axes : int32 array, shape (n_nodes,). The feature j of a node whose direction is that of a
-        feature: 1.0 at j, 0 elsewhere. Any negative number of any other node.
+    axes : int32 array, shape (n_nodes,). The feature j of a node whose direction is 1.0 at j and 0
+        elsewhere; any negative number for other nodes.
 
     Returns
     -------
@@ -130,7 +46,7 @@ def route(
     Notes
     -----
     Cost O(m depth) where nodes cut across features, O(m depth d) where they do not; extra memory
-    one tile. A row's leaf does not depend on the other rows.
+    one tile.
     """
     leaves = np.zeros(len(X), dtype=np.int32)
     if len(thresholds) == 0:
@@ -145,34 +61,98 @@ def route(
     return leaves
 
 
+@exact_jit
+def _route_axes(X, center, axes, thresholds, children, out):
+    """Walk each row from the root to its leaf, where every node cuts across a feature."""
+    for i in range(X.shape[0]):
+        node = 0
+        while node >= 0:
+            j = axes[node]
+            side = 0 if np.float64(X[i, j]) - center[j] <= thresholds[node] else 1
+            node = children[node, side]
+        out[i] = ~node
+
+
+@exact_jit
+def _route_tile(A, axes, directions, thresholds, children, out):
+    """Walk each centered row from the root to its leaf; ``children`` < 0 codes leaf ``~child``."""
+    for i in range(A.shape[0]):
+        node = 0
+        while node >= 0:
+            # The product with a feature's direction is exactly the feature's value: the other terms
+            # are zeros.
+            j = axes[node]
+            value = A[i, j] if j >= 0 else _dot(A[i], directions[node])
+            node = children[node, 0 if value <= thresholds[node] else 1]
+        out[i] = ~node
+
+
 def is_plain(X: Reals) -> bool:
-    """Whether compiled functions read rows in place."""
+    """Whether compiled functions can read rows in place."""
     return X.dtype in PLAIN_DTYPES and X.flags.c_contiguous
 
 
-def padded_tiles(X: Reals, center: Float64) -> Iterator[tuple[slice, Float64]]:
-    """Yield rows minus ``center`` in float64 tiles of `GEMM_ROWS`, the last one filled with zeros.
+@exact_jit
+def project(X, rows, center, direction, out):
+    """Write the coordinates of some rows, minus ``center``, along ``direction``: (k,) -> (k,).
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    center : float64 array, shape (d,)
-
-    Yields
-    ------
-    rows : slice. Which rows of X the tile begins with.
-    tile : float64 array, shape (GEMM_ROWS, d). The same array every time.
+    Growing a tree and routing by it use the same product, so a row never changes sides. X is
+    float32 or float64 (m, d). Rows are centered one by one: a copy of all would be the largest
+    array of growing a tree.
     """
-    tile = np.zeros((GEMM_ROWS, X.shape[1]))
-    for start in range(0, len(X), GEMM_ROWS):
-        part = X[start : start + GEMM_ROWS]
-        np.subtract(part, center, out=tile[: len(part)], dtype=np.float64)
-        tile[len(part) :] = 0.0
-        yield slice(start, start + len(part)), tile
+    row = np.empty(X.shape[1])
+    for i in range(rows.shape[0]):
+        for j in range(row.shape[0]):
+            row[j] = np.float64(X[rows[i], j]) - center[j]
+        out[i] = _dot(row, direction)
+
+
+@exact_jit
+def take_centered(X, rows, center, out):
+    """Write some rows minus ``center`` in float64: X float32 or float64 (m, d) -> (k, d)."""
+    for i in range(rows.shape[0]):
+        for j in range(X.shape[1]):
+            out[i, j] = np.float64(X[rows[i], j]) - center[j]
+
+
+@exact_jit
+def center_rows(A, mean, spread):
+    """Subtract ``mean`` from each row in place; raise ``spread`` of the features that vary.
+
+    Both in one pass: the rows of a large region exceed the cache.
+    """
+    first = A[0].copy()
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            spread[j] += abs(A[i, j] - first[j])
+            A[i, j] -= mean[j]
+
+
+@exact_jit
+def _dot(a, b):
+    """Return the inner product of two float64 vectors, in an order fixed by their length.
+
+    Four partial sums hide the latency of additions. The compiler may not reorder them: each caller
+    has a compiled copy of this function, and all must round alike.
+    """
+    n = a.shape[0]
+    t0 = 0.0
+    t1 = 0.0
+    t2 = 0.0
+    t3 = 0.0
+    whole = n - n % 4
+    for j in range(0, whole, 4):
+        t0 += a[j] * b[j]
+        t1 += a[j + 1] * b[j + 1]
+        t2 += a[j + 2] * b[j + 2]
+        t3 += a[j + 3] * b[j + 3]
+    for j in range(whole, n):
+        t0 += a[j] * b[j]
+    return (t0 + t1) + (t2 + t3)
 
 
 def nearest_point(X: Reals, center: Float64, points: Float64) -> Int32:
-    """Return the nearest point of each row, the first of equally near ones.
+    """Return the index of the point nearest to each row; ties go to the first.
 
     Parameters
     ----------
@@ -195,3 +175,24 @@ def nearest_point(X: Reals, center: Float64, points: Float64) -> Int32:
         closeness -= half_norms
         nearest[rows] = closeness[: rows.stop - rows.start].argmax(axis=1)
     return nearest
+
+
+def padded_tiles(X: Reals, center: Float64) -> Iterator[tuple[slice, Float64]]:
+    """Yield rows minus ``center`` in float64 tiles of `GEMM_ROWS`, the last one filled with zeros.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d)
+    center : float64 array, shape (d,)
+
+    Yields
+    ------
+    rows : slice. The rows of X at the beginning of the tile.
+    tile : float64 array, shape (GEMM_ROWS, d). The same array every time.
+    """
+    tile = np.zeros((GEMM_ROWS, X.shape[1]))
+    for start in range(0, len(X), GEMM_ROWS):
+        part = X[start : start + GEMM_ROWS]
+        np.subtract(part, center, out=tile[: len(part)], dtype=np.float64)
+        tile[len(part) :] = 0.0
+        yield slice(start, start + len(part)), tile

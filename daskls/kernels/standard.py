@@ -1,8 +1,6 @@
-"""Kernels that fall off with the distance, exponentially: values, decisions and their bounds.
+"""The kernels of the registry: functions of distances, which have a width, and of inner products.
 
-Kernels of inner products. They have no width: the units of features count as they are.
-
-The Laplacian kernel: it falls off with the sum of absolute differences of features.
+Kernels of inner products have no width: they depend on the units of features.
 """
 
 from collections.abc import Callable
@@ -47,10 +45,10 @@ from daskls.kernels.precision import (
     root_shift,
     sums_shift,
 )
-from daskls.records import Float32, Float64, Floats, KernelSpec, LocalModel
+from daskls.records import Float32, Float64, Floats, Int64, KernelSpec, LocalModel
 
-# Features up to which differences in float32 cost less than a product in float64. What decides is
-# a function of the model alone: the ways round differently.
+# Features up to which differences in float32 cost less than a product in float64. The two round
+# differently, so the choice between them is a function of the model alone.
 DIRECT_FEATURES = 24
 
 
@@ -81,13 +79,13 @@ class OfDistances(Kernel):
 
 
 class OfEuclideanDistances(OfDistances):
-    """Of the Euclidean distance, by products of rows where these are quicker than differences.
+    """A kernel of the Euclidean distance, from differences of rows or, if faster, their products.
 
     Attributes
     ----------
     ways : three functions of `kernels.answers`. From differences in float32, from products, and
         from products with the exponential in float32.
-    bounds : two functions of `kernels.precision`. Of the first and of the last way.
+    bounds : two functions of `kernels.precision`. For the first and for the last way.
     """
 
     ways: ClassVar[tuple[Callable[..., None], ...]]
@@ -95,9 +93,7 @@ class OfEuclideanDistances(OfDistances):
 
     def decide(self, model: LocalModel, A: Float64, out: Float64) -> None:
         """See `Kernel.decide`; in float32 as far as a bound of the model allows."""
-        varies = varying_columns(model.rows)
-        # Many features of a cell are constant, indicators most of all: they cost once a query.
-        columns, fixed = np.flatnonzero(varies), np.flatnonzero(~varies)
+        columns, fixed = split_columns(model.rows)
         own, offsets = np.empty((len(A), len(columns))), np.empty(len(A))
         gather_columns(A, model.rows[0].astype(np.float64), columns, fixed, own, offsets)
         B = model.rows[:, columns].astype(np.float64)
@@ -115,7 +111,7 @@ class OfEuclideanDistances(OfDistances):
             decide(products, offsets[rows], norms, *terms, coef, class_ptr, out[rows])
 
     def _is_narrow(self, model: LocalModel, n_features: int, norms: Float64) -> bool:
-        """Whether float32 serves the distances too, and differences are the quickest way there."""
+        """Whether float32 is accurate enough for distances too, and differences are faster."""
         if n_features > DIRECT_FEATURES:
             return False
         gamma, radius = model.kernel.gamma, float(np.sqrt(norms.max()))
@@ -130,7 +126,7 @@ class OfEuclideanDistances(OfDistances):
         width = -(-n // UNROLLED) * UNROLLED
         BT, narrow = np.zeros((width, len(B)), np.float32), np.zeros((len(A), width), np.float32)
         BT[:n] = B.T
-        # A query so far away that float32 has no number for it is as far from every support row.
+        # A query beyond the range of float32 is equally far from all support rows.
         with np.errstate(over="ignore"):
             narrow[:, :n] = A
             offsets = offsets.astype(np.float32)
@@ -139,7 +135,7 @@ class OfEuclideanDistances(OfDistances):
 
 
 class Gaussian(OfEuclideanDistances):
-    """Of the squared distance."""
+    """The Gaussian kernel, a function of the squared distance."""
 
     formula = "exp(-gamma |x - z|^2)"
     width_power = 2.0
@@ -162,13 +158,13 @@ class Gaussian(OfEuclideanDistances):
 
 
 class Exponential(OfEuclideanDistances):
-    """Of the distance."""
+    """The exponential kernel, a function of the distance."""
 
     formula = "exp(-gamma |x - z|)"
     width_power = 1.0
     is_raced = True
-    # The matrix is far from singular: below, a ridge gains nothing (ijcnn1, Covertype, letter,
-    # satimage, pendigits, spambase), and cells of 2000 rows would need float64.
+    # The kernel matrix is far from singular: a smaller ridge gains nothing (ijcnn1, Covertype,
+    # letter, satimage, pendigits, spambase), and cells of 2000 rows would need float64.
     least_ridge = 3e-3
     coarse_ridges = (3e-3, 3e-2, 3e-1)
     usual_width = 2.0
@@ -191,7 +187,7 @@ class Exponential(OfEuclideanDistances):
         A row's own term, which has no derivative there, counts as 0.
         """
         gamma = K.dtype.type(spec.gamma)
-        # The distance is in the value itself: -log(k) / gamma.
+        # The distance follows from the value: -log(k) / gamma.
         with np.errstate(divide="ignore", invalid="ignore"):
             factors = -(gamma**2) * K / np.log(K)
         return np.where(np.isfinite(factors), factors, 0.0).astype(K.dtype)
@@ -231,7 +227,7 @@ class Polynomial(Linear):
 
         Raises
         ------
-        DataError : values beyond the range of the dtype
+        DataError : when a value exceeds the range of the dtype
         """
         np.multiply(base, base.dtype.type(spec.gamma), out=out)
         out += base.dtype.type(spec.coef0)
@@ -251,16 +247,16 @@ class Polynomial(Linear):
 
 
 class Laplacian(OfDistances):
-    """Of the distance along the axes, as scikit-learn's `laplacian_kernel`."""
+    """The Laplacian kernel, a function of the L1 distance, as scikit-learn's `laplacian_kernel`."""
 
     formula = "exp(-gamma |x - z|_1)"
     width_power = 1.0
     is_raced = True
     is_euclidean = False
-    # Leave-one-out squared errors of 1500 rows, at the best width of each ridge: 3e-3 loses at most
-    # 0.5 % to any below it (ijcnn1 and letter; dense cells of Covtype, ijcnn1 and pendigits), 1e-2
-    # as much as 1.6 %. Elsewhere the best is 3e-2 (page-blocks, satimage), 1e-1 (spambase) or 3e-1
-    # (phoneme). Cells of 2000 rows stay in float32 so.
+    # By leave-one-out squared errors of 1500 rows, at the best width of each ridge, 3e-3 loses at
+    # most 0.5 % to any smaller ridge (ijcnn1 and letter; dense cells of Covtype, ijcnn1 and
+    # pendigits), 1e-2 as much as 1.6 %. Elsewhere the best is 3e-2 (page-blocks, satimage), 1e-1
+    # (spambase) or 3e-1 (phoneme). With it, cells of 2000 rows stay in float32.
     least_ridge = 3e-3
     coarse_ridges = (3e-3, 3e-2, 3e-1)
     usual_width = 2.0
@@ -275,7 +271,7 @@ class Laplacian(OfDistances):
     def matrix(self, A: Float64) -> Float32:
         """See `Kernel.matrix`: distances, in float32 throughout.
 
-        No term is below 0, so that nothing cancels: what rounds is a few 1e-7 of a distance.
+        No term is negative, so nothing cancels: the relative error is a few 1e-7.
         """
         out = np.empty((len(A), len(A)), np.float32)
         write_symmetric(padded(A, np.float32), transposed(A, np.float32), out)
@@ -291,13 +287,11 @@ class Laplacian(OfDistances):
 
     def decide(self, model: LocalModel, A: Float64, out: Float64) -> None:
         """See `Kernel.decide`; in float32 if a bound of the model allows it."""
-        varies = varying_columns(model.rows)
-        columns, fixed = np.flatnonzero(varies), np.flatnonzero(~varies)
-        # Columns in which all support rows are equal cost once a query.
+        columns, fixed = split_columns(model.rows)
         offsets = fixed_distances(A, model.rows[0].astype(np.float64), fixed)
         B = np.take(model.rows, columns, axis=1)
         kind, write, terms = self._way(model, B)
-        # A query so far away that float32 has no number for it is as far from every support row.
+        # A query beyond the range of float32 is equally far from all support rows.
         with np.errstate(over="ignore"):
             own, offsets = padded(np.take(A, columns, axis=1), kind), offsets.astype(kind)
         BT, base = transposed(B, kind), np.empty((DECISION_TILE_ROWS, len(B)), kind)
@@ -308,7 +302,7 @@ class Laplacian(OfDistances):
             write(tile, *terms, model.coef, model.class_ptr, out[rows])
 
     def _way(self, model: LocalModel, B: Float32) -> tuple[type[Any], Callable[..., None], Any]:
-        """Return the dtype of distances, what decides by them, and its terms."""
+        """Return the dtype of distances, the function that decides by them, and its terms."""
         gamma, n_features = model.kernel.gamma, B.shape[1]
         shift = sums_shift(gamma, model.coef, model.class_ptr, n_features, self.radius(B))
         if shift <= MAX_SHIFT:
@@ -318,14 +312,24 @@ class Laplacian(OfDistances):
     def squared_gradients(
         self, A: Floats, alpha: Floats, K: Floats, spec: KernelSpec, at: slice
     ) -> Float64:
-        """See `Kernel.squared_gradients`: along j it is gamma k sign(a_j - x_j)."""
+        """See `Kernel.squared_gradients`: the derivative along j is gamma k sign(a_j - x_j)."""
         sums = np.zeros(A.shape[1])
         add_squared_slopes(*map(np.ascontiguousarray, (A[at], A.T, K, alpha.T)), sums)
         return sums * spec.gamma**2
 
 
+def split_columns(rows: Float32) -> tuple[Int64, Int64]:
+    """Return the columns in which support rows vary, and those in which all are equal.
+
+    Many features of a cell are constant, indicators most of all. What they add to a distance is
+    the same for all support rows, so it is computed once per query.
+    """
+    varies = varying_columns(rows)
+    return np.flatnonzero(varies), np.flatnonzero(~varies)
+
+
 def padded(A: Floats, kind: type[Any]) -> Any:
-    """Return rows of a multiple of `TOGETHER` features, the new ones 0; C-contiguous.
+    """Return rows zero-padded to a multiple of `TOGETHER` features; C-contiguous.
 
     >>> padded(np.ones((2, 9)), np.float32).shape
     (2, 16)
@@ -337,5 +341,5 @@ def padded(A: Floats, kind: type[Any]) -> Any:
 
 
 def transposed(B: Floats, kind: type[Any]) -> Any:
-    """Return rows as `padded` does, a row a feature."""
+    """Return the transpose of what `padded` returns; C-contiguous."""
     return np.ascontiguousarray(padded(B, kind).T)

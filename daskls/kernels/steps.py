@@ -1,4 +1,4 @@
-"""Parts of both pairwise solvers: the gradient from nothing, its largest gain, one step."""
+"""Parts that the pairwise solvers share: gradients, gains, duality gaps and steps."""
 
 import numpy as np
 
@@ -14,12 +14,27 @@ UNCLIPPED = np.float32(1e30)
 # Below this share of diag_i * diag_j a pair counts as singular (equal rows have exactly 0): the
 # interior optimum of its 2 x 2 problem is rounding noise, and the optimum lies on an edge.
 SINGULAR = np.float32(1e-6)
+# Floor of divisors.
 TINY = np.float32(1e-30)
-# What functions are compiled apart by: whether the diagonal of K is 1. They differ in type, so that
-# a branch on them is decided as it is compiled; at run time it would gain nothing.
+# Whether the diagonal of K is 1. The two differ in type, so that functions are compiled for each
+# and a branch on them is decided at compile time; at run time it would gain nothing.
 UNIT, GENERAL = None, True
-# Steps between two looks at the duality gap, which cost half a pass.
+# Steps between two computations of the duality gap, each of which costs half a pass.
 CHECK_EVERY = 8
+
+
+@jit
+def fill_gradient(K, beta, signs, grad):
+    """Set ``grad`` to ``signs - K beta``, reading only the rows of K where ``beta`` is not 0.
+
+    Parameters
+    ----------
+    K : float32 array, shape (m, m), C-contiguous, symmetric
+    beta : float32 array, shape (m,)
+    signs : float32 array, shape (m,). The labels, -1 or +1.
+    grad : float32 array, shape (m,). Updated in place.
+    """
+    add_columns(K, beta, signs, grad)
 
 
 @inline_jit
@@ -50,26 +65,12 @@ def fill_held_out(K, beta, signs, grad, start, stop):
                 own[j] -= row[j] * b
 
 
-@jit
-def fill_gradient(K, beta, signs, grad):
-    """Set ``grad`` to ``signs - K beta``, reading only the rows of K where ``beta`` is not 0.
-
-    Parameters
-    ----------
-    K : float32 array, shape (m, m), C-contiguous, symmetric
-    beta : float32 array, shape (m,)
-    signs : float32 array, shape (m,). The labels, -1 or +1.
-    grad : float32 array, shape (m,). Updated in place.
-    """
-    add_columns(K, beta, signs, grad)
-
-
 @inline_jit
 def row_gap(h, beta, bound, cap):
     """Return one row's share of the duality gap.
 
-    ``h`` is the row's gradient less the offset: label minus decision value. The row pays
-    ``|bound|`` for each unit by which its margin falls short of 1, for ``cap`` units at the most.
+    ``h`` is the row's gradient minus the offset: label minus decision value. The row's loss is
+    ``|bound|`` for each unit by which its margin falls short of 1, up to ``cap`` units.
     """
     room = bound * h
     room = room if room > ZERO else ZERO
@@ -99,7 +100,7 @@ def update_and_score(
 ):
     """Apply a pair's step to the gradient; score every row's own best step at a given offset.
 
-    One pass over memory. Two parts leave the held-out rows, a fifth of all, out of it. ``unit`` is
+    One pass over memory, in two parts that skip the held-out rows, a fifth of all. ``unit`` is
     `UNIT` or `GENERAL`.
     """
     for part in range(2):
@@ -125,10 +126,10 @@ def update_and_score(
 
 
 @inline_jit
-def room_of(beta, bound, diag):
-    """Return each beta's room below (<= 0) and above (>= 0), the diagonal's inverse and its half.
+def step_limits(beta, bound, diag):
+    """Return the limits <= 0 and >= 0 of each beta's step, the diagonal's inverse and its half.
 
-    Kept beside beta, they leave a pass over the rows a third of its operations.
+    Kept beside beta, they reduce a pass over the rows to a third of its operations.
     """
     m = beta.shape[0]
     down = np.empty(m, np.float32)
@@ -159,9 +160,8 @@ def argmax_gain(keys, n_index_bits):
     """Return the index of the (nearly) largest gain, or -1 if no gain is positive.
 
     ``keys`` is the int32 view of the gains. Non-negative floats sort like their bits, so the
-    maximum runs on integers, which vectorizes; the index rides in the lowest bits. It costs those
-    bits of the gain: at 2000 rows the choice is within 0.03 % of the largest, and equal gains go
-    to the larger index.
+    maximum runs on integers, which vectorizes. The index replaces the lowest bits of the gain: at
+    2000 rows the choice is within 0.03 % of the largest, and equal gains go to the larger index.
     """
     m = keys.shape[0]
     low = np.int32((1 << n_index_bits) - 1)
@@ -176,14 +176,14 @@ def argmax_gain(keys, n_index_bits):
 
 @inline_jit
 def clip(value, low, high):
-    """Clip a scalar."""
+    """Return a scalar clipped to an interval."""
     value = value if value < high else high
     return value if value > low else low
 
 
 @inline_jit
 def move(beta, bound, down, up, i, step):
-    """Move one beta, snapping to its bounds; return the step as float32 really took it."""
+    """Move one beta, clipped to its bounds; return the step that was taken in float32."""
     old = beta[i]
     b = bound[i]
     low = b if b < ZERO else ZERO

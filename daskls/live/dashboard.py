@@ -1,30 +1,30 @@
-"""The client's side of the page ``/daskls``: the messages that it sends to the scheduler."""
+"""The client's side of the page ``/daskls``: it sends messages to the scheduler."""
 
 import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from daskls.live.page import PATH
+from daskls.live.board import PATH
 from daskls.live.record import FitRecord
 from daskls.run.client import TELL_S, TOPIC, LeafCounts
 
-# A fit that is shorter is over before a person has opened the page.
+# A shorter fit ends before anyone has opened the page.
 SHORTEST_S = 1.0
-# Seconds that the scheduler has for an answer.
+# Seconds within which the scheduler must answer.
 ANSWER_S = 10.0
 StageDone = tuple[int | None, int]
 
 
 class Dashboard:
-    """A front that puts a fit on the scheduler's page; workers tell of their cells themselves.
+    """A front that shows a fit on the scheduler's page; workers report their cells themselves.
 
     Parameters
     ----------
     fit : str. The store, by which workers name the fit.
     client : distributed client
-    read : function that returns (first, last, counts) of each bundle in the store, but for those
-        whose first and last leaf are in a set
+    read : function that returns (first, last, counts) of each bundle in the store, except those
+        whose first and last leaf are in the given set
     say : called with a sentence that gives the page's address
     """
 
@@ -44,20 +44,25 @@ class Dashboard:
         self._stages: dict[str, StageDone] = {}
 
     def show(self, record: FitRecord) -> None:
-        """As of `Front`."""
+        """Implement `Front.show`."""
         now = time.monotonic()
         if record.ended is not None:
             if self._is_announced:
-                self._tell_stages(record)
+                self._send_stages(record)
                 self._retire(record.ended)
         elif now - self._began >= SHORTEST_S and now - self._sent >= TELL_S:
             self._sent = now
             if not self._is_announced or (record.map is not None and not self._has_map):
                 self._announce(record)
-            self._tell_stages(record)
+            self._send_stages(record)
 
     def _announce(self, record: FitRecord) -> None:
-        """Put the fit on the board, with the picture if there is one."""
+        """Put the fit on the board, with its map once there is one.
+
+        Raises
+        ------
+        LookupError : the scheduler cannot serve the page
+        """
         from daskls.live.plugin import announce
 
         header, drawn = record.header, record.map
@@ -78,14 +83,14 @@ class Dashboard:
             record.link = page_link(self._client.dashboard_link, path)
             self._say(f"Live view: {record.link}")
 
-    def _tell_stages(self, record: FitRecord) -> None:
-        """Tell what has changed of the stages."""
+    def _send_stages(self, record: FitRecord) -> None:
+        """Send the stages whose counts have changed."""
         now, new = time.time(), []
         for stage in list(record.stages.values()):
             counts = stage.done, stage.total
             if self._stages.get(stage.name) != counts:
                 self._stages[stage.name] = counts
-                # Not the time itself: the scheduler's clock may be another.
+                # Durations, not times of day: the scheduler's clock may differ.
                 left_s = record.left_in_all_s(now)
                 new.append([self._fit, stage.name, *counts, stage.seconds(now), left_s])
         if new:
@@ -94,18 +99,18 @@ class Dashboard:
             self._client.sync(log, topic=TOPIC, msg=message, callback_timeout=ANSWER_S)
 
     def _retire(self, how: str) -> None:
-        """Take the fit off the board; what no worker has told is read from the store."""
-        from daskls.live.plugin import find_told, retire
+        """Take the fit off the board; bundles that no worker reported come from the store."""
+        from daskls.live.plugin import find_reported, retire
 
-        told = self._run(find_told, self._fit)
-        self._run(retire, self._fit, how, self._read(set(map(tuple, told))))
+        reported = self._run(find_reported, self._fit)
+        self._run(retire, self._fit, how, self._read(set(map(tuple, reported))))
 
     def _run(self, task: Callable[..., Any], *args: Any) -> Any:
         """Call a function on the scheduler.
 
         Raises
         ------
-        LookupError : where the scheduler has no daskls, or one without a live view
+        LookupError : the scheduler has no daskls, or a version without a live view
         """
         try:
             return self._client.run_on_scheduler(task, *args, callback_timeout=ANSWER_S)
@@ -116,12 +121,12 @@ class Dashboard:
 
 
 def page_link(dashboard_link: str | None, path: str) -> str:
-    """Return the address of the page, given that of the dashboard's first one.
+    """Return the URL of the page, given Dask's link to its own dashboard.
 
     >>> page_link("http://127.0.0.1:8787/status", "/daskls")
     'http://127.0.0.1:8787/daskls'
 
-    Dask does not know of its scheduler's own prefix; of a proxy's it does:
+    Dask's link lacks the scheduler's own prefix, but has that of a proxy:
 
     >>> page_link("http://127.0.0.1:8787/status", "/mine/daskls")
     'http://127.0.0.1:8787/mine/daskls'

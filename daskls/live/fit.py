@@ -19,16 +19,16 @@ from daskls.store.models import BundleModels, finished_bundles
 log = logging.getLogger("daskls")
 
 
-# Seconds between two looks.
-LOOK_S = 0.5
+# Seconds between two updates, at least.
+VIEW_INTERVAL_S = 0.5
 
 
 class Front(Protocol):
-    """A place where a person sees a fit.
+    """A display of a fit: a widget, lines of text, or the dashboard's page.
 
     Attributes
     ----------
-    draws : bool. Whether it shows the picture of the cuts.
+    draws : bool. Whether it shows the map of the partition.
     reads : bool. Whether the thread reads the cells' results from the store; else workers report
         them.
     """
@@ -37,19 +37,20 @@ class Front(Protocol):
     reads: bool
 
     def show(self, record: FitRecord) -> None:
-        """Show how far a fit is; called again and again from one thread, and once it has ended."""
+        """Show how far a fit is; called repeatedly from one thread, and once after its end."""
 
 
 class LiveFit:
-    """A fit whose progress is shown while the context lasts.
+    """A context in which the progress of a fit is shown.
 
-    An error of the view does not fail the fit: ``say`` reports it once, and the fit continues.
+    An error in the view does not fail the fit: it is reported by ``say``, and the fit continues.
+    A front that fails is dropped.
 
     Parameters
     ----------
     record : FitRecord
     store : path, URL or Backend. The model's.
-    fronts : list of Front
+    fronts : list of Front. Changed in place.
     say : called with one sentence
     """
 
@@ -68,7 +69,14 @@ class LiveFit:
         self.record.advance(progress.stage, *counts, time.time(), left_s=progress.left_s)
 
     def on_cut(self, partition: Partition, X: Reals, names: Sequence[str]) -> None:
-        """Record the partition; its picture is drawn by the thread."""
+        """Record the partition; the thread draws its map.
+
+        Parameters
+        ----------
+        partition : Partition
+        X : real array, shape (m, d). Sampled rows, as the partition sees them.
+        names : sequence of str, shape (d,)
+        """
         self._cut = partition, X, names
         self._has_cells = True
 
@@ -81,51 +89,52 @@ class LiveFit:
         self._thread.join()
         self.record.end("finished" if kind is None else "stopped", time.time())
         self._try(self._draw)
-        self._look()
+        self._update()
 
     def _watch(self) -> None:
-        """Look again and again; the more rarely the more a look takes."""
-        wait = LOOK_S
+        """Update at intervals until the fit ends."""
+        wait = VIEW_INTERVAL_S
         while not self._stopped.wait(wait):
-            # Once, however long it takes.
+            # Not timed below: the map is drawn only once.
             self._try(self._draw)
             began = time.thread_time()
-            self._look()
-            wait = max(LOOK_S, SPARED * (time.thread_time() - began))
+            self._update()
+            # Costly updates come less often, so that they take a fixed share of a core at most.
+            wait = max(VIEW_INTERVAL_S, SPARED * (time.thread_time() - began))
 
-    def _look(self) -> None:
-        """Read what is to be read, show it."""
+    def _update(self) -> None:
+        """Read finished bundles and update every front."""
         self._try(self._read)
         for front in list(self._fronts):
             if not self._try(lambda front=front: front.show(self.record)):  # type: ignore[misc]
                 self._fronts.remove(front)
 
     def _try(self, step: Callable[[], None]) -> bool:
-        """Return whether a step succeeded; say why not."""
+        """Run a step; return whether it succeeded, and report the error if it did not."""
         try:
             step()
         except Exception as error:
-            # Any error: no fit should fail because of its view.
-            log.debug("the live view lost a part", exc_info=True)
+            # Any error: no fit may fail because of its view.
+            log.debug("a part of the live view failed", exc_info=True)
             self._say(f"Live view: {error or type(error).__name__}. The fit continues without it.")
             return False
         return True
 
     def _draw(self) -> None:
-        """Draw the picture of the cuts, once there are any."""
+        """Draw the map, once space has been cut."""
         cut, self._cut = self._cut, None
         if cut is not None and any(front.draws for front in self._fronts):
             self.record.set_map(draw_map(*cut))
 
     def _read(self) -> None:
-        """Read the tables of bundles that were finished since the last look."""
+        """Read the tables of bundles that have finished since the last update."""
         if self._has_cells and any(front.reads for front in self._fronts):
-            for bundle in read_bundles(self._store, set(self.record.told())):
+            for bundle in read_bundles(self._store, set(self.record.known_bundles())):
                 self.record.add_bundle(*bundle)
 
 
 def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int, int, LeafCounts]]:
-    """Return first and last leaf, and what is counted, of each bundle on disk that is not known."""
+    """Return (first leaf, last leaf, counts) of each finished bundle that is not in ``known``."""
     found = []
     for first, last in finished_bundles(store):
         if (first, last) in known:
@@ -133,7 +142,7 @@ def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int
         try:
             table = BundleModels(store, first, last, SolverSpec()).report()
         except (OSError, StoreError):
-            # It may go while it is read; what is lost the work itself says.
+            # The bundle may be removed while it is read; real damage is reported by the fit.
             log.debug("a bundle could not be read", exc_info=True)
             continue
         found.append((first, last, count_leaves(table)))

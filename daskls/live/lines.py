@@ -1,4 +1,4 @@
-"""Plain lines of text, where nothing better can be shown."""
+"""Progress as plain lines of text, where nothing better can be shown."""
 
 import time
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from daskls.live.record import FitRecord, Stage
 from daskls.plan.bill import format_seconds
 
-# Seconds between two lines of one stage.
+# Seconds between two lines about one stage.
 LINE_S = 10.0
 
 
 class Lines:
-    """A line when a stage begins, when it ends, and now and then in between.
+    """A front that writes a line when a stage begins, every `LINE_S` seconds, and when it ends.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Lines:
         self._is_titled = self._is_linked = False
 
     def show(self, record: FitRecord) -> None:
-        """As of `Front`."""
+        """Implement `Front.show`."""
         now = time.time()
         if not self._is_titled:
             self._is_titled = True
@@ -60,6 +60,6 @@ def format_line(record: FitRecord, stage: Stage, now: float) -> str:
     elif left:
         parts.append(f"{format_seconds(left)} left")
     if stage.name == "train" and record.error is not None:
-        told = record.measure.tell_mean(record.error)
-        parts.append(f"{record.measure.mean_name} so far {told}")
+        mean = record.measure.format_mean(record.error)
+        parts.append(f"{record.measure.mean_name} so far {mean}")
     return f"{stage.label}: {', '.join(parts)}"

@@ -1,9 +1,9 @@
-"""Pictures of how rows are cut, drawn from the partition and the sample that it was grown on.
+"""Maps of a partition, drawn from it and from the sample that it was grown on.
 
-Two features: the regions as they are. More: a map, on which regions lie to each other as the means
-of their rows do in the plane of the leading components, and are as large as they have rows; no
-plane through a space of many dimensions meets all of its cells, and every cell should be seen. No
-place in space: squares.
+Two features: the regions as they are. Other numbers of features: rectangles, arranged like the
+means of their rows in the plane of the leading components, with areas proportional to their numbers
+of rows. A plane through a space of many dimensions misses most of its cells, but a map should show
+every cell. Chunks, which have no place in space: equal squares.
 """
 
 import heapq
@@ -19,21 +19,21 @@ from daskls.partition.space import Forest, VoronoiCells
 from daskls.partition.tree import Tree
 from daskls.records import Float64, Int64, Ints, Reals
 
-# Leaves beyond these share regions with their neighbors.
+# The most regions; of more leaves, neighbors share a region.
 MAX_DRAWN = 2000
-# Points whose regions are drawn as they are: that takes the square of their number.
+# The most points whose Voronoi regions are drawn: the cost grows with the square of their number.
 MAX_POINTS = 300
-# Rows that the components are found from, and the most features that they are found of.
+# The most rows and the most features from which components are computed.
 MAX_ROWS, MAX_FEATURES = 4096, 1024
-# Shares of the sample that lie outside of the picture on each side.
+# The share of the sample beyond each side of the map: a few outliers would shrink all the rest.
 OUTSIDE = 0.002
 COLORS = "White: not trained yet; pale blue: trained, where no error is measured."
-# Units of a picture's sides.
+# The length of a map's sides, in its own units.
 SIDE = 1000
 
 
 def draw_map(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
-    """Return the picture of a partition: of its first one, where rows are cut several times.
+    """Return the map of a partition; of the first one, where rows are cut several times.
 
     Parameters
     ----------
@@ -46,19 +46,19 @@ def draw_map(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
 
 
 def _draw(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
-    """Return the picture of what is cut."""
+    """Return the map, with a note that does not explain the colors yet."""
     if partition.find(X[:1]) is None:
-        return _squares(partition.n_leaves)
+        return _draw_squares(partition.n_leaves)
     note = f"partition 1 of {partition.n_partitions}; " if partition.n_partitions > 1 else ""
     if X.shape[1] == 2 and isinstance(partition, Forest):
-        return _cuts(partition, X, (names[0], names[1]), note)
+        return _draw_tree(partition, X, (names[0], names[1]), note)
     if X.shape[1] == 2 and isinstance(partition, VoronoiCells) and partition.n_leaves <= MAX_POINTS:
-        return _nearest(partition, X, (names[0], names[1]))
-    return _by_place(partition, X, names, note)
+        return _draw_voronoi(partition, X, (names[0], names[1]))
+    return _draw_rectangles(partition, X, names, note)
 
 
-def _squares(n_leaves: int) -> Map:
-    """Return squares, row by row from the top, of leaves without a place in space."""
+def _draw_squares(n_leaves: int) -> Map:
+    """Return one square per leaf, row by row from the top; for leaves without a place in space."""
     n_regions = min(n_leaves, MAX_DRAWN)
     side = int(np.ceil(np.sqrt(n_regions)))
     edges = np.linspace(0, SIDE, side + 1).round().astype(int).tolist()
@@ -68,21 +68,21 @@ def _squares(n_leaves: int) -> Map:
         left, right = edges[column : column + 2]
         top, bottom = SIDE - edges[row], SIDE - edges[row + 1]
         polygons.append([[left, bottom], [right, bottom], [right, top], [left, top]])
-    note = "chunks of rows drawn by chance, in order; they have no place in space"
-    return Map(polygons, _shared(n_leaves, n_regions).tolist(), None, ("", ""), note)
+    note = "random chunks of rows, in order; they have no place in space"
+    return Map(polygons, _group_leaves(n_leaves, n_regions).tolist(), None, ("", ""), note)
 
 
-def _shared(n_leaves: int, n_regions: int) -> Int64:
-    """Return the region of each leaf, where neighbors in number share regions."""
+def _group_leaves(n_leaves: int, n_regions: int) -> Int64:
+    """Return the region of each leaf; leaves of consecutive numbers share a region."""
     return np.arange(n_leaves) * n_regions // max(n_leaves, 1)
 
 
-def _cuts(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> Map:
-    """Return the half-planes of the first tree, cut off where they make too many regions."""
+def _draw_tree(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> Map:
+    """Return the leaves of the first tree as polygons; a tree of too many leaves is pruned."""
     tree, region_of = thin_tree(forest.trees[0], MAX_DRAWN)
     limits = _limits(X)
     found = cell_polygons(tree, limits)
-    # Regions outside of the picture have no polygon.
+    # Regions outside of the map have no polygon.
     number = np.full(tree.n_leaves, -1)
     number[list(found)] = np.arange(len(found))
     regions = number[region_of]
@@ -98,21 +98,22 @@ def _cuts(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> Map:
 
 
 def thin_tree(tree: Tree, max_leaves: int) -> tuple[Tree, Int64]:
-    """Return the top of a tree, and which of its leaves holds each leaf of the whole.
+    """Return the top of a tree, and the leaf of the top that holds each leaf of the whole tree.
 
     Parameters
     ----------
     tree : Tree
-    max_leaves : int, >= 1. The subtrees of most leaves are cut first.
+    max_leaves : int, >= 1. The top has so many leaves at most: nodes are split from the root down,
+        those above the most leaves first.
 
     Returns
     -------
-    top : Tree. Of at most ``max_leaves`` leaves.
+    top : Tree
     leaf_of : int64 array, shape (tree.n_leaves,)
     """
     if tree.n_leaves <= max_leaves:
         return tree, np.arange(tree.n_leaves)
-    inner = _nodes_of_most_leaves(tree, max_leaves - 1)
+    inner = _find_largest_nodes(tree, max_leaves - 1)
     place = {node: i for i, node in enumerate(inner)}
     children = np.empty((len(inner), 2), np.int32)
     leaf_of = np.empty(tree.n_leaves, np.int64)
@@ -129,11 +130,11 @@ def thin_tree(tree: Tree, max_leaves: int) -> tuple[Tree, Int64]:
     return top, leaf_of
 
 
-def _nodes_of_most_leaves(tree: Tree, n_nodes: int) -> list[int]:
-    """Return nodes from the root down, those of most leaves first, in increasing order."""
+def _find_largest_nodes(tree: Tree, n_nodes: int) -> list[int]:
+    """Return nodes, increasing, taken from the root down, those above the most leaves first."""
     children = tree.children.tolist()
     n_below = np.ones(len(children), np.int64)
-    # Children come after their parents.
+    # Children have larger numbers than their parents.
     for node in range(len(children) - 1, -1, -1):
         n_below[node] = sum(n_below[c] if c >= 0 else 1 for c in children[node])
     heap = [(-int(n_below[0]), 0)]
@@ -148,7 +149,7 @@ def _nodes_of_most_leaves(tree: Tree, n_nodes: int) -> list[int]:
 
 
 def _leaves_below(tree: Tree, child: int) -> list[int]:
-    """Return the leaves of a subtree."""
+    """Return the leaves of the subtree of a child; a negative child is a leaf itself."""
     pending, leaves = [child], []
     while pending:
         node = pending.pop()
@@ -159,8 +160,8 @@ def _leaves_below(tree: Tree, child: int) -> list[int]:
     return leaves
 
 
-def _nearest(cells: VoronoiCells, X: Reals, names: tuple[str, str]) -> Map:
-    """Return the regions nearest to points."""
+def _draw_voronoi(cells: VoronoiCells, X: Reals, names: tuple[str, str]) -> Map:
+    """Return the Voronoi regions of the points."""
     limits = _limits(X)
     points = cells.points + cells.center
     found = power_polygons(points, np.zeros(len(points)), limits)
@@ -171,14 +172,14 @@ def _nearest(cells: VoronoiCells, X: Reals, names: tuple[str, str]) -> Map:
     return Map(shapes, number.tolist(), _as_tuples(limits), names, note)
 
 
-def _by_place(partition: Partition, X: Reals, names: Sequence[str], note: str) -> Map:
-    """Return regions that lie to each other as the means of their rows do."""
+def _draw_rectangles(partition: Partition, X: Reals, names: Sequence[str], note: str) -> Map:
+    """Return rectangles, arranged like the means of their rows."""
     plane, axes, how = find_plane(X, names)
     found = partition.find(X)
     assert found is not None
     n_leaves = sum(partition.partition_of(leaf) == 0 for leaf in range(partition.n_leaves))
     n_regions = min(n_leaves, MAX_DRAWN)
-    region_of = _shared(n_leaves, n_regions)
+    region_of = _group_leaves(n_leaves, n_regions)
     own = region_of[found[0]]
     counts = np.bincount(own, minlength=n_regions)
     seen = np.flatnonzero(counts)
@@ -192,21 +193,21 @@ def _by_place(partition: Partition, X: Reals, names: Sequence[str], note: str) -
         np.concatenate([number[region_of], others]).tolist(),
         None,
         axes,
-        f"{note}a map: groups of neighboring cells, as large as they have rows, by the places of "
-        f"their means {how}{_thinned(n_leaves, n_regions)}",
+        f"{note}a map: groups of neighboring cells, with areas by their rows, arranged like their "
+        f"means {how}{_thinned(n_leaves, n_regions)}",
     )
 
 
 def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[list[list[int]]]:
-    """Fill the picture with a rectangle a point, that lie to each other as the points do.
+    """Tile the map with one rectangle per point, arranged like the points.
 
-    Points are halved by weight across the longer side of their rectangle, until each has its own.
+    The points of a rectangle are halved by weight along its longer side, until each has its own.
 
     Parameters
     ----------
     means : array (k, 2)
-    weights : int array (k,), > 0. A rectangle's area is its share of their sum.
-    strips : bool. Whether to halve across one side only.
+    weights : int array (k,), > 0. A rectangle's area is proportional to its weight.
+    strips : bool. Whether to halve along the first side only.
 
     Returns
     -------
@@ -232,7 +233,7 @@ def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[l
 
 
 def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str], str]:
-    """Return rows in the plane where they spread most, the names of its axes, and its description.
+    """Project rows onto the plane in which they vary most; name its axes and describe it.
 
     Returns
     -------
@@ -253,7 +254,7 @@ def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str]
         return plane, (names[first], names[second]), "in the two features of largest variance"
     values, vectors = np.linalg.eigh(np.cov(some, rowvar=False))
     leading = vectors[:, :-3:-1]
-    # A sign of its own, the same on every machine.
+    # eigh leaves the signs open: fix them, so that the map is the same on every machine.
     largest = abs(leading).argmax(axis=0)
     leading = leading * np.sign(leading[largest, [0, 1]])
     shares = values[:-3:-1] / (variances.sum() * len(some) / max(len(some) - 1, 1) or 1.0)
@@ -266,14 +267,14 @@ def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str]
 
 
 def _limits(X: Reals) -> Float64:
-    """Return the ranges of two features that are worth showing, (2, 2)."""
+    """Return the range of each of two features, (2, 2), without outliers."""
     low, high = np.quantile(X, [OUTSIDE, 1 - OUTSIDE], axis=0)
     flat = low >= high
     return np.stack([low - flat, high + flat], axis=1).astype(np.float64)
 
 
 def _in_units(polygons: Iterable[Float64], limits: Float64) -> list[list[list[int]]]:
-    """Return polygons in whole units of the picture's sides."""
+    """Return polygons in the map's own units, rounded."""
     low, span = limits[:, 0], limits[:, 1] - limits[:, 0]
     return [((own - low) / span * SIDE).round().astype(int).tolist() for own in polygons]
 
@@ -284,5 +285,5 @@ def _as_tuples(limits: Float64) -> tuple[tuple[float, float], tuple[float, float
 
 
 def _thinned(n_leaves: int, n_regions: int) -> str:
-    """Say that regions stand for several leaves."""
+    """Return the part of a note which says that a region stands for several leaves, if so."""
     return f"; {n_leaves:,} groups in {n_regions:,} regions" if n_leaves > n_regions else ""

@@ -1,12 +1,9 @@
-"""The page ``/daskls`` of the Dask dashboard; it runs on the scheduler and needs bokeh.
-
-The contents of a scheduler's page: the fits that were announced to it.
-"""
+"""The page ``/daskls`` of the Dask dashboard; it runs on the scheduler and needs bokeh."""
 
 import time
 from html import escape
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 from bokeh.layouts import column, row
 from bokeh.models import ColorBar, ColumnDataSource, Div, HoverTool, LinearColorMapper, Range1d
@@ -17,59 +14,13 @@ from distributed.dashboard.core import BokehApplication
 from distributed.dashboard.scheduler import template_variables
 from tornado.ioloop import IOLoop
 
+from daskls.live.board import PATH, board_of
 from daskls.live.record import FitRecord, Map, Measure
 from daskls.plan.bill import format_seconds
 
-PATH = "/daskls"
-
-
-class Board:
-    """The fits that a scheduler's page shows.
-
-    Attributes
-    ----------
-    fits : dict. Of the store of each running fit: its record and its client.
-    last : FitRecord, or None. The fit that ended last, which stays visible.
-    """
-
-    def __init__(self) -> None:
-        self.fits: dict[str, tuple[FitRecord, str]] = {}
-        self.last: FitRecord | None = None
-
-    @property
-    def records(self) -> list[FitRecord]:
-        """The fits to show: the running ones, or the last one."""
-        running = [record for record, _ in self.fits.values()]
-        return running or ([] if self.last is None else [self.last])
-
-    def take(self, message: dict[str, Any]) -> None:
-        """Record a message of a worker or a client."""
-        for root, first, last, counts in message.get("bundles", ()):
-            if root in self.fits:
-                self.fits[root][0].add_bundle(first, last, counts)
-        for root, *stage in message.get("stages", ()):
-            name, done, total, seconds, left_s = stage
-            if root in self.fits:
-                self.fits[root][0].advance(name, done, total, time.time(), seconds, left_s)
-
-    def end(self, fit: str, how: str) -> None:
-        """Take a fit off the board."""
-        if fit in self.fits:
-            self.last, _ = self.fits.pop(fit)
-            self.last.end(how, time.time())
-
-
-_boards: "WeakKeyDictionary[Any, Board]" = WeakKeyDictionary()
-
-
-def board_of(scheduler: Any) -> Board:
-    """Return a scheduler's board."""
-    return _boards.setdefault(scheduler, Board())
-
-
-# Longer than between messages: each update is the scheduler's own work.
+# Longer than the interval between messages: the scheduler itself computes each update.
 UPDATE_MS = 2000
-# Names of tasks that are told: those of a fit, and Dask's own beside them.
+# The most names of tasks to list: those of a fit and Dask's own.
 MAX_NAMES = 16
 WAITING, TRAINED, LINE = "#ffffff", "#9db7cf", "#8a8f98"
 
@@ -93,7 +44,7 @@ def add_page(scheduler: Any) -> str | None:
         page = BokehApplication(
             {PATH: live_doc}, scheduler, prefix=prefix, template_variables=variables
         )
-        # All pages have one list of links.
+        # The dashboard's own pages share this list of links.
         if PATH.strip("/") not in variables["pages"]:
             variables["pages"].append(PATH.strip("/"))
         application.add_application(page)
@@ -104,7 +55,7 @@ def add_page(scheduler: Any) -> str | None:
 
 
 def live_doc(scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
-    """Fill a document for one who opens the page."""
+    """Fill the document of a browser that opens the page."""
     from distributed.dashboard.components.scheduler import BOKEH_THEME, env
 
     doc.title = "daskls"
@@ -138,12 +89,12 @@ class PageView:
 
 
 def _nothing() -> Any:
-    """Return what the page says where no fit has run yet."""
+    """Return the text of the page before the first fit."""
     return Div(text="<h3>daskls</h3><p>No fit has run yet. The next one shows here.</p>")
 
 
 class FitPart:
-    """One fit: its stages, and the picture of its cuts."""
+    """One fit: its stages, and the map of its partition."""
 
     def __init__(self, record: FitRecord) -> None:
         self.record = record
@@ -157,7 +108,7 @@ class FitPart:
         self.root = row(self._numbers)
 
     def update(self, scheduler: Any) -> None:
-        """Bring it up to date; nothing is sent where nothing changed."""
+        """Bring it up to date; send nothing once an ended fit has been shown."""
         record = self.record
         if record.ended is not None and self._version == record.version:
             return
@@ -172,7 +123,7 @@ class FitPart:
         self._version = record.version
 
     def _draw(self, drawn: Map) -> Any:
-        """Return the picture; the regions' shapes are sent once."""
+        """Return the picture of a map; the shapes of its regions are sent only once."""
         (left, right), (low, high) = drawn.limits or ((0.0, 1.0), (0.0, 1.0))
         xs = [[left + x / 1000 * (right - left) for x, _ in p] for p in drawn.polygons]
         ys = [[low + y / 1000 * (high - low) for _, y in p] for p in drawn.polygons]
@@ -203,24 +154,23 @@ class FitPart:
         )
         picture.add_tools(HoverTool(tooltips=[("", "@told")]))
         title = self.record.measure.label
-        # Where no error is measured its numbers would mean nothing.
+        # Hidden until there are errors, without which its numbers mean nothing.
         self._bar = ColorBar(color_mapper=self._mapper, title=title, width=14, visible=False)
         picture.add_layout(self._bar, "right")
         return picture
 
     def _color(self, numbers: dict[str, Any]) -> None:
-        """Color the regions by what is known of them."""
+        """Color the regions by their errors, and set their tooltips."""
         cells, errors = numbers["region_cells"], numbers["region_errors"]
         most, measure = numbers["top_error"] or 1.0, self.record.measure
         self._mapper.high = measure.factor * most
         self._bar.visible = numbers["top_error"] is not None
         pairs = list(zip(cells, errors, strict=True))
-        # What has not changed is not sent again.
         self._patch("fill", [_fill(*own, most) for own in pairs])
-        self._patch("told", [_told(*own, measure) for own in pairs])
+        self._patch("told", [_tooltip(*own, measure) for own in pairs])
 
     def _patch(self, name: str, values: list[str]) -> None:
-        """Bring one column up to date."""
+        """Send the values of one column that have changed."""
         before = self._source.data[name]
         changes = [(i, own) for i, own in enumerate(values) if own != before[i]]
         if changes:
@@ -228,24 +178,27 @@ class FitPart:
 
 
 def _fill(n_cells: int, error: float | None, most: float) -> str:
-    """Return a region's color."""
+    """Return a region's color; ``most`` is the error of the last color."""
     if error is None:
         return TRAINED if n_cells else WAITING
     return str(Viridis256[min(int(error / most * 255), 255)])
 
 
-def _told(n_cells: int, error: float | None, measure: Measure) -> str:
-    """Return what a region says under the mouse."""
+def _tooltip(n_cells: int, error: float | None, measure: Measure) -> str:
+    """Return a region's tooltip."""
     if not n_cells:
         return "not trained yet"
-    measured = "" if error is None else f", {measure.name} {measure.tell(error)}"
+    measured = "" if error is None else f", {measure.name} {measure.format(error)}"
     return f"{n_cells} cell(s) trained{measured}"
 
 
 def count_tasks(scheduler: Any) -> list[tuple[str, int, int]]:
-    """Return names of tasks with how many are done of how many, in the order they first ran in."""
+    """Return (name, done, total) of the tasks of each name, in the order in which they first ran.
+
+    The last `MAX_NAMES` names only.
+    """
     counted = []
-    # A dictionary keeps the order in which prefixes came: that of a fit's stages.
+    # Dask adds prefixes as they come, which is the order of a fit's stages.
     for name, prefix in scheduler.task_prefixes.items():
         done, now = prefix.state_counts["memory"], prefix.states
         open_ = sum(now[state] for state in ("waiting", "queued", "no-worker", "processing"))
@@ -255,7 +208,7 @@ def count_tasks(scheduler: Any) -> list[tuple[str, int, int]]:
 
 
 def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> str:
-    """Return stages, error and time left as HTML."""
+    """Return stages, time left, error and tasks as HTML."""
     parts = [f"<h3 style='margin:4px 0'>{escape(numbers['title'])}</h3><table>"]
     parts += [_stage_html(stage) for stage in numbers["stages"]]
     parts.append("</table>")
@@ -269,12 +222,12 @@ def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> 
         parts.append(f"<p>Time left in this stage: <b>{left}</b></p>")
     if numbers["error"] is not None:
         so_far = "" if numbers["ended"] else " so far"
-        told = f"<b>{escape(numbers['error_told'])}</b>"
-        parts.append(f"<p>{escape(numbers['error_name'])}{so_far}: {told}</p>")
+        error = f"<b>{escape(numbers['error_told'])}</b>"
+        parts.append(f"<p>{escape(numbers['error_name'])}{so_far}: {error}</p>")
     if tasks and not numbers["ended"]:
-        told = ", ".join(f"{escape(name)} {done}/{total}" for name, done, total in tasks)
+        counts = ", ".join(f"{escape(name)} {done}/{total}" for name, done, total in tasks)
         parts.append(
-            f"<p style='color:#555;font-size:11px'>Tasks so far, in their order: {told}</p>"
+            f"<p style='color:#555;font-size:11px'>Tasks so far, in their order: {counts}</p>"
         )
     return "".join(parts)
 

@@ -1,13 +1,13 @@
-"""The scheduler's side of the page: a plugin that receives messages of workers and clients.
+"""The scheduler's side of the page: a plugin that receives messages from workers and clients.
 
-Functions here run on the scheduler, on its loop, one after the other.
+Everything here runs on the scheduler's event loop, so that nothing needs a lock.
 """
 
 from typing import Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from daskls.live.page import board_of
+from daskls.live.board import board_of
 from daskls.live.record import FitRecord, Header, Map
 from daskls.run.client import TOPIC, LeafCounts
 
@@ -15,7 +15,7 @@ PLUGIN_NAME = "daskls"
 
 
 class LivePlugin(SchedulerPlugin):  # type: ignore[misc]
-    """Hands what is told to the board, while some fit is on it."""
+    """Passes messages to the board while there is a fit on it."""
 
     name = PLUGIN_NAME
 
@@ -23,12 +23,12 @@ class LivePlugin(SchedulerPlugin):  # type: ignore[misc]
         self.scheduler, self.board = scheduler, board_of(scheduler)
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """As of `SchedulerPlugin`: called with every message of every topic."""
+        """Override `SchedulerPlugin`: Dask calls it with every message of every topic."""
         if topic == TOPIC and isinstance(msg, dict):
             self.board.take(msg)
 
     def remove_client(self, scheduler: Any, client: str) -> None:
-        """As of `SchedulerPlugin`: a client that is gone ends its fits."""
+        """Override `SchedulerPlugin`: the fits of a client that has gone end."""
         for fit in [fit for fit, (_, own) in self.board.fits.items() if own == client]:
             self.board.end(fit, "stopped")
         drop_if_idle(scheduler)
@@ -42,23 +42,23 @@ def announce(
     bundles: list[tuple[int, int, LeafCounts]],
     dask_scheduler: Any = None,
 ) -> tuple[str | None, str]:
-    """Put a fit on the board, or add to what it says of one.
+    """Put a fit on the board, or add its map and bundles to the entry there.
 
     Parameters
     ----------
     fit : str. Its store.
     client : str. The id of the client that fits.
     header : the values of `Header`
-    drawn : dict. What `Map.to_json` gave; None while there is no picture.
-    bundles : list of (first, last, counts). What the store held before this fit.
+    drawn : dict, as `Map.to_json` returns it; None while there is no map
+    bundles : list of (first, last, counts). Those in the store already.
 
     Returns
     -------
-    path : str, or None. Of the page.
-    why_not : str. What it would need.
+    path : str, or None. The page's, if it can be served.
+    why_not : str. Why it cannot.
     """
     try:
-        # Here, as it needs bokeh.
+        # Here, because it needs bokeh, which a scheduler may lack.
         from daskls.live.page import add_page
     except ImportError as error:
         return None, f"the scheduler lacks bokeh ({error})"
@@ -77,10 +77,10 @@ def announce(
     return path, ""
 
 
-def find_told(fit: str, dask_scheduler: Any = None) -> list[tuple[int, int]]:
-    """Return the first and last leaf of each bundle that the board knows of a fit."""
+def find_reported(fit: str, dask_scheduler: Any = None) -> list[tuple[int, int]]:
+    """Return the first and last leaf of each bundle of a fit that the board has counted."""
     fits = board_of(dask_scheduler).fits
-    return fits[fit][0].told() if fit in fits else []
+    return fits[fit][0].known_bundles() if fit in fits else []
 
 
 def retire(
@@ -89,14 +89,14 @@ def retire(
     bundles: list[tuple[int, int, LeafCounts]],
     dask_scheduler: Any = None,
 ) -> None:
-    """Take a fit off the board; the last one takes the plugin with it.
+    """Take a fit off the board; with the last fit the plugin goes too.
 
     Parameters
     ----------
-    fit : str
+    fit : str. Its store.
     how : "finished" or "stopped"
-    bundles : list of (first, last, counts). What the store holds and no worker has told: of its
-        last second, or before it was lost.
+    bundles : list of (first, last, counts). Those in the store that no worker has reported: the
+        ones of a worker's last second, or of a worker that was lost before it reported.
     """
     board = board_of(dask_scheduler)
     if fit in board.fits:
@@ -107,6 +107,6 @@ def retire(
 
 
 def drop_if_idle(scheduler: Any) -> None:
-    """Remove the plugin where no fit is on the board."""
+    """Remove the plugin if no fit is on the board."""
     if not board_of(scheduler).fits and PLUGIN_NAME in scheduler.plugins:
         scheduler.remove_plugin(PLUGIN_NAME)

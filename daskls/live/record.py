@@ -1,7 +1,4 @@
-"""The record of a fit's progress, which every display shows, from any source of numbers.
-
-The errors of cells in words: shares of wrong rows, or of what a constant would miss.
-"""
+"""The record of a fit's progress, which every front shows, and the units of its errors."""
 
 import threading
 from dataclasses import asdict, dataclass, field
@@ -16,14 +13,17 @@ from daskls.run.progress import STAGE_LABELS
 
 @dataclass(frozen=True)
 class Measure:
-    """How the validation errors of a kind of target are told.
+    """How the validation errors of one kind of target are named and written.
+
+    An error is a share of wrong rows, or what is missed as a share of what the best constant
+    misses.
 
     Attributes
     ----------
-    label : str. Of an axis or a bar of colors, with the unit.
-    name : str. Of the error of one cell.
-    mean_name : str. Of what is told of all rows.
-    is_share : bool. Whether an error is a share of rows, told in percent.
+    label : str. Label of an axis or a color bar, with the unit.
+    name : str. Name of the error of one cell.
+    mean_name : str. Name of the figure for all rows.
+    is_share : bool. Whether an error is a share of rows, written in percent.
     """
 
     label: str
@@ -33,51 +33,51 @@ class Measure:
 
     @property
     def axis_label(self) -> str:
-        """The label of errors as they are."""
+        """The label of an axis of errors that are not multiplied by `factor`."""
         return self.name if self.is_share else self.label
 
     @property
     def factor(self) -> float:
-        """What an error is multiplied by, to be a number on that axis."""
+        """What an error is multiplied by to have the unit of `label`."""
         return 100.0 if self.is_share else 1.0
 
-    def tell(self, error: float) -> str:
-        """Return the error of one cell, or of a few.
+    def format(self, error: float) -> str:
+        """Return the error of one cell, or of a few, as text.
 
-        >>> MEASURES["classes"].tell(0.123), MEASURES["numbers"].tell(0.00123456)
+        >>> MEASURES["classes"].format(0.123), MEASURES["numbers"].format(0.00123456)
         ('12.30 %', '0.001235')
         """
         return f"{100 * error:.2f} %" if self.is_share else f"{error:.4g}"
 
-    def tell_mean(self, error: float) -> str:
-        """Return what is told of all rows, given their mean error.
+    def format_mean(self, error: float) -> str:
+        """Return the figure for all rows as text, given their mean error.
 
-        >>> MEASURES["classes"].tell_mean(0.123), MEASURES["numbers"].tell_mean(0.123)
+        >>> MEASURES["classes"].format_mean(0.123), MEASURES["numbers"].format_mean(0.123)
         ('12.30 %', '0.8770')
         """
-        return self.tell(error) if self.is_share else f"{1 - error:.4f}"
+        return self.format(error) if self.is_share else f"{1 - error:.4f}"
 
 
 MEASURES: dict[MeasuredAs, Measure] = {
     "classes": Measure("validation error, %", "validation error", "mean validation error", True),
-    # 1 minus a mean square in units of the variance is what scikit-learn calls R2.
+    # scikit-learn calls 1 - (mean squared error / variance) R2.
     "numbers": Measure(
         "squared error / variance of y", "squared error / variance", "R2 of held-out rows", False
     ),
-    # 1 minus a mean loss in units of the best constant's is what scikit-learn calls D2.
+    # scikit-learn calls 1 - (mean loss / mean loss of the best constant) D2.
     "levels": Measure(
         "loss / that of a constant", "loss / that of a constant", "D2 of held-out rows", False
     ),
 }
 
 
-# The share of regions whose errors have colors of their own.
+# The quantile of the regions' errors at which the colors end.
 BELOW_TOP = 0.98
 
 
 @dataclass(frozen=True)
 class Header:
-    """The name of a fit, for people.
+    """The title of a fit.
 
     Attributes
     ----------
@@ -97,14 +97,14 @@ class Header:
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """A picture of how rows are cut: regions of the plane, each of one leaf or a few.
+    """A map of a partition: regions of a plane, each of one leaf or a few.
 
     Attributes
     ----------
-    polygons : list of lists of [x, y], one a region, in units of 1/1000 of the picture's sides
-    region_of : list of int, one a leaf: its region; -1 where it is not drawn
-    limits : ((left, right), (bottom, top)), or None. What the sides of the picture stand for; None
-        where places on it have no numbers.
+    polygons : list of lists of [x, y], one per region, in units of 1/1000 of the map's sides
+    region_of : list of int, one per leaf: its region; -1 where it is not drawn
+    limits : ((left, right), (bottom, top)), or None. The features' values at the sides; None where
+        positions on the map are not values of features.
     names : the axes' labels
     note : str. What is drawn.
     """
@@ -116,13 +116,20 @@ class Map:
     note: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the picture as values that travel; `Map` takes them back as keywords."""
+        """Return JSON values, which `Map` takes back as keywords."""
         return asdict(self)
 
 
 @dataclass
 class Stage:
-    """One stage: how much of it is done, since when; ``done`` is None while it is unknown."""
+    """The progress of one stage.
+
+    Attributes
+    ----------
+    total, done : int. In the stage's own units; ``done`` is None while it is unknown.
+    first_done : int, or None. What was done already when the stage began here.
+    began, ended : float. Times in seconds; ``ended`` is None while the stage runs.
+    """
 
     name: str
     total: int
@@ -137,7 +144,7 @@ class Stage:
         return STAGE_LABELS.get(self.name, self.name)
 
     def seconds(self, now: float) -> float:
-        """Return how long it took, or has taken until now."""
+        """Return the seconds it took, or has taken so far."""
         return (now if self.ended is None else self.ended) - self.began
 
     def left_s(self, now: float) -> float | None:
@@ -146,23 +153,23 @@ class Stage:
             return 0.0
         if self.done is None or self.first_done is None or self.done <= self.first_done:
             return None
-        # What an earlier fit had done tells nothing of this one's pace.
+        # Leave out what an interrupted fit had done before: it says nothing about this one's pace.
         pace = (now - self.began) / (self.done - self.first_done)
         return pace * (self.total - self.done)
 
 
 @dataclass(eq=False)
 class FitRecord:
-    """Stages, cells and errors of one fit; threads may write and read it.
+    """Stages, cells and errors of one fit, from any source; several threads may use it.
 
     Attributes
     ----------
     header : Header
     stages : dict name -> Stage, in their order
-    map : Map, or None until rows are cut
-    version : int. Counts the changes.
+    map : Map, or None until space is cut
+    version : int. The number of changes so far.
     ended : str, or None. How the fit ended.
-    link : str, or None. Where the dashboard shows it.
+    link : str, or None. The URL of the fit on the dashboard.
     """
 
     header: Header
@@ -171,8 +178,10 @@ class FitRecord:
     version: int = 0
     ended: str | None = None
     link: str | None = None
+    # When the fit is expected to end.
     _ends: float | None = None
     _bundles: set[tuple[int, int]] = field(default_factory=set)
+    # Rows as in `run.client.COUNTED`, without the leaf's number; a column per leaf.
     _counts: Float64 = field(default_factory=lambda: np.zeros((5, 0)))
     _lock: Any = field(default_factory=threading.RLock)
 
@@ -185,17 +194,17 @@ class FitRecord:
         seconds: float | None = None,
         left_s: float | None = None,
     ) -> None:
-        """Record the progress of a stage; it ends when all is done, or with the next one.
+        """Record the progress of a stage; it ends when all is done, or when the next one begins.
 
         Parameters
         ----------
         name : str
-        done : int, or None
+        done : int, or None where it is unknown
         total : int
         now : float. The time, in seconds.
-        seconds : float, or None. For how long the stage has run, where it is not seen from its
-            beginning.
-        left_s : float, or None. What is expected to be left of the whole fit.
+        seconds : float, or None. How long the stage has run, for a caller who knows; else it begins
+            with the first call.
+        left_s : float, or None. Seconds that the whole fit is expected to take from now on.
         """
         with self._lock:
             self._ends = None if left_s is None else now + left_s
@@ -203,7 +212,7 @@ class FitRecord:
             if stage is not None and stage.ended is not None and done == total == stage.total:
                 return
             if stage is None or stage.ended is not None:
-                # A stage may come again, as one a round.
+                # A stage may run again, once per round.
                 self._end_stages(now)
                 stage = self.stages[name] = Stage(name, total, now, first_done=done)
                 self.version += 1
@@ -216,18 +225,24 @@ class FitRecord:
             self.version += 1
 
     def _end_stages(self, now: float) -> None:
-        """End the stages that run."""
+        """End the stages that are running."""
         for stage in self.stages.values():
             stage.ended = now if stage.ended is None else stage.ended
 
     def set_map(self, drawn: Map) -> None:
-        """Store the picture of the partition."""
+        """Record the map of the partition."""
         with self._lock:
             self.map = drawn
             self.version += 1
 
     def add_bundle(self, first: int, last: int, counts: LeafCounts) -> None:
-        """Add the results of a bundle's cells; a bundle that is reported twice counts once."""
+        """Add the results of a bundle's cells; a bundle that is reported twice counts once.
+
+        Parameters
+        ----------
+        first, last : int. The bundle's first and last leaf.
+        counts : LeafCounts, as `count_leaves` returns them
+        """
         with self._lock:
             if (first, last) in self._bundles:
                 return
@@ -239,7 +254,7 @@ class FitRecord:
             self._counts[:, leaves] += np.array(counts[1:], np.float64)
             self.version += 1
 
-    def told(self) -> list[tuple[int, int]]:
+    def known_bundles(self) -> list[tuple[int, int]]:
         """Return the first and last leaf of each bundle that was added."""
         with self._lock:
             return sorted(self._bundles)
@@ -252,39 +267,39 @@ class FitRecord:
             self.version += 1
 
     def left_in_all_s(self, now: float) -> float | None:
-        """Return the seconds that are expected to be left of the fit; None if nothing is."""
+        """Return the seconds that the fit is expected to take yet; None if that is unknown."""
         is_known = self._ends is not None and self.ended is None
         return max(self._ends - now, 0.0) if is_known else None  # type: ignore[operator]
 
     @property
     def n_cells(self) -> int:
-        """The number of cells that are trained, as far as it was told."""
+        """The number of cells trained so far, as far as they have been reported."""
         return int(self._counts[0].sum())
 
     @property
     def measure(self) -> Measure:
-        """How its errors are told."""
+        """How its errors are named and written."""
         return MEASURES[self.header.target]
 
     @property
     def error(self) -> float | None:
-        """The mean validation error of the rows trained on so far; None where none is measured."""
+        """The mean validation error over the rows of trained cells; None where none is measured."""
         counts = self._counts.sum(axis=1)
-        return _share(counts) if counts[2] else None
+        return _mean_error(counts) if counts[2] else None
 
     def regions(self) -> tuple[list[int], list[float | None]]:
-        """Return, region by region of the map, the cells trained in it and their error."""
+        """Return the number of trained cells, and their mean error, in each region of the map."""
         with self._lock:
             assert self.map is not None
             region_of = np.array(self.map.region_of, np.int64)[: self._counts.shape[1]]
             counts, n_regions = self._counts[:, : len(region_of)], len(self.map.polygons)
         totals = _sum_by(region_of, counts, n_regions)
         is_measured = bool(totals[2].sum())
-        errors = [_share(own) if is_measured else None for own in totals.T]
+        errors = [_mean_error(own) if is_measured else None for own in totals.T]
         return totals[0].astype(int).tolist(), errors
 
     def snapshot(self, now: float) -> dict[str, Any]:
-        """Return all but the map, as JSON values."""
+        """Return everything but the map, as JSON values."""
         with self._lock:
             stages = list(self.stages.values())
             running = [stage for stage in stages if stage.ended is None]
@@ -298,33 +313,33 @@ class FitRecord:
                 "left_in_all_s": self.left_in_all_s(now),
                 "n_cells": self.n_cells,
                 "error": self.error,
-                **_words(self.measure, self.error),
+                **_error_texts(self.measure, self.error),
                 "region_cells": cells,
-                "top_error": _top(errors, self.measure),
+                "top_error": _top_error(errors, self.measure),
                 "region_errors": errors,
             }
 
 
-def _words(measure: Measure, error: float | None) -> dict[str, Any]:
-    """Return how errors are told, as JSON values."""
+def _error_texts(measure: Measure, error: float | None) -> dict[str, Any]:
+    """Return how errors are named and written, as JSON values."""
     return {
         "error_name": measure.mean_name.capitalize() if measure.is_share else measure.mean_name,
-        "error_told": None if error is None else measure.tell_mean(error),
+        "error_told": None if error is None else measure.format_mean(error),
         "error_label": measure.label,
         "is_share": measure.is_share,
     }
 
 
-def _top(errors: list[float | None], measure: Measure) -> float | None:
-    """Return the error of the last color: few regions may lie far beyond the others."""
+def _top_error(errors: list[float | None], measure: Measure) -> float | None:
+    """Return the error of the last color: not the largest one, as a few may lie far beyond."""
     known = [error for error in errors if error is not None]
     if not known:
         return None
     top, step = float(np.quantile(known, BELOW_TOP)), 0.01
     if not measure.is_share and top > 0:
-        # Squares of any size; a step is the first figure.
+        # These errors may be of any size: round to their first digit.
         step = float(10.0 ** np.floor(np.log10(top)))
-    # In steps, so that not all colors change with each cell.
+    # Rounded, so that not all colors change with each cell.
     return max(float(np.ceil(top / step)) * step, step)
 
 
@@ -340,16 +355,16 @@ def _stage_json(stage: Stage, now: float) -> dict[str, Any]:
 
 
 def _sum_by(region_of: Int64, counts: Float64, n_regions: int) -> Float64:
-    """Return the sums of the leaves' counts, (5, n_regions)."""
+    """Return the sum of each count over the leaves of each region, (5, n_regions)."""
     drawn = region_of >= 0
     own = region_of[drawn]
     return np.stack([np.bincount(own, row[drawn], n_regions) for row in counts])
 
 
-def _share(counts: Float64) -> float | None:
-    """Return the share of wrong rows, or the mean square; None where the error of no row is known.
+def _mean_error(counts: Float64) -> float | None:
+    """Return the mean error over rows, given sums of counts (5,); None where none is known.
 
-    Rows of a cell of one class, or of one number, are right.
+    Rows in a cell of one class, or of one number, have an error of 0.
     """
     _, _, measured, pure, wrong = counts.tolist()
     known = measured + pure

@@ -1,4 +1,4 @@
-"""The live view in a notebook: a widget that draws the state sent by its kernel."""
+"""The live view in a notebook: a widget that draws the state which the kernel sends."""
 
 import time
 from pathlib import Path
@@ -10,12 +10,12 @@ from daskls.live.record import FitRecord
 
 
 class FitView(anywidget.AnyWidget):  # type: ignore[misc]
-    """The state that the browser draws: the numbers of a fit, and the picture of its partition.
+    """The state that the browser draws: the numbers of a fit, and the map of its partition.
 
     Attributes
     ----------
-    numbers : dict. `FitRecord.snapshot`.
-    map : dict. `Map.to_json`; empty until rows are cut. Sent once.
+    numbers : dict, as `FitRecord.snapshot` returns it
+    map : dict, as `Map.to_json` returns it; empty until space is cut. Sent once.
     """
 
     _esm = Path(__file__).with_name("view.js")
@@ -33,13 +33,13 @@ class Widget:
         self.view = FitView()
 
     def display(self) -> None:
-        """Show the widget; to be called where the fit was, for that is the cell it belongs to."""
+        """Show the widget; call it in the thread of the fit, so that it appears below that cell."""
         from IPython.display import display
 
         display(self.view)
 
     def show(self, record: FitRecord) -> None:
-        """As of `Front`."""
+        """Implement `Front.show`."""
         if record.map is not None and not self.view.map:
             self.view.map = record.map.to_json()
         self.view.numbers = record.snapshot(time.time())

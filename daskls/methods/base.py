@@ -1,7 +1,4 @@
-"""The method of a store, by the description that it keeps.
-
-Rows in memory as a leaf that searches can read.
-"""
+"""What methods share: a model's method by its stored description; rows as a searchable leaf."""
 
 from typing import Any
 
@@ -15,18 +12,24 @@ from daskls.registry import METHODS, find_entry, load_object
 from daskls.run.contract import Method
 from daskls.store.files import malformed_is_damage
 
+# Rows of a region in a search for the nearest center.
+CENTER_REGION_ROWS = 256
+# Rows of a region in a search for neighbors: few enough to find a query's nearest row cheaply, many
+# enough that distances come from matrix products.
+SEARCH_REGION_ROWS = 1024
+
 
 def method_of(values: dict[str, Any], where: str = "The model") -> Method:
     """Return the method that a store describes.
 
     Parameters
     ----------
-    values : dict. What `Method.to_json` gave.
-    where : str. Names the model in an error.
+    values : dict. As written by `Method.to_json`.
+    where : str. Names the model in error messages.
 
     Raises
     ------
-    StoreError : no method of that name, or none with such values
+    StoreError : the method's name is unknown, or its parameters are malformed
     """
     name = str(values.get("name", ""))
     entry = find_entry(name)
@@ -41,16 +44,9 @@ def method_of(values: dict[str, Any], where: str = "The model") -> Method:
     return method
 
 
-# Rows of a region in which queries look for their nearest center.
-CENTER_REGION_ROWS = 256
-# Rows of a region that searches for neighbors look at: few enough that a query's nearest row costs
-# little, many enough that a product with them is one of matrices.
-SEARCH_REGION_ROWS = 1024
-
-
 def one_leaf(X: Reals, numbers: RowNumbers) -> tuple[LeafRows, Regions, Int64]:
-    """Return rows as a leaf that searches can read, its region, and which row each of it is."""
-    # Here, so that a process which only predicts never loads the trainers.
+    """Return rows as a leaf for searches, its region, and the index in ``X`` of each leaf row."""
+    # Imported here so that a process that only predicts never loads the trainers.
     from daskls.partition.grow import grow_tree
 
     tree = grow_tree(X, CENTER_REGION_ROWS, X.mean(axis=0, dtype=np.float64))
@@ -58,11 +54,5 @@ def one_leaf(X: Reals, numbers: RowNumbers) -> tuple[LeafRows, Regions, Int64]:
     order = np.argsort(of_region, kind="stable")
     ptr = np.r_[0, np.cumsum(np.bincount(of_region, minlength=tree.n_leaves))]
     rows = np.ascontiguousarray(X[order])
-    leaf = LeafRows(
-        rows,
-        numbers[order],
-        ptr,
-        measure_regions(rows, ptr),
-        0,
-    )
+    leaf = LeafRows(rows, numbers[order], ptr, measure_regions(rows, ptr), 0)
     return leaf, measure_regions(rows, np.array([0, len(rows)])), order

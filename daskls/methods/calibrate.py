@@ -1,9 +1,9 @@
-"""Scores of rows that were held out, and the maps to probabilities that are fitted to them.
+"""Calibration: cross-validated scores, and the maps to probabilities fitted to them.
 
-The whole method is fitted anew on some of the rows, without a fold of them, and scores that fold:
-every method is calibrated in one way, several partitions as their mean. A score depends on how
-dense rows are, so a method that is local takes all rows of a few parts of space, any other rows
-drawn at random.
+The whole method is fitted again on some of the rows, leaving out one fold at a time, and scores
+the fold. So every method is calibrated the same way, several partitions by their mean. Scores
+depend on the density of rows: a local method uses all rows of a few parts of space, any other
+method rows drawn at random.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,13 +37,13 @@ from daskls.store.artifacts import open_store
 from daskls.store.backend import Backend
 from daskls.store.temporary import ModelHandle, Scratch
 
-# Rows that are scored, about; and that are drawn at random for methods that are not local.
+# Approximate number of rows that are scored; also the rows drawn for methods that are not local.
 SCORED_ROWS = 10_000
-# Of the features of all rows, which the client holds.
+# Most bytes of the features of all rows, which the client holds.
 MAX_TAKEN_NBYTES = 64 << 20
-# Rows that one task scores: a lazy method trains a model for each.
+# Rows that one task scores: few, as a lazy method trains a model for each.
 TASK_ROWS = 500
-# Below the store: the models of folds.
+# Keys of the folds' models, inside the model's store.
 FOLDS = "held-out-{:03d}"
 
 NestedFit = Callable[[FitRequest, BlockRows, Backend], str]
@@ -51,7 +51,7 @@ NestedFit = Callable[[FitRequest, BlockRows, Backend], str]
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows in the model's scale of features, joined from all regions."""
+    """Rows of all regions, in the model's feature scale."""
 
     X: Float32
     codes: Codes
@@ -62,14 +62,12 @@ class _Rows:
 def calibrate(
     raw: Beginning, begun: Beginning, fit: NestedFit, clock: StageClock, client: Any = None
 ) -> None:
-    """Fit the maps of scores to probabilities, unless the store holds them.
+    """Fit the maps from scores to probabilities, unless the store holds them.
 
     Parameters
     ----------
-    raw, begun : Beginning. Before and after its scale is known.
-    fit : trains a model of some rows in a folder, and returns its fingerprint
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
+    raw, begun : Beginning. Before and after the scale is known.
+    fit : fits a model on some rows in a store, and returns its fingerprint
     """
     request, root = begun.request, begun.root
     assert request.probability is not None
@@ -83,19 +81,22 @@ def calibrate(
         scored = [_score_fold(rows, fold, begun, fit, client) for fold in folds]
     scores, which = (np.concatenate(own) for own in zip(*scored, strict=True))
     codes, n_classes = rows.codes[which], begun.scan.target.n_classes
-    # Weights of classes move the boundary, and are no part of how probable a class is.
+    # Class weights move the decision boundary; they do not change how probable a class is.
     weights = rows.weights[which] / begun.class_weight[codes]
     maps = fit_maps(request.probability, scores, codes, weights, n_classes)
     write_maps(root, maps, {"n_rows": len(which), "n_folds": len(folds)})
-    # Not before: a fit that was stopped between folds finds the models of those it had done.
+    # Only now: a fit that was stopped between folds reuses the models of finished folds.
     root.store.drop("held-out-*")
 
 
 def _plan(raw: Beginning, begun: Beginning) -> RegionJob:
-    """Return the rows to take: regions, or a group by chance; those of an earlier search again."""
+    """Return the job that collects the rows: of regions, or of random groups.
+
+    Where an earlier search has collected the same rows, they are not collected again.
+    """
     base = _base(raw)
     job = plan_regions(raw, base, begun.sizes.n_features)
-    job = job.gathered_in(_entered(begun, base), "model")
+    job = job.gathered_in(_model_scale(begun, base), "model")
     request = begun.request
     if request.method.is_local:
         return job
@@ -105,23 +106,23 @@ def _plan(raw: Beginning, begun: Beginning) -> RegionJob:
 
 
 def _base(raw: Beginning) -> FeatureScale:
-    """Return what the tree of the regions sees rows in."""
+    """Return the scale in which the tree of the regions sees rows."""
     X = raw.sample.X
     center = X.mean(axis=0, dtype=np.float64)
     if raw.request.scaling is not None:
         return FeatureScale(center, 1 / spreads(X))
-    # Kernels of inner products have their origin where the data has its own.
+    # Kernels of inner products depend on the origin, so that it stays where the data has it.
     has_width = find_kernel(raw.request.spec.kernel).has_width
     return FeatureScale(center if has_width else np.zeros_like(center), np.ones_like(center))
 
 
-def _entered(begun: Beginning, base: FeatureScale) -> FeatureScale:
-    """Return the scale of the model; of one without, rows as they are around a center."""
+def _model_scale(begun: Beginning, base: FeatureScale) -> FeatureScale:
+    """Return the model's scale, or one that only subtracts the center where it has none."""
     return begun.scale or FeatureScale(base.center, np.ones_like(base.center))
 
 
 def _read(job: RegionJob, begun: Beginning) -> _Rows:
-    """Return the rows of the regions, of as many as the client may hold."""
+    """Return the rows of evenly spaced regions, as many as the client may hold."""
     row_nbytes = 4 * begun.sizes.n_features
     most = max(MAX_TAKEN_NBYTES // (job.max_rows * row_nbytes), 1)
     regions = np.linspace(0, job.n_regions - 1, min(job.n_regions, most)).astype(np.int64)
@@ -135,19 +136,19 @@ def _read(job: RegionJob, begun: Beginning) -> _Rows:
 
 
 def _n_folds(rows: _Rows) -> int:
-    """Return how many folds are scored: as few as hold enough rows."""
+    """Return the number of folds to score: the fewest that hold `SCORED_ROWS`."""
     return int(np.clip(-(-SCORED_ROWS * HELD_SHARE // len(rows.X)), 1, HELD_SHARE))
 
 
 def _score_fold(
     rows: _Rows, fold: int, begun: Beginning, fit: NestedFit, client: Any
 ) -> tuple[Float64, Int64]:
-    """Return the scores of one fold's rows by a model of the others, and which rows they are."""
+    """Return the scores of one fold's rows by a model of the others, and the rows' indices."""
     held, others = np.flatnonzero(rows.fold == fold), np.flatnonzero(rows.fold != fold)
     n_classes = begun.scan.target.n_classes
     present = np.unique(rows.codes[others])
     if len(present) < 2 or not len(held):
-        # Nothing to learn from: no row is scored.
+        # One class cannot be learned from, so that no row of this fold is scored.
         return np.empty(0 if n_classes == 2 else (0, n_classes)), held[:0]
     store = open_store(begun.root.where(FOLDS.format(fold)))
     scratch = Scratch.inside(begun.root.store, f"input-{FOLDS.format(fold)}")
@@ -168,7 +169,7 @@ def score_held_out(X: Reals, handle: ModelHandle) -> Float64:
 
 @contextmanager
 def _blocks(rows: _Rows, which: Int64, scratch: Scratch) -> Iterator[BlockRows]:
-    """Yield rows as blocks, on disk beside the fold's store while they are used."""
+    """Yield rows as blocks, kept in temporary files beside the fold's store while in use."""
     weights = rows.weights[which]
     given = None if (weights == 1).all() else weights
     with open_rows(rows.X[which], rows.codes[which], given, scratch) as blocks:
@@ -176,7 +177,7 @@ def _blocks(rows: _Rows, which: Int64, scratch: Scratch) -> Iterator[BlockRows]:
 
 
 def _nested(begun: Beginning, n_rows: int) -> FitRequest:
-    """Return the request of a fold's fit: nothing is left open that was decided for all cells."""
+    """Return the request of a fold's fit, with everything fixed that is decided for all cells."""
     request = begun.request
     return replace(
         request,
@@ -190,13 +191,13 @@ def _nested(begun: Beginning, n_rows: int) -> FitRequest:
         is_nested=True,
         n_folds=None,
         probability=None,
-        # Its rows are taken out of all that it learns from.
+        # The rows that the fit reserved are already excluded from all that it learns from.
         reserved_for=None,
     )
 
 
 def _spread(scores: Float64, present: Codes, n_classes: int) -> Float64:
-    """Return scores of the classes that the training rows held as scores of all classes."""
+    """Return scores of the classes present in the training rows as scores of all classes."""
     if len(present) == n_classes:
         return scores
     if scores.ndim == 1:

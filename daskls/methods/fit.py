@@ -1,6 +1,7 @@
-"""One fit, of any method: begin, do the method's part, clean up.
+"""A fit of any method, and its bill: what the fit will cost, before any row is read.
 
-The bill of a fit, of any method: what `run_fit` would do, before any row is read.
+A fit begins, chooses what all cells share, runs the method's own stages and cleans up. The bill
+goes through the same steps with expected sizes.
 """
 
 import logging
@@ -53,10 +54,109 @@ from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 from daskls.targets import Target
 
+log = logging.getLogger("daskls")
 CHECK, REGROUP = "run.pace:check_block", "run.pace:regroup_block"
 MERGE = "run.pace:merge_rows"
-# Rows of a block that are timed: what passes over blocks takes time in proportion to their rows.
+# Rows of a block that are timed; the time of a pass over blocks is proportional to its rows.
 TIMED_ROWS = 16_000
+# With fewer features, cells shrink as their number grows, and nothing is measured.
+LEAST_FEATURES = 50
+# A fit of this many rows takes a minute or more, beside which three seconds for a bill are little.
+LONG_ROWS = 2_000_000
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The result of a fit, beside its store.
+
+    Attributes
+    ----------
+    fingerprint : str. Identifies the finished model.
+    stage_s : dict. Seconds of each stage that ran.
+    units : (int, int, float), or None. The features with the largest and the smallest spread, and
+        the ratio of the spreads. None where the ratio is at most 1000 or was not asked for.
+    shrinkage : Shrinkage, or None. How much nearer to each other the rows of a cell are than those
+        of the whole sample. None where it was not asked for, with fewer than `LEAST_FEATURES`
+        features, or if the model was complete before.
+    """
+
+    fingerprint: str
+    stage_s: dict[str, float]
+    units: tuple[int, int, float] | None = None
+    shrinkage: Shrinkage | None = None
+
+
+def run_fit(
+    request: FitRequest,
+    rows: BlockRows,
+    store: Location,
+    client: Any = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_cut: OnCut | None = None,
+) -> FitResult:
+    """Run the stages that the store does not hold yet, until the model is complete.
+
+    Parameters
+    ----------
+    store : path, URL or Backend. The model's store; created if it does not exist.
+    on_progress : called from a thread as work advances
+    on_cut : called with the partition once it is known, unless the model is already complete
+    """
+    clock = StageClock(on_progress, on_cut)
+    begun = begin_fit(request, rows, store, clock, client)
+    units = None
+    if request.minds_units:
+        units = widest_and_narrowest(begun.sample.X, with_rare=False)
+    shrinkage = None
+    # A fit may have been killed after its model was complete and before it used the reserved rows.
+    if not (begun.root.is_complete and has_used_reserved(begun)):
+        warn_of_chunks(rows, begun.resources)
+        if clock.is_watched and begun.scan.n_kept >= LONG_ROWS:
+            expected = _expected(begun, client)
+            if expected:
+                clock.expect(expected)
+        raw, begun = begun, resolve(begun, clock, client)
+        if request.probability not in (None, HELD_OUT):
+            calibrate(raw, begun, _nested(client), clock, client)
+        request.method.fit(begun, clock, client)
+        use_reserved(begun, clock, client)
+        shrinkage = _measured(begun) if request.minds_space else None
+        # Opened again, as the marker was set since. A fit that is killed before this has no times.
+        Root.open(begun.root.store).update(stage_s=clock.seconds)
+    # Also of a complete model: its fit may have been killed before it cleaned up.
+    request.method.clean_up(begun.root)
+    return FitResult(begun.fingerprint, clock.seconds, units, shrinkage)
+
+
+def _expected(begun: Beginning, client: Any) -> list[tuple[str, float]]:
+    """Return the stages after the first with their expected seconds; none if the bill fails."""
+    try:
+        bill = plan_fit(begun.request, begun.rows, begun.scan.target, begun.resources, client)
+    except Exception:
+        # Whatever the error: a fit must not fail because its progress cannot be estimated.
+        log.debug("no bill could be made", exc_info=True)
+        return []
+    n_slots = begun.resources.n_slots
+    # Slots may share cores with other work, which `busy` accounts for.
+    return [(stage.name, bill.busy * stage.wall_s(n_slots)) for stage in bill.stages[1:]]
+
+
+def _measured(begun: Beginning) -> Shrinkage | None:
+    """Return how far the finished model's cells shrink the scatter of the sampled rows."""
+    if begun.sample.X.shape[1] < LEAST_FEATURES:
+        return None
+    reader = ModelReader(begun.root.store)
+    with one_blas_thread():
+        return measure_shrinkage(model_partition(reader), begun.sample.X)
+
+
+def _nested(client: Any) -> NestedFit:
+    """Return the function that fits models on some of the rows, in stores inside the fit's own."""
+
+    def fit(request: FitRequest, rows: BlockRows, store: Backend) -> str:
+        return run_fit(request, rows, store, client).fingerprint
+
+    return fit
 
 
 def plan_fit(
@@ -69,23 +169,21 @@ def plan_fit(
     timed: bool = True,
     notes: tuple[str, ...] = (),
 ) -> Bill:
-    """Return the bill of a fit; of the rows only their shape, dtype and blocks are used.
+    """Return the bill of a fit; no row is read.
 
     Parameters
     ----------
-    request : FitRequest
-    rows : BlockRows. Of y nothing is used.
-    target : Target. With as many classes, or numbers, as y is expected to hold.
+    rows : BlockRows. Only the shape, dtype and blocks of X are used.
+    target : Target. With the expected number of classes or outputs.
     resources : Resources, or None for those of the current scheduler
-    client : distributed client, or None for the current scheduler
-    timed : bool. Whether pieces of the work are timed on a worker, some seconds long.
-    notes : tuple of str. What was assumed.
+    timed : bool. Whether to time pieces of the work on a worker, which takes some seconds.
+    notes : tuple of str. Assumptions that the bill lists.
     """
     resources = find_resources(client) if resources is None else resources
     if request.count_cells is not None:
         n_cells = request.count_cells(rows.n_rows)
         request = replace(request, cell_size=share_of(rows.n_rows, n_cells))
-    own = _Ahead(request, rows, target, resources)
+    own = _ExpectedFit(request, rows, target, resources)
     demand, common = own.demand(), own.common()
     stages = (*common, *demand.stages)
     works = [work for stage in stages for work in stage.works]
@@ -110,8 +208,8 @@ def plan_fit(
     )
 
 
-class _Ahead:
-    """A fit that has not begun: its sizes, as `begin_fit` and `resolve` would find them."""
+class _ExpectedFit:
+    """The sizes that `begin_fit` and `resolve` are expected to find."""
 
     def __init__(
         self, request: FitRequest, rows: BlockRows, target: Target, resources: Resources
@@ -122,7 +220,7 @@ class _Ahead:
         n_rows = rows.n_rows
         self.raw = sizes_of(request, rows, target)
         self.sampling = plan_sample(n_rows, rows.n_features, request.cell_size)
-        self.sizes = self._entered()
+        self.sizes = self._scaled_sizes()
         self.choice: OpenChoice | None = None
         if request.scaling is not None:
             n_sample = self.sampling.n_sample
@@ -136,8 +234,8 @@ class _Ahead:
         scaling = self.request.scaling
         return scaling is not None and scaling.feature_scale is not None
 
-    def _entered(self) -> TaskSizes:
-        """Return sizes with what is usually chosen for all cells."""
+    def _scaled_sizes(self) -> TaskSizes:
+        """Return the sizes of tasks with the scale and the parameters that are usually chosen."""
         spec = expected_spec(self.request.spec, self.request.scaling)
         sizes = replace(self.raw, spec=spec)
         if not self.is_scaled:
@@ -159,7 +257,7 @@ class _Ahead:
         )
 
     def setting(self) -> Setting:
-        """Return what pieces of work are timed on."""
+        """Return the setting in which pieces of work are timed."""
         outlook = self.outlook
         return Setting(
             self.request.method,
@@ -174,14 +272,14 @@ class _Ahead:
         )
 
     def _n_asked(self) -> int:
-        """Return the rows of a cell whose values without them are wanted, see `draw_of`."""
+        """Return how many rows of a cell need held-out values, see `draw_of`."""
         if self.request.probability != HELD_OUT:
             return 0
         return ALL_ROWS if self.rows.n_rows <= ALL_ROWS else CELL_DRAWN
 
     @property
     def sample_nbytes(self) -> int:
-        """Peak bytes of the sample and its trees on the client, as `check_sample` counts them."""
+        """The peak bytes of the sample and its trees on the client, as `check_sample` counts."""
         n_sample, sizes = self.sampling.n_sample, self.raw
         held = 2 * n_sample * sizes.n_features * sizes.itemsize
         return held + grow_nbytes(n_sample, sizes.n_features, self.sampling.max_sampled_rows)
@@ -192,8 +290,8 @@ class _Ahead:
         nbytes = assign_nbytes(self.raw, block_rows)
         size = min(block_rows, TIMED_ROWS)
         n_pieces = self.rows.n_rows / size
-        # Labels are counted first, block by block.
         checked = Work(CHECK, size, n_pieces)
+        # Two tasks a block: the first counts labels.
         sample = StageDemand("sample", 2 * blocks, nbytes, (checked,))
         exchange, n_written = self.outlook.exchange, n_pieces * self.outlook.n_partitions
         regroup = StageDemand(
@@ -207,10 +305,10 @@ class _Ahead:
             n_files, merged = exchange.n_groups * exchange.n_windows, Work(MERGE, size, n_written)
             merge = (StageDemand("merge", n_files, regroup.nbytes, (merged,)),)
         chosen = () if self.choice is None else scaling_stages(self.choice, self.outlook)
-        return sample, *chosen, *self._calibrated(), regroup, *merge
+        return sample, *chosen, *self._calibration(), regroup, *merge
 
     def demand(self) -> Demand:
-        """Return what the method asks for, and what rows are reserved for after it."""
+        """Return the demand of the method, and of the stage that uses reserved rows."""
         own, spec = self.request.method.demand(self.outlook), self.request.reserved_for
         if spec is None:
             return own
@@ -224,8 +322,8 @@ class _Ahead:
             client_nbytes=own.client_nbytes + n_reserved * row_nbytes,
         )
 
-    def _calibrated(self) -> tuple[StageDemand, ...]:
-        """Return the stage of maps to probabilities, where they take fits of their own."""
+    def _calibration(self) -> tuple[StageDemand, ...]:
+        """Return the stage of calibration, where it fits models of its own."""
         if self.request.probability in (None, HELD_OUT):
             return ()
         taken = min(self.rows.n_rows, WANTED_ROWS)
@@ -242,24 +340,25 @@ class _Ahead:
         return (StageDemand("calibrate", n_tasks, nbytes, works, n_folds),)
 
     def refusals(self) -> Iterator[str]:
-        """Yield what `fit` would refuse, each once."""
+        """Yield the messages of the memory errors that `fit` would raise."""
         extent, method, resources = self.outlook.extent, self.request.method, self.resources
         before = replace(extent, sizes=self.raw)
         remedy = self.request.sample_remedy
         checks: list[Callable[[], None]] = [
             lambda: check_sample(self.sampling, self.raw, free_nbytes(), remedy)
         ]
-        # A method tells the first that does not fit: without blocks, the next.
+        # A method reports only the first task that does not fit. Where that is a block's, checking
+        # again with blocks of one row finds the next.
         extents = before, _without_blocks(before), extent, _without_blocks(extent)
         checks += [partial(method.check, own, resources) for own in extents]
-        checks += self._of_choice()
+        checks += self._choice_checks()
         for check in checks:
             try:
                 check()
             except MemoryPlanError as error:
                 yield str(error)
 
-    def _of_choice(self) -> Iterator[Callable[[], None]]:
+    def _choice_checks(self) -> Iterator[Callable[[], None]]:
         choice, sizes, resources = self.choice, self.raw, self.resources
         if choice is None or not choice.is_open:
             return
@@ -271,114 +370,6 @@ class _Ahead:
 
 
 def _without_blocks(extent: Extent) -> Extent:
-    """Return an extent whose blocks need next to nothing."""
+    """Return an extent whose blocks need almost no memory."""
     sizes = replace(extent.sizes, source_nbytes=0, unpack_nbytes=0)
     return replace(extent, sizes=sizes, block_rows=1)
-
-
-log = logging.getLogger("daskls")
-
-
-# Cells of fewer features shrink as they are more.
-LEAST_FEATURES = 50
-# Of so many rows a fit takes a minute and more: three seconds for its bill are few.
-LONG_ROWS = 2_000_000
-
-
-@dataclass(frozen=True)
-class FitResult:
-    """The result of a fit, beside its store.
-
-    Attributes
-    ----------
-    fingerprint : str. Names the finished model.
-    stage_s : dict. Seconds of each stage that ran.
-    units : (int, int, float), or None. The features of the largest and the smallest spread, and
-        their ratio, where rows stay as they are and it is beyond 1000.
-    shrinkage : Shrinkage, or None. What the cells leave of the distances of rows.
-    """
-
-    fingerprint: str
-    stage_s: dict[str, float]
-    units: tuple[int, int, float] | None = None
-    shrinkage: Shrinkage | None = None
-
-
-def run_fit(
-    request: FitRequest,
-    rows: BlockRows,
-    store: Location,
-    client: Any = None,
-    on_progress: Callable[[Progress], None] | None = None,
-    on_cut: OnCut | None = None,
-) -> FitResult:
-    """Run the stages that the store does not hold yet, until the model is complete.
-
-    Parameters
-    ----------
-    request : FitRequest
-    rows : BlockRows
-    store : path, URL or Backend. The model's; made if it does not exist.
-    client : distributed client, or None for the current scheduler
-    on_progress : called from a thread as work advances
-    on_cut : called with the partition once it is known, unless the model is complete
-
-    Returns
-    -------
-    result : FitResult
-    """
-    clock = StageClock(on_progress, on_cut)
-    begun = begin_fit(request, rows, store, clock, client)
-    units = None
-    if request.minds_units:
-        units = widest_and_narrowest(begun.sample.X, with_rare=False)
-    shrinkage = None
-    # A fit may have been killed between its model and what rows are reserved for.
-    if not (begun.root.is_complete and has_used_reserved(begun)):
-        warn_of_chunks(rows, begun.resources)
-        if clock.is_watched and begun.scan.n_kept >= LONG_ROWS:
-            expected = _expected(begun, client)
-            if expected:
-                clock.expect(expected)
-        raw, begun = begun, resolve(begun, clock, client)
-        if request.probability not in (None, HELD_OUT):
-            calibrate(raw, begun, _nested(client), clock, client)
-        request.method.fit(begun, clock, client)
-        use_reserved(begun, clock, client)
-        shrinkage = _measured(begun) if request.minds_space else None
-        # Read anew: the marker was set since. A model that is killed before this lacks its times.
-        Root.open(begun.root.store).update(stage_s=clock.seconds)
-    # Also after a fit that was killed between its end and here.
-    request.method.clean_up(begun.root)
-    return FitResult(begun.fingerprint, clock.seconds, units, shrinkage)
-
-
-def _expected(begun: Beginning, client: Any) -> list[tuple[str, float]]:
-    """Return the stages that follow the first with their expected seconds; none if it fails."""
-    try:
-        bill = plan_fit(begun.request, begun.rows, begun.scan.target, begun.resources, client)
-    except Exception:
-        # Any error: no fit should fail because of what is told of it.
-        log.debug("no bill could be made", exc_info=True)
-        return []
-    n_slots = begun.resources.n_slots
-    # Slots may have no core of their own: others work beside them.
-    return [(stage.name, bill.busy * stage.wall_s(n_slots)) for stage in bill.stages[1:]]
-
-
-def _measured(begun: Beginning) -> Shrinkage | None:
-    """Return what the cells of the finished model leave of the scatter of the sampled rows."""
-    if begun.sample.X.shape[1] < LEAST_FEATURES:
-        return None
-    reader = ModelReader(begun.root.store)
-    with one_blas_thread():
-        return measure_shrinkage(model_partition(reader), begun.sample.X)
-
-
-def _nested(client: Any) -> NestedFit:
-    """Return what fits a model of some of the rows, below the store of the whole."""
-
-    def fit(request: FitRequest, rows: BlockRows, store: Backend) -> str:
-        return run_fit(request, rows, store, client).fingerprint
-
-    return fit

@@ -1,13 +1,12 @@
-"""Maps to probabilities from values that a solver knows of rows without them: at no second fit.
+"""Held-out values that solvers give for some training rows, and their uses: calibration and ROC.
 
-Rows are drawn once by their global numbers, the same in every partition, so that the mean of
-partitions, which answers queries, has held-out values too. Each bundle keeps those of its rows
-beside its models; the maps are fitted when all are there.
+A solver that knows the values of training rows without themselves saves a second fit. Rows are
+drawn once by their global numbers, the same in every partition, so that the mean of partitions,
+which answers queries, has held-out values too. Each bundle keeps those of its rows beside its
+models; the maps to probabilities are fitted when all bundles are finished.
 
-The ROC curve of a finished model of two classes, from scores of rows that it did not see.
-
-They are those that a bound on false alarms reserved, scored by the model itself; of a model without
-one, what the cells know of their own rows without them.
+The ROC curve of a finished model of two classes uses these values too, unless a bound on false
+alarms reserved rows: then it uses the model's own scores of the reserved rows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,20 +27,22 @@ from daskls.store.reader import ModelReader
 from daskls.store.reserved import read_reserved
 from daskls.store.sorted_rows import Rows
 
-# Of data of so few rows all are drawn: what it costs is lost beside the choice of a scale.
+# With at most this many rows all are drawn: beside the choice of a scale that costs little.
 ALL_ROWS = 5000
-# Of more, so many a cell and a class; in all no fewer than the least, and no more than the most.
+# With more rows: how many are drawn for each cell and for each class, and the bounds of the total.
 CELL_DRAWN, CLASS_DRAWN = 64, 40
 LEAST_DRAWN, MOST_DRAWN = 1000, 20_000
-# Of their values, which the client holds.
+# Most bytes of the drawn rows' values, which the client holds.
 MOST_NBYTES = 64 << 20
-# Rows of a class that a sigmoid of its own needs: of fewer, one that classes share is better.
+# Rows that a class needs for a sigmoid of its own: with fewer, one that classes share is better.
 LEAST_OWN_ROWS = 500
+# Points of a ROC curve: as many as a figure shows, in a few kilobytes.
+MOST_POINTS = 1000
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Which rows are drawn: those whose keys are among the first of all keys.
+    """A draw of rows by hashed row number: those whose keys are below the share of their class.
 
     Attributes
     ----------
@@ -53,14 +54,14 @@ class Draw:
     seed: int
 
     def positions(self, rows: Rows) -> Int64:
-        """Return which of some rows are drawn, increasing."""
-        # The upper 53 bits, which float64 holds: a share of 1 takes every row.
+        """Return the indices of the drawn rows, increasing."""
+        # The upper 53 bits, which float64 holds exactly, so that a share of 1 takes every row.
         keys = row_keys(rows.numbers, MAPPED_ROWS(self.seed)) >> np.uint64(11)
         return np.flatnonzero(keys * 2.0**-53 < np.array(self.shares)[rows.codes])
 
 
 def draw_of(begun: Beginning) -> Draw | None:
-    """Return the draw of a fit; None of one that needs no held-out values."""
+    """Return the draw of a fit; None if the fit needs no held-out values."""
     if begun.request.probability != HELD_OUT:
         return None
     counts = begun.scan.counts
@@ -69,7 +70,7 @@ def draw_of(begun: Beginning) -> Draw | None:
     if n_rows <= min(ALL_ROWS, most):
         return Draw((1.0,) * n_classes, begun.seed)
     wanted = min(max(LEAST_DRAWN, CELL_DRAWN * n_rows // begun.request.cell_size), most)
-    # A rare class has more than its share, which weights make good.
+    # Rare classes are drawn more often than others; `map_held_out` weighs the rows accordingly.
     of_class = min(CLASS_DRAWN, most // n_classes)
     shares = np.clip(np.maximum(wanted / n_rows, of_class / counts), 0.0, 1.0)
     return Draw(tuple(shares.tolist()), begun.seed)
@@ -77,15 +78,15 @@ def draw_of(begun: Beginning) -> Draw | None:
 
 @dataclass(frozen=True, eq=False)
 class HeldRows:
-    """Drawn rows, and what models without them say of each.
+    """Drawn rows with the scores that models without them give.
 
     Attributes
     ----------
-    numbers : int64 array, shape (q,). Their global row numbers.
+    numbers : int64 array, shape (q,). Global row numbers.
     codes : int32 array, shape (q,)
     weights : float64 array, shape (q,)
-    scores : float32 array, (q,) of two classes, else (q, k). As the whole model's; float64 where
-        partitions are merged.
+    scores : float32 array, (q,) for two classes, else (q, k). In the shape of the whole model's
+        scores; float64 after `merged`.
     """
 
     numbers: RowNumbers
@@ -101,10 +102,8 @@ class HeldRows:
 
         Parameters
         ----------
-        rows : Rows
         cells : int32 array, shape (m,). The cell of each row.
-        models : the models of the cells, with the values of their drawn rows
-        draw : Draw
+        models : the cells' models, with the held-out values of their drawn rows
         """
         which = draw.positions(rows)
         which = which[np.argsort(cells[which], kind="stable")]
@@ -121,8 +120,8 @@ class HeldRows:
         return cls(*map(np.concatenate, zip(*own, strict=True)))
 
     def merged(self) -> "HeldRows":
-        """Return each row once, by its number, with the mean of its scores over partitions."""
-        # Stable: the values of a row stay in the order of partitions.
+        """Return each row once, in the order of numbers, with its mean score over partitions."""
+        # A stable sort keeps the values of a row in the order of partitions.
         order = np.argsort(self.numbers, kind="stable")
         n_partitions = max(len(order) // max(len(np.unique(self.numbers)), 1), 1)
         first = order[::n_partitions]
@@ -131,28 +130,27 @@ class HeldRows:
 
     @classmethod
     def read(cls, group: Group) -> "HeldRows":
-        """Return the rows that a bundle keeps."""
+        """Return the rows that a bundle has stored."""
         return cls(*(group.read(f"held_{field.name}") for field in fields(cls)))
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return what a bundle keeps beside its models."""
+        """Return the arrays that a bundle stores beside its models."""
         return {f"held_{field.name}": getattr(self, field.name) for field in fields(self)}
 
 
 def map_held_out(begun: Beginning, bundles: Iterable[BundleModels]) -> None:
-    """Fit the maps of scores to probabilities, unless the store holds them or needs none.
+    """Fit the maps from scores to probabilities, unless the store holds them or needs none.
 
     Parameters
     ----------
-    begun : Beginning
-    bundles : iterable of BundleModels. All of the model's, in the order of leaves.
+    bundles : iterable of BundleModels. All bundles of the model, in the order of leaves.
     """
     draw, root = draw_of(begun), begun.root
     if draw is None or root.find_group(CALIBRATION) is not None:
         return
     held = HeldRows.joined(HeldRows.read(bundle.group) for bundle in bundles).merged()
     codes, shares = held.codes, np.array(draw.shares)
-    # Weights of classes move the boundary, and are no part of how probable a class is.
+    # Class weights move the decision boundary; they do not change how probable a class is.
     weights = held.weights / begun.class_weight[codes]
     weights *= (shares.min() / shares)[codes]
     given = "sigmoid", held.scores.astype(np.float64), codes, weights, len(shares)
@@ -161,7 +159,7 @@ def map_held_out(begun: Beginning, bundles: Iterable[BundleModels]) -> None:
 
 
 def _mean(scores: Float64, n_partitions: int) -> Float64:
-    """Return the mean over partitions, clipped as those of queries are; of one as they are."""
+    """Return the mean over partitions of clipped scores, as of queries; one partition's as is."""
     if n_partitions == 1:
         return scores
     clipped = np.clip(scores, -1.0, 1.0).reshape(-1, n_partitions, *scores.shape[1:])
@@ -169,23 +167,19 @@ def _mean(scores: Float64, n_partitions: int) -> Float64:
     return mean
 
 
-# Of a curve: as many as a picture shows, and a few kilobytes.
-MOST_POINTS = 1000
-
-
 @dataclass(frozen=True, eq=False)
 class RocCurve:
-    """Rates of the rows whose decision value is at least a threshold, over all thresholds.
+    """A ROC curve: shares of the rows whose decision value is at least each threshold.
 
     Attributes
     ----------
-    fpr : float64 array, shape (p,), rising. The share of ``classes_[0]``.
-    tpr : float64 array, shape (p,), rising. The share of ``classes_[1]``.
-    thresholds : float64 array, shape (p,), falling. Of decision values; the first is infinite.
-    area : float. Below the curve through all points, before some were left out.
-    predicted : (float, float). Both rates of `predict`: of decision values above 0.
-    n_negatives, n_positives : int. Rows.
-    is_reserved : bool. Whether no part of the fit saw the rows.
+    fpr : float64 array, shape (p,), nondecreasing. The share of ``classes_[0]``.
+    tpr : float64 array, shape (p,), nondecreasing. The share of ``classes_[1]``.
+    thresholds : float64 array, shape (p,), decreasing. Decision values; the first is infinite.
+    area : float. The area under the curve of all points, before it was thinned.
+    predicted : (float, float). Both rates of `predict`, that is of decision values above 0.
+    n_negatives, n_positives : int. Numbers of rows.
+    is_reserved : bool. Whether the rows were reserved, so that no part of the fit saw them.
     """
 
     fpr: Float64
@@ -200,11 +194,13 @@ class RocCurve:
 
 @kept(maxsize=8)
 def roc_of(reader: ModelReader) -> RocCurve | None:
-    """Return a model's curve; None of more classes, or where rows of a class, or all, are missing.
+    """Return a model's ROC curve.
+
+    None with more than two classes, where the model has no held-out scores, or none of one class.
 
     Raises
     ------
-    StoreError : what the model keeps of the rows is gone, or damaged
+    StoreError : the model's held-out scores are missing or damaged
     """
     if reader.n_classes != 2:
         return None
@@ -223,14 +219,13 @@ def roc_of(reader: ModelReader) -> RocCurve | None:
 def curve_of(
     decisions: Float64, codes: Codes, weights: Float64, *, is_reserved: bool
 ) -> RocCurve | None:
-    """Return the curve of decision values, thinned; None without rows of either class.
+    """Return the thinned ROC curve of decision values; None if either class has no rows.
 
     Parameters
     ----------
     decisions : float64 array, shape (m,)
     codes : int array, shape (m,). 0 or 1.
     weights : float64 array, shape (m,), > 0
-    is_reserved : bool. What the curve says of itself.
     """
     from sklearn.metrics import auc, roc_curve
 
@@ -256,10 +251,10 @@ def curve_of(
 
 
 def _thinned(fpr: Float64, tpr: Float64) -> np.ndarray:
-    """Return which points are kept: evenly along the curve, its ends among them."""
+    """Return the indices of points evenly spaced along the curve, both ends among them."""
     if len(fpr) <= MOST_POINTS:
         return np.arange(len(fpr))
-    # Both rates rise: the way along is their sum.
+    # Both rates are nondecreasing, so that their sum is the (city-block) length along the curve.
     along = fpr + tpr
     wanted = np.linspace(along[0], along[-1], MOST_POINTS)
     return np.unique(np.searchsorted(along, wanted).clip(0, len(fpr) - 1))

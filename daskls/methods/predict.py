@@ -1,6 +1,6 @@
-"""Stage 4: blocks of rows to scores or labels, lazily, in row order.
+"""Stage 4: predict labels, scores, probabilities, numbers or intervals of rows, in row order.
 
-The size of residuals near a row, that of its cells, and intervals in proportion to it.
+The width of an interval is proportional to the size of residuals near the row, that of its cells.
 """
 
 from collections.abc import Callable
@@ -25,52 +25,8 @@ from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 from daskls.targets import Target
 
-
-@undisturbed
-def cells_of(reader: ModelReader, X: Reals) -> Int64:
-    """Return the cells that answer each row, int64 (m, p): one a partition, none where all do."""
-    with one_blas_thread():
-        views = method_of(reader.method).space(reader).find(reader.enter(X))
-    if views is None:
-        return np.empty((len(X), 0), np.int64)
-    return np.stack([view.astype(np.int64) for view in views], axis=1)
-
-
-def sizes_of_rows(sizes: Float64, cells: Int64) -> Float64:
-    """Return the size of residuals at rows, float64 (m,): the root of the mean square of cells'.
-
-    Parameters
-    ----------
-    sizes : float64 array, shape (n_cells,)
-    cells : as of `cells_of`
-
-    Examples
-    --------
-    >>> sizes_of_rows(np.array([1.0, 7.0]), np.array([[0, 0], [0, 1]]))
-    array([1., 5.])
-    """
-    squares = sizes**2
-    if not cells.shape[1]:
-        return np.full(len(cells), np.sqrt(squares.mean()))
-    found: Float64 = np.sqrt(squares[cells].mean(axis=1))
-    return found
-
-
-def around(answers: Float64, sizes: Float64, half_widths: tuple[float, ...]) -> Float64:
-    """Return the lower and the upper end around answers (m,) or (m, t): (m, 2) or (m, t, 2).
-
-    Examples
-    --------
-    >>> around(np.array([1.0, 2.0]), np.array([1.0, 2.0]), (0.5,))
-    array([[0.5, 1.5],
-           [1. , 3. ]])
-    """
-    half = np.outer(sizes, half_widths).reshape(answers.shape)
-    return np.stack([answers - half, answers + half], axis=-1)
-
-
-# What is wanted of rows: their labels, by these classes; their scores; their probabilities;
-# numbers, in the units of y; or the intervals around these.
+# What to predict: labels, given as the array of classes; scores; probabilities; numbers in the
+# units of y; or intervals around these.
 Wanted = Labels | Literal["scores", "probabilities", "numbers", "intervals"]
 SCORES: Literal["scores"] = "scores"
 PROBABILITIES: Literal["probabilities"] = "probabilities"
@@ -78,96 +34,41 @@ OF_NUMBERS: Literal["numbers"] = "numbers"
 INTERVALS: Literal["intervals"] = "intervals"
 
 
-@undisturbed
-def score_rows(reader: ModelReader, X: Reals) -> Float64:
-    """Return the scores of rows, grouped by cell: (m,) for two classes or one number, (m, k) else.
-
-    Positive scores are for the second of two classes, unless a bound on false alarms moves the
-    threshold; a cell of one class scores +-1. Numbers are around their center, in units of their
-    scale.
-    """
-    with one_blas_thread():
-        return method_of(reader.method).scores(reader, reader.enter(X))
-
-
-def _answer(reader: ModelReader, X: Reals, wanted: Wanted) -> Float64 | Labels:
-    """Return what is wanted of rows."""
-    scores = score_rows(reader, X)
-    if not isinstance(wanted, str):
-        return labels_of(_above(reader, scores), wanted)
-    if wanted == SCORES:
-        return _above(reader, scores)
-    if wanted == OF_NUMBERS:
-        return reader.target.leave(scores)
-    if wanted == INTERVALS:
-        return _around(reader, X, reader.target.leave(scores))
-    method = method_of(reader.method)
-    if method.has_probabilities:
-        return method.probabilities(reader, scores)
-    # Here, so that a process which wants labels alone never loads it.
-    from daskls.methods.probability import maps_of, probabilities
-
-    return probabilities(maps_of(reader), scores)
-
-
-def _above(reader: ModelReader, scores: Float64) -> Float64:
-    """Return how far scores are above the model's threshold, where it has one beside 0."""
-    bound = reader.false_alarm
-    return scores if bound is None else scores - bound.threshold
-
-
-def _around(reader: ModelReader, X: Reals, answers: Float64) -> Float64:
-    """Return the intervals around answers."""
-    assert reader.interval is not None
-    sizes = sizes_of_rows(reader.interval_sizes, cells_of(reader, X))
-    return around(answers, sizes, reader.interval.half_widths)
-
-
-def predict_block(
-    X: Reals, handle: ModelHandle, wanted: Wanted, block_info: Any = None
-) -> Float64 | Labels:
-    """Return what is wanted of one block.
+def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
+    """Predict rows in memory with threads of this process; no scheduler is involved.
 
     Raises
     ------
-    DataError : when a value is NaN, infinite or too large, with its row's number
+    DataError : when a value is NaN, infinite or too large; names the row
     """
     bad = first_bad_value(X)
     if bad is not None:
-        first_row = block_start(block_info)[1] if block_info else 0
-        raise value_error(first_row + bad[0], bad[1])
-    with handle.in_use():
-        return _answer(open_model(handle.location, handle.fingerprint), X, wanted)
-
-
-def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
-    """Return the shape of what is wanted of one row."""
-    if not isinstance(wanted, str):
-        return ()
-    if wanted == PROBABILITIES:
-        return (target.n_classes,)
-    if wanted == INTERVALS:
-        return (*target.answer_shape, 2)
-    return target.answer_shape if wanted == OF_NUMBERS else target.score_shape
+        raise value_error(*bad)
+    slots = find_slots()
+    rows = max(min(SUPER_NBYTES // (X.shape[1] * X.itemsize), -(-len(X) // slots)), SLAB_ROWS)
+    with handle.in_use(), ThreadPoolExecutor(slots) as threads:
+        reader = open_model(handle.location, handle.fingerprint)
+        parts = list(
+            threads.map(lambda i: _answer(reader, X[i : i + rows], wanted), range(0, len(X), rows))
+        )
+    return np.concatenate(parts)
 
 
 def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, target: Target) -> da.Array:
     """Return a lazy array of labels (n,), probabilities (n, k), scores, numbers or intervals.
 
-    Rows and chunks are X's.
+    It has the rows and the row chunks of X.
 
     Parameters
     ----------
     X : Dask array (n, d), one block of columns
-    handle : ModelHandle
-    wanted : Wanted
     target : Target. The model's.
     """
     row_nbytes = X.shape[1] * X.dtype.itemsize
     given = X.chunks[0]
     X = cut_large(X, SUPER_NBYTES)
     merged = X.chunks[0]
-    # Merging copies; chunks that are large already are not worth it.
+    # Merging copies rows, which is not worth it where chunks are large already.
     if max(merged) * row_nbytes < BLOCK_NBYTES:
         merged = merge_chunks(merged, max(SUPER_NBYTES // row_nbytes, 1))
     width = _width(wanted, target)
@@ -186,21 +87,6 @@ def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, target: Tar
     return predicted.rechunk({0: given})
 
 
-def write_block(
-    X: Reals,
-    *,
-    handle: ModelHandle,
-    wanted: Wanted,
-    target: ArrayHandle,
-    block_info: Any = None,
-) -> int:
-    """Predict one block and write it; return its rows. The block owns its chunk of the output."""
-    target.write(
-        block_start(block_info)[1], predict_block(X, handle, wanted, block_info=block_info)
-    )
-    return len(X)
-
-
 def predict_to_zarr(
     source: Any,
     handle: ModelHandle,
@@ -210,26 +96,20 @@ def predict_to_zarr(
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> ArrayHandle:
-    """Write what is wanted of all rows into a Zarr array, one chunk a super-block.
+    """Predict all rows and write the result to a Zarr array, one chunk a block.
 
     Parameters
     ----------
-    source : Zarr array, path of one, or Dask array: (n, d)
-    handle : ModelHandle
-    wanted : Wanted. Labels that are strings are written as fixed-width.
+    source : Zarr array, its path, or Dask array: (n, d)
+    wanted : Wanted. String labels are written with a fixed width.
     target : Target. The model's.
-    path : str. A path or a URL, where nothing is.
-    client : distributed client, or None
+    path : str. A path or a URL, where nothing exists yet.
     on_progress : called as blocks finish
-
-    Returns
-    -------
-    output : ArrayHandle
     """
     X = open_blocks(source, "X", SUPER_NBYTES)
     row_nbytes = X.shape[1] * X.dtype.itemsize
     rows = max(1, *merge_chunks(X.chunks[0], max(SUPER_NBYTES // row_nbytes, 1)))
-    # A chunk of the output is one block, so blocks must be regular.
+    # Each block writes its own chunk of the output, so that blocks must be of equal size.
     X = X.rechunk({0: rows})
     if not isinstance(wanted, str) and wanted.dtype.kind == "O":
         wanted = wanted.astype(str)
@@ -244,21 +124,132 @@ def predict_to_zarr(
     return output
 
 
-def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
-    """Predict rows in memory, on this machine's threads; no scheduler is involved.
+def write_block(
+    X: Reals,
+    *,
+    handle: ModelHandle,
+    wanted: Wanted,
+    target: ArrayHandle,
+    block_info: Any = None,
+) -> int:
+    """Predict one block and write its chunk of the output; return the number of rows."""
+    target.write(
+        block_start(block_info)[1], predict_block(X, handle, wanted, block_info=block_info)
+    )
+    return len(X)
+
+
+def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
+    """Return the shape of one row's prediction."""
+    if not isinstance(wanted, str):
+        return ()
+    if wanted == PROBABILITIES:
+        return (target.n_classes,)
+    if wanted == INTERVALS:
+        return (*target.answer_shape, 2)
+    return target.answer_shape if wanted == OF_NUMBERS else target.score_shape
+
+
+def predict_block(
+    X: Reals, handle: ModelHandle, wanted: Wanted, block_info: Any = None
+) -> Float64 | Labels:
+    """Predict the rows of one block.
 
     Raises
     ------
-    DataError : when a value is NaN, infinite or too large, with its row's number
+    DataError : when a value is NaN, infinite or too large; names the row
     """
     bad = first_bad_value(X)
     if bad is not None:
-        raise value_error(*bad)
-    slots = find_slots()
-    rows = max(min(SUPER_NBYTES // (X.shape[1] * X.itemsize), -(-len(X) // slots)), SLAB_ROWS)
-    with handle.in_use(), ThreadPoolExecutor(slots) as threads:
-        reader = open_model(handle.location, handle.fingerprint)
-        parts = list(
-            threads.map(lambda i: _answer(reader, X[i : i + rows], wanted), range(0, len(X), rows))
-        )
-    return np.concatenate(parts)
+        first_row = block_start(block_info)[1] if block_info else 0
+        raise value_error(first_row + bad[0], bad[1])
+    with handle.in_use():
+        return _answer(open_model(handle.location, handle.fingerprint), X, wanted)
+
+
+def _answer(reader: ModelReader, X: Reals, wanted: Wanted) -> Float64 | Labels:
+    """Predict rows with an open model."""
+    scores = score_rows(reader, X)
+    if not isinstance(wanted, str):
+        return labels_of(_above(reader, scores), wanted)
+    if wanted == SCORES:
+        return _above(reader, scores)
+    if wanted == OF_NUMBERS:
+        return reader.target.leave(scores)
+    if wanted == INTERVALS:
+        return _around(reader, X, reader.target.leave(scores))
+    method = method_of(reader.method)
+    if method.has_probabilities:
+        return method.probabilities(reader, scores)
+    # Imported here so that a process that only predicts labels never loads it.
+    from daskls.methods.probability import maps_of, probabilities
+
+    return probabilities(maps_of(reader), scores)
+
+
+def _above(reader: ModelReader, scores: Float64) -> Float64:
+    """Return scores minus the model's threshold, which is 0 without a bound on false alarms."""
+    bound = reader.false_alarm
+    return scores if bound is None else scores - bound.threshold
+
+
+@undisturbed
+def score_rows(reader: ModelReader, X: Reals) -> Float64:
+    """Return the scores of rows: (m,) for two classes or one output, else (m, k).
+
+    Of two classes the second has positive scores, before a bound on false alarms moves the
+    threshold; a cell with one class scores +-1. Regression scores are centered, and in units of
+    the target's scale.
+    """
+    with one_blas_thread():
+        return method_of(reader.method).scores(reader, reader.enter(X))
+
+
+@undisturbed
+def cells_of(reader: ModelReader, X: Reals) -> Int64:
+    """Return the cells that predict each row, int64 (m, p), one a partition; p is 0 if all do."""
+    with one_blas_thread():
+        views = method_of(reader.method).space(reader).find(reader.enter(X))
+    if views is None:
+        return np.empty((len(X), 0), np.int64)
+    return np.stack([view.astype(np.int64) for view in views], axis=1)
+
+
+def _around(reader: ModelReader, X: Reals, answers: Float64) -> Float64:
+    """Return the intervals around answers."""
+    assert reader.interval is not None
+    sizes = sizes_of_rows(reader.interval_sizes, cells_of(reader, X))
+    return around(answers, sizes, reader.interval.half_widths)
+
+
+def sizes_of_rows(sizes: Float64, cells: Int64) -> Float64:
+    """Return the size of residuals at rows, float64 (m,): the root mean square of their cells'.
+
+    Parameters
+    ----------
+    sizes : float64 array, shape (n_cells,)
+    cells : as returned by `cells_of`
+
+    Examples
+    --------
+    >>> sizes_of_rows(np.array([1.0, 7.0]), np.array([[0, 0], [0, 1]]))
+    array([1., 5.])
+    """
+    squares = sizes**2
+    if not cells.shape[1]:
+        return np.full(len(cells), np.sqrt(squares.mean()))
+    found: Float64 = np.sqrt(squares[cells].mean(axis=1))
+    return found
+
+
+def around(answers: Float64, sizes: Float64, half_widths: tuple[float, ...]) -> Float64:
+    """Return lower and upper ends, (m, 2) or (m, t, 2), of intervals around answers (m,) or (m, t).
+
+    Examples
+    --------
+    >>> around(np.array([1.0, 2.0]), np.array([1.0, 2.0]), (0.5,))
+    array([[0.5, 1.5],
+           [1. , 3. ]])
+    """
+    half = np.outer(sizes, half_widths).reshape(answers.shape)
+    return np.stack([answers - half, answers + half], axis=-1)

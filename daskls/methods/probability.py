@@ -1,7 +1,7 @@
-"""Probabilities of classes, by maps of scores that were fitted to held-out rows.
+"""Class probabilities, by maps from scores that are fitted to held-out rows.
 
 Source: Platt 1999, with the formula of Lin, Lin, Weng 2007 (`daskls.solvers.evaluate`); isotonic
-regression after Zadrozny, Elkan 2002, who normalize the maps of one class against the rest.
+regression after Zadrozny, Elkan 2002, who normalize one-vs-rest maps.
 """
 
 from abc import ABC, abstractmethod
@@ -19,30 +19,30 @@ from daskls.store.groups import Group
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
-# What a map is made of.
+# The parameters of one map: those of a sigmoid, or knots and values.
 Fitted = TypeVar("Fitted", tuple[float, float], tuple[Float64, Float64])
-# Of a store.
+# The group of a store that keeps the maps.
 CALIBRATION = "calibration"
-# Rows of a class that a map of steps of its own needs: below some thousand it fits their noise.
+# Rows that a class needs for an isotonic map of its own: with fewer, the map fits noise.
 LEAST_STEPS = 1000
-# The least probability that a value is taken for: below, its error tells more than it.
+# The smallest probability that a value is read as: closer to 0 its error dominates.
 LEAST_ODDS = 0.02
-# By how much less their doubt has to be: of few rows they win by chance. Of 18 sets any value from
-# 2 to 8 does.
+# Maps of log odds are taken only if they lower the log loss by this much: on few rows they win by
+# chance. On 18 data sets any value from 2 to 8 worked.
 LEAST_GAIN = 2.0
-# In a store, after the kind: who does not know of odds must not read such maps as others.
+# Suffix of the kind in a store, so that earlier versions refuse maps of log odds instead of
+# misreading them.
 OF_ODDS = "_of_odds"
 
 
 class ScoreMaps(ABC):
-    """Maps from scores to probabilities: one a class, or one of two classes.
+    """Maps from scores to probabilities: one a class, or a single one for two classes.
 
     Attributes
     ----------
-    kind : str. In stores, and of the parameter ``probability``.
-    of_margins : bool. Of more classes than two: whether they are of margins, rather than scores.
-    of_odds : bool. Whether scores are taken for probabilities in [-1, 1], and maps are of the
-        logarithms of their odds.
+    kind : str. The name in stores, and the value of the parameter ``probability``.
+    of_margins : bool. Whether maps take margins instead of scores; with more than two classes.
+    of_odds : bool. Whether maps take the log odds of scores, see `log_odds`.
     """
 
     kind: ClassVar[str]
@@ -51,7 +51,7 @@ class ScoreMaps(ABC):
 
     @abstractmethod
     def of(self, column: int, scores: Float64) -> Float64:
-        """Return the probabilities of the scores of one column, (m,)."""
+        """Return the probabilities, (m,), of one column of scores."""
 
     @abstractmethod
     def arrays(self) -> dict[str, AnyArray]:
@@ -64,7 +64,7 @@ class Sigmoids(ScoreMaps):
 
     Attributes
     ----------
-    a, b : float64 arrays, shape (r,). Of 1 / (1 + exp(a f + b)).
+    a, b : float64 arrays, shape (r,). Parameters of 1 / (1 + exp(a f + b)).
     """
 
     a: Float64
@@ -85,12 +85,12 @@ class Sigmoids(ScoreMaps):
 
 @dataclass(frozen=True, eq=False)
 class Isotonics(ScoreMaps):
-    """Rising steps, joined by lines.
+    """Isotonic regressions: nondecreasing, linear between knots.
 
     Attributes
     ----------
-    knots, values : float64 arrays, shape (s,). Of all maps, one after the other.
-    ptr : int64 array, shape (r + 1,). Where each map begins among them.
+    knots, values : float64 arrays, shape (s,). All maps, one after the other.
+    ptr : int64 array, shape (r + 1,). Where each map begins.
     """
 
     knots: Float64
@@ -123,23 +123,23 @@ def fit_maps(
     of_odds: bool | None = False,
     least_own: int | None = None,
 ) -> ScoreMaps:
-    """Fit a map for each class, of two classes one.
+    """Fit a map for each class, or a single one for two classes.
 
-    Where classes overlap, the values of least squares are close to probabilities by themselves, and
-    their margins tell less; votes are told apart by margins alone.
+    Where classes overlap, least-squares values are nearly probabilities themselves, and their
+    margins hold less information; votes can be told apart by their margins only.
 
     Parameters
     ----------
     kind : "sigmoid" or "isotonic"
-    scores : float64 array, shape (m,) of two classes, else (m, k). Of rows that were held out.
+    scores : float64 array, shape (m,) for two classes, else (m, k). Scores of held-out rows.
     codes : int array, shape (m,). Their classes.
     weights : float64 array, shape (m,)
     n_classes : int, k
-    of_margins : bool. Of more classes than two: map margins, and not scores. None: whichever makes
-        these rows likelier.
-    of_odds : bool. Map log odds. None: if they make these rows likelier, beyond chance.
-    least_own : int, or None. Rows of a class that has a map of its own, of more classes than two;
-        all others share one. None: any of sigmoids, 1000 of steps.
+    of_margins : bool. Map margins instead of scores; with more than two classes. None: whichever
+        gives these rows the higher likelihood.
+    of_odds : bool. Map log odds. None: if these raise the likelihood by `LEAST_GAIN`.
+    least_own : int, or None. With more than two classes: rows that a class needs for a map of its
+        own; all smaller classes share one. None: 0 for sigmoids, `LEAST_STEPS` for isotonic maps.
     """
     if of_odds is None or (of_margins is None and n_classes > 2):
         given = kind, scores, codes, weights, n_classes
@@ -148,7 +148,7 @@ def fit_maps(
             for margins in _choices(of_margins if n_classes > 2 else False)
             for odds in _choices(of_odds)
         ]
-        return min(each, key=lambda maps: _doubt(maps, scores, codes, weights))
+        return min(each, key=lambda maps: _log_loss(maps, scores, codes, weights))
     form = bool(of_margins), of_odds
     columns = _columns(scores, *form)
     wanted = np.array([1]) if n_classes == 2 else np.arange(n_classes)
@@ -163,21 +163,22 @@ def fit_maps(
     return Isotonics(np.concatenate(knots), np.concatenate(values), ptr, *form)
 
 
-def _doubt(maps: ScoreMaps, scores: Float64, codes: Codes, weights: Float64) -> float:
-    """Return the weighted sum of the negative logarithms of the labels' probabilities."""
+def _log_loss(maps: ScoreMaps, scores: Float64, codes: Codes, weights: Float64) -> float:
+    """Return the weighted log loss of the labels, plus `LEAST_GAIN` for maps of log odds."""
     found = probabilities(maps, scores)
     own = np.take_along_axis(found, codes[:, None].astype(np.int64), axis=1)[:, 0]
-    # A class that no map speaks for is not quite impossible.
-    doubt = -total(weights * np.log(np.maximum(own, np.finfo(np.float64).tiny)))
-    return doubt + LEAST_GAIN * maps.of_odds
+    # A probability of 0 would make the loss infinite.
+    loss = -total(weights * np.log(np.maximum(own, np.finfo(np.float64).tiny)))
+    return loss + LEAST_GAIN * maps.of_odds
 
 
 def _choices(given: bool | None) -> tuple[bool, ...]:
+    """Return the value that is given, or both where it is None."""
     return (False, True) if given is None else (given,)
 
 
 def _columns(scores: Float64, of_margins: bool, of_odds: bool) -> Float64:
-    """Return what maps are of, a column a map."""
+    """Return the inputs of the maps, one column a map."""
     if of_odds:
         scores = log_odds(scores)
     if scores.ndim == 1:
@@ -186,10 +187,10 @@ def _columns(scores: Float64, of_margins: bool, of_odds: bool) -> Float64:
 
 
 def log_odds(values: Float64) -> Float64:
-    """Return the logarithms of the odds of values in [-1, 1] as probabilities in [0, 1].
+    """Return the log odds of values in [-1, 1], mapped linearly to probabilities in [0, 1].
 
-    The values of least squares estimate probabilities, but for those near certainty: the rest of
-    what is between them and +-1 is their error.
+    Least-squares values estimate probabilities, except near +-1, where what is left is mostly
+    error: probabilities are clipped at `LEAST_ODDS` from 0 and 1.
     """
     p = np.clip((1.0 + values) / 2.0, LEAST_ODDS, 1.0 - LEAST_ODDS)
     odds: Float64 = np.log(p / (1.0 - p))
@@ -197,9 +198,10 @@ def log_odds(values: Float64) -> Float64:
 
 
 def margins(scores: Float64) -> Float64:
-    """Return how far each class's score is above the best of the others, (m, k).
+    """Return the difference of each class's score to the best of the others, (m, k).
 
-    Votes alone say little: of 26 classes the one with 24 votes is second to one with 25.
+    A number of votes alone says little: of 26 classes, one with 24 votes may be second to one
+    with 25.
     """
     if not len(scores):
         return scores
@@ -219,7 +221,7 @@ def _own_or_shared(
     weights: Float64,
     least_own: int,
 ) -> list[Fitted]:
-    """Fit a map for each class of many rows, and one that all others share."""
+    """Fit a map for each class with at least ``least_own`` rows, and one that all others share."""
     shared = (positive.sum(axis=0) < least_own) & (columns.shape[1] > 1)
     common: Fitted | None = None
     if shared.any():
@@ -232,18 +234,18 @@ def _own_or_shared(
 
 
 def _steps(scores: Float64, positive: Mask, weights: Float64) -> tuple[Float64, Float64]:
-    """Return the knots and the values of isotonic regression, none of them certain."""
-    # Here, as a process that only predicts needs it not.
+    """Return the knots and values of an isotonic regression, with values inside (0, 1)."""
+    # Imported here, as a process that only predicts does not need it.
     from sklearn.isotonic import IsotonicRegression
 
-    # As Platt's targets: no row is evidence for certainty.
+    # As in Platt's targets, a finite number of rows never proves certainty.
     least = 1.0 / (float(weights.sum()) + 2.0)
     found = IsotonicRegression(y_min=least, y_max=1.0 - least).fit(scores, positive, weights)
     return found.X_thresholds_.astype(np.float64), found.y_thresholds_.astype(np.float64)
 
 
 def write_maps(root: Root, maps: ScoreMaps, counts: dict[str, int]) -> None:
-    """Store maps, and what they were fitted to."""
+    """Store maps, and the counts of what they were fitted to."""
     kind = f"{maps.kind}{OF_ODDS}" if maps.of_odds else maps.kind
     attributes = {"kind": kind, "of_margins": maps.of_margins, **counts}
     root.write_group(CALIBRATION, maps.arrays(), attributes)
@@ -276,7 +278,7 @@ def maps_of(reader: ModelReader) -> ScoreMaps:
 
     Raises
     ------
-    DamageError : they are gone, or damaged
+    DamageError : they are missing or damaged
     """
     group = reader.root.find_group(CALIBRATION)
     if group is None:
@@ -289,8 +291,7 @@ def probabilities(maps: ScoreMaps, scores: Float64) -> Float64:
 
     Parameters
     ----------
-    maps : ScoreMaps
-    scores : float64 array, shape (m,) of two classes, else (m, k)
+    scores : float64 array, shape (m,) for two classes, else (m, k)
 
     Examples
     --------
@@ -304,14 +305,14 @@ def probabilities(maps: ScoreMaps, scores: Float64) -> Float64:
     columns = _columns(scores, maps.of_margins, maps.of_odds)
     found = np.stack([maps.of(c, own) for c, own in enumerate(columns.T)], axis=1)
     total = found.sum(axis=1, keepdims=True)
-    # No class is likely: each as much as any other.
+    # Where all maps are 0, classes are equally likely.
     normalized = np.full_like(found, 1.0 / found.shape[1])
     np.divide(found, total, out=normalized, where=total > 0)
     return normalized
 
 
 def shares(scores: Float64) -> Float64:
-    """Return shares of votes as probabilities: of two classes, from their difference."""
+    """Return vote shares as probabilities; for two classes they come from the difference."""
     if scores.ndim == 2:
         return scores
     second = (1.0 + scores) / 2.0

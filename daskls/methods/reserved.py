@@ -1,13 +1,12 @@
-"""The last stage of a fit that reserved rows: what the finished model says of them is used.
+"""The last stage of a fit that reserved rows: the finished model predicts them.
 
-The threshold that bounds false alarms, from the final model's scores of reserved rows.
+Its scores give the threshold that bounds false alarms; its residuals give the half width of
+intervals.
 
-The half width of intervals, from what the final model misses of reserved rows.
-
-Source: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman 2018, Distribution-free predictive inference for
-regression, algorithm 2 (split conformal) and section 5.2 (residuals in units of a local size). The
-size of residuals is that of a row's cells here, known of their training rows: no reserved row has a
-part in it.
+Source of the intervals: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman 2018, Distribution-free
+predictive inference for regression, algorithm 2 (split conformal) and section 5.2 (residuals in
+units of a local size). Here the local size is that of a row's cells, known from their training
+rows: no reserved row contributes to it.
 """
 
 from collections.abc import Callable
@@ -28,9 +27,18 @@ from daskls.store.reader import ModelReader, open_model
 from daskls.store.reserved import CoveringInterval, FalseAlarmBound, write_bound, write_interval
 from daskls.store.temporary import ModelHandle
 
+# The size of a cell's residuals is shrunk towards that of all cells with the weight of this many
+# rows. A cell's own evaluated rows are few, and the relative error of the mean square of n
+# residuals is sqrt(kurtosis / n): with 64 rows more than 1 where the kurtosis is 70, as on
+# house-16h. Chosen by the width on six data sets, see benchmarks/results/intervals.md.
+OF_ALL = 50
+# Rows that one task predicts. They lie anywhere in space, so that each task reads most cells: the
+# fewer tasks, the better.
+ASKED_AT_ONCE = 4000
+
 
 def score_reserved(X: Reals, handle: ModelHandle) -> Float64:
-    """Return the scores of some reserved rows, before any threshold."""
+    """Return the scores of some reserved rows, before any threshold is applied."""
     with handle.in_use():
         return score_rows(open_model(handle.location, handle.fingerprint), X)
 
@@ -38,15 +46,15 @@ def score_reserved(X: Reals, handle: ModelHandle) -> Float64:
 def keep_threshold(
     begun: Beginning, held: ReservedRows, spec: FalseAlarmSpec, found: list[Float64]
 ) -> None:
-    """Write the threshold that the scores of reserved rows call for."""
+    """Write the threshold that follows from the scores of reserved rows."""
     scores, codes = np.concatenate(found), held.targets.astype(np.int32, copy=False)
     write_bound(begun.root, threshold_of(scores, codes == 0, spec), scores, codes)
 
 
 def threshold_of(scores: Float64, is_negative: Any, spec: FalseAlarmSpec) -> FalseAlarmBound:
-    """Return the bound: of the negatives' scores the one of the least rank that keeps to the rate.
+    """Return the bound whose threshold is the smallest score of a negative that keeps the rate.
 
-    Rows above it, not at it, are called positive: where scores are equal fewer are.
+    Only scores strictly above the threshold are positive, so that ties lower the rate.
 
     Examples
     --------
@@ -63,14 +71,8 @@ def threshold_of(scores: Float64, is_negative: Any, spec: FalseAlarmSpec) -> Fal
     return FalseAlarmBound(spec.rate, delta, n, len(scores) - n, rank, threshold)
 
 
-# Rows of all that those which tell a cell's own size are mixed with. These are few, and the mean
-# square of n residuals strays by sqrt(kurtosis / n) of itself: of 64 by more than itself where the
-# kurtosis is 70, as of house-16h. By the width on six sets, see benchmarks/results/intervals.md.
-OF_ALL = 50
-
-
 def answer_reserved(X: Reals, handle: ModelHandle) -> tuple[Float64, Int64]:
-    """Return the numbers that answer some reserved rows, and the cells that do."""
+    """Return the predictions of some reserved rows, in the units of y, and their cells."""
     with handle.in_use():
         reader = open_model(handle.location, handle.fingerprint)
         return reader.target.leave(score_rows(reader, X)), cells_of(reader, X)
@@ -82,7 +84,7 @@ def keep_interval(
     spec: IntervalSpec,
     found: list[tuple[Float64, Int64]],
 ) -> None:
-    """Write the interval that the answers to reserved rows call for."""
+    """Write the interval that follows from the predictions of reserved rows."""
     answers, cells = (np.concatenate(own) for own in zip(*found, strict=True))
     sizes = sizes_of_cells(ModelReader(begun.root.store).report)
     missed = np.abs(held.targets - answers.reshape(held.targets.shape))
@@ -91,7 +93,7 @@ def keep_interval(
 
 
 def interval_of(residuals: Float64, spec: IntervalSpec) -> CoveringInterval:
-    """Return the interval: of each column's residuals (m, t) the one of one rank.
+    """Return the interval whose half widths are the order statistics of residuals (m, t).
 
     Examples
     --------
@@ -104,12 +106,12 @@ def interval_of(residuals: Float64, spec: IntervalSpec) -> CoveringInterval:
 
 
 def sizes_of_cells(report: Any) -> Float64:
-    """Return the size of residuals in each cell, in units of that of all rows, all > 0.
+    """Return the size of residuals in each cell, relative to that of all rows; all > 0.
 
     Parameters
     ----------
-    report : record array (n_cells,). With the mean square that some training rows of each cell were
-        missed by, each without itself; a cell that tells none has the size of all.
+    report : record array (n_cells,). With the mean squared leave-one-out error of some training
+        rows of each cell; a cell where it is NaN gets the size of all rows.
 
     Examples
     --------
@@ -120,29 +122,24 @@ def sizes_of_cells(report: Any) -> Float64:
     squares, known = report.validation_error, np.isfinite(report.validation_error)
     pooled = np.average(squares[known], weights=report.n_rows[known]) if known.any() else 0.0
     if not pooled > 0:
-        # Nothing is missed, or nothing is told: all residuals are measured alike.
+        # All errors are 0 or unknown, so that all cells have the same size.
         return np.ones(len(squares))
     relative = np.where(known, squares / pooled, 1.0)
-    # Other losses may tell of more rows; that is not in the report.
-    told = np.minimum(report.n_rows, EVALUATED_ROWS)
-    sizes: Float64 = np.sqrt((told * relative + OF_ALL) / (told + OF_ALL))
+    # Other losses may evaluate more rows, which the report does not say.
+    evaluated = np.minimum(report.n_rows, EVALUATED_ROWS)
+    sizes: Float64 = np.sqrt((evaluated * relative + OF_ALL) / (evaluated + OF_ALL))
     return sizes
-
-
-# Rows that one task asks the model about. They lie anywhere in space: each task reads most cells,
-# so that tasks are to be few.
-ASKED_AT_ONCE = 4000
 
 
 @dataclass(frozen=True)
 class Purpose:
-    """What reserved rows are asked for, and what is kept of it.
+    """A use of reserved rows.
 
     Attributes
     ----------
-    stage : str. In progress and in seconds.
-    ask : the task: what a model says of some reserved rows
-    keep : writes the group of the purpose's name, which is its marker, from what all tasks found
+    stage : str. The stage's name in progress and in times.
+    ask : the task that predicts some reserved rows
+    keep : writes the result of all tasks to the group named as the spec, which is the marker
     """
 
     stage: str
@@ -150,7 +147,7 @@ class Purpose:
     keep: Callable[[Beginning, ReservedRows, Any, list[Any]], None]
 
 
-# By the name of the spec.
+# Keys are the names of specs.
 PURPOSES = {
     FalseAlarmSpec.name: Purpose("threshold", score_reserved, keep_threshold),
     IntervalSpec.name: Purpose("intervals", answer_reserved, keep_interval),
@@ -163,19 +160,15 @@ def stage_of(spec: ReserveSpec) -> str:
 
 
 def has_used_reserved(begun: Beginning) -> bool:
-    """Whether the store holds what rows were reserved for; also where none were."""
+    """Whether the store holds the result of reserved rows; also True where none were reserved."""
     spec = begun.request.reserved_for
     return spec is None or begun.root.find_group(spec.name) is not None
 
 
 def use_reserved(begun: Beginning, clock: StageClock, client: Any = None) -> None:
-    """Ask a model that is otherwise complete about its reserved rows, unless the store holds it.
+    """Predict the reserved rows with the finished model and keep the result, unless it is stored.
 
-    Parameters
-    ----------
-    begun : Beginning. Its sample holds the reserved rows.
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
+    The sample of ``begun`` holds the reserved rows.
     """
     spec, held = begun.request.reserved_for, begun.sample.reserved
     if spec is None or held is None or has_used_reserved(begun):

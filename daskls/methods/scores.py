@@ -1,6 +1,6 @@
-"""Scores in the shape of the whole model's, and the labels predicted from them.
+"""Scores of queries from models of cells, of one cell or the mean of several, and their labels.
 
-Predictions of models of cells: of a query's one cell, or the mean of several.
+Scores have the shape of the whole model's, whichever classes a cell holds.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,128 @@ from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.registry import find_loss
 from daskls.store.reader import ModelReader
 from daskls.targets import Target
+
+# Chunks of queries are merged up to about this size: a block is evaluated against every cell that
+# it touches, so that larger blocks read models fewer times.
+SUPER_NBYTES = 64 << 20
+# Queries of one cell whose kernel values are held at once. Models of many support rows take fewer,
+# to stay within these bytes, but no fewer than the rows that a product is padded to. Multiples of
+# the tiles of kernels/gram.py.
+SLAB_ROWS = 960
+SLAB_NBYTES = 64 << 20
+LEAST_SLAB_ROWS = 240
+
+
+def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
+    """Return the scores of each row, by one cell's model or the mean of several.
+
+    Parameters
+    ----------
+    reader : ModelReader. Of a model with cells.
+    X : real array, shape (m, d)
+    views : list of int arrays (m,). The cell that predicts each row, in each view.
+    """
+    scores = empty_scores(len(X), reader.target)
+    if len(views) == 1:
+        for model, rows in _slabs(reader, views[0]):
+            scores[rows] = model_scores(model, X[rows], reader.n_classes)
+        return scores
+    n_functions = _n_functions(reader)
+    for tile in _tiles(views[0], n_functions):
+        own = [cells[tile] for cells in views]
+        mean = _mean_decisions(reader, X[tile], own, n_functions)
+        scores[tile] = _mean_scores(reader, mean)
+    return scores
+
+
+def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
+    """Return scores by the mean of all cells' functions, clipped to [-1, 1] for classes."""
+    n_classes = reader.n_classes
+    scores = empty_scores(len(X), reader.target)
+    cells = np.arange(reader.n_cells)
+    n_functions = _n_functions(reader)
+    for tile in _tiles(np.zeros(len(X), np.int64), n_functions):
+        rows = X[tile]
+        total = np.zeros((len(rows), n_functions))
+        # Always in the order of cells, as the bits of a sum depend on its order.
+        for model in reader.read_cells(cells):
+            for start in range(0, len(rows), SLAB_ROWS):
+                slab = slice(start, start + SLAB_ROWS)
+                total[slab] += _clipped(model, rows[slab], n_classes)
+        scores[tile] = _mean_scores(reader, total / len(cells))
+    return scores
+
+
+def _n_functions(reader: ModelReader) -> int:
+    """Return the number of functions averaged: one a pair of classes, class, output or level."""
+    n_classes, decision = reader.n_classes, find_loss(reader.spec).decision
+    if decision == "values":
+        return reader.target.n_functions
+    if decision == "ovo":
+        return len(pairs_of(n_classes))
+    return n_classes if n_classes > 2 else 1
+
+
+def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_functions: int) -> Float64:
+    """Return the mean values over views, one column a function; clipped for classes."""
+    n_classes = reader.n_classes
+    total = np.zeros((len(X), n_functions))
+    # Always in the order of views, as the bits of a sum depend on its order.
+    for cells in views:
+        for model, rows in _slabs(reader, cells):
+            total[rows] += _clipped(model, X[rows], n_classes)
+    return total / len(views)
+
+
+def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
+    """Return scores from mean values, one column a function."""
+    if mean.shape[1] == 1:
+        return mean[:, 0]
+    is_voted = find_loss(reader.spec).decision == "ovo"
+    return vote_scores(mean, reader.n_classes) if is_voted else mean
+
+
+def _clipped(model: LocalModel, X: Reals, n_classes: int) -> Float64:
+    """Return a cell's values, one column a function of the whole model; clipped for classes."""
+    if model.decision == "values":
+        return model_values(model, X)
+    values = decide_pairs(model, X) if len(model.classes) > 1 else None
+    if model.decision == "ovo":
+        return spread_pairs(values, model.classes, n_classes)
+    scores = rest_scores(values, model.classes, n_classes)
+    return np.clip(scores, -1.0, 1.0).reshape(len(scores), -1)
+
+
+def _slabs(reader: ModelReader, cells: Ints) -> Iterator[tuple[LocalModel, Ints]]:
+    """Yield the model of each cell that rows lie in, with indices of at most `SLAB_ROWS` rows."""
+    if not len(cells):
+        return
+    order = np.argsort(cells, kind="stable")
+    touched, starts = np.unique(cells[order], return_index=True)
+    groups = np.split(order, starts[1:])
+    for model, rows in zip(reader.read_cells(touched), groups, strict=True):
+        size = slab_rows(len(model.rows))
+        for start in range(0, len(rows), size):
+            yield model, rows[start : start + size]
+
+
+def slab_rows(n_support: int) -> int:
+    """Return how many queries a model with ``n_support`` support rows evaluates at once."""
+    return min(SLAB_ROWS, max(SLAB_NBYTES // (8 * max(n_support, 1)), LEAST_SLAB_ROWS))
+
+
+def _tiles(cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
+    """Yield the indices of rows in parts whose values of all functions fit in `SUPER_NBYTES`.
+
+    Rows of neighboring cells stay together, so that few cells are read more than once.
+    """
+    n_rows = max(SUPER_NBYTES // (8 * n_functions), SLAB_ROWS)
+    if len(cells) <= n_rows:
+        yield slice(None)
+        return
+    order = np.argsort(cells, kind="stable")
+    for start in range(0, len(cells), n_rows):
+        yield order[start : start + n_rows]
 
 
 def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
@@ -39,25 +161,25 @@ def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
 
 
 def model_values(model: LocalModel, X: Reals) -> Float64:
-    """Return the numbers of a cell's model, (m, t): of a cell without rows its offsets."""
+    """Return the outputs of a cell's regression, (m, t); a cell without rows has its offsets."""
     if not len(model.rows):
         return np.repeat(model.intercepts[None], len(X), axis=0)
     return decide_pairs(model, X)
 
 
 def held_out_scores(model: LocalModel, n_rows: int, n_classes: int) -> Float64:
-    """Return the scores of the rows whose held-out values a cell's model brought."""
+    """Return the scores of the rows whose held-out values come with a cell's model."""
     return _rest_scores(model, model.held_out, n_rows, n_classes)
 
 
 def _rest_scores(model: LocalModel, values: Float64 | None, n_rows: int, n_classes: int) -> Float64:
-    """Return values of one class against the rest, or the constant, as scores of so many rows."""
+    """Return one-vs-rest values as scores; where there are none, ``n_rows`` constant scores."""
     scores = rest_scores(values, model.classes, n_classes)
     return scores if values is not None else np.repeat(scores, n_rows, axis=0)
 
 
 def empty_scores(n_rows: int, target: Target) -> Float64:
-    """Return an array for the scores of rows, see `Target.score_shape`."""
+    """Return an uninitialized array for the scores of rows, see `Target.score_shape`."""
     return np.empty((n_rows, *target.score_shape))
 
 
@@ -69,135 +191,12 @@ def labels_of(scores: Float64, classes: Labels) -> Labels:
 
 
 def misses_of(scores: Float64, targets: Targets, target: Target) -> Float64:
-    """Return what each row's scores miss its target by, float64 (m,).
+    """Return the error of each row's scores, float64 (m,).
 
-    1 where another class won; of numbers the squared error, the mean of a row's.
+    For classes 1 where another class won, else 0; for numbers the mean squared error of the row.
     """
     if target.kind == "numbers":
         squared: Float64 = ((scores.reshape(targets.shape) - targets) ** 2).mean(axis=1)
         return squared
     is_wrong: Mask = labels_of(scores, np.arange(target.n_classes)) != targets
     return is_wrong.astype(np.float64)
-
-
-# A block of queries is evaluated against every cell it touches: the larger it is, the fewer times
-# the models are read. Chunks are merged up to about this size.
-SUPER_NBYTES = 64 << 20
-# Queries of one cell whose kernel values are held at once: fewer of a model of many support rows,
-# whose values would be more than this; but no fewer than what a product is padded to. Whole tiles
-# of kernels/gram.py.
-SLAB_ROWS = 960
-SLAB_NBYTES = 64 << 20
-LEAST_SLAB_ROWS = 240
-
-
-def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
-    """Return the scores of each row: of one cell's model, or the mean of several.
-
-    Parameters
-    ----------
-    reader : ModelReader. Of a model with cells.
-    X : real array, shape (m, d)
-    views : list of int arrays (m,). The cells whose models predict, one a view.
-    """
-    scores = empty_scores(len(X), reader.target)
-    if len(views) == 1:
-        for model, rows in _slabs(reader, views[0]):
-            scores[rows] = model_scores(model, X[rows], reader.n_classes)
-        return scores
-    n_functions = _n_functions(reader)
-    for tile in _tiles(views[0], n_functions):
-        own = [cells[tile] for cells in views]
-        mean = _mean_decisions(reader, X[tile], own, n_functions)
-        scores[tile] = _mean_scores(reader, mean)
-    return scores
-
-
-def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
-    """Return the scores of the mean of all cells' functions, those of classes clipped."""
-    n_classes = reader.n_classes
-    scores = empty_scores(len(X), reader.target)
-    cells = np.arange(reader.n_cells)
-    n_functions = _n_functions(reader)
-    for tile in _tiles(np.zeros(len(X), np.int64), n_functions):
-        rows = X[tile]
-        total = np.zeros((len(rows), n_functions))
-        # In the order of cells: a sum's bits depend on its order.
-        for model in reader.read_cells(cells):
-            for start in range(0, len(rows), SLAB_ROWS):
-                slab = slice(start, start + SLAB_ROWS)
-                total[slab] += _clipped(model, rows[slab], n_classes)
-        scores[tile] = _mean_scores(reader, total / len(cells))
-    return scores
-
-
-def _n_functions(reader: ModelReader) -> int:
-    """Return how many functions are averaged: one a pair of classes, a class, number or level."""
-    n_classes, decision = reader.n_classes, find_loss(reader.spec).decision
-    if decision == "values":
-        return reader.target.n_functions
-    if decision == "ovo":
-        return len(pairs_of(n_classes))
-    return n_classes if n_classes > 2 else 1
-
-
-def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
-    """Return the scores of mean values, one column a function."""
-    if mean.shape[1] == 1:
-        return mean[:, 0]
-    is_voted = find_loss(reader.spec).decision == "ovo"
-    return vote_scores(mean, reader.n_classes) if is_voted else mean
-
-
-def _clipped(model: LocalModel, X: Reals, n_classes: int) -> Float64:
-    """Return a model's values, one column a function of the whole model: of classes in [-1, 1]."""
-    if model.decision == "values":
-        return model_values(model, X)
-    values = decide_pairs(model, X) if len(model.classes) > 1 else None
-    if model.decision == "ovo":
-        return spread_pairs(values, model.classes, n_classes)
-    scores = rest_scores(values, model.classes, n_classes)
-    return np.clip(scores, -1.0, 1.0).reshape(len(scores), -1)
-
-
-def _slabs(reader: ModelReader, cells: Ints) -> Iterator[tuple[LocalModel, Ints]]:
-    """Yield each cell that rows lie in, with at most `SLAB_ROWS` of them."""
-    if not len(cells):
-        return
-    order = np.argsort(cells, kind="stable")
-    touched, starts = np.unique(cells[order], return_index=True)
-    groups = np.split(order, starts[1:])
-    for model, rows in zip(reader.read_cells(touched), groups, strict=True):
-        size = slab_rows(len(model.rows))
-        for start in range(0, len(rows), size):
-            yield model, rows[start : start + size]
-
-
-def slab_rows(n_support: int) -> int:
-    """Return how many queries are evaluated together by a model of so many support rows."""
-    return min(SLAB_ROWS, max(SLAB_NBYTES // (8 * max(n_support, 1)), LEAST_SLAB_ROWS))
-
-
-def _tiles(cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
-    """Yield rows in parts whose values of all functions fit `SUPER_NBYTES`.
-
-    Rows of neighboring cells stay together, so that few cells are read more than once.
-    """
-    n_rows = max(SUPER_NBYTES // (8 * n_functions), SLAB_ROWS)
-    if len(cells) <= n_rows:
-        yield slice(None)
-        return
-    order = np.argsort(cells, kind="stable")
-    for start in range(0, len(cells), n_rows):
-        yield order[start : start + n_rows]
-
-
-def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_functions: int) -> Float64:
-    """Return the views' mean of values, one column a function; those of classes are clipped."""
-    n_classes = reader.n_classes
-    total = np.zeros((len(X), n_functions))
-    # In the order of views: a sum's bits depend on its order.
-    for cells in views:
-        for model, rows in _slabs(reader, cells):
-            total[rows] += _clipped(model, X[rows], n_classes)
-    return total / len(views)

@@ -1,6 +1,6 @@
-"""The rows inside of balls, leaf by leaf; and the few of each ball's rows that a draw keeps.
+"""Rows inside balls, found leaf by leaf and thinned by a draw; bounds of distances to regions.
 
-Regions that hold the rows of a leaf or of a part of it, and bounds of distances to them.
+A region holds the rows of a leaf, or of a part of one.
 """
 
 from collections.abc import Iterator
@@ -10,63 +10,7 @@ import numpy as np
 from daskls.kernels.nearest import bound_distances, mark_inside
 from daskls.records import Float64, Int64, Keys, LeafRows, Reals, Regions
 
-
-def measure_regions(X: Reals, ptr: Int64) -> Regions:
-    """Return the region of each run of rows.
-
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    ptr : int array, shape (n + 1,). Region i holds rows ptr[i] to ptr[i + 1] - 1. One without rows
-        is infinitely far from every query.
-    """
-    n, d = len(ptr) - 1, X.shape[1]
-    regions = Regions(
-        np.zeros((n, d)),
-        np.full(n, np.inf),
-        np.full(n, np.inf),
-        np.full((n, d), np.inf),
-        np.full((n, d), np.inf),
-    )
-    for i in range(n):
-        rows = X[ptr[i] : ptr[i + 1]].astype(np.float64)
-        if not len(rows):
-            continue
-        regions.low[i], regions.high[i] = rows.min(axis=0), rows.max(axis=0)
-        regions.centers[i] = rows.mean(axis=0)
-        distances = np.sqrt(((rows - regions.centers[i]) ** 2).sum(axis=1))
-        regions.r_min[i], regions.r_max[i] = distances.min(), distances.max()
-    return regions
-
-
-def lower_bounds(queries: Float64, regions: Regions) -> Float64:
-    """Return what each query's squared distance to any row of each region is at least.
-
-    Parameters
-    ----------
-    queries : float64 array, shape (q, d)
-    regions : Regions, n
-
-    Returns
-    -------
-    bounds : float64 array, shape (q, n). Never above a true distance, in spite of rounding.
-    """
-    bounds = np.empty((len(queries), len(regions.r_max)))
-    bound_distances(
-        queries,
-        regions.centers,
-        regions.r_min,
-        regions.r_max,
-        regions.low,
-        regions.high,
-        bounds,
-    )
-    # A region without rows has infinite sides, of which differences may be NaN.
-    bounds[:, np.isinf(regions.r_max)] = np.inf
-    return bounds
-
-
-# Pairs of a ball and a row that are looked at together.
+# Pairs of a ball and a row that are tested together.
 MARKED_PAIRS = 1 << 16
 # Balls whose bounds to the regions of a leaf are held at once.
 TILE_BALLS = 4096
@@ -75,12 +19,7 @@ TILE_BALLS = 4096
 def near_balls(centers: Float64, radius: float, regions: Regions, region: int) -> Int64:
     """Return the balls that may hold a row of one region, increasing.
 
-    Parameters
-    ----------
-    centers : float64 array, shape (m, d)
-    radius : float. Of every ball.
-    regions : Regions
-    region : int
+    ``centers`` is a float64 array of shape (m, d); all balls have one radius.
     """
     own = regions.take(slice(region, region + 1))
     parts = [
@@ -93,15 +32,14 @@ def near_balls(centers: Float64, radius: float, regions: Regions, region: int) -
 def find_inside(
     centers: Float64, radius: float, balls: Int64, leaf: LeafRows
 ) -> Iterator[tuple[Int64, Int64]]:
-    """Yield pairs of a ball and a row of the leaf inside of it, each pair once.
+    """Yield pairs of a ball and a row of the leaf inside it, each pair once.
 
     Parameters
     ----------
     centers : float64 array, shape (m, d)
-    radius : float. A row is inside if the squared distance, summed in float64 in the order of the
-        features, is at most its square, regardless of leaves and regions.
-    balls : int array, shape (b,). Which balls to look at.
-    leaf : LeafRows
+    radius : float. A row is inside if its squared distance, summed in float64 in the order of the
+        features, is at most the squared radius, regardless of leaves and regions.
+    balls : int array, shape (b,). The balls to test.
 
     Yields
     ------
@@ -125,17 +63,17 @@ def find_inside(
 
 
 def keep_smallest(balls: Int64, keys: Keys, quotas: Int64) -> Int64:
-    """Return which pairs to keep: of each ball, those of the smallest keys, up to its quota.
+    """Return which pairs to keep: of each ball those of the smallest keys, up to its quota.
 
     Parameters
     ----------
-    balls : int array, shape (p,)
+    balls : int array, shape (p,). The ball of each pair.
     keys : uint64 array, shape (p,). No two pairs of a ball share one.
-    quotas : int array, shape (m,). Of every ball.
+    quotas : int array, shape (m,). Of all balls.
 
     Returns
     -------
-    kept : int64 array. Positions of pairs, by (ball, key).
+    kept : int64 array. Positions of the pairs kept, ordered by (ball, key).
 
     Examples
     --------
@@ -147,3 +85,58 @@ def keep_smallest(balls: Int64, keys: Keys, quotas: Int64) -> Int64:
     ordered = balls[order]
     rank = np.arange(len(order)) - np.searchsorted(ordered, ordered, side="left")
     return order[rank < quotas[ordered]]
+
+
+def measure_regions(X: Reals, ptr: Int64) -> Regions:
+    """Return the region of each run of rows.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d)
+    ptr : int array, shape (n + 1,). Region i holds rows ptr[i] to ptr[i + 1] - 1. An empty region
+        is infinitely far from every query.
+    """
+    n, d = len(ptr) - 1, X.shape[1]
+    regions = Regions(
+        np.zeros((n, d)),
+        np.full(n, np.inf),
+        np.full(n, np.inf),
+        np.full((n, d), np.inf),
+        np.full((n, d), np.inf),
+    )
+    for i in range(n):
+        rows = X[ptr[i] : ptr[i + 1]].astype(np.float64)
+        if not len(rows):
+            continue
+        regions.low[i], regions.high[i] = rows.min(axis=0), rows.max(axis=0)
+        regions.centers[i] = rows.mean(axis=0)
+        distances = np.sqrt(((rows - regions.centers[i]) ** 2).sum(axis=1))
+        regions.r_min[i], regions.r_max[i] = distances.min(), distances.max()
+    return regions
+
+
+def lower_bounds(queries: Float64, regions: Regions) -> Float64:
+    """Return a lower bound of the squared distance from each query to the rows of each region.
+
+    Parameters
+    ----------
+    queries : float64 array, shape (q, d)
+    regions : Regions. Of number n.
+
+    Returns
+    -------
+    bounds : float64 array, shape (q, n). Never above a true distance, in spite of rounding.
+    """
+    bounds = np.empty((len(queries), len(regions.r_max)))
+    bound_distances(
+        queries,
+        regions.centers,
+        regions.r_min,
+        regions.r_max,
+        regions.low,
+        regions.high,
+        bounds,
+    )
+    # Differences of the infinite sides of an empty region may be NaN.
+    bounds[:, np.isinf(regions.r_max)] = np.inf
+    return bounds

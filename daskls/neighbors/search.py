@@ -1,6 +1,7 @@
-"""The exact k nearest rows of queries, leaf by leaf, nearest first, until no other can matter.
+"""The exact k nearest rows of queries: leaves are read nearest first, until no other can matter.
 
-A leaf's rows in blocks, as the search tests them in bulk; kept as long as the leaf is.
+The rows of a leaf are packed in blocks, which the search tests in bulk. The blocks are kept as long
+as the leaf is.
 """
 
 import math
@@ -36,93 +37,16 @@ from daskls.records import (
     SolverSpec,
 )
 
-# Blocks are padded to whole vectors.
-BLOCKS = 16
-
-# Blocks, where they lie, their radii, the order of rows, center, scale and the longest row.
-Packed = tuple[Float32, Float32, Float64, Int64, Float64, float, float]
-
-_packed: "WeakKeyDictionary[LeafRows, Packed]" = WeakKeyDictionary()
-
-
-def packed(leaf: LeafRows) -> Packed:
-    """Return the blocks of a leaf with rows; cached with the leaf."""
-    found = _packed.get(leaf)
-    if found is None:
-        # Two threads may both do so; either result serves.
-        found = _packed[leaf] = pack_blocks(leaf.X)
-    return found
-
-
-def pack_blocks(X: Reals) -> Packed:
-    """Return rows in blocks, as `kernels.blocks.offer_blocks` takes them.
-
-    Parameters
-    ----------
-    X : real array, shape (m, d), m >= 1
-    """
-    m, d = X.shape
-    n_blocks, n_features = -(-m // BLOCK_ROWS), _padded(d, FEATURE_STEP)
-    order = np.arange(m)
-    order_blocks(X, order)
-    center = X.mean(axis=0, dtype=np.float64)
-    scale = unit_scale(
-        max(np.abs(X.min(axis=0) - center).max(), np.abs(X.max(axis=0) - center).max())
-    )
-    blocks = np.zeros((n_blocks, n_features, BLOCK_ROWS), np.float32)
-    bounds = np.zeros((3, n_features, _padded(n_blocks, BLOCKS)), np.float32)
-    r_max = np.zeros(bounds.shape[2])
-    longest = fill_blocks(X, order, center, scale, blocks, bounds, r_max)
-    return blocks, bounds, r_max, order, center, scale, longest
-
-
-def unit_scale(extent: float) -> float:
-    """Return the power of two that takes an extent to about 1.
-
-    >>> unit_scale(5.0), unit_scale(0.0)
-    (0.125, 1.0)
-    """
-    exponent = math.frexp(extent)[1]
-    return math.ldexp(1.0, min(max(-exponent, -1000), 1000))
-
-
-def _padded(n: int, step: int) -> int:
-    return -(-n // step) * step
-
-
 # Queries that are searched together: each leaf is read once for all of them.
 TILE_QUERIES = 512
 # Rows whose products with a tile of queries are held at once.
 PRODUCT_ROWS = 1024
-# The metric of every kernel whose distance grows with the Euclidean one.
+# Queries whose products with the centers of leaves are held at once.
+ORDERED_ROWS = 1024
+# The number of blocks is padded to a multiple of this: one AVX-512 vector of float32.
+BLOCK_STEP = 16
+# The metric of every kernel that orders neighbors as the Euclidean distance does.
 EUCLIDEAN = KernelSpec()
-
-
-def metric_of(spec: SolverSpec) -> KernelSpec:
-    """Return the kernel in whose feature space rows are near each other.
-
-    The width of a kernel of distances, and a linear kernel, do not change their order.
-
-    Raises
-    ------
-    ParameterError : a kernel by whose distances nothing here searches
-    """
-    kernel = find_kernel(spec.kernel)
-    if not (kernel.is_euclidean or kernel.is_power):
-        known = ", ".join(name for name in KERNELS if _is_searched(name))
-        raise ParameterError(
-            f"kernel={spec.kernel!r}, {kernel.formula}, has an order of rows in its feature space "
-            f"that neighbors cannot be searched in. Pass one of {known}."
-        )
-    if spec.gamma is None or kernel.is_euclidean:
-        return EUCLIDEAN
-    return KernelSpec(spec.kernel, spec.gamma[0], spec.degree, spec.coef0)
-
-
-def _is_searched(name: str) -> bool:
-    """Whether neighbors of a kernel can be searched."""
-    kernel = find_kernel(name)
-    return kernel.is_everywhere and (kernel.is_euclidean or kernel.is_power)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +57,7 @@ class Neighbors:
     ----------
     distances : float64 array, shape (q, k). Squared, in the given metric.
     numbers : int64 array, shape (q, k). Global row numbers.
-    positions : int64 array, shape (q, k). Where the rows stand in the store.
+    positions : int64 array, shape (q, k). Positions of the rows in the store.
     n_leaves_read : int array, shape (q,). Leaves that the bound did not exclude.
     """
 
@@ -141,16 +65,6 @@ class Neighbors:
     numbers: RowNumbers
     positions: Int64
     n_leaves_read: Int64
-
-
-def home_order(X: Reals, regions: Regions) -> Int64:
-    """Return queries in an order in which those near the same leaf stand together."""
-    nearest = np.empty(len(X), np.int64)
-    norms = np.einsum("ij,ij->i", regions.centers, regions.centers) / 2
-    for start in range(0, len(X), 1024):
-        part = X[start : start + 1024].astype(np.float64)
-        nearest[start : start + 1024] = (part @ regions.centers.T - norms).argmax(axis=1)
-    return np.argsort(nearest, kind="stable")
 
 
 def find_nearest(
@@ -166,20 +80,20 @@ def find_nearest(
     ----------
     queries : real array, shape (q, d)
     n_neighbors : int. At most the number of all rows.
-    leaves : Regions, one a leaf
+    leaves : Regions. One per leaf.
     read_leaf : function of a leaf's number. Called for leaves near any of the queries, nearest
-        first; what it returned last is not kept.
-    metric : KernelSpec. Whose feature space distances are taken in. Where these do not order rows
-        as the Euclidean distance does, there is no bound: all leaves are read.
+        first; its results are not kept.
+    metric : KernelSpec. Distances are those in its feature space. If they do not order neighbors as
+        the Euclidean distance does, there is no bound, and all leaves are read.
 
     Returns
     -------
-    neighbors : Neighbors. They do not depend on the leaves and their regions.
+    neighbors : Neighbors. The rows found do not depend on the leaves and their regions.
 
     Notes
     -----
-    Cost: bounds to every leaf and, of leaves that they do not exclude, to blocks of rows; then the
-    distances to the rows of blocks that these do not exclude.
+    Cost: a bound per query and leaf; a bound per block of rows of each leaf that is not excluded;
+    the distances to all rows of each block that is not excluded.
     """
     is_euclidean = find_kernel(metric.name).is_euclidean
     tile: Callable[..., _Tile] = _Tile if is_euclidean else partial(_PolynomialTile, kernel=metric)
@@ -197,6 +111,44 @@ def find_nearest(
     )
 
 
+def metric_of(spec: SolverSpec) -> KernelSpec:
+    """Return the kernel in whose feature space neighbors are searched.
+
+    Kernels of distances, whatever their width, and the linear kernel order neighbors as the
+    Euclidean distance does.
+
+    Raises
+    ------
+    ParameterError : when neighbors cannot be searched in the kernel's feature space
+    """
+    kernel = find_kernel(spec.kernel)
+    if not (kernel.is_euclidean or kernel.is_power):
+        known = ", ".join(name for name in KERNELS if _is_searched(name))
+        raise ParameterError(
+            f"kernel={spec.kernel!r}, {kernel.formula}: neighbors cannot be searched in its "
+            f"feature space. Pass one of {known}."
+        )
+    if spec.gamma is None or kernel.is_euclidean:
+        return EUCLIDEAN
+    return KernelSpec(spec.kernel, spec.gamma[0], spec.degree, spec.coef0)
+
+
+def _is_searched(name: str) -> bool:
+    """Whether neighbors can be searched in a kernel's feature space."""
+    kernel = find_kernel(name)
+    return kernel.is_everywhere and (kernel.is_euclidean or kernel.is_power)
+
+
+def home_order(X: Reals, regions: Regions) -> Int64:
+    """Return an order of queries that puts those near the same leaf next to each other."""
+    nearest = np.empty(len(X), np.int64)
+    norms = np.einsum("ij,ij->i", regions.centers, regions.centers) / 2
+    for start in range(0, len(X), ORDERED_ROWS):
+        part = X[start : start + ORDERED_ROWS].astype(np.float64)
+        nearest[start : start + ORDERED_ROWS] = (part @ regions.centers.T - norms).argmax(axis=1)
+    return np.argsort(nearest, kind="stable")
+
+
 class _Tile:
     """Some queries and the heaps of their nearest rows so far, by Euclidean distances."""
 
@@ -209,16 +161,16 @@ class _Tile:
         self.n_read = np.zeros(len(queries), np.int64)
 
     def search(self, leaves: Regions, read_leaf: Callable[[int], LeafRows]) -> Neighbors:
-        """Visit the leaves, nearest first; each is read once."""
+        """Visit the leaves, nearest first; each is read once at most."""
         bounds, home = self._bounds(leaves)
         filled = np.isfinite(leaves.r_max)
         if filled.any():
-            # Where most of the queries are; nobody has a neighbor yet.
+            # Start where most queries are: no bound excludes a leaf before the heaps are filled.
             first = int(np.bincount(home, filled[home], len(filled)).argmax())
             self._read(read_leaf(first), np.arange(len(home)))
             filled[first] = False
             self._tighten(leaves, bounds)
-        # Which order it is changes only the time.
+        # The order changes only the time.
         order = np.lexsort((self._center_distances(leaves), bounds.min(axis=0, initial=np.inf)))
         wanted = (bounds <= self.keys[:, :1]).any(axis=0) & filled
         for leaf in order[wanted[order]].tolist():
@@ -241,7 +193,7 @@ class _Tile:
         return bounds, home
 
     def _tighten(self, regions: Regions, bounds: Float64) -> None:
-        """Raise the bounds that the nearest rows so far do not exceed."""
+        """Raise the bounds that do not exclude a region by the nearest rows found so far."""
         raise_bounds(self.exact, regions.low, regions.high, self.keys[:, 0], bounds)
 
     def _center_distances(self, regions: Regions) -> Float64:
@@ -251,7 +203,7 @@ class _Tile:
         return distances
 
     def _read(self, leaf: LeafRows, active: Int64) -> None:
-        """Offer a leaf that was read to some queries."""
+        """Offer the rows of a leaf to the active queries, and count it as read."""
         self.n_read[active] += 1
         if len(leaf.X):
             self._offer(leaf, active)
@@ -262,7 +214,7 @@ class _Tile:
 
 
 class _PolynomialTile(_Tile):
-    """The same by distances in a polynomial kernel's feature space: there is no bound."""
+    """The same by distances in a polynomial kernel's feature space, for which there is no bound."""
 
     def __init__(self, queries: Reals, n_neighbors: int, kernel: KernelSpec) -> None:
         super().__init__(queries, n_neighbors)
@@ -287,7 +239,7 @@ class _PolynomialTile(_Tile):
             )
 
     def _approximate(self, X: Reals, Q: Float64) -> tuple[Float64, Float64]:
-        """Return distances by one GEMM, and by how much each query's may be wrong."""
+        """Return squared distances by one GEMM, (q, m), and the largest error of each query's."""
         kernel = self.kernel
         A = X.astype(np.float64, copy=False)
 
@@ -303,3 +255,49 @@ class _PolynomialTile(_Tile):
         largest = kernel.gamma * np.maximum(norms.max(), own) + abs(kernel.coef0)
         d = A.shape[1]
         return distances, 32 * (d + 8) * kernel.degree * EPS * largest**kernel.degree
+
+
+# Blocks, their bounds and radii, the order of rows, center, scale and longest: see `fill_blocks`.
+Packed = tuple[Float32, Float32, Float64, Int64, Float64, float, float]
+_packed: "WeakKeyDictionary[LeafRows, Packed]" = WeakKeyDictionary()
+
+
+def packed(leaf: LeafRows) -> Packed:
+    """Return the blocks of a leaf that has rows; cached as long as the leaf lives."""
+    found = _packed.get(leaf)
+    if found is None:
+        # Two threads may both pack a leaf: their results are equal.
+        found = _packed[leaf] = pack_blocks(leaf.X)
+    return found
+
+
+def pack_blocks(X: Reals) -> Packed:
+    """Return one or more rows, shape (m, d), in blocks as `offer_blocks` takes them."""
+    m, d = X.shape
+    n_blocks, n_features = -(-m // BLOCK_ROWS), _padded(d, FEATURE_STEP)
+    order = np.arange(m)
+    order_blocks(X, order)
+    center = X.mean(axis=0, dtype=np.float64)
+    scale = unit_scale(
+        max(np.abs(X.min(axis=0) - center).max(), np.abs(X.max(axis=0) - center).max())
+    )
+    blocks = np.zeros((n_blocks, n_features, BLOCK_ROWS), np.float32)
+    bounds = np.zeros((3, n_features, _padded(n_blocks, BLOCK_STEP)), np.float32)
+    r_max = np.zeros(bounds.shape[2])
+    longest = fill_blocks(X, order, center, scale, blocks, bounds, r_max)
+    return blocks, bounds, r_max, order, center, scale, longest
+
+
+def unit_scale(extent: float) -> float:
+    """Return the power of two that scales an extent to between 1/2 and 1.
+
+    >>> unit_scale(5.0), unit_scale(0.0)
+    (0.125, 1.0)
+    """
+    exponent = math.frexp(extent)[1]
+    return math.ldexp(1.0, min(max(-exponent, -1000), 1000))
+
+
+def _padded(n: int, step: int) -> int:
+    """Return the least multiple of ``step`` that is at least n."""
+    return -(-n // step) * step

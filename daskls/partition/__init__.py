@@ -1,1 +1,1 @@
-"""Partitions of space into cells: trees of half-spaces, grown on rows and routed the same way."""
+"""Partitions of rows into leaves and cells: trees of half-spaces, Voronoi regions, chunks."""

@@ -1,12 +1,10 @@
-"""The contract of a partition: rows are assigned to leaves, leaves are cut further into cells.
+"""The contract of a partition: it assigns rows to leaves, and its leaves are cut into cells.
 
-A fit cuts twice. Stage 1 makes a partition from a sample, whose leaves are what rows are regrouped
-by. Once all rows of a leaf lie together, `Partition.cut_leaf` cuts it into cells of bounded size,
-and `Partition.join` makes the finished partition, whose leaves are the cells.
+A fit cuts twice. Stage 1 grows a partition on a sample; rows are regrouped by its leaves. Once all
+rows of a leaf lie together, `Partition.cut_leaf` cuts it into cells of bounded size.
+`Partition.join` then returns the finished partition, whose leaves are the cells.
 
-The kinds of partitions, by the names that stores know them by: one line a kind.
-
-How much nearer the rows of a cell are to each other than to all others.
+`KINDS` names each kind in stores. `measure_shrinkage` measures how compact the cells are.
 """
 
 import math
@@ -25,31 +23,31 @@ from daskls.store.groups import Group
 
 
 class Partition(Protocol):
-    """An assignment of rows to leaves, once or several times over; a small record that tasks read.
+    """Assigns rows to leaves, in one or several partitions; a small record that every task reads.
 
-    A new kind is a class in a module of its own and a line in `daskls.partition.base`. One of
-    space is best made from `daskls.partition.space.Space`.
+    To add a kind, write a class in a module of its own and add a line to `KINDS`. A partition of
+    space is best based on `daskls.partition.space.Space`.
 
     Attributes
     ----------
-    kind : str. Its name in stores and in the registry.
+    kind : str. Its name in stores and in `KINDS`.
     """
 
     kind: ClassVar[str]
 
     @property
     def n_leaves(self) -> int:
-        """The number of leaves of all partitions; those of one follow those of the one before."""
+        """The number of leaves of all partitions; leaves are numbered partition by partition."""
 
     @property
     def n_partitions(self) -> int:
         """The number of partitions of the same rows."""
 
     def partition_of(self, leaf: int) -> int:
-        """Return the partition of a leaf."""
+        """Return the partition that a leaf belongs to."""
 
     def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
-        """Yield the leaf of each training row, int array (m,), once a partition.
+        """Yield the leaf of each training row, int array (m,), once per partition.
 
         Parameters
         ----------
@@ -58,21 +56,21 @@ class Partition(Protocol):
         """
 
     def find(self, X: Reals) -> list[Ints] | None:
-        """Return the leaf of each query, int array (m,), once a partition.
+        """Return the leaf of each query, int array (m,), once per partition.
 
-        None where leaves have no place in space: then all of them predict every query.
+        None if leaves are not regions of space; then every model predicts every query.
         """
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
         """Return the tree that cuts a leaf into cells of at most ``max_rows`` rows.
 
-        Call it by `daskls.partition.grow.cut_into_cells`, which checks the sizes of the cells.
+        Call it through `daskls.partition.grow.cut_into_cells`, which checks the cell sizes.
 
         Parameters
         ----------
         X : real array, shape (m, d). All rows of the leaf.
         leaf : int
-        max_rows : int. Equal rows stay together, however many they are.
+        max_rows : int. Equal rows stay together, however many there are.
         seed : int, or None. The fit's, for kinds that draw their cuts.
         """
 
@@ -81,27 +79,27 @@ class Partition(Protocol):
 
         Parameters
         ----------
-        branches : sequence of Tree. What `cut_leaf` gave, leaf by leaf; the center, which is not
-            stored with them, may be any.
+        branches : sequence of Tree, one per leaf, as `cut_leaf` returned them. Their centers are
+            not stored and may be arbitrary.
         """
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays to store."""
 
     def attributes(self) -> dict[str, Any]:
-        """Return the JSON attributes to store beside them."""
+        """Return the JSON attributes to store beside the arrays."""
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """Return the partition that `arrays` and `attributes` took apart.
+        """Return the partition whose `arrays` and `attributes` a group holds.
 
         Raises
         ------
-        DamageError : they are no partition
+        DamageError : they are not a valid partition
         """
 
 
-# Loaded when first read.
+# The class of each kind, imported when a partition of that kind is first read.
 KINDS = {
     "Forest": "daskls.partition.space:Forest",
     "Chunks": "daskls.partition.shuffle:Chunks",
@@ -112,12 +110,12 @@ KINDS = {
 
 
 def find_kind(group: Group, attribute: str = "partition") -> type[Partition]:
-    """Return the class of the partition that a group says it holds.
+    """Return the class of the partition that a group holds.
 
     Raises
     ------
-    DamageError : it holds none
-    StoreError : it is of a kind that is not registered
+    DamageError : it holds no partition
+    StoreError : the kind is not registered
     """
     name = group.attrs.get(attribute)
     if not isinstance(name, str):
@@ -132,18 +130,19 @@ def find_kind(group: Group, attribute: str = "partition") -> type[Partition]:
     return found
 
 
-# Rows that are measured: as many as suffice for a share to 1 %.
+# Rows to measure: enough to know the share to about 1 %.
 SCATTER_ROWS = 16_384
 
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """What cells leave of the squared distances of rows to their mean.
+    """The share of the rows' scatter around their mean that remains within the cells.
 
     Attributes
     ----------
     n_cells : int
-    share : float. Squared distances to the means of cells, of those to the mean of all.
+    share : float. Scatter around the means of the cells, as a share of that around the mean of
+        all rows. Scatter is the sum of squared distances.
     """
 
     n_cells: int
@@ -151,7 +150,7 @@ class Shrinkage:
 
     @property
     def dimensions(self) -> float:
-        """The dimensions of a cube of even rows that as many equal cells would shrink as little.
+        """The dimension of a uniform cube whose scatter as many equal cells would reduce as little.
 
         >>> Shrinkage(64, 1 / 16).dimensions
         3.0
@@ -161,30 +160,31 @@ class Shrinkage:
 
 
 def measure_shrinkage(partition: Partition, X: Reals) -> Shrinkage | None:
-    """Return what the cells of the first partition leave of the scatter of some rows.
+    """Measure how much of the scatter of some rows remains within the cells of the first partition.
 
-    None where there are too few cells or rows to say, or cells have no place in space.
+    None if there are too few cells or rows to tell, or if cells are not regions of space.
 
     Parameters
     ----------
     partition : Partition, whose leaves are the cells
-    X : real array, shape (m, d). Sampled rows, as the partition sees them.
+    X : real array, shape (m, d). Sampled rows, coded and scaled as for the partition.
     """
     A = X[:: max(1, len(X) // SCATTER_ROWS)]
     found = partition.find(A)
     if found is None:
         return None
     n_cells = partition.n_leaves // partition.n_partitions
-    within, left = _scatter(A, found[0])
+    within, n_free = _scatter(A, found[0])
     between, _ = _scatter(A, np.zeros(len(A), np.int64))
-    # Means of few rows lie nearer to them than those of all rows of a cell do.
-    if n_cells < 2 or left < len(A) / 2 or not between:
+    # The mean of few rows lies nearer to them than the mean of all rows of the cell does: the
+    # degrees of freedom correct for that, unless too few are left.
+    if n_cells < 2 or n_free < len(A) / 2 or not between:
         return None
-    return Shrinkage(n_cells, within / left * (len(A) - 1) / between)
+    return Shrinkage(n_cells, within / n_free * (len(A) - 1) / between)
 
 
 def _scatter(A: Reals, groups: Ints) -> tuple[float, int]:
-    """Return squared distances of rows to the means of their groups, and degrees of freedom."""
+    """Return the summed squared distances of rows to their group means, and degrees of freedom."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     total = 0.0

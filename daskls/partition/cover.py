@@ -1,17 +1,17 @@
-"""A covering set of centers: every row is among the k' nearest rows of at least one of them.
+"""A covering set of centers: every row is among the k' nearest rows of at least one center.
 
-The rows come in one fixed order; each that no center before it has covered becomes a center and
-covers its own k' nearest rows. The order takes centers far from each other first: a farthest-first
-traversal of a seeded sample of the rows, then all other rows by a seeded hash of their numbers. It
-depends on the data and the seed alone, not on how the rows are stored.
+Rows are visited in a fixed order. Each row that no earlier center covers becomes a center and
+covers its own k' nearest rows. The order starts with centers far from each other, by a
+farthest-first traversal of a seeded sample; all other rows follow by a seeded hash of their
+numbers. It depends on the data and the seed alone, not on how the rows are stored.
 
 Centers are decided in rounds. A round takes the next uncovered rows of the order, finds the
-neighbors of all of them at once, and goes through them in order: one that a center before it in
-the round covers is none. So the result is that of taking one row after the other.
+neighbors of all of them at once, and visits them in order; a row that an earlier center of the
+round covers is skipped. The result is the same as visiting one row at a time.
 
-Source: Segata and Blanzieri 2009, equations 10 to 14. Difference: the paper's levels are those of a
-cover tree over all rows; the traversal of a sample decides the order of the far-off centers, which
-are few, and a hash that of the others. On ijcnn1 and Covertype that gives 4 to 14 % fewer centers
+Source: Segata and Blanzieri 2009, equations 10 to 14. Difference: the paper takes the order from
+the levels of a cover tree over all rows. Here the traversal of a sample orders the few far-off
+centers, and a hash orders the others. On ijcnn1 and Covertype that gives 4 to 14 % fewer centers
 than a random order, on a checkerboard 2 to 4 %.
 """
 
@@ -24,10 +24,11 @@ from daskls.partition.shuffle import row_keys
 from daskls.records import Float64, Int32, Int64, Ints, Reals, RowNumbers
 from daskls.seeds import CENTER_ORDER
 
-# Sampled rows a center that is expected, and at the most: their traversal costs the square.
+# Ranked rows per expected center, and at most: the traversal costs their square.
 RANKED_PER_CENTER = 16
 MAX_RANKED = 4096
-# Rounds are as large as lets few of their rows be covered by one another.
+# A round doubles or halves when fewer or more of its rows than these shares turn out to be covered
+# by each other: their neighbors were searched in vain.
 FIRST_ROUND = 64
 MAX_ROUND = 8192
 FEW_COVERED, MANY_COVERED = 0.15, 0.3
@@ -43,9 +44,9 @@ def n_ranked_rows(n_rows: int, n_assigned: int) -> int:
 
 
 def farthest_first(X: Reals) -> Int64:
-    """Return the rows so that each is as far as possible from all before it; the first one first.
+    """Return the rows in farthest-first order: each is as far as possible from all before it.
 
-    Ties go to the earlier row. Cost O(m^2 d), memory O(m d).
+    The first row comes first. Ties go to the earlier row. Cost O(m^2 d), memory O(m d).
     """
     rows = X.astype(np.float64)
     nearest = np.full(len(rows), np.inf)
@@ -64,16 +65,17 @@ def farthest_first(X: Reals) -> Int64:
 
 
 class _NearerRows:
-    """Preselect the rows that may be nearer to a row than to those taken, by float32 distances.
+    """Preselects, by float32 distances, rows that may be nearer to a row than to those taken.
 
-    What is lost to float32 is bounded as in kernels/blocks.py.
+    The error of float32 is bounded as in kernels/blocks.py.
     """
 
     def __init__(self, rows: Float64) -> None:
         m, d = rows.shape
         center = rows.mean(axis=0)
         extent = float(np.abs(rows - center).max())
-        # Far from what overflows or vanishes in float32; of equal rows any unit will do.
+        # An extent of 1 keeps float32 from overflow and underflow. Scale 0 (equal rows, or an
+        # extreme extent) preselects nothing: all rows are compared.
         self.scale = 1.0 / extent if 1e-290 < extent < 1e290 else 0.0
         own = (rows - center) * self.scale
         self.columns = np.zeros((-(-d // FEATURE_STEP) * FEATURE_STEP, m), np.float32)
@@ -84,12 +86,12 @@ class _NearerRows:
         self.squares = np.empty(m, np.float32)
 
     def find(self, row: int) -> Int64:
-        """Return the rows that may be nearer to one than their limit, increasing."""
+        """Return the rows, increasing, that may be nearer to ``row`` than their limit."""
         squares_to(self.columns, np.ascontiguousarray(self.columns[:, row]), self.squares)
         return np.flatnonzero(self.squares <= self.limits)
 
     def shrink(self, rows: Int64, nearest: Float64) -> None:
-        """Take squared distances to the nearest row as limits; a negative one: never again."""
+        """Set limits from squared distances to the nearest row taken; negative: find it no more."""
         limits = np.full(len(rows), np.inf)
         if self.scale > 0.0:
             reach = np.sqrt(np.maximum(nearest, 0.0)) * self.scale + self.slack
@@ -103,10 +105,10 @@ def order_rows(numbers: RowNumbers, seed: int, sampled: Int64, X: Reals, n_ranke
     Parameters
     ----------
     numbers : int64 array, shape (n,). The global row number of each position.
-    seed : int
-    sampled : int64 array, shape (s,). Global numbers of sampled rows, increasing.
+    seed : int. The fit's.
+    sampled : int64 array, shape (s,). Global numbers of the sampled rows, increasing.
     X : real array, shape (s, d). The sampled rows.
-    n_ranked : int. So many of the sampled rows are ranked, those of the smallest keys.
+    n_ranked : int. The number of sampled rows to rank: those of the smallest keys.
 
     Returns
     -------
@@ -116,7 +118,7 @@ def order_rows(numbers: RowNumbers, seed: int, sampled: Int64, X: Reals, n_ranke
     ranked = sampled[chosen][farthest_first(X[chosen])]
     order = np.argsort(row_keys(numbers, CENTER_ORDER(seed)), kind="stable")
     by_number = np.argsort(ranked, kind="stable")
-    # Where a row's number stands among the ranked ones, if it does.
+    # The place of each row's number among the ranked ones, if it is one of them.
     found = np.searchsorted(ranked[by_number], numbers[order])
     found = np.minimum(found, len(ranked) - 1)
     is_ranked = ranked[by_number][found] == numbers[order]
@@ -132,12 +134,15 @@ class Cover:
     Attributes
     ----------
     order : int array, shape (m,). Positions, in the order in which they may become centers.
-    n_positions : int, or None for m. The number n of all, of which ``order`` may be a part.
+    n_assigned : int. k', the number of rows that a center covers.
+    n_positions : int, or None for m. The number n of all positions, of which ``order`` may hold
+        only some.
     centers : list of int. Positions of the centers, in the order they were taken.
-    owner : int32 array, shape (n,). For each position the center, counted in ``centers``, in whose
-        list it has the smallest rank; of equal ranks the center of the smaller row number. -1: not
-        covered; below: that of the position -2 - owner, see `resolved_owner`.
-    n_rounds, n_searched : int
+    owner : int32 array, shape (n,). For each position, the index in ``centers`` of the center in
+        whose list it has the smallest rank; ties go to the center of the smaller row number. -1:
+        not covered. Below -1: it has the center of the position ``-2 - owner``; see
+        `resolved_owner`.
+    n_rounds, n_searched : int. Rounds taken, and rows whose neighbors they searched.
     """
 
     order: Int64
@@ -156,18 +161,18 @@ class Cover:
 
     @property
     def n_covered(self) -> int:
-        """The number of rows that are covered."""
+        """The number of covered positions."""
         return int((self.owner != -1).sum())
 
     def next_round(self) -> Int64:
-        """Return the positions whose neighbors the next round needs; none when all is covered."""
+        """Return the positions whose neighbors the next round needs; none once all are covered."""
         order, owner = self.order, self.owner
         taken: list[Int64] = []
         missing = self._size
         cursor = self._cursor
         while missing > 0 and cursor < len(order):
-            # Twice as far as needed, if all were uncovered; the next round begins where the first
-            # row of this one is.
+            # Twice what would do if all were uncovered. The next round starts at this one's first
+            # piece with an uncovered row: rows of this round may still be uncovered after it.
             piece = order[cursor : cursor + max(2 * missing, 4096)]
             free = piece[owner[piece] == -1][:missing]
             if not taken and len(free) == 0:
@@ -178,13 +183,13 @@ class Cover:
         return np.concatenate(taken) if taken else np.empty(0, np.int64)
 
     def take_round(self, positions: Int64, numbers: RowNumbers, lists: Ints) -> None:
-        """Decide a round's rows one after the other.
+        """Decide the rows of a round in order.
 
         Parameters
         ----------
-        positions : int array, shape (r,). As `next_round` gave them.
+        positions : int array, shape (r,). As `next_round` returned them.
         numbers : int64 array, shape (r,). Their global row numbers.
-        lists : int array, shape (r, n_assigned). The positions of their nearest rows, in order.
+        lists : int array, shape (r, n_assigned). Positions of their nearest rows, nearest first.
         """
         n_before = len(self.centers)
         for position, number, nearest in zip(
@@ -195,8 +200,8 @@ class Cover:
             if (nearest == position).any():
                 self._take(position, number, nearest)
             else:
-                # More equal rows of smaller numbers than the list holds. All of them have this same
-                # list, so another center would bring the same model: it follows the first of them.
+                # Equal rows of smaller numbers fill the whole list. They all have this same list,
+                # so a center here would train the same model: follow the first of them.
                 self.owner[position] = -2 - nearest[0]
         self.n_rounds += 1
         self.n_searched += len(positions)
@@ -218,14 +223,13 @@ class Cover:
         self.owner[won], self._owner_number[won] = center, number
 
     def resolved_owner(self) -> Int32:
-        """Return each position's center, int32 (n,), when all are covered.
+        """Return each position's center, int32 (n,), once all are covered.
 
-        A row that is not among its own k' nearest, for there are more rows equal to it, has the
-        center of the first of them.
+        A row that equal rows keep out of its own k' nearest has the center of the first of them.
         """
         owner = self.owner.copy()
-        # A row follows one of a smaller number, which may follow another: distances that are
-        # rounded to 0 are not transitive.
+        # A row follows one of a smaller number, which may follow another in turn: being at a
+        # distance that rounds to 0 is not transitive.
         while len(follows := np.flatnonzero(owner < -1)):
             owner[follows] = owner[-2 - owner[follows]]
         return owner

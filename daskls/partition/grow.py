@@ -1,27 +1,25 @@
-"""Growing a tree of full cells: a region is cut across its longest side, in whole shares.
+"""Grows a tree of full cells: a region is cut across its longest side, in whole shares.
 
 A region of n rows needs at least q = ceil(n / cell_size) cells. It is cut where the first
-floor(q / 2) of its q equal shares end, so every leaf comes out with close to n / q rows: as few
-cells as the bound allows, all of them full. Where ties leave no such cut (an indicator has but two
-values), the nearest gap is taken.
+floor(q / 2) of its q equal shares end, so every leaf holds close to n / q rows: as few cells as
+the bound allows, all of them full. Where ties allow no such cut (an indicator has only two values),
+the nearest gap is taken.
 
-The cut runs across the feature of largest variance, so that a group of rows that share an indicator
-stays whole; or across the principal direction, where features vary together so much that it has
-more than `SLANTED` times that variance. On data with indicators, slanted cuts mix groups and cost
-accuracy; on images, no single pixel cuts anything.
+The cut runs across the feature of largest variance, so that rows that share an indicator stay
+together. It runs across the principal direction where features are so correlated that this
+direction has more than `SLANTED` times that variance. On data with indicators, slanted cuts mix
+groups and cost accuracy; on images, no single pixel separates anything.
 
-Further partitions of the same rows, to be averaged, draw their cuts: the number of whole shares on
-the first side near the middle, and the feature with a chance in proportion to its variance (or the
-principal direction, where the first partition takes one). A drawn feature that would cost more
-cells than the first partition's choice is passed over. Random slanted cuts give as good an average
-on Covertype, but a worse one on ijcnn1, whose indicators they mix.
+Further partitions of the same rows, to be averaged, draw their cuts: the number of shares on the
+first side is near the middle, and a feature is drawn in proportion to its variance (or a principal
+direction, where the first partition takes one). A drawn feature that would need more cells than the
+first partition's choice is skipped. Random slanted cuts average as well on Covertype, but worse on
+ijcnn1, whose indicators they mix.
 
 Source: the recursive partition on a subsample of Thomann et al., AISTATS 2017, appendix C.
 Difference: the paper finds centers by farthest-first traversal, which isolates outliers in cells
-of a few rows. Each of our cuts still gives a row to the nearer of two centers, mirror images of
-each other in the cut.
-
-The cells of a leaf of any kind of partition: none is larger than ``max_rows``.
+of a few rows. Each cut here still gives a row to the nearer of two centers, mirror images of each
+other in the cut.
 """
 
 from collections.abc import Iterator
@@ -38,12 +36,12 @@ from daskls.partition.tree import Tree, route_rows
 from daskls.records import Float64, Int32, Int64, Mask, Reals
 
 SLANTED = 2.1
-# Of a full cell, what either side of a cut has at the least, if one of so many directions gives it.
-LEAST_SIDE, MOST_CUTS = 1 / 16, 8
-# Rows converted at once, of types that nothing is compiled for.
+# The least share of a full cell on either side of a cut, and how many directions are tried for it.
+MIN_SIDE, MAX_CUTS = 1 / 16, 8
+# Rows converted at a time, for dtypes without compiled functions.
 TILE_ROWS = 256
 
-# A direction, its threshold, and which rows are on the first side.
+# A direction (d,), its threshold, and which rows of the region are on the first side (m,).
 Cut = tuple[Float64, float, Mask]
 
 
@@ -56,8 +54,8 @@ def grow_tree(
     ----------
     X : real array, shape (m, d)
     max_rows : int, >= 1. The bound of a leaf. A leaf of equal rows is exempt.
-    center : float64 array, shape (d,). Subtracted in float64; the tree's center.
-    seed : tuple of int, or None. Draws the cuts; another seed gives another tree.
+    center : float64 array, shape (d,). The tree's center, subtracted in float64.
+    seed : tuple of int, or None. Draws the cuts; None draws nothing.
 
     Returns
     -------
@@ -65,9 +63,9 @@ def grow_tree(
 
     Notes
     -----
-    Without a seed the result depends on the rows' values alone: an order of the rows that changes
-    the rounding of their covariance may move a cut. With a seed it depends on their order too. Cost
-    O(m d^2 log(m / max_rows)), and O(d^3) a cut; memory `memory.grow_nbytes`.
+    Without a seed the result depends on the values of the rows alone, except that an order which
+    changes the rounding of their covariance may move a cut. With a seed it depends on their order
+    too. Cost O(m d^2 log(m / max_rows)), and O(d^3) per cut; memory `memory.grow_nbytes`.
     """
     region = Region.of(X, center, len(X) > max_rows)
     rng = None if seed is None else np.random.default_rng(seed)
@@ -109,34 +107,34 @@ class Region:
     Attributes
     ----------
     X : real array, shape (m, d). All rows.
-    center : float64 array, shape (d,). Subtracted from rows wherever they are read: a centered copy
-        of all of them would be as large as all else.
-    rows : int array, shape (k,). The region's.
-    room : float64 array, shape (m, d). To compute in: fresh memory for each region would cost as
-        much as what is computed there.
+    center : float64 array, shape (d,). Subtracted whenever rows are read: a centered copy of all
+        of them would take as much memory as all the rest.
+    rows : int array, shape (k,). The region's, as indices of X.
+    scratch : float64 array, shape (m, d). Shared by all regions: allocating it for each would
+        cost as much time as what is computed in it.
     """
 
     X: Reals
     center: Float64
     rows: Int64
-    room: Float64
+    scratch: Float64
 
     @classmethod
     def of(cls, X: Reals, center: Float64, is_cut: bool) -> "Region":
-        """Return the region of all rows; what is not cut needs no room."""
-        room = np.empty(X.shape if is_cut else (0, X.shape[1]))
-        return cls(X, np.asarray(center, np.float64), np.arange(len(X)), room)
+        """Return the region of all rows; one that is not cut needs no scratch memory."""
+        scratch = np.empty(X.shape if is_cut else (0, X.shape[1]))
+        return cls(X, np.asarray(center, np.float64), np.arange(len(X)), scratch)
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, rows: Int64) -> "Region":
-        """Return the region of other rows, which computes in the same place."""
+        """Return the region of other rows, with the same scratch memory."""
         return replace(self, rows=rows)
 
     def find_axes(self) -> "Axes":
-        """Return along what rows vary."""
-        own = self.room[: len(self)]
+        """Return the scatter of the rows along features."""
+        own = self.scratch[: len(self)]
         for tile, X, rows, center in self._tiles():
             take_centered(X, rows, center, own[tile])
         spread = np.zeros(own.shape[1])
@@ -145,11 +143,11 @@ class Region:
         return Axes(np.where(spread > 0, np.diagonal(scatter), -1.0), scatter)
 
     def project(self, direction: Float64) -> Float64:
-        """Return the coordinates of rows along a direction; as routing computes them."""
+        """Return the coordinates of the rows along a direction, with the bits of routing."""
         position = np.empty(len(self))
         (features,) = np.nonzero(direction)
         if len(features) == 1 and direction[features[0]] == 1.0:
-            # The same bits: a sum with zeros has no rounding, and no negative zero.
+            # The same bits as a product: sums with zeros round nothing and leave no negative zero.
             (j,) = features
             np.subtract(self.X[self.rows, j], self.center[j], out=position, dtype=np.float64)
             position += 0.0
@@ -159,9 +157,10 @@ class Region:
         return position
 
     def _tiles(self) -> Iterator[tuple[slice, Reals, Int64, Float64]]:
-        """Yield which of the region's rows, an array that compiled functions read, where, a center.
+        """Yield pieces of the region: slice of its rows, array, rows in it, center to subtract.
 
-        All at once, but of types that nothing is compiled for: the bits are the same.
+        One piece, except for dtypes without compiled functions: those are converted in tiles. The
+        bits are the same.
         """
         if is_plain(self.X):
             yield slice(None), self.X, self.rows, self.center
@@ -179,32 +178,33 @@ def _cut(region: Region, max_rows: int, rng: np.random.Generator | None) -> Cut 
     axes = region.find_axes()
     if rng is None:
         cuts = _cuts(region, n_rows * (n_shares // 2) // n_shares, _directions(axes))
-        return _first_even(cuts, n_rows // n_shares)
+        return _first_balanced(cuts, n_rows // n_shares)
     share = int(rng.integers(-(-n_shares // 4), 3 * n_shares // 4, endpoint=True))
     n_first = n_rows * share // n_shares
     plain = next(_cuts(region, n_first, _directions(axes)), None)
     if plain is None:
         return None
-    most = _count_cells(plain, max_rows)
+    max_cells = _count_cells(plain, max_rows)
     drawn = _cuts(region, n_first, _drawn_directions(axes, rng))
-    return next((cut for cut in drawn if _count_cells(cut, max_rows) <= most), plain)
+    return next((cut for cut in drawn if _count_cells(cut, max_rows) <= max_cells), plain)
 
 
-def _first_even(cuts: Iterator[Cut], share: int) -> Cut | None:
-    """Return the first cut that leaves either side some rows, of a few; or else the first.
+def _first_balanced(cuts: Iterator[Cut], share: int) -> Cut | None:
+    """Return the first of a few cuts that leaves enough rows on either side, or else the first.
 
-    One row whose indicator says that a value was missing is not a cell: its rows would be answered
-    by a constant.
+    A single row, whose indicator marks a missing value, should not be a cell: a constant would
+    answer its queries.
     """
     first = None
-    for cut in islice(cuts, MOST_CUTS):
+    for cut in islice(cuts, MAX_CUTS):
         first = cut if first is None else first
-        if _smaller_side(cut) >= LEAST_SIDE * share:
+        if _smaller_side(cut) >= MIN_SIDE * share:
             return cut
     return first
 
 
 def _smaller_side(cut: Cut) -> int:
+    """Return the number of rows on the smaller side of a cut."""
     n_first = int(np.count_nonzero(cut[2]))
     return min(n_first, len(cut[2]) - n_first)
 
@@ -213,11 +213,12 @@ def _count_cells(cut: Cut, max_rows: int) -> int:
     """Return how many cells the two sides of a cut need at least."""
     first = cut[2]
     n_first = int(np.count_nonzero(first))
+    # Two quotients, rounded up.
     return -(-n_first // max_rows) - (n_first - len(first)) // max_rows
 
 
 def _cuts(region: Region, n_first: int, directions: Iterator[Float64]) -> Iterator[Cut]:
-    """Yield the cut across each direction along which rows differ."""
+    """Yield the cut across each direction along which the rows differ."""
     for direction in directions:
         position = region.project(direction)
         threshold = _threshold(np.sort(position), n_first)
@@ -227,12 +228,12 @@ def _cuts(region: Region, n_first: int, directions: Iterator[Float64]) -> Iterat
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Along what rows vary, and how much.
+    """The scatter of a region's rows.
 
     Attributes
     ----------
-    by_feature : array (d,). Scatter of each feature; -1 for a constant one.
-    scatter : array (d, d). Of all features, symmetric.
+    by_feature : float64 array, shape (d,). The scatter of each feature; -1 for a constant one.
+    scatter : float64 array, shape (d, d). Of all features, symmetric.
     """
 
     by_feature: Float64
@@ -240,41 +241,41 @@ class Axes:
 
     @cached_property
     def _principal(self) -> tuple[Float64, Float64]:
-        """Scatter along each principal direction, increasing, and the directions as columns."""
+        """The scatter along each principal direction, increasing, and the directions as columns."""
         values, vectors = np.linalg.eigh(self.scatter)
         return values, vectors
 
     @property
     def values(self) -> Float64:
-        """Scatter along each principal direction, increasing."""
+        """The scatter along each principal direction, increasing."""
         return self._principal[0]
 
     @cached_property
     def slanted(self) -> bool:
         """Whether cuts run across principal directions."""
-        most = SLANTED * self.by_feature.max()
-        # No principal direction has more than the root of the sum of squares: where that is too
-        # little, by more than rounding, none is needed.
-        if np.linalg.norm(self.scatter) <= most * (1 - 1e-9):
+        threshold = SLANTED * self.by_feature.max()
+        # The Frobenius norm bounds the largest eigenvalue: where it is too small, by more than
+        # rounding, no eigenvectors are needed.
+        if np.linalg.norm(self.scatter) <= threshold * (1 - 1e-9):
             return False
-        return bool(self.values[-1] > most)
+        return bool(self.values[-1] > threshold)
 
     def principal(self, i: int) -> Float64:
-        """Return a principal direction; its sign decides which child comes first: fix it."""
+        """Return a principal direction of fixed sign: the sign decides which child comes first."""
         vector = self._principal[1][:, i]
         return np.ascontiguousarray(vector * np.sign(vector[np.abs(vector).argmax()]))
 
     def feature(self, i: int) -> Float64:
-        """Return the direction of a feature."""
+        """Return the unit vector of a feature."""
         axis = np.zeros(len(self.by_feature))
         axis[i] = 1.0
         return axis
 
 
 def _directions(axes: Axes) -> Iterator[Float64]:
-    """Yield the direction to cut across; then the features that vary, by variance.
+    """Yield the direction to cut across, then all features that vary, by decreasing variance.
 
-    The second feature serves where coordinates along the first direction all round to one value.
+    A later one serves where coordinates along the first all round to one value.
     """
     if axes.slanted:
         yield axes.principal(-1)
@@ -284,7 +285,7 @@ def _directions(axes: Axes) -> Iterator[Float64]:
 
 
 def _drawn_directions(axes: Axes, rng: np.random.Generator) -> Iterator[Float64]:
-    """Yield principal directions or features, drawn one after the other by their scatter."""
+    """Yield principal directions or features, drawn in proportion to their scatter."""
     if axes.slanted:
         yield from map(axes.principal, _draw(axes.values, rng))
     else:
@@ -292,9 +293,9 @@ def _drawn_directions(axes: Axes, rng: np.random.Generator) -> Iterator[Float64]
 
 
 def _draw(weights: Float64, rng: np.random.Generator) -> list[int]:
-    """Return the numbers of positive weights in an order drawn without replacement."""
+    """Return the indices of positive weights, drawn one by one in proportion to the weights."""
     with np.errstate(divide="ignore"):
-        # The largest of log w + Gumbel noise is item i with a chance of w_i over their sum.
+        # The largest of log w + Gumbel noise is item i with probability w_i / sum(w).
         keys = np.log(np.maximum(weights, 0.0)) + rng.gumbel(size=len(weights))
     order = np.argsort(-keys, kind="stable")
     drawn: list[int] = order[weights[order] > 0].tolist()
@@ -302,7 +303,7 @@ def _draw(weights: Float64, rng: np.random.Generator) -> list[int]:
 
 
 def _threshold(position: Float64, n_first: int) -> float | None:
-    """Return a cut of sorted positions that leaves ``n_first`` rows below, as near as ties allow.
+    """Return a threshold with ``n_first`` of the sorted positions below it, as near as ties allow.
 
     None if all positions are equal.
     """
@@ -323,7 +324,7 @@ def cut_into_cells(
 
     Parameters
     ----------
-    partition, X, leaf, max_rows, seed : as of `Partition.cut_leaf`
+    partition, X, leaf, max_rows, seed : as in `Partition.cut_leaf`
 
     Returns
     -------
@@ -332,18 +333,18 @@ def cut_into_cells(
 
     Raises
     ------
-    MemoryPlanError : when the partition left a cell larger than that, though its rows differ
+    MemoryPlanError : the partition left a larger cell, though its rows differ
     """
     tree = partition.cut_leaf(X, leaf, max_rows, seed)
     cells = route_rows(tree, X)
     sizes = np.bincount(cells, minlength=tree.n_leaves)
     for cell in np.flatnonzero(sizes > max_rows).tolist():
-        _check_whole(partition, X[cells == cell], leaf, max_rows, tree.center)
+        _check_equal(partition, X[cells == cell], leaf, max_rows, tree.center)
     return tree, cells
 
 
-def _check_whole(partition: Partition, X: Reals, leaf: int, max_rows: int, center: Float64) -> None:
-    """Refuse rows of one cell, more than it may hold, unless no cut tells them apart."""
+def _check_equal(partition: Partition, X: Reals, leaf: int, max_rows: int, center: Float64) -> None:
+    """Raise MemoryPlanError for a cell of too many rows, unless no cut separates them."""
     if grow_tree(X, max_rows, center).n_leaves > 1:
         raise MemoryPlanError(
             f"Leaf {leaf} of a partition of kind {partition.kind!r} has a cell of {len(X)} rows, "

@@ -1,4 +1,4 @@
-"""The cells of a partition as exact polygons in a plane through space."""
+"""Cells of a partition as exact polygons in a plane through space, and their colors on a map."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def plane_tree(tree: Tree, features: tuple[int, int], point: Float64) -> Tree:
     ----------
     tree : Tree of d features
     features : the plane's two features
-    point : array (d,). Gives the values of the others.
+    point : float64 array, shape (d,). Gives the values of the other features.
     """
     fixed = np.asarray(point, np.float64) - tree.center
     fixed[list(features)] = 0.0
@@ -31,11 +31,12 @@ def cell_polygons(tree: Tree, limits: Float64) -> dict[int, Float64]:
     Parameters
     ----------
     tree : Tree of 2 features
-    limits : array (2, 2). The least and the greatest value of each feature.
+    limits : float64 array, shape (2, 2). The least and the greatest value of each feature.
 
     Returns
     -------
-    polygons : dict cell -> array (corners, 2), convex; only cells that reach into the rectangle
+    polygons : dict cell -> float64 array (n_corners, 2), convex; only cells that reach into the
+        rectangle
     """
     corners = _rectangle(limits)
     if not len(tree.thresholds):
@@ -61,20 +62,21 @@ def power_polygons(points: Float64, offsets: Float64, limits: Float64) -> dict[i
 
     Parameters
     ----------
-    points : array (k, 2)
-    offsets : array (k,). Squared distances from the plane.
-    limits : array (2, 2). The least and the greatest value of each feature.
+    points : float64 array, shape (k, 2)
+    offsets : float64 array, shape (k,). Squared distances from the plane.
+    limits : float64 array, shape (2, 2). The least and the greatest value of each feature.
 
     Returns
     -------
-    polygons : dict point -> array (corners, 2), convex; only regions that reach into the rectangle
+    polygons : dict point -> float64 array (n_corners, 2), convex; only regions that reach into the
+        rectangle
     """
     polygons = {}
     for i in range(len(points)):
         polygon = _rectangle(limits)
         gaps = 2 * (points - points[i])
         bounds = (points**2).sum(axis=1) + offsets
-        # The nearest ones first: they leave the others nothing to cut.
+        # Nearest points first: they cut the most.
         for j in np.argsort((gaps**2).sum(axis=1), kind="stable").tolist():
             if j != i and len(polygon) >= 3:
                 polygon = _clip(polygon, polygon @ gaps[j] - (bounds[j] - bounds[i]))
@@ -84,7 +86,7 @@ def power_polygons(points: Float64, offsets: Float64, limits: Float64) -> dict[i
 
 
 def _rectangle(limits: Float64) -> Float64:
-    """Return a rectangle's corners."""
+    """Return the corners of a rectangle, float64 (4, 2)."""
     (left, right), (bottom, top) = np.asarray(limits, np.float64)
     return np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
 
@@ -102,16 +104,16 @@ def _clip(polygon: Float64, distance: Float64) -> Float64:
 
 
 def color_cells(labels: Ints, n_cells: int, n_colors: int) -> Int64:
-    """Number colors so that neighbors differ, as far as the colors suffice.
+    """Number colors so that neighbors differ, as far as ``n_colors`` allows.
 
     Parameters
     ----------
-    labels : int array (h, w). The cell of each pixel.
+    labels : int array, shape (h, w). The cell of each pixel.
     n_cells, n_colors : int
 
     Returns
     -------
-    colors : int array (n_cells,)
+    colors : int array, shape (n_cells,)
     """
     pairs = np.concatenate(
         [
@@ -126,7 +128,7 @@ def color_cells(labels: Ints, n_cells: int, n_colors: int) -> Int64:
     colors = np.zeros(n_cells, int)
     for cell in range(n_cells):
         used = np.bincount(colors[earlier[cell]], minlength=n_colors)
-        # Starting from another color each time spreads them evenly.
+        # Ties start from a different color for each cell, which spreads the colors evenly.
         order = (np.arange(n_colors) + cell) % n_colors
         colors[cell] = order[used[order].argmin()]
     return colors

@@ -1,11 +1,8 @@
-"""Seeded random orders of row numbers, computed row by row: no task holds all of one.
+"""Seeded random orders of row numbers, computed row by row: no task holds a whole order.
 
-Rows assigned to chunks at random, regardless of their features.
-
-Purposes that rows are drawn for: disjoint subsamples, validation rows, further rows.
-
-All of it is read off a seeded permutation of the global row numbers: the first places are the
-subsamples', one after the other, the next ones those of the validation rows, and so on.
+`Chunks` assigns rows to random chunks, regardless of their features. `Draws` picks rows for
+disjoint purposes off one permutation of the row numbers: its first positions are the subsamples,
+one after the other, the next ones validate, and all others follow.
 """
 
 import math
@@ -22,15 +19,16 @@ from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
 
 N_ROUNDS = 6
-# Rows below the limit vary by about the root of their number: so many times that are added, and
-# fewer than wanted are met once in 1e15 fits. The sample is smaller then, by a few rows.
+# The number of rows below a key limit varies by about its square root. With so many deviations to
+# spare, too few lie below it once in 1e15 fits; the sample is then a few rows smaller.
 SPARE_DEVIATIONS = 8.0
 
 
 def row_keys(numbers: RowNumbers | Keys, seed: int) -> Keys:
-    """Return a key of each row number, uint64: in the order of keys, rows come as if shuffled.
+    """Return a key of each row number, uint64; sorting by keys shuffles the rows.
 
-    No two numbers share a key. Source: Steele, Lea, Flood 2014, the mixing function of splitmix64.
+    Distinct numbers have distinct keys. Source: Steele, Lea, Flood 2014, the mixing function of
+    splitmix64.
     """
     golden = np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):
@@ -42,7 +40,7 @@ def row_keys(numbers: RowNumbers | Keys, seed: int) -> Keys:
 
 
 def key_limit(n_rows: int, n_sample: int) -> int | None:
-    """Return the key below which the sample lies for sure, and few rows more; None if all rows may.
+    """Return a key below which the sample surely lies, with few other rows; None if all rows may.
 
     >>> key_limit(1000, 1000) is None
     True
@@ -55,7 +53,7 @@ def key_limit(n_rows: int, n_sample: int) -> int | None:
 
 
 def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:
-    """Return where a random permutation of 0 .. n - 1 puts each number.
+    """Return the position of each number in a random permutation of 0 .. n - 1.
 
     Parameters
     ----------
@@ -65,12 +63,12 @@ def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:
 
     Returns
     -------
-    positions : int64 array, shape (m,), in [0, n). Each depends on its number, n
-        and the seed alone.
+    positions : int64 array, shape (m,), in [0, n). Each depends on its number, n and the seed
+        alone.
 
     Notes
     -----
-    A Feistel network permutes the next power of 4; what falls outside of [0, n) is permuted again
+    A Feistel network permutes the next power of 4; a result outside of [0, n) is permuted again
     until it falls inside. Source: Black and Rogaway, Ciphers with arbitrary finite domains, 2002.
 
     Examples
@@ -79,7 +77,7 @@ def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:
     True
     """
     half = max((max(n - 1, 1).bit_length() + 1) // 2, 1)
-    # Seeds that are near each other, and sizes, give orders that have nothing in common.
+    # Hashed, so that neighboring seeds and sizes give unrelated orders.
     key = int(row_keys(np.array([seed]), n)[0])
     positions = np.asarray(numbers, np.int64).copy()
     outside = np.arange(len(positions))
@@ -90,11 +88,11 @@ def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:
 
 
 def _permute(values: Int64, half: int, key: int) -> Int64:
-    """Permute numbers of ``2 half`` bits."""
+    """Permute numbers of ``2 * half`` bits by a Feistel network."""
     mask = np.int64((1 << half) - 1)
     left, right = values >> half, values & mask
     for number in range(N_ROUNDS):
-        # Rounds are told apart in bits that no half has.
+        # The round's number goes into bits above those of a half.
         hashed = row_keys(right + (np.int64(number + 1) << 40), key)
         left, right = right, left ^ (hashed.astype(np.int64) & mask)
     permuted: Int64 = left << half | right
@@ -103,12 +101,12 @@ def _permute(values: Int64, half: int, key: int) -> Int64:
 
 @dataclass(frozen=True)
 class Chunks:
-    """Rows assigned at random to chunks of near-equal size, by their numbers alone.
+    """Random chunks of near-equal size, to which rows are assigned by their numbers alone.
 
     Attributes
     ----------
     n_rows : int
-    n_leaves : int. Chunks.
+    n_leaves : int. The number of chunks.
     seed : int
     """
 
@@ -120,40 +118,40 @@ class Chunks:
 
     @property
     def n_partitions(self) -> int:
-        """As of `Partition`."""
+        """See `Partition`."""
         return 1
 
     def partition_of(self, leaf: int) -> int:
-        """As of `Partition`."""
+        """See `Partition`."""
         return 0
 
     def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
-        """As of `Partition`; chunk sizes differ by one row at most."""
+        """See `Partition`; chunk sizes differ by at most one row."""
         positions = shuffle_numbers(numbers, self.n_rows, CHUNKS(self.seed))
         yield positions * self.n_leaves // self.n_rows
 
     def find(self, X: Reals) -> None:
-        """As of `Partition`: a chunk has no position in space."""
+        """See `Partition`: a chunk is not a region of space."""
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
-        """As of `Partition`: a chunk is one cell."""
+        """See `Partition`: a chunk is one cell."""
         return no_cuts(np.zeros(X.shape[1]))
 
     def join(self, branches: Sequence[Tree]) -> "Chunks":
-        """As of `Partition`."""
+        """See `Partition`."""
         return self
 
     def arrays(self) -> dict[str, AnyArray]:
-        """As of `Partition`."""
+        """See `Partition`."""
         return {}
 
     def attributes(self) -> dict[str, Any]:
-        """As of `Partition`."""
+        """See `Partition`."""
         return asdict(self)
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """As of `Partition`."""
+        """See `Partition`."""
         with malformed_is_damage(group.where()):
             given = {field.name: group.attrs[field.name] for field in fields(cls)}
         are_numbers = all(type(value) is int for value in given.values())
@@ -162,25 +160,26 @@ class Chunks:
         return cls(**given)
 
 
-# Validation rows, at the most; and one in so many rows.
+# One validation row per so many rows, and the most of them.
 MAX_VALIDATION_ROWS = 10_000
 ROWS_PER_VALIDATION_ROW = 10
-# What is drawn where nothing is given: of many rows a share, of few so many a class, up to half.
+# Rows in subsamples by default: a share of many rows; of few rows, so many per class, but no more
+# than the larger share.
 SAMPLE_FRACTION, MAX_SAMPLE_FRACTION = 0.02, 0.5
 SAMPLED_ROWS_PER_CLASS = 200
-# Subsamples, but no more than leave each of them so many rows a class.
+# Subsamples by default; fewer where each would have fewer rows per class than this.
 N_SUBSAMPLES = 20
 SUBSAMPLE_ROWS_PER_CLASS = 20
 
 
 @dataclass(frozen=True)
 class Draws:
-    """The number of rows drawn for each purpose, of n.
+    """The number of rows drawn for each purpose.
 
     Attributes
     ----------
-    n_rows : int
-    n_subsamples, subsample_rows : int
+    n_rows : int. Of all rows.
+    n_subsamples, subsample_rows : int. Subsamples, and the rows of each.
     n_validation : int. Rows that no model is trained on.
     seed : int
     """
@@ -193,17 +192,17 @@ class Draws:
 
     @property
     def n_sampled(self) -> int:
-        """The rows of all subsamples: their positions come first."""
+        """The number of rows in subsamples; their positions come first."""
         return self.n_subsamples * self.subsample_rows
 
     @property
     def n_reserved(self) -> int:
-        """The rows of subsamples and validation: the positions of all others follow."""
+        """The number of rows in subsamples and validation; the positions of all others follow."""
         return self.n_sampled + self.n_validation
 
     @property
     def n_others(self) -> int:
-        """The rows that are neither in a subsample nor validate."""
+        """The number of rows neither in a subsample nor in validation."""
         return self.n_rows - self.n_reserved
 
     def shuffled(self, numbers: RowNumbers) -> Int64:
@@ -212,13 +211,13 @@ class Draws:
 
 
 def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> Draws:
-    """Return how many rows are drawn for each purpose; a subsample may be too small to train on.
+    """Return how many rows to draw for each purpose; a subsample may be too small to train on.
 
     Parameters
     ----------
     n_rows : int
-    sample_fraction : float, in (0, 1]. Of all subsamples together; at least the validation rows are
-        left over.
+    sample_fraction : float, in (0, 1]. Of all subsamples together; reduced where it would not
+        leave the validation rows.
     n_subsamples : int
     seed : int
 
@@ -227,21 +226,16 @@ def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int
     >>> plan_draws(49_990, 0.02, 20, 0).subsample_rows
     49
     """
-    validating = min(max(n_rows // ROWS_PER_VALIDATION_ROW, 1), MAX_VALIDATION_ROWS)
-    # The product of a decimal fraction and a whole number may fall just short of the next one.
-    sampled = min(math.floor(sample_fraction * n_rows + 1e-9), n_rows - validating)
-    return Draws(n_rows, n_subsamples, sampled // n_subsamples, validating, seed)
+    n_validation = min(max(n_rows // ROWS_PER_VALIDATION_ROW, 1), MAX_VALIDATION_ROWS)
+    # A decimal fraction times an integer may round to just below an integer.
+    n_sampled = min(math.floor(sample_fraction * n_rows + 1e-9), n_rows - n_validation)
+    return Draws(n_rows, n_subsamples, n_sampled // n_subsamples, n_validation, seed)
 
 
 def sampling_sizes(
     sample_fraction: float | None, n_subsamples: int | None, n_rows: int, n_classes: int
 ) -> tuple[float, int]:
-    """Return the part of all rows in subsamples and the number of these: as given, or chosen.
-
-    Parameters
-    ----------
-    sample_fraction, n_subsamples : as given, or None
-    n_rows, n_classes : int
+    """Return the subsampled share of rows and the number of subsamples; None means the default.
 
     Examples
     --------
@@ -251,23 +245,23 @@ def sampling_sizes(
     (0.25, 10)
     """
     if sample_fraction is None:
-        enough = min(SAMPLED_ROWS_PER_CLASS * n_classes / n_rows, MAX_SAMPLE_FRACTION)
-        sample_fraction = max(SAMPLE_FRACTION, enough)
+        of_few_rows = min(SAMPLED_ROWS_PER_CLASS * n_classes / n_rows, MAX_SAMPLE_FRACTION)
+        sample_fraction = max(SAMPLE_FRACTION, of_few_rows)
     if n_subsamples is None:
-        drawn = plan_draws(n_rows, sample_fraction, 1, 0).n_sampled
-        most = drawn // (SUBSAMPLE_ROWS_PER_CLASS * n_classes)
-        n_subsamples = min(max(most, 1), N_SUBSAMPLES)
+        n_sampled = plan_draws(n_rows, sample_fraction, 1, 0).n_sampled
+        n_full = n_sampled // (SUBSAMPLE_ROWS_PER_CLASS * n_classes)
+        n_subsamples = min(max(n_full, 1), N_SUBSAMPLES)
     return sample_fraction, n_subsamples
 
 
 def ball_keys(numbers: RowNumbers, centers: Int64, seed: int) -> Keys:
-    """Return the key by which a row is drawn from a ball, uint64: another one in every ball.
+    """Return the keys by which rows are drawn from balls, uint64: a row has one in each ball.
 
     Parameters
     ----------
     numbers : int array, shape (p,). Global row numbers.
     centers : int array, shape (p,). The global row number of each ball's center.
-    seed : int
+    seed : int. The fit's.
     """
     of_ball = row_keys(centers, BALLS(seed))
     with np.errstate(over="ignore"):

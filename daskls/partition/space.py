@@ -1,11 +1,4 @@
-"""The base of partitions of space, and such a partition with its leaves cut further.
-
-Space cut into the regions nearest to each of some points.
-
-Points whose Voronoi regions are the cells: k-means on the seeded sample.
-
-Space cut by trees of half-spaces, one a partition.
-"""
+"""Partitions of space: Voronoi regions, forests of trees, and partitions whose leaves are cut."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -25,14 +18,14 @@ from daskls.seeds import BRANCH, CLUSTERS, TRUNK
 from daskls.store.files import damaged
 from daskls.store.groups import Group
 
-# Of the trees in the leaves of a refined partition, or of a bundle: their numbers of nodes.
+# The stored array of node counts of the trees in the leaves of a refined partition or a bundle.
 BRANCH_SIZES = "branch_nodes"
 
 
 class Space:
-    """The base of partitions of space: one defines ``center``, ``n_leaves``, `find` and its arrays.
+    """The base of partitions of space; a subclass adds ``center``, ``n_leaves``, `find`, `arrays`.
 
-    A leaf that is too large is cut by a tree of half-spaces; the finished partition is the first
+    A leaf that is too large is cut by a tree of half-spaces. The finished partition is the first
     one with a tree in each leaf.
     """
 
@@ -41,34 +34,34 @@ class Space:
 
     @property
     def n_partitions(self) -> int:
-        """As of `Partition`."""
+        """See `Partition`."""
         return 1
 
     def partition_of(self, leaf: int) -> int:
-        """As of `Partition`."""
+        """See `Partition`."""
         return 0
 
     def find(self, X: Reals) -> list[Ints]:
-        """As of `Partition`."""
+        """See `Partition`."""
         raise NotImplementedError
 
     def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
-        """As of `Partition`: training rows lie where queries do."""
+        """See `Partition`: training rows are found as queries are."""
         yield from self.find(X)
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
-        """As of `Partition`."""
-        # Here, so that a process which only predicts never loads it.
+        """See `Partition`."""
+        # Imported here, so that a process that only predicts never loads it.
         from daskls.partition.grow import grow_tree
 
         return grow_tree(X, max_rows, self.center)
 
     def join(self, branches: Sequence[Tree]) -> Partition:
-        """As of `Partition`."""
+        """See `Partition`."""
         return refine(self, branches)  # type: ignore[arg-type]
 
     def attributes(self) -> dict[str, Any]:
-        """As of `Partition`."""
+        """See `Partition`."""
         return {}
 
 
@@ -79,7 +72,7 @@ class Refined(Space):
     Attributes
     ----------
     base : Partition, of space
-    branches : sequence of Tree, one a leaf of ``base``, around its center
+    branches : sequence of Tree, one per leaf of ``base``, around its center
     """
 
     base: Any
@@ -89,13 +82,13 @@ class Refined(Space):
 
     @property
     def center(self) -> Float64:  # type: ignore[override]
-        """The center of the first cut, float64 (d,)."""
+        """The center of the base, float64 (d,)."""
         center: Float64 = self.base.center
         return center
 
     @cached_property
     def first_cells(self) -> Int64:
-        """The first cell of each leaf, and the number of cells last."""
+        """The first cell of each leaf, int64, followed by the number of cells."""
         return np.cumsum([0, *(branch.n_leaves for branch in self.branches)])
 
     @property
@@ -105,16 +98,16 @@ class Refined(Space):
 
     @property
     def n_partitions(self) -> int:
-        """As of `Partition`."""
+        """See `Partition`."""
         return int(self.base.n_partitions)
 
     def partition_of(self, leaf: int) -> int:
-        """As of `Partition`."""
+        """See `Partition`."""
         cut = int(np.searchsorted(self.first_cells, leaf, side="right")) - 1
         return int(self.base.partition_of(cut))
 
     def find(self, X: Reals) -> list[Ints]:
-        """As of `Partition`."""
+        """See `Partition`."""
         return [self._find_in(X, leaves) for leaves in self.base.find(X)]
 
     def _find_in(self, X: Reals, leaves: Ints) -> Ints:
@@ -122,42 +115,42 @@ class Refined(Space):
         cells = self.first_cells[leaves]
         order = np.argsort(leaves, kind="stable")
         touched, starts = np.unique(leaves[order], return_index=True)
-        # By increasing leaves: where trees are read, those of neighbors come together.
+        # Leaf by leaf, in order: trees that are read from a store come bundle by bundle.
         for leaf, own in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
             if self.first_cells[leaf + 1] - self.first_cells[leaf] > 1:
                 cells[own] += route_rows(self.branches[leaf], X[own])
         return cells
 
     def arrays(self) -> dict[str, AnyArray]:
-        """As of `Partition`: those of the first cut, and the trees."""
+        """See `Partition`: those of the base, and the trees."""
         return {**self.base.arrays(), **tree_arrays(self.branches, BRANCH_SIZES)}
 
     def attributes(self) -> dict[str, Any]:
-        """As of `Partition`."""
+        """See `Partition`."""
         return {"base": self.base.kind, **self.base.attributes()}
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """As of `Partition`."""
+        """See `Partition`."""
         base = find_base(group)
         return cls(base, read_trees(group, base.center, BRANCH_SIZES, base.n_leaves))
 
 
 def find_base(group: Group) -> Any:
-    """Return the partition of space whose leaves a group's trees cut.
+    """Return the partition of space whose leaves the trees of a group cut.
 
     Raises
     ------
-    DamageError : it is none
+    DamageError : the base is not a partition of space
     """
     base = find_kind(group, "base").read(group)
     if not isinstance(base, Space):
-        raise damaged(group.where(), "what its trees cut is no partition of space")
+        raise damaged(group.where(), "the base of its trees is not a partition of space")
     return base
 
 
 def refine(base: Partition, branches: Sequence[Tree]) -> Partition:
-    """Return a partition of space with a tree in each leaf; itself where no tree cuts."""
+    """Return a partition of space with a tree in each leaf; ``base`` itself if no tree cuts."""
     if all(branch.n_leaves == 1 for branch in branches):
         return base
     assert isinstance(base, Space)
@@ -189,39 +182,39 @@ class VoronoiCells(Space):
         return nearest_point(X, self.center, self.points)
 
     def find(self, X: Reals) -> list[Ints]:
-        """As of `Partition`."""
+        """See `Partition`."""
         return [self.nearest(X)]
 
     def arrays(self) -> dict[str, AnyArray]:
-        """As of `Partition`."""
+        """See `Partition`."""
         return {"center": self.center, "points": self.points}
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """As of `Partition`."""
+        """See `Partition`."""
         center = group.read("center", shape=(None,), kind="f")
         return cls(center, group.read("points", shape=(None, len(center)), kind="f"))
 
 
-# Rows of a batch of k-means.
+# Rows per batch of k-means.
 KMEANS_BATCH_ROWS = 8192
 
 
 def find_points(X: Reals, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells:
-    """Return the regions of the centers that mini-batch k-means finds.
+    """Return the Voronoi regions of the centers that mini-batch k-means finds.
 
     Parameters
     ----------
     X : real array, shape (m, d). Sampled rows.
-    gauge : Gauge of them. They are clustered in its units, so that theirs do not matter.
-    n_cells : int. Regions at the most: equal rows share one, and one without rows is left out.
-    seed : int
+    gauge : Gauge of X. Rows are clustered in its units, so that their own do not matter.
+    n_cells : int. The most regions: equal rows share one, and regions without rows are dropped.
+    seed : int. The fit's.
 
     Returns
     -------
     cells : VoronoiCells. Each holds at least one row of X.
     """
-    # Here, so that a process which only assigns rows never loads it.
+    # Imported here, so that a process that only assigns rows never loads it.
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 
@@ -231,7 +224,7 @@ def find_points(X: Reals, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells
         n_init=3,
         random_state=CLUSTERS.generator(seed),
     )
-    # OpenMP's threads would add up what k-means compares in an order of theirs.
+    # Threads of OpenMP would sum in an order of their own, which changes bits.
     with threadpool_limits(1, user_api="openmp"):
         points = kmeans.fit(gauge.rows(X)).cluster_centers_.astype(np.float64)
     cells = VoronoiCells(gauge.center, points * gauge.scale)
@@ -239,18 +232,19 @@ def find_points(X: Reals, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells
     return VoronoiCells(gauge.center, np.ascontiguousarray(cells.points[used]))
 
 
+# The stored array of node counts of a forest's trees.
 TREE_SIZES = "n_nodes"
 
 
 @dataclass(frozen=True, eq=False)
 class Forest(Space):
-    """Independent partitions of the same space, around one center.
+    """Independent trees over the same space, around one center: one partition each.
 
-    Leaves are numbered through all of them: those of a partition follow the last one's.
+    Leaves are numbered tree by tree.
 
     Attributes
     ----------
-    trees : tuple of Tree, one a partition
+    trees : tuple of Tree, one per partition
     """
 
     trees: tuple[Tree, ...]
@@ -269,7 +263,7 @@ class Forest(Space):
 
     @property
     def first_leaves(self) -> list[int]:
-        """The number of each partition's first leaf; the number of all leaves last."""
+        """The first leaf of each partition, followed by the number of all leaves."""
         return [0, *accumulate(tree.n_leaves for tree in self.trees)]
 
     @property
@@ -278,22 +272,22 @@ class Forest(Space):
         return self.first_leaves[-1]
 
     def partition_of(self, leaf: int) -> int:
-        """As of `Partition`."""
+        """See `Partition`."""
         return bisect_right(self.first_leaves, leaf) - 1
 
     def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
-        """As of `Partition`; one partition's leaves at a time."""
+        """See `Partition`; the leaves of one partition are in memory at a time."""
         for tree, first in zip(self.trees, self.first_leaves, strict=False):
             yield route_rows(tree, X) + first
 
     def find(self, X: Reals) -> list[Ints]:
-        """As of `Partition`."""
+        """See `Partition`."""
         trees = zip(self.trees, self.first_leaves, strict=False)
         return [first + route_rows(tree, X) for tree, first in trees]
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
-        """As of `Partition`; further partitions draw their cuts here as in their trunks."""
-        # Here, so that a process which only predicts never loads it.
+        """See `Partition`; all partitions but the first draw their cuts, as their trunks did."""
+        # Imported here, so that a process that only predicts never loads it.
         from daskls.partition.grow import grow_tree
 
         if seed is None or not self.partition_of(leaf):
@@ -301,27 +295,27 @@ class Forest(Space):
         return grow_tree(X, max_rows, self.center, BRANCH(seed, leaf=leaf))
 
     def join(self, branches: Sequence[Tree]) -> "Forest":
-        """As of `Partition`: trees down to the cells."""
+        """See `Partition`: trees down to the cells."""
         trunks = zip(self.trees, self.first_leaves, strict=False)
         return Forest(tuple(graft(t, branches[first : first + t.n_leaves]) for t, first in trunks))
 
     def arrays(self) -> dict[str, AnyArray]:
-        """As of `Partition`."""
+        """See `Partition`."""
         return {"center": self.center, **tree_arrays(self.trees, TREE_SIZES)}
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """As of `Partition`."""
+        """See `Partition`."""
         center = group.read("center", shape=(None,), kind="f")
         return cls(read_trees(group, center, TREE_SIZES))
 
 
 def grow_forest(X: Reals, max_rows: int, center: Float64, n_partitions: int, seed: int) -> Forest:
-    """Grow a tree a partition; the first draws nothing.
+    """Grow one tree per partition; all but the first draw their cuts.
 
     Parameters
     ----------
-    X, max_rows, center : as of `grow_tree`
+    X, max_rows, center : as in `grow_tree`
     n_partitions : int
     seed : int. The fit's.
     """

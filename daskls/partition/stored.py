@@ -1,10 +1,9 @@
 """Partitions in stores: written as arrays and attributes, read as the kind that these name.
 
-A finished partition of two levels: its leaves in memory, the trees inside them in the bundles.
-
-The trees of many cells are as large as a model's centers: 0.13 GB of a billion rows x 28. Training
-has left them beside the models of their cells, so an index need not hold them again: who asks for a
-cell reads the trees of the bundle that holds it, and keeps what was read last.
+A finished partition of two levels (`Nested`) keeps its leaves in memory and leaves the trees inside
+them in the bundles. The trees of many cells are as large as a model's centers: 0.13 GB for a
+billion rows x 28. Training writes them beside the models of their cells, so the index need not hold
+them again: finding a cell reads the trees of its bundle, and the last ones read are kept.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,7 +51,7 @@ def read_partition(group: Group) -> Partition:
 
 
 def read_as(kind: type[P], group: Group) -> P:
-    """Return the partition that a group holds, which is of one kind.
+    """Return the partition that a group holds, which must be of one kind.
 
     Raises
     ------
@@ -70,8 +69,8 @@ def model_partition(reader: ModelReader) -> Partition:
 
     Raises
     ------
-    StoreError : when the model is one without a partition
-    DamageError : when it is one of other cells or features
+    StoreError : the model has no partition
+    DamageError : the partition has other cells or features than the model
     """
     index = reader.index
     if "partition" not in index.attrs:
@@ -88,9 +87,9 @@ def model_partition(reader: ModelReader) -> Partition:
     return partition
 
 
-# In an index: the first cell of each leaf, and the number of cells last.
+# Stored in an index: the first cell of each leaf, followed by the number of cells.
 LEAF_CELLS = "leaf_cells"
-# Of the trees that a process keeps of a model.
+# The bytes of trees that a process keeps per model.
 TREES_NBYTES = 32 << 20
 
 
@@ -102,7 +101,8 @@ class StoredTrees(Sequence[Tree]):
     ----------
     store : Backend. The model's.
     bundles : tuple of (first, last) leaf, in order
-    first_cells : int64 array, shape (n_leaves + 1,). The first cell of each leaf.
+    first_cells : int64 array, shape (n_leaves + 1,). The first cell of each leaf, followed by the
+        number of cells.
     center : float64 array, shape (d,). Of all trees.
     """
 
@@ -158,21 +158,21 @@ class Nested(Refined):
 
     @property
     def first_cells(self) -> Int64:
-        """As of `Refined`: known without the trees."""
+        """See `Refined`; known without reading the trees."""
         return self.branches.first_cells
 
     def joined(self) -> Partition:
-        """Return the same partition with all trees in memory, for who needs all cells."""
+        """Return the same partition with all trees in memory, for callers that need all cells."""
         joined: Partition = self.base.join(list(self.branches))
         return joined
 
     def arrays(self) -> dict[str, AnyArray]:
-        """As of `Partition`: those of the first level; an index lists the bundles itself."""
+        """See `Partition`: those of the first level; the index itself lists the bundles."""
         return {**self.base.arrays(), LEAF_CELLS: self.first_cells}
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """As of `Partition`; ``group`` is a model's index."""
+        """See `Partition`; ``group`` is a model's index."""
         base = find_base(group)
         first_cells = group.read(LEAF_CELLS, shape=(base.n_leaves + 1,), kind="i")
         if first_cells[0] != 0 or (np.diff(first_cells) < 1).any():
@@ -183,5 +183,5 @@ class Nested(Refined):
 
 
 def whole(partition: Partition) -> Partition:
-    """Return a partition as it is, one of two levels with all of its trees."""
+    """Return a partition with all of its trees in memory."""
     return partition.joined() if isinstance(partition, Nested) else partition

@@ -12,12 +12,13 @@ from daskls.store.checks import check_counts
 from daskls.store.files import damaged
 from daskls.store.groups import Group
 
+# Stored arrays with a row per node.
 NODE_ARRAYS = ("directions", "thresholds", "children")
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A partition of space by half-spaces, as flat arrays small enough to be read by every task.
+    """A partition of space by half-spaces, as flat arrays small enough for every task to read.
 
     Node i sends a row x to its first child if ``(x - center) . directions[i] <= thresholds[i]``.
     Leaves are numbered from left to right, so neighbors in number are neighbors in space.
@@ -42,7 +43,7 @@ class Tree:
 
     @cached_property
     def axes(self) -> Int32:
-        """The feature that each node cuts across, int32 (n_nodes,); -1 across several."""
+        """The feature that each node cuts across, int32 (n_nodes,); -1 where a cut is slanted."""
         if not len(self.directions):
             return np.empty(0, np.int32)
         found = self.directions.argmax(axis=1).astype(np.int32)
@@ -52,23 +53,23 @@ class Tree:
 
 
 def route_rows(tree: Tree, X: Reals) -> Int32:
-    """Return the leaf of each row of X, int32 (m,); training and prediction share this router."""
+    """Return the leaf of each row, int32 (m,); training and prediction share this router."""
     return route(X, tree.center, tree.directions, tree.thresholds, tree.children, tree.axes)
 
 
 def no_cuts(center: Float64) -> Tree:
-    """Return the tree that leaves all space in one piece."""
+    """Return the tree of one leaf, which is all of space."""
     d = len(center)
     return Tree(center, np.empty((0, d)), np.empty(0), np.empty((0, 2), np.int32))
 
 
 def graft(trunk: Tree, branches: Sequence[Tree]) -> Tree:
-    """Put one tree in the place of each leaf of ``trunk`` and number the leaves anew.
+    """Replace each leaf of ``trunk`` by a tree, and renumber the leaves.
 
     Parameters
     ----------
     trunk : Tree
-    branches : sequence of Tree, one a leaf of ``trunk``, around the trunk's center
+    branches : sequence of Tree, one per leaf of ``trunk``, around the trunk's center
 
     Returns
     -------
@@ -98,7 +99,7 @@ def graft(trunk: Tree, branches: Sequence[Tree]) -> Tree:
 
 
 def tree_arrays(trees: Sequence[Tree], counts: str) -> dict[str, AnyArray]:
-    """Return trees as flat arrays, one after the other; ``counts`` names that of their nodes."""
+    """Return trees as concatenated flat arrays; ``counts`` names the array of their node counts."""
     return {
         counts: np.array([len(tree.thresholds) for tree in trees]),
         **{name: np.concatenate([getattr(tree, name) for tree in trees]) for name in NODE_ARRAYS},
@@ -112,21 +113,21 @@ def read_trees(
     n_trees: int | None = None,
     n_nodes: int | None = None,
 ) -> tuple[Tree, ...]:
-    """Return the trees that `tree_arrays` took apart.
+    """Return the trees whose `tree_arrays` a group holds.
 
     Parameters
     ----------
     group : Group
     center : float64 array, shape (d,). Of all of them.
-    counts : str. The array of their numbers of nodes.
+    counts : str. The array of their node counts.
     n_trees, n_nodes : int, or None for any number
 
     Raises
     ------
-    DamageError : they are no valid trees
+    DamageError : the arrays are not valid trees
     """
     sizes = group.read(counts, shape=(n_trees,), kind="i")
-    # Before anything is read by them.
+    # Checked before they decide how much is read.
     check_counts(group.where(), counts, sizes, n_nodes)
     if not len(sizes):
         raise damaged(group.where(), "it holds no tree")
@@ -144,11 +145,9 @@ def read_trees(
 
 
 def _check_tree(tree: Tree, where: str) -> None:
-    """Refuse a tree that a walk may not leave: children point forward, and each place is met once.
+    """Raise DamageError unless children point forward and each node and leaf is reached once.
 
-    Raises
-    ------
-    DamageError
+    Routing walks the tree unchecked: a bad child would send it out of the arrays or in circles.
     """
     children = tree.children
     n_nodes = len(tree.thresholds)

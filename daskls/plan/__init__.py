@@ -1,7 +1,7 @@
-"""From sizes to a plan: leaves, bundles, and checks of memory.
+"""Plans a fit from its sizes: leaves, bundles, expected work, and checks of memory.
 
-Pure arithmetic: no Dask, no Zarr, no data. Workers and memory decide only the bundles, never a
-leaf or a cell.
+Pure arithmetic: no Dask, no Zarr, no data. Workers and memory decide only the bundles, never the
+leaves or cells.
 """
 
 from daskls.plan.bill import (

@@ -1,7 +1,4 @@
-"""The depth of the sampled tree, and the leaves that are trained together.
-
-Memory of the tasks that train the cells of a leaf: their own part, and the solver's.
-"""
+"""The size of the sample and of leaves, the bundles of leaves, and the memory of their training."""
 
 import math
 from collections.abc import Sequence
@@ -11,83 +8,48 @@ from daskls.memory import GROWN_COLUMNS, TaskSizes, grow_nbytes
 from daskls.records import F8, LEAVES_NBYTES, Bundle
 from daskls.solvers.registry import find_solver
 
-# Rows of a cell, where nobody says: a linear system of more costs more than it gains. Time is in
-# proportion to rows x cell_size^2: of more rows of data than these, smaller cells keep it.
+# Default rows of a cell that solves a linear system: a larger system costs more than it gains.
+# Time grows as rows x cell_size^2, so data of more than MANY_ROWS get smaller cells.
 LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 60_000
 
+# A leaf of the sampled tree holds as few cells as the sample can resolve; the task that trains the
+# leaf reads all of its rows and cuts it into cells. A leaf is the smallest unit of work, so leaves
+# of few cells let many workers finish together, and keep the memory of a task small.
 
-def usual_cells(n_rows: int) -> int:
-    """Return the number of cells of linear systems, where nobody says how large they are.
-
-    >>> [usual_cells(n) for n in (100, 4000, 10_000, 60_000, 240_000)]
-    [1, 1, 3, 15, 120]
-    """
-    return -(-n_rows // (LARGE_CELL if n_rows <= MANY_ROWS else SMALL_CELL))
-
-
-def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Bytes that the training of one cell of ``n_rows`` rows adds to the task that holds it."""
-    return find_solver(sizes.spec).nbytes(sizes, n_rows)
-
-
-def model_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Bytes of the models of ``n_rows`` rows if every row is a support row."""
-    return find_solver(sizes.spec).model_nbytes(sizes, n_rows)
-
-
-def leaf_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Peak bytes of reading a leaf, cutting it into cells and training one of them."""
-    reading = 2 * n_rows * sizes.row_nbytes
-    cutting = n_rows * sizes.row_nbytes + grow_nbytes(n_rows, sizes.n_features, sizes.cell_size)
-    training = n_rows * sizes.row_nbytes + cell_nbytes(sizes, min(n_rows, sizes.cell_size))
-    return max(reading, cutting, training)
-
-
-def group_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Peak bytes of a task that trains one leaf: the leaf, and the models until they are written.
-
-    Models are copied once more as they are written, when the leaf is no longer in memory.
-    """
-    models = model_nbytes(sizes, n_rows)
-    return models + max(models, leaf_nbytes(sizes, n_rows))
-
-
-# A leaf of the sampled tree holds as few cells as the sample can tell apart: its own rows, known
-# exactly, cut it into cells in the task that trains it. A leaf is the least that a worker takes on,
-# so few cells a leaf let many workers end together; and they let a task hold little.
-# Sampled rows a leaf, where there is room: its size is then known to about 6 %. A quarter of them
-# tells 12 %, which costs cells of few a leaf some of their rows.
+# Sampled rows per leaf, where the sample is large enough: the size of the leaf is then known to
+# about 6 %. A quarter of them gives 12 %, and cells of leaves with few cells hold fewer rows.
 SAMPLED_PER_LEAF = 256
-# From so many cells a leaf on, how full they are no longer depends on the leaf's size: still fewer
-# sampled rows do, by which it is known to some 18 %.
+# With this many cells per leaf, how full cells are no longer depends on the size of the leaf. Then
+# LEAST_SAMPLED sampled rows per leaf are enough, which give its size to some 18 %.
 SHARED_CELLS = 4
 LEAST_SAMPLED = 32
-# Leaves are of less than that while they are so few, which keep some hundred workers busy to the
-# end.
+# Leaves have fewer cells than that while there are at most this many leaves, which keep some
+# hundred workers busy to the end.
 FEW_LEAVES = 1 << 10
-# The client holds the sample and a float64 copy of it, and tasks the tree: both are bounded,
-# however many rows there are, and leaves grow instead.
+# The client holds the sample and a float64 copy of it, and tasks hold the tree. Both are bounded,
+# however many rows there are; of more rows, leaves grow instead.
 MAX_LEAVES = 1 << 12
 SAMPLE_NBYTES = 32 << 20
-# Cells that cost little share leaves: of about the cost (rows^2) of a cell of 2000, but no more
-# than so many rows (and bytes, in float64), or than lets this many leaves of them be.
+# Small cells share leaves, which cost about as much (rows^2) as a cell of 2000 rows. Such a leaf
+# has at most this many rows (and bytes, in float64), and there are at least MIN_LEAVES of them.
 LEAST_LEAF_COST = 2000**2
 MIN_LEAF_ROWS = 1 << 14
 MIN_LEAF_NBYTES = 4 << 20
 MIN_LEAVES = 64
-# Up to this many rows (and bytes, in float64) all rows are sampled, and leaves are exact.
+# Up to this many rows (and bytes, in float64) all rows are sampled, and leaves are the cells.
 MIN_SAMPLE = 1 << 16
 MIN_SAMPLE_NBYTES = 64 << 20
-# Work is cut into so many bundles at the least: workers may join. Of more slots each has some: the
-# last ones to end then wait for a quarter of their share at the most, or for one leaf. But a bundle
-# has a cost of its own, some 20 ms: small work is cut into fewer, of this cost (rows^2, some tenths
-# of a second) at least, and large work into more.
+
+# Work is cut into at least N_BUNDLES bundles, as workers may join, and into BUNDLES_PER_SLOT per
+# slot: at the end slots then idle for at most a quarter of their share, or one leaf. A bundle has
+# an overhead of some 20 ms. So small work is cut into fewer bundles, of at least MIN_BUNDLE_COST
+# (rows^2, some tenths of a second), and large work into more, of at most MAX_BUNDLE_COST.
 N_BUNDLES, BUNDLES_PER_SLOT = 64, 4
 MIN_BUNDLE_COST = 2e6
 MAX_BUNDLE_COST = 3e7
 
-# Parameters of the whole model are selected on one row in so many: enough that an error of a few
-# percent is known to some tenths, and few enough that their kernel matrix fits a task.
+# Parameters of the whole model are selected on one row in ROWS_PER_SELECTING_ROW: enough to know
+# an error of a few percent to some tenths, few enough that their kernel matrix fits in a task.
 ROWS_PER_SELECTING_ROW = 100
 LEAST_SELECTING, MOST_SELECTING = 2000, 5000
 
@@ -96,9 +58,14 @@ LEAST_SELECTING, MOST_SELECTING = 2000, 5000
 class Resources:
     """The slots and the memory that the current scheduler offers.
 
-    ``n_slots`` tasks run at once, each with ``task_nbytes`` of memory. ``held`` is the memory that
-    workers hold from earlier work, where that is much; ``has_svc`` whether scikit-learn's SVC is
-    part of it.
+    Attributes
+    ----------
+    n_slots : int. Tasks that run at once.
+    task_nbytes : int. Memory of each.
+    held : str. A sentence on the memory that a worker holds from earlier work; "" where it is
+        small.
+    has_svc : bool. Whether all workers have loaded scikit-learn's SVC, which then is part of the
+        memory that they hold.
     """
 
     n_slots: int
@@ -108,19 +75,19 @@ class Resources:
 
     @property
     def more(self) -> str:
-        """The remedy that always helps where a task has too little memory."""
+        """The remedy that helps wherever a task has too little memory."""
         remedy = "give each worker more memory or fewer threads."
         return f"{remedy} {self.held}" if self.held else remedy
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The sizes of the parts of a fit, as expected or as found on the way.
+    """The sizes of the parts of a fit, as expected or as found.
 
     Attributes
     ----------
     sizes : TaskSizes
-    n_rows : int. Rows that count.
+    n_rows : int. Rows of positive weight.
     leaf_rows : int. Of the largest leaf.
     block_rows : int. Of the largest block of X.
     at : "expected" before anything is written, "found" once rows are regrouped
@@ -135,7 +102,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """Stage 1: rows to sample, and the bound of a leaf in full and in sampled rows."""
+    """The plan of stage 1: rows to sample, and the bound of a leaf in full and in sampled rows."""
 
     n_sample: int
     leaf_rows: int
@@ -143,10 +110,10 @@ class SamplePlan:
 
     @property
     def largest_rows(self) -> int:
-        """The rows that the largest leaf may hold, once all rows are known.
+        """The rows that the largest leaf may turn out to hold.
 
-        Leaves of m sampled rows differ by one part in the root of m; of thousands of leaves one
-        reaches four such deviations.
+        The relative standard deviation of the size of a leaf of m sampled rows is 1 / sqrt(m); the
+        largest of thousands of leaves is four of these above the mean.
 
         >>> SamplePlan(65_536, 2000, 2000).largest_rows, SamplePlan(65_536, 16_000, 64).largest_rows
         (2000, 24000)
@@ -158,14 +125,23 @@ class SamplePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """Stage 3: the bundles, largest first, and the projected peak of any task."""
+    """The plan of stage 3: the bundles, largest first, and the projected peak of any task."""
 
     bundles: tuple[Bundle, ...]
     peak_nbytes: int
 
 
+def usual_cells(n_rows: int) -> int:
+    """Return the default number of cells where each solves a linear system.
+
+    >>> [usual_cells(n) for n in (100, 4000, 10_000, 60_000, 240_000)]
+    [1, 1, 3, 15, 120]
+    """
+    return -(-n_rows // (LARGE_CELL if n_rows <= MANY_ROWS else SMALL_CELL))
+
+
 def n_selecting(n_rows: int) -> int:
-    """Return how many rows parameters are selected on that are one for the whole model.
+    """Return the number of rows on which parameters of the whole model are selected.
 
     >>> [n_selecting(n) for n in (500, 50_000, 300_000, 10_000_000)]
     [500, 2000, 3000, 5000]
@@ -177,23 +153,18 @@ def n_selecting(n_rows: int) -> int:
 def plan_sample(n_rows: int, n_features: int, cell_size: int) -> SamplePlan:
     """Decide the sample and the leaves from the data and the parameters alone.
 
+    The plan does not depend on workers or their memory. Up to `MIN_SAMPLE` rows all are sampled,
+    and leaves are the cells. Of more, the sample has at most `most_sampled` rows, and there are
+    at most some `MAX_LEAVES` leaves, of as few cells each as these bounds allow.
+
     Parameters
     ----------
-    n_rows : int. Rows that count.
-    n_features : int
-    cell_size : int
-
-    Returns
-    -------
-    plan : SamplePlan. What it promises: the same for the same numbers, whatever the workers and
-        their memory; all rows, in leaves that are the cells, up to `MIN_SAMPLE`; above, a sample
-        of no more bytes than `most_sampled` allows and some `MAX_LEAVES` leaves at the most, of as
-        few cells each as these bounds allow.
+    n_rows : int. Rows of positive weight.
 
     Notes
     -----
-    A leaf of less than `SHARED_CELLS` cells aims at that many less two standard deviations of its
-    count, as estimated from the sample, so that few of them are cut into one cell more.
+    A leaf of k < `SHARED_CELLS` cells aims at k full cells less two standard deviations of its
+    size, as estimated from the sample, so that few leaves are cut into k + 1 cells.
 
     Examples
     --------
@@ -213,10 +184,10 @@ def plan_sample(n_rows: int, n_features: int, cell_size: int) -> SamplePlan:
 
 
 def most_sampled(n_rows: int, n_features: int) -> int:
-    """Return the most rows of a sample.
+    """Return the largest number of rows of a sample.
 
-    Of many features `SAMPLE_NBYTES` are few rows, and leaves would be too large for a task: there,
-    as many rows as let a leaf be of the sample's size.
+    With many features `SAMPLE_NBYTES` are few rows, and leaves would be too large for a task. Then
+    the sample has as many rows as make a leaf of the sample's size.
 
     >>> [most_sampled(10**9, d) for d in (2, 28, 631)], most_sampled(10**6, 10_000)
     ([262144, 131072, 131072], 5656)
@@ -228,12 +199,12 @@ def most_sampled(n_rows: int, n_features: int) -> int:
 
 
 def _cheap_rows(n_features: int) -> int:
-    """Return up to how many rows all are sampled."""
+    """Return the number of rows up to which all rows are sampled."""
     return min(MIN_SAMPLE, MIN_SAMPLE_NBYTES // (F8 * n_features))
 
 
 def _leaf_rows(n_rows: int, n_features: int, cell_size: int, most: int) -> int:
-    """Return the rows that a leaf aims at: of as few cells as a sample of ``most`` rows tells."""
+    """Return the target size of a leaf: as few cells as a sample of ``most`` rows can resolve."""
     shared = min(MIN_LEAF_ROWS, MIN_LEAF_NBYTES // (F8 * n_features))
     least = min(LEAST_LEAF_COST // cell_size, shared, n_rows // MIN_LEAVES) // cell_size
     for n_cells in range(max(least, 1), SHARED_CELLS):
@@ -245,7 +216,11 @@ def _leaf_rows(n_rows: int, n_features: int, cell_size: int, most: int) -> int:
 
 
 def _few_cells_rows(n_rows: int, full_rows: int, most: int) -> int:
-    """Return what a leaf aims at that few full cells make; 0 if the sample does not tell them."""
+    """Return the target size of a leaf of fewer than `SHARED_CELLS` cells.
+
+    It is ``full_rows``, the rows of its cells when they are full, less two standard deviations of
+    the leaf's size; or 0 if a sample of ``most`` rows is too small for such leaves.
+    """
     margin = 1.0 - 2.0 / math.sqrt(SAMPLED_PER_LEAF)
     sampled = min(margin * most * full_rows / n_rows, SAMPLED_PER_LEAF)
     if sampled < SAMPLED_PER_LEAF // 4:
@@ -256,34 +231,29 @@ def _few_cells_rows(n_rows: int, full_rows: int, most: int) -> int:
 def plan_bundles(
     sizes: TaskSizes, leaf_rows: Sequence[int], done: Sequence[bool], resources: Resources
 ) -> Plan:
-    """Group the leaves that are not done into contiguous bundles of at most equal work.
+    """Group the leaves that are not done into contiguous bundles, the largest first.
+
+    Every open leaf is in one bundle. Unless it is a single leaf, a bundle costs at most
+    `bundle_cost` and needs at most the memory of a task, which holds one leaf at a time, and the
+    models of all its leaves until they are written.
 
     Parameters
     ----------
-    sizes : TaskSizes
     leaf_rows : sequence of int. Rows of each leaf.
     done : sequence of bool. Leaves whose models are already stored.
-    resources : Resources
-
-    Returns
-    -------
-    plan : Plan. What it promises: every open leaf is in one bundle, the largest come first; none
-        costs more than `bundle_cost` says, nor needs more than a task may use, but single leaves:
-        a task holds one leaf at a time, and the models of its leaves until they are written.
-        Slots and memory decide the bundles alone, never what a leaf or a cell is.
     """
     costs = [_cost(rows, sizes.cell_size) for rows in leaf_rows]
     left = sum(cost for cost, is_done in zip(costs, done, strict=True) if not is_done)
     coarse, fine = (bundle_cost(left, n * resources.n_slots) for n in (1, BUNDLES_PER_SLOT))
     bundles: list[Bundle] = []
     grouped = 0.0
-    # Of the last bundle, its largest leaf; None where the next leaf begins another one.
+    # Peak bytes of the largest leaf of the last bundle; None where the next leaf starts a bundle.
     largest: int | None = None
     for leaf, rows in enumerate(leaf_rows):
         if done[leaf]:
             largest = None
             continue
-        # The last quarter of the work, in smaller bundles, fills what the large ones leave open.
+        # The last quarter of the work is cut finer, to fill the gaps that large bundles leave.
         target = coarse if grouped < 0.75 * left else fine
         grouped += costs[leaf]
         own = leaf_nbytes(sizes, rows)
@@ -302,9 +272,9 @@ def plan_bundles(
 
 
 def group_open(costs: Sequence[float], done: Sequence[bool], limit: float) -> list[tuple[int, int]]:
-    """Group what is not done into runs of neighbors whose costs add up to ``limit`` at most.
+    """Group neighbors that are not done into runs (first, last) that cost at most ``limit``.
 
-    One that costs more than the limit is a group of its own.
+    One that alone costs more is a group of its own.
 
     >>> group_open([2, 2, 2, 9, 1, 1], [False, False, False, False, True, False], 4)
     [(0, 1), (2, 2), (3, 3), (5, 5)]
@@ -324,7 +294,7 @@ def group_open(costs: Sequence[float], done: Sequence[bool], limit: float) -> li
 
 
 def bundle_cost(cost: float, n_slots: int = 1) -> float:
-    """Return the cost (rows^2) that a bundle aims at, from that of all the work.
+    """Return the target cost of a bundle (rows^2) from the cost of all the work.
 
     >>> [round(cost / bundle_cost(cost)) for cost in (1e6, 1e8, 1e9, 1e11)]
     [0, 50, 64, 3333]
@@ -336,7 +306,7 @@ def bundle_cost(cost: float, n_slots: int = 1) -> float:
 
 
 def _cost(n_rows: int, cell_size: int) -> float:
-    """Training costs the sum over cells of rows^2; cells are of near-equal size."""
+    """Return the cost of training a leaf: the sum of rows^2 over its cells, of near-equal size."""
     n_cells = max(-(-n_rows // cell_size), 1)
     return n_rows**2 / n_cells
 
@@ -344,11 +314,36 @@ def _cost(n_rows: int, cell_size: int) -> float:
 def _bundle(
     sizes: TaskSizes, first: int, last: int, n_rows: int, cost: float, largest: int
 ) -> Bundle:
-    """Return the bundle of leaves first .. last, of which one needs ``largest`` bytes."""
+    """Return the bundle of leaves first .. last, whose largest leaf needs ``largest`` bytes."""
     models = model_nbytes(sizes, n_rows)
-    # As in group_nbytes: one leaf at a time, all models until they are written.
+    # As in group_nbytes: one leaf at a time, and all models until they are written.
     nbytes = models + max(models, largest)
     if last > first:
-        # Of those that are read together.
+        # Small neighboring leaves are read together.
         nbytes += min(LEAVES_NBYTES, n_rows * sizes.row_nbytes)
     return Bundle(first, last, n_rows, cost, nbytes)
+
+
+def leaf_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Return the peak bytes of reading a leaf, cutting it into cells and training one of them."""
+    reading = 2 * n_rows * sizes.row_nbytes
+    cutting = n_rows * sizes.row_nbytes + grow_nbytes(n_rows, sizes.n_features, sizes.cell_size)
+    training = n_rows * sizes.row_nbytes + cell_nbytes(sizes, min(n_rows, sizes.cell_size))
+    return max(reading, cutting, training)
+
+
+def group_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Return the peak bytes of a task that trains one leaf and holds its models until written."""
+    models = model_nbytes(sizes, n_rows)
+    # Writing copies the models, but the leaf is no longer in memory by then.
+    return models + max(models, leaf_nbytes(sizes, n_rows))
+
+
+def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Return the bytes that training a cell of ``n_rows`` rows adds to those of its task."""
+    return find_solver(sizes.spec).nbytes(sizes, n_rows)
+
+
+def model_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+    """Return the bytes of the models of ``n_rows`` rows if every row is a support row."""
+    return find_solver(sizes.spec).model_nbytes(sizes, n_rows)

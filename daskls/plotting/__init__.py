@@ -1,4 +1,4 @@
-"""Pictures of fitted estimators, in the style of scikit-learn's Displays; needs matplotlib."""
+"""Displays of fitted estimators, in the style of scikit-learn's; drawing needs matplotlib."""
 
 from daskls.plotting.cells import CellDisplay
 from daskls.plotting.choice import FeatureDisplay, SelectionDisplay

@@ -1,4 +1,4 @@
-"""Histograms of rows, validation error, seconds and other fields of the cells."""
+"""Histograms of the cells' rows, validation errors, seconds and other fields of the report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,19 +24,19 @@ N_HISTOGRAM_BINS = 30
 
 @dataclass
 class CellDisplay:
-    """A histogram over the cells for each of some fields of the report, its median marked.
+    """Histograms of fields of the report over the cells, each with its median.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
     values : dict field -> array. The field's values over the cells, without NaN.
-    labels : dict field -> str. The axes' labels, where they are not the usual ones.
+    labels : dict field -> str. Labels of the axes that differ from the default ones.
 
     Attributes
     ----------
     axes_ : array (n_fields,) of matplotlib Axes
-    ax_ : matplotlib Axes. The first of them.
+    ax_ : matplotlib Axes. The first one.
     figure_ : matplotlib Figure
     bars_ : list of BarContainer
 
@@ -65,12 +65,12 @@ class CellDisplay:
         *,
         fields: Sequence[str] = ("n_rows", "validation_error", "seconds"),
     ) -> Self:
-        """Take the fields from a fitted estimator's `fit_report_`.
+        """Take fields from a fitted estimator's `fit_report_`.
 
         Parameters
         ----------
         estimator : fitted estimator
-        fields : sequence of str. Fields of the report that are numbers, each a histogram.
+        fields : sequence of str. Numeric fields of the report, one histogram each.
 
         Returns
         -------
@@ -78,7 +78,7 @@ class CellDisplay:
 
         Raises
         ------
-        ParameterError : a field that the report does not have, or that is no number
+        ParameterError : a field that the report does not have, or that is not numeric
         """
         report = estimator.fit_report_
         numbers = [n for n in report.dtype.names if report.dtype[n].kind in "if"]
@@ -96,7 +96,7 @@ class CellDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes for one field, a sequence of them for more, or None for a new figure
+        ax : matplotlib Axes for one field, a sequence of Axes for several, or None for a new figure
 
         Returns
         -------
@@ -104,7 +104,7 @@ class CellDisplay:
 
         Raises
         ------
-        ParameterError : another number of axes than of fields
+        ParameterError : the number of axes is not that of fields
         """
         if ax is None:
             _, ax = new_axes(len(self.values), (3.6, 3.2))
@@ -112,7 +112,7 @@ class CellDisplay:
         if len(self.axes_) != len(self.values):
             raise ParameterError(
                 f"ax holds {len(self.axes_)} axes, but {len(self.values)} fields are drawn; "
-                "pass one a field."
+                "pass one for each field."
             )
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
@@ -125,7 +125,7 @@ class CellDisplay:
 
 
 def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
-    """Draw one field and its median."""
+    """Draw the histogram of one field, and its median."""
     _, _, bars = ax.hist(values, bins=_find_bins(values), color="#5b8db8")
     ax.yaxis.set_major_locator(whole_numbers())
     if values.dtype.kind == "i":
@@ -140,7 +140,10 @@ def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
 
 
 def _find_bins(values: Reals) -> Float64 | int:
-    """Return the bins of a histogram: whole numbers have whole ones, around them."""
+    """Return the edges of a histogram's bins, or their number.
+
+    For whole numbers each bin covers equally many of them, with edges halfway between two.
+    """
     if values.dtype.kind != "i" or not len(values):
         return min(N_HISTOGRAM_BINS, max(len(values), 1))
     low, high = int(values.min()), int(values.max())

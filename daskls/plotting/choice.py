@@ -1,6 +1,6 @@
-"""The weight of each feature in the distances of a model.
+"""What a fit chose: the weights of features in distances, and the best of a FalkSVC's candidates.
 
-The errors of all candidates that a FalkSVC chose from.
+The choices of cells that search a grid each are drawn by `grid`.
 """
 
 from dataclasses import dataclass, field, replace
@@ -9,26 +9,26 @@ from typing import Any, Self
 import numpy as np
 
 from daskls.errors import ParameterError
-from daskls.plotting.plane import check_least, draw_number, new_axes
+from daskls.plotting.plane import check_least, draw_number, name_features, new_axes
 from daskls.records import Float64
 
 
 @dataclass
 class FeatureDisplay:
-    """Bars of the importances of features: factor times spread, summing to 1.
+    """A bar for the importance of each feature: its factor times its spread, summing to 1.
 
-    Of an estimator with ``feature_scale``; the heaviest features on top, what is left out of the
-    picture as one bar.
+    For an estimator with ``feature_scale``. The most important features come first; one bar sums up
+    all features that are not shown.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
     importances : float array (n_shown,), decreasing
-    names : list of str, one a bar
+    names : list of str, one per bar
     rest : float. Sum of the importances that are not shown.
-    n_left_out : int. Features with a factor of 0: they take no part in any distance.
-    title : str. The decision that led to the scale.
+    n_left_out : int. Features with a factor of 0, which take no part in any distance.
+    title : str. How the scale was decided.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class FeatureDisplay:
         Parameters
         ----------
         estimator : fitted estimator with ``feature_scale``
-        n_shown : int, >= 1. Bars, at the most.
+        n_shown : int, >= 1. The most bars.
         feature_names : sequence of str, or None: those of the columns trained on, if any
 
         Returns
@@ -74,7 +74,7 @@ class FeatureDisplay:
 
         Raises
         ------
-        ParameterError : a model that takes rows as they are, or fewer than one bar
+        ParameterError : a model that does not scale features, or ``n_shown`` below 1
         """
         check_least("n_shown", n_shown, 1)
         if getattr(estimator, "feature_importances_", None) is None:
@@ -83,20 +83,16 @@ class FeatureDisplay:
                 'no importances; fit it with feature_scale="learned" or "spread".'
             )
         importances = estimator.feature_importances_
-        names = feature_names
-        if names is None:
-            names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = [f"feature {j}" for j in range(len(importances))]
+        names = name_features(feature_names, estimator)
         order = np.argsort(-importances, kind="stable")
         order = order[importances[order] > 0]
         shown = order[:n_shown]
         return cls(
             importances=importances[shown],
-            names=[str(names[j]) for j in shown],
+            names=[names[j] for j in shown],
             rest=float(importances[order[n_shown:]].sum()),
             n_left_out=int((importances == 0).sum()),
-            title=_told(estimator._reader.resolved.summary),
+            title=_describe_decision(estimator._reader.resolved.summary),
         )
 
     def plot(self, ax: Any = None) -> Self:
@@ -131,24 +127,18 @@ class FeatureDisplay:
         return self
 
 
-def _told(summary: Any) -> str:
-    """Return the decision in a few words."""
+def _describe_decision(summary: Any) -> str:
+    """Return the decided scale and its z score, if there is one."""
     name, z = str(summary["decision"]), summary.get("z", {})
     return f"scale: {name} (z = {z[name]:.1f})" if name in z else f"scale: {name}"
 
 
-def has_selection(estimator: Any) -> bool:
-    """Whether a fitted estimator keeps the errors of all candidates for all neighborhoods."""
-    selected = getattr(estimator, "selected_", None) or {}
-    return "errors" in selected and "percentile" in selected
-
-
 @dataclass
 class SelectionDisplay:
-    """Heat maps of the error of every candidate: one a number of neighbors, width against C.
+    """Heat maps of the errors of all candidates: width against C, for each number of neighbors.
 
-    Of a `FalkSVC` with ``selection="local"`` or ``"grid"``; the chosen candidate is framed. An
-    error that falls toward an edge says that a better value may lie beyond it.
+    For a `FalkSVC` with ``selection="local"`` or ``"grid"``. The chosen candidate is framed. An
+    error that falls toward an edge means that a better value may lie beyond it.
 
     Make it with `from_estimator`.
 
@@ -158,7 +148,7 @@ class SelectionDisplay:
     n_neighbors : list of int
     width_labels : list of str, widest first
     cost_labels : list of str
-    chosen : tuple of int. Place of the chosen candidate in ``errors``.
+    chosen : tuple of int. Index of the chosen candidate in ``errors``.
 
     Attributes
     ----------
@@ -190,7 +180,7 @@ class SelectionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
-        """Take the errors that a fitted estimator has noted.
+        """Take the errors that a fitted estimator keeps.
 
         Parameters
         ----------
@@ -202,7 +192,8 @@ class SelectionDisplay:
 
         Raises
         ------
-        ParameterError : when the estimator has not chosen anything for all its neighborhoods
+        ParameterError : the estimator has made no selection for all its neighborhoods together, or
+            does not keep the errors of all candidates
         """
         selected = getattr(estimator, "selected_", None)
         if selected is None:
@@ -233,12 +224,13 @@ class SelectionDisplay:
             n_neighbors=candidates,
             width_labels=widths,
             cost_labels=[f"{C:.3g}" for C in costs],
-            # Not the smallest error: a candidate that was dropped may have erred less on few rows.
+            # Not the place of the smallest error: that may be a candidate which was dropped early,
+            # after it erred less on few rows.
             chosen=(candidates.index(selected["n_neighbors"]), width, costs.index(selected["C"])),
         )
 
     def of_chosen(self) -> Self:
-        """Return the display of the chosen number of neighbors alone.
+        """Return a display of the chosen number of neighbors only.
 
         Returns
         -------
@@ -254,7 +246,7 @@ class SelectionDisplay:
 
         Parameters
         ----------
-        axes : sequence of matplotlib Axes, one a number of neighbors, or None for a new figure
+        axes : sequence of matplotlib Axes, one per number of neighbors, or None for a new figure
 
         Returns
         -------
@@ -285,7 +277,7 @@ class SelectionDisplay:
         self.figure_.colorbar(self.images_[-1], ax=list(axes), label="error %")
         k, g, c = self.chosen
         place: dict[str, Any] = {"xy": (c - 0.5, g - 0.5), "width": 1, "height": 1}
-        # White within black: seen on every color.
+        # White inside black, which is visible on every color.
         axes[k].add_patch(Rectangle(**place, fill=False, edgecolor="black", lw=4.5, clip_on=False))
         self.frame_ = Rectangle(**place, fill=False, edgecolor="white", lw=2, clip_on=False)
         axes[k].add_patch(self.frame_)
@@ -296,3 +288,9 @@ class SelectionDisplay:
         """Write each error into its square, light on dark."""
         for (i, j), value in np.ndenumerate(percent):
             draw_number(ax, j, i, f"{value:.1f}", light=bool(value > middle))
+
+
+def has_selection(estimator: Any) -> bool:
+    """Whether a fitted estimator can be drawn by `SelectionDisplay`."""
+    selected = getattr(estimator, "selected_", None) or {}
+    return "errors" in selected and "percentile" in selected

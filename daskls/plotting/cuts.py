@@ -1,4 +1,4 @@
-"""The cells of a model in a plane, for pictures: polygons, and the cell of each pixel."""
+"""The cells of a model in a plane or on a line: their polygons, and the cell of each pixel."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,21 +16,28 @@ from daskls.partition.tree import Tree, route_rows
 from daskls.records import FeatureScale, Float64, Int32, Reals
 
 Features = tuple[int, int]
-# Halvings of a pixel: a border along one feature is as exact as float64 is on a screen.
+# Bisections of a pixel, after which a border along one feature is exact on any screen.
 N_HALVINGS = 40
 
 
 class Cut(Protocol):
-    """Cells of space."""
+    """The cells of one partition of space."""
 
     def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
-        """Return the cells in the plane of two features through a point, within a rectangle."""
+        """Return the polygon (corners, 2) of each cell in a plane.
+
+        Parameters
+        ----------
+        features : the two features that span the plane
+        point : float64 array, shape (d,). A point of the plane.
+        limits : float64 array, shape (2, 2). The rectangle that clips the polygons.
+        """
 
     def find(self, X: Reals) -> Int32:
         """Return the cell of each row."""
 
     def reach(self, features: tuple[int, ...], report: Any) -> tuple[Float64, Float64]:
-        """Return the least and greatest values of the drawn features that are worth showing."""
+        """Return the least and the greatest value of each drawn feature that a picture needs."""
 
 
 class TreeCut:
@@ -40,18 +47,19 @@ class TreeCut:
         self.tree = tree
 
     def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
-        """As of `Cut`."""
+        """Implement `Cut.polygons`."""
         return cell_polygons(plane_tree(self.tree, features, point), limits)
 
     def find(self, X: Reals) -> Int32:
-        """As of `Cut`."""
+        """Implement `Cut.find`."""
         return route_rows(self.tree, X)
 
     def reach(self, features: tuple[int, ...], report: Any) -> tuple[Float64, Float64]:
-        """As of `Cut`.
+        """Implement `Cut.reach`.
 
-        Cells report their radius, not their place: a square of all their areas, a square of radius
-        r having the area 2 r^2; of one feature all their lengths.
+        The report has the cells' radii, not their positions. Of two features: a square around the
+        center with the area of all cells, each taken as a square of 2 r^2. Of one feature: an
+        interval as long as all cells.
         """
         radius = report.radius
         half = float(np.sqrt((radius**2).sum() / 2)) if len(features) == 2 else radius.sum()
@@ -60,23 +68,23 @@ class TreeCut:
 
 
 class VoronoiCut:
-    """The regions nearest to each of some points."""
+    """The Voronoi cells of some points."""
 
     def __init__(self, cells: VoronoiCells) -> None:
         self.cells = cells
         self.points = cells.points + cells.center
 
     def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
-        """As of `Cut`."""
+        """Implement `Cut.polygons`: a plane cuts Voronoi cells into cells of a power diagram."""
         off = np.delete(self.points - point, features, axis=1)
         return power_polygons(self.points[:, features], (off**2).sum(axis=1), limits)
 
     def find(self, X: Reals) -> Int32:
-        """As of `Cut`."""
+        """Implement `Cut.find`."""
         return self.cells.nearest(X)
 
     def reach(self, features: tuple[int, ...], report: Any) -> tuple[Float64, Float64]:
-        """As of `Cut`: the points, and half of their range around them."""
+        """Implement `Cut.reach`: the range of the points, and a tenth of it on each side."""
         own = self.points[:, features]
         low, high = own.min(axis=0), own.max(axis=0)
         pad = 0.1 * (high - low) + (high == low)
@@ -84,17 +92,40 @@ class VoronoiCut:
 
 
 class ScaledCut:
-    """Cells that see rows in a scale of features, drawn in the features' own units."""
+    """Cells of scaled rows, drawn in the features' own units."""
 
     def __init__(self, cut: Cut, scale: FeatureScale) -> None:
         self.cut, self.scale = cut, scale
 
-    def _behind(self, features: tuple[int, ...]) -> tuple[tuple[int, ...], Float64, Float64]:
-        """Return the features' numbers among the scaled ones, their centers and their factors.
+    def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
+        """Implement `Cut.polygons`."""
+        (across, up), center, factors = self._scaled_features(features)
+        inner = (limits - center[:, None]) * factors[:, None]
+        place = scaled(point[None], self.scale)[0].astype(np.float64)
+        found = self.cut.polygons((across, up), place, inner)
+        return {cell: corners / factors + center for cell, corners in found.items()}
+
+    def find(self, X: Reals) -> Int32:
+        """Implement `Cut.find`."""
+        return self.cut.find(scaled(X, self.scale))
+
+    def reach(self, features: tuple[int, ...], report: Any) -> tuple[Float64, Float64]:
+        """Implement `Cut.reach`; of one feature that is coded, the range of its knots or values."""
+        knots = self._knots(features[0])
+        if len(features) == 1 and len(knots):
+            return knots[:1], knots[-1:]
+        own, center, factors = self._scaled_features(features)
+        low, high = self.cut.reach(own, report)
+        return low / factors + center, high / factors + center
+
+    def _scaled_features(
+        self, features: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], Float64, Float64]:
+        """Return the features' indices among the scaled ones, their centers and their factors.
 
         Raises
         ------
-        ParameterError : one that is left out there
+        ParameterError : a feature that is left out of the scale, or coded
         """
         columns, sources = self.scale.columns.tolist(), self.scale.sources
         places = [int(np.flatnonzero(sources == feature)[0]) for feature in features]
@@ -110,7 +141,7 @@ class ScaledCut:
         return own, self.scale.center[places], self.scale.factors[places]
 
     def _knots(self, feature: int) -> Float64:
-        """Return the knots of a feature's ranks, or its values that have an indicator each."""
+        """Return the knots of a feature's ranks, or the values that have indicators; else none."""
         coding = self.scale.coding
         if coding is None:
             return np.empty(0)
@@ -118,7 +149,7 @@ class ScaledCut:
         return knots
 
     def _check_is_number(self, feature: int) -> None:
-        """Refuse a feature along which cells have no straight edges.
+        """Refuse a coded feature, along which cells have no straight edges.
 
         Raises
         ------
@@ -133,34 +164,20 @@ class ScaledCut:
                 f'two of {plain}, or fit with feature_coding="none".'
             )
 
-    def polygons(self, features: Features, point: Float64, limits: Float64) -> dict[int, Float64]:
-        """As of `Cut`."""
-        (across, up), center, factors = self._behind(features)
-        inner = (limits - center[:, None]) * factors[:, None]
-        place = scaled(point[None], self.scale)[0].astype(np.float64)
-        found = self.cut.polygons((across, up), place, inner)
-        return {cell: corners / factors + center for cell, corners in found.items()}
 
-    def find(self, X: Reals) -> Int32:
-        """As of `Cut`."""
-        return self.cut.find(scaled(X, self.scale))
-
-    def reach(self, features: tuple[int, ...], report: Any) -> tuple[Float64, Float64]:
-        """As of `Cut`; of one feature that is coded, its knots or values."""
-        knots = self._knots(features[0])
-        if len(features) == 1 and len(knots):
-            return knots[:1], knots[-1:]
-        own, center, factors = self._behind(features)
-        low, high = self.cut.reach(own, report)
-        return low / factors + center, high / factors + center
+# How to draw the cells of each kind of partition.
+CUTS: dict[str, Callable[[Any, int], Cut]] = {
+    "Forest": lambda forest, partition: TreeCut(forest.trees[partition]),
+    "VoronoiCells": lambda cells, _: VoronoiCut(cells),
+}
 
 
 def find_cut(estimator: Any, partition: int) -> Cut:
-    """Return how an estimator cuts space.
+    """Return the cells of one of an estimator's partitions.
 
     Raises
     ------
-    ParameterError : a partition that the estimator does not have
+    ParameterError : a partition that the estimator does not have, or one without outlines
     """
     reader = estimator._reader
     space = whole(method_of(reader.method).space(reader))
@@ -182,7 +199,7 @@ def find_cut(estimator: Any, partition: int) -> Cut:
 def line_intervals(
     cut: Cut, point: Float64, feature: int, limits: Float64, cells: Int32
 ) -> dict[int, Float64]:
-    """Return the ends (2, 1) of each cell along one feature, the first stretch of each.
+    """Return the ends (2, 1) of each cell along one feature; of a cell in pieces, of the first.
 
     Parameters
     ----------
@@ -190,11 +207,12 @@ def line_intervals(
     point : float64 array, shape (d,). The values of the other features.
     feature : int
     limits : float64 array, shape (2,)
-    cells : int array, shape (p,). The cell at each of some places, from one limit to the other.
+    cells : int array, shape (p,). The cell at each of p evenly spaced values between the limits.
     """
     places = np.linspace(limits[0], limits[1], len(cells))
     after = np.flatnonzero(cells[1:] != cells[:-1])
     low, high, first = places[after], places[after + 1], cells[after]
+    # Bisect all borders at once.
     for _ in range(N_HALVINGS):
         middle = (low + high) / 2
         rows = np.tile(point, (len(middle), 1))
@@ -207,10 +225,3 @@ def line_intervals(
     for cell, pair in zip(own, pairwise(ends.tolist()), strict=True):
         found.setdefault(cell, np.array(pair)[:, None])
     return found
-
-
-# How the cells of each kind of partition are drawn.
-CUTS: dict[str, Callable[[Any, int], Cut]] = {
-    "Forest": lambda forest, partition: TreeCut(forest.trees[partition]),
-    "VoronoiCells": lambda cells, _: VoronoiCut(cells),
-}

@@ -1,7 +1,4 @@
-"""The answers of a model to rows whose labels, or numbers, are known.
-
-What a report is of, and one picture of it.
-"""
+"""What a report is made of: a model, its predictions for a test set, and panels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,23 +19,31 @@ from daskls.solvers.registry import find_measure
 from daskls.sources.door import open_source
 from daskls.store.reader import ModelReader
 
+# Bins of probabilities.
 N_BINS = 10
-# Rows that a picture of a partition needs of a test set, at the most.
+# The most rows of a test set that pictures draw.
 MOST_ROWS = 20_000
-# Blocks that they are read by.
+# Bytes of a block when these rows are read.
 ROWS_NBYTES = 16 << 20
+BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
+# Words for decisions about the scale and the coding of features.
+SCALES = {"given": "as they are", "spread": "by spread"}
+CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
+
+
+# Results
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Probabilities beside shares, bin by bin of the unit interval; bins without rows are left out.
+    """Probabilities beside frequencies, in bins of the unit interval; empty bins are left out.
 
     Attributes
     ----------
-    expected : float64 array, shape (bins,). Means of the probabilities.
-    observed : float64 array, shape (bins,). Shares of the rows that are of the class.
-    counts : int64 array, shape (bins,). Rows.
-    of : str. Whose probabilities.
+    expected : float64 array, shape (bins,). The mean probability of each bin.
+    observed : float64 array, shape (bins,). The share of its rows that belong to the class.
+    counts : int64 array, shape (bins,). Its rows.
+    of : str. The class whose probabilities they are.
     """
 
     expected: Float64
@@ -48,19 +53,19 @@ class Calibration:
 
     @property
     def error(self) -> float:
-        """The mean difference of probability and share, by rows."""
+        """The mean absolute difference of probability and frequency, weighted by rows."""
         return float(np.average(abs(self.expected - self.observed), weights=self.counts))
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutResult:
-    """Results on rows with labels.
+    """A classifier's results on a test set.
 
     Attributes
     ----------
     confusion : Confusion
-    calibration : Calibration, or None of a model without probabilities
-    rows : array (m, d) of some rows, or None where they are no array
+    calibration : Calibration, or None for a model without probabilities
+    rows : array (m, d) of some rows, or None where the test set is no array
     """
 
     confusion: Confusion
@@ -69,19 +74,19 @@ class HeldOutResult:
 
     @property
     def accuracy(self) -> float:
-        """The share of rows that are given their label."""
+        """The share of rows whose label is predicted."""
         return float(self.confusion.counts.trace() / self.confusion.counts.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutNumbers:
-    """Results on rows with numbers, of which each has t.
+    """A regressor's results on a test set with t numbers per row.
 
     Attributes
     ----------
     true, predicted : float64 arrays, shape (m, t)
-    rows : array (k, d) of some rows, or None where they are no array
-    of_rows : array (k, t). What these have.
+    rows : array (k, d) of some rows, or None where the test set is no array
+    of_rows : array (k, t). The true numbers of these rows.
     """
 
     true: Float64
@@ -91,35 +96,36 @@ class HeldOutNumbers:
 
     @property
     def r2(self) -> Float64:
-        """R2 of each column, (t,): 1 less the mean square missed, in units of the variance."""
-        missed = ((self.true - self.predicted) ** 2).mean(axis=0)
+        """R2 of each column, (t,): 1 - mean squared error / variance."""
+        squared_error = ((self.true - self.predicted) ** 2).mean(axis=0)
         variance = self.true.var(axis=0)
-        # As scikit-learn has it: of equal numbers 1 where all are met, else 0.
+        # As in scikit-learn: for equal numbers 1 if all are predicted exactly, else 0.
         flat = variance == 0
-        found: Float64 = 1 - missed / np.where(flat, 1.0, variance)
-        return np.where(flat, (missed == 0).astype(float), found)
+        found: Float64 = 1 - squared_error / np.where(flat, 1.0, variance)
+        return np.where(flat, (squared_error == 0).astype(float), found)
 
     @property
     def rmse(self) -> Float64:
-        """The root of the mean square missed of each column, (t,), in its units."""
+        """The root mean squared error of each column, (t,), in its units."""
         found: Float64 = np.sqrt(((self.true - self.predicted) ** 2).mean(axis=0))
         return found
 
     @property
     def mae(self) -> Float64:
-        """The mean absolute difference of each column, (t,), in its units."""
+        """The mean absolute error of each column, (t,), in its units."""
         found: Float64 = np.abs(self.true - self.predicted).mean(axis=0)
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutLevels(HeldOutNumbers):
-    """Results on rows with one number each, answered at q levels: true is (m, q), all the same.
+    """Results of a regressor of q levels on a test set with one number per row.
 
     Attributes
     ----------
-    levels : tuple of float
-    d2 : float64 array, shape (q,). 1 less the loss in units of the best constant's.
+    true : float64 array, shape (m, q). The same number for all levels.
+    levels : tuple of float, of length q
+    d2 : float64 array, shape (q,). 1 - loss / loss of the best constant.
     """
 
     levels: tuple[float, ...]
@@ -127,31 +133,91 @@ class HeldOutLevels(HeldOutNumbers):
 
     @property
     def covered(self) -> Float64:
-        """The share of rows that are at or below the answer of each level, (q,)."""
+        """The share of rows at or below the prediction of each level, (q,)."""
         found: Float64 = (self.true <= self.predicted).mean(axis=0)
         return found
 
 
+# Reports
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The model that a report is about.
+
+    Attributes
+    ----------
+    estimator : fitted estimator
+    reader : ModelReader. Its model.
+    method : Method. Its method.
+    evaluation : results on a test set; None without one
+    """
+
+    estimator: Any
+    reader: ModelReader
+    method: Method
+    evaluation: HeldOutResult | HeldOutNumbers | None
+
+    @property
+    def is_regressor(self) -> bool:
+        """Whether the model predicts numbers."""
+        return self.reader.target.kind == "numbers"
+
+    @property
+    def measure(self) -> Measure:
+        """How its errors are named and written."""
+        return MEASURES[self.reader.target.measured_as]
+
+    @property
+    def rows(self) -> Reals | None:
+        """Some rows of the test set, if it is an array."""
+        return self.evaluation.rows if self.evaluation else None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture of a report.
+
+    Attributes
+    ----------
+    name : str
+    title : str
+    note : str. How to read the picture; where there is none, why.
+    draw : function that draws into the given axes; None where there is nothing to draw
+    """
+
+    name: str
+    title: str
+    note: str
+    draw: Callable[[Any], None] | None = None
+
+
+# Evaluation
+
+
 def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutResult | HeldOutNumbers:
-    """Compare a model with labels or numbers; the client holds a few numbers a row.
+    """Compare predictions with the labels or numbers of a test set.
+
+    The client holds a few numbers per row, never all features.
 
     Raises
     ------
-    DataError : no rows, or another number of labels; of a regressor no numbers
+    DataError : no rows, or another number of labels than of rows; for a regressor no numbers
     """
     y, names = find_labels(open_source(X), y)
     lazy = [estimator.predict(X), y if dask.is_dask_collection(y) else np.asarray(y)]
     if hasattr(estimator, "predict_proba"):
-        lazy += _summed_up(estimator.predict_proba(X))
+        lazy += _reduce_probabilities(estimator.predict_proba(X))
+    # One pass over X for all of them.
     predicted, true, *probable = compute(lazy, estimator.client)
-    is_of_classes = hasattr(estimator, "classes_")
+    is_classifier = hasattr(estimator, "classes_")
     if not len(predicted) or len(predicted) != len(true):
-        what = "labels" if is_of_classes else "numbers"
+        what = "labels" if is_classifier else "numbers"
         raise DataError(
             f"X has {len(predicted)} rows and y {len(true)} {what}; a report on a test set needs "
             f"rows, and one {what[:-1]} for each."
         )
-    if not is_of_classes:
+    if not is_classifier:
         return _compare_numbers(predicted, true, names, X, estimator)
     labels = true if names is None else names[true]
     counts = count_block(predicted, labels, None)
@@ -165,7 +231,12 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutResult | HeldOutNumbers:
 def _compare_numbers(
     predicted: Float64, y: Any, names: Labels | None, X: Any, estimator: Any
 ) -> HeldOutNumbers:
-    """Compare a regressor's answers with numbers."""
+    """Compare a regressor's predictions with numbers.
+
+    Raises
+    ------
+    DataError : y of another type or shape, or with NaN or infinity
+    """
     check_numbers(y.dtype, names)
     n, target = len(predicted), estimator._reader.target
     predicted, y = predicted.reshape(n, -1), y.reshape(n, -1)
@@ -189,8 +260,8 @@ def _compare_numbers(
     )
 
 
-def _summed_up(proba: Any) -> list[Any]:
-    """Return the probability of the second of two classes, or the largest one and whose it is."""
+def _reduce_probabilities(proba: Any) -> list[Any]:
+    """Return the probability of the second of two classes; of more, the largest and its class."""
     if proba.shape[1] == 2:
         return [proba[:, 1]]
     return [proba.max(axis=1), proba.argmax(axis=1)]
@@ -199,7 +270,7 @@ def _summed_up(proba: Any) -> list[Any]:
 def _calibrate(
     classes: Labels, labels: Labels, probable: Float64, likeliest: Int64 | None = None
 ) -> Calibration:
-    """Count rows, and those of the class, by bins of the probability."""
+    """Compare probabilities with frequencies, in bins."""
     named = classes[1] if likeliest is None else classes[likeliest]
     hits: Mask = labels == named
     bins = np.minimum((probable * N_BINS).astype(int), N_BINS - 1)
@@ -212,74 +283,17 @@ def _calibrate(
 
 
 def _step(n_rows: int) -> int:
-    """Return which of so many rows are drawn: one in this many."""
+    """Return k, where every k-th of so many rows is drawn."""
     return -(-n_rows // MOST_ROWS)
 
 
 def _some_rows(X: Any, estimator: Any) -> Reals | None:
-    """Return some rows of an array or of a data set, evenly spaced; None of other tables."""
+    """Return some rows of an array or a data set, evenly spaced; None for a table."""
     is_frame = hasattr(X, "columns")
     if is_frame and hasattr(estimator, "table_"):
-        # Its columns may be text; the model's features are made of them.
+        # Its columns may be text, and are not the model's features.
         return None
     in_memory = isinstance(X, (np.ndarray, list)) or (is_frame and hasattr(X, "to_numpy"))
     rows = np.asarray(X) if in_memory else open_whole(X, "X", ROWS_NBYTES)
     some = rows[:: _step(len(rows))]
     return np.asarray(compute([some], estimator.client)[0])
-
-
-BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
-# Of features, as the decision about them names them.
-SCALES = {"given": "as they are", "spread": "by spread"}
-CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A model that is reported on.
-
-    Attributes
-    ----------
-    estimator : fitted estimator
-    reader : ModelReader. Its model.
-    method : Method. Its method.
-    evaluation : HeldOutResult, of a regressor HeldOutNumbers; None without rows of a test set
-    """
-
-    estimator: Any
-    reader: ModelReader
-    method: Method
-    evaluation: HeldOutResult | HeldOutNumbers | None
-
-    @property
-    def is_of_numbers(self) -> bool:
-        """Whether the model is a regressor."""
-        return self.reader.target.kind == "numbers"
-
-    @property
-    def measure(self) -> Measure:
-        """How its errors are told."""
-        return MEASURES[self.reader.target.measured_as]
-
-    @property
-    def rows(self) -> Reals | None:
-        """Some rows of the test set, if it is an array."""
-        return self.evaluation.rows if self.evaluation else None
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One picture of a report.
-
-    Attributes
-    ----------
-    name : str
-    title : str
-    note : str. How to read it; where nothing is drawn, why.
-    draw : draws into given axes; None where there is nothing to draw
-    """
-
-    name: str
-    title: str
-    note: str
-    draw: Callable[[Any], None] | None = None

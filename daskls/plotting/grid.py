@@ -1,4 +1,4 @@
-"""Counts of the cells that chose each combination of the grid, and the errors of all of them."""
+"""The grid of C and gamma: how many cells chose each combination, and the errors of all."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -20,36 +20,37 @@ from daskls.store.reader import ModelReader
 class GridDisplay:
     """A heat map over the grid of C and gamma: errors, and how many cells chose each combination.
 
-    Numbers count the cells that chose a combination. Colors say how much it errs in the mean above
-    the choice of each cell that tried it on all folds: 0 is as good. Hatched is what no cell tried;
-    a cross marks what was tried, and dropped before the last fold in every cell.
+    A number counts the cells that chose a combination. Its color is the mean, over the cells that
+    tried it on all folds, of its error above that of the cell's choice: 0 is as good. Hatched
+    combinations were tried by no cell; those with a cross were tried, but dropped before the last
+    fold in every cell.
 
-    A grid that is scaled to each cell is shown by its own coordinates: the regularization
-    ``lambda = 1 / (2 C m)``, and the width ``1 / sqrt(gamma)`` between 5 r and 0.2 r m^(-1/d). A
-    crowd on an edge says that the best value may lie beyond it. A model of before errors were kept
-    is colored by the counts.
+    A grid that is scaled to each cell is drawn in its own coordinates: the regularization
+    ``lambda = 1 / (2 C m)``, and the width ``1 / sqrt(gamma)`` between 5 r and 0.2 r m^(-1/d). Many
+    cells on an edge mean that the best value may lie beyond it. Models of earlier versions, which
+    did not store errors, are colored by the counts.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
-    counts : int array (n_gammas, n_costs). Cells that selected each combination.
+    counts : int array (n_gammas, n_costs). Cells that chose each combination.
     n_tried : int array (n_gammas, n_costs). Cells that tried it.
-    cost_labels, gamma_labels : the values, from the smallest on
+    cost_labels, gamma_labels : the values, in increasing order
     names : the axes' labels
-    n_untrained : int. Cells that had nothing to select: those of one class.
+    n_untrained : int. Cells of one class, which had nothing to choose.
     edge_share : float. Share of the trained cells whose choice lies on an edge.
-    errors : float array (n_gammas, n_costs), or None. Mean validation error above the choice of a
-        cell, of the cells that tried the combination on all folds; NaN: none did.
+    errors : float array (n_gammas, n_costs), or None. Mean validation error above that of the
+        cell's choice, over the cells that tried the combination on all folds; NaN: none did.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     image_ : AxesImage
-    text_ : list of Text, one a combination that was selected
-    untried_ : list of Rectangle, one a combination that no cell tried
-    dropped_ : list of Text, one a combination that was tried and dropped in every cell
+    text_ : list of Text, one per combination that was chosen
+    untried_ : list of Rectangle, one per combination that no cell tried
+    dropped_ : list of Text, one per combination that was tried and dropped in every cell
 
     Examples
     --------
@@ -93,8 +94,8 @@ class GridDisplay:
 
         Raises
         ------
-        DataError : when no cell had two classes, so that nothing was selected
-        ParameterError : a model whose cells have no grid
+        DataError : no cell had two classes, so that nothing was chosen
+        ParameterError : a model whose cells do not search a grid each
         """
         if not method_of(estimator._reader.method).has_grids:
             raise ParameterError(
@@ -111,7 +112,7 @@ class GridDisplay:
             )
             raise ParameterError(
                 f"Cells of loss={spec.loss!r} choose nothing of their own: kernel, width and C are "
-                f"one choice for all, which `daskls info` tells. {drawn}"
+                f"one choice for all, which `daskls info` prints. {drawn}"
             )
         report = estimator.fit_report_
         trained = report[report.n_trained > 0]
@@ -138,8 +139,8 @@ class GridDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, or None for a new figure
-        fill : "error" or "cells", or None. What colors a combination: the error, or the cells that
-            chose it. None: the error, where it was kept.
+        fill : "error" or "cells", or None. What colors a combination: its error, or the number of
+            cells that chose it. None: the error, if the model has it.
 
         Returns
         -------
@@ -148,7 +149,7 @@ class GridDisplay:
         Raises
         ------
         ImportError : no ``ax``, and matplotlib is not installed
-        ParameterError : ``fill="error"`` of a model without errors
+        ParameterError : ``fill="error"`` for a model without errors
         """
         if ax is None:
             _, (ax,) = new_axes()
@@ -172,7 +173,7 @@ class GridDisplay:
         return self
 
     def _draw_counts(self) -> Any:
-        """Color combinations by the cells that chose them."""
+        """Color combinations by the number of cells that chose them."""
         axes: dict[str, Any] = {"origin": "lower", "aspect": "auto"}
         image = self.ax_.imshow(self.counts, cmap="Blues", vmin=0, **axes)
         bar = self.figure_.colorbar(image, ax=self.ax_, label="cells")
@@ -194,7 +195,7 @@ class GridDisplay:
         return image
 
     def _mark_dropped(self) -> list[Any]:
-        """Mark combinations that were tried, and dropped before the last fold in every cell."""
+        """Mark combinations that were tried, but dropped before the last fold in every cell."""
         if self.errors is None:
             return []
         places = np.argwhere(np.isnan(self.errors) & (self.n_tried > 0)).tolist()
@@ -220,15 +221,18 @@ class GridDisplay:
 
 
 def has_grid(estimator: Any) -> bool:
-    """Whether cells of a fitted estimator have each chosen from a grid."""
+    """Whether each cell of a fitted estimator has chosen from a grid."""
     reader = estimator._reader
     chose = method_of(reader.method).has_grids and not find_loss(reader.spec).is_global
-    # Of models of before they were counted it is 0.
+    # Not `> 1`: n_tried is 0 in models of earlier versions, which did not count.
     return chose and bool(((reader.report.n_trained > 0) & (reader.report.n_tried != 1)).any())
 
 
 def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64 | None:
-    """Return by how much combinations err above the choice of each cell, in the mean over cells."""
+    """Return the mean error of each combination above that of the cell's choice; None if unknown.
+
+    The mean is over the cells that tried the combination on all folds; NaN where none did.
+    """
     errors = reader.grid_errors(shape[0] * shape[1])
     known = np.isfinite(errors)
     if not known.any():
@@ -237,7 +241,7 @@ def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64 | None:
     n_known = known.sum(axis=0)
     mean = np.full(len(n_known), np.nan)
     np.divide(above.sum(axis=0), n_known, out=mean, where=n_known > 0)
-    # The choice is told in float64, the others in float32.
+    # The error of the choice is stored in float64, the others in float32, which may be below it.
     found: Float64 = np.maximum(mean, 0.0).reshape(shape)
     return found
 
@@ -253,14 +257,14 @@ def _count_tried(trained: Any, shape: tuple[int, int]) -> Int64:
 
 
 def _cost_labels(spec: SolverSpec) -> list[str]:
-    """Return the labels of the candidates of C, those of a scaled grid by their ends."""
+    """Return the labels of the candidates of C; of a scaled grid only the ends have one."""
     if spec.C is not None:
         return [f"{value:.3g}" for value in sorted(spec.C)]
     return _ends(spec.n_costs, "50/m", "500")
 
 
 def _gamma_labels(spec: SolverSpec, n_gammas: int) -> list[str]:
-    """Return the labels of the candidates of gamma, from the widest kernel on."""
+    """Return the labels of the candidates of gamma, starting with the widest kernel."""
     if spec.gamma is not None:
         return [f"{value:.3g}" for value in sorted(spec.gamma)]
     if not find_kernel(spec.kernel).has_width:
@@ -269,7 +273,7 @@ def _gamma_labels(spec: SolverSpec, n_gammas: int) -> list[str]:
 
 
 def _ends(n: int, first: str, last: str) -> list[str]:
-    """Return names for both ends of an axis; what lies between differs from cell to cell."""
+    """Return labels for the ends of an axis, between which values differ from cell to cell."""
     return [first, *[""] * (n - 2), last]
 
 

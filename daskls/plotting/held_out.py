@@ -1,6 +1,6 @@
-"""The panels of a report that are of rows which the fit has not seen.
+"""What is drawn of held-out rows: panels about a test set, and the ROC curve.
 
-The ROC curve of rows that a fit has held out.
+The ROC curve needs no test set: it is that of training rows which the fit has held out itself.
 """
 
 from dataclasses import dataclass, field
@@ -24,36 +24,36 @@ from daskls.plotting.evaluation import (
 from daskls.plotting.plane import draw_number, new_axes
 from daskls.records import Float64
 
-# More classes than these are shown by their recalls, the worst ones.
+# Of more classes only the lowest recalls are drawn.
 MOST_CLASSES_DRAWN = 12
-# More rows than these are counted in hexagons: dots would hide each other.
+# More rows are counted in hexagons, as dots would hide each other.
 MOST_DOTS = 1500
 N_HEXAGONS = 35
-# Tenths of the rows have medians that mean something from here on.
+# Fewer rows are not grouped: quantiles of so small groups mean little.
 LEAST_GROUPED = 100
 N_GROUPS = 10
 NO_LABELS = "Left out: rows and labels of a test set were not given."
 NO_NUMBERS = "Left out: rows and numbers of a test set were not given."
 
 
-# Of classes
+# Classifiers
 
 
 def confusion(subject: Subject) -> Panel:
-    """Draw the confusion matrix, of many classes the worst recalls."""
+    """Return the panel of the confusion matrix; of many classes, of the lowest recalls."""
     panel = "confusion", "Confusion"
     if not isinstance(subject.evaluation, HeldOutResult):
         return Panel(*panel, NO_LABELS)
     found = subject.evaluation.confusion
     if len(found.labels) > MOST_CLASSES_DRAWN:
-        note = f"Of {len(found.labels)} classes those of the lowest recall."
+        note = f"The lowest recalls of {len(found.labels)} classes."
         return Panel(*panel, note, lambda ax: _draw_recalls(found, ax))
     note = "Rows of the test set: true class by row, predicted class by column."
     return Panel(*panel, note, lambda ax: _draw_confusion(found, ax))
 
 
 def _draw_confusion(found: Any, ax: Any) -> None:
-    """Draw shares of each true class as shades, counts as numbers."""
+    """Draw counts as numbers, and as shades their shares of each true class."""
     shares = found.counts / np.maximum(found.counts.sum(axis=1, keepdims=True), 1)
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (i, j), count in np.ndenumerate(found.counts):
@@ -65,7 +65,7 @@ def _draw_confusion(found: Any, ax: Any) -> None:
 
 
 def _draw_recalls(found: Any, ax: Any) -> None:
-    """Draw the classes that are found least."""
+    """Draw the lowest recalls, with the rows of each class."""
     totals = found.counts.sum(axis=1)
     recall = found.counts.diagonal() / np.maximum(totals, 1)
     order = [i for i in np.argsort(recall, kind="stable") if totals[i]][:MOST_CLASSES_DRAWN]
@@ -77,7 +77,7 @@ def _draw_recalls(found: Any, ax: Any) -> None:
 
 
 def calibration(subject: Subject) -> Panel:
-    """Draw probabilities beside shares."""
+    """Return the panel of frequencies beside probabilities."""
     panel = "calibration", "Calibration"
     if not isinstance(subject.evaluation, HeldOutResult):
         return Panel(*panel, NO_LABELS)
@@ -92,21 +92,21 @@ def calibration(subject: Subject) -> Panel:
         ax.set(ylim=(0, 1), aspect="equal")
 
     note = (
-        f"Probabilities that are right lie on the dashed line; mean distance {found.error:.3f}. "
+        f"Calibrated probabilities lie on the dashed line; mean distance {found.error:.3f}. "
         "Bins without rows are left out."
     )
     return Panel(*panel, note, draw)
 
 
-# Of numbers
+# Regressors
 
 
-def answers(subject: Subject) -> Panel:
-    """Draw what is predicted beside what is."""
+def predictions(subject: Subject) -> Panel:
+    """Return the panel of true numbers beside predicted ones."""
     panel = "answers", "Predictions"
     if not isinstance(subject.evaluation, HeldOutNumbers):
         return Panel(*panel, NO_NUMBERS)
-    true, predicted, unit, note = _in_one(subject, subject.evaluation)
+    true, predicted, unit, note = _as_one_column(subject, subject.evaluation)
 
     def draw(ax: Any) -> None:
         ends = [min(true.min(), predicted.min()), max(true.max(), predicted.max())]
@@ -114,59 +114,59 @@ def answers(subject: Subject) -> Panel:
         ax.plot(ends, ends, "--", color=GRAY, lw=1)
         ax.set(xlabel=f"predicted{unit}", ylabel=f"true{unit}")
 
-    note = f"Rows of the test set; those met exactly lie on the dashed line.{note}"
+    note = f"Rows of the test set; exact predictions lie on the dashed line.{note}"
     return Panel(*panel, note, draw)
 
 
 def residuals(subject: Subject) -> Panel:
-    """Draw what predictions miss beside what they are."""
+    """Return the panel of residuals beside predictions."""
     panel = "residuals", "Residuals"
     if not isinstance(subject.evaluation, HeldOutNumbers):
         return Panel(*panel, NO_NUMBERS)
-    true, predicted, unit, note = _in_one(subject, subject.evaluation)
-    missed = true - predicted
-    is_grouped = len(missed) >= LEAST_GROUPED
+    true, predicted, unit, note = _as_one_column(subject, subject.evaluation)
+    residual = true - predicted
+    is_grouped = len(residual) >= LEAST_GROUPED
 
     def draw(ax: Any) -> None:
-        _draw_rows(ax, predicted, missed)
+        _draw_rows(ax, predicted, residual)
         ax.axhline(0.0, color=GRAY, lw=1, ls="--")
         if is_grouped:
-            _draw_groups(ax, predicted, missed)
+            _draw_groups(ax, predicted, residual)
         ax.set(xlabel=f"predicted{unit}", ylabel=f"true - predicted{unit}")
 
-    note = f"Above 0: predicted too small.{note}"
+    note = f"Above 0: the prediction is too small.{note}"
     if is_grouped:
-        note += " Orange: medians of tenths of the rows; dotted: 80 % lie between."
+        note += " Orange: medians of tenths of the rows; 80 % lie between the dotted lines."
     return Panel(*panel, note, draw)
 
 
-def _in_one(subject: Subject, found: HeldOutNumbers) -> tuple[Float64, Float64, str, str]:
-    """Return true and predicted numbers as one column, their unit, and what to say of it.
+def _as_one_column(subject: Subject, found: HeldOutNumbers) -> tuple[Float64, Float64, str, str]:
+    """Return true and predicted numbers as one column, (k,); their unit; and a note about them.
 
-    Several columns have none in common but their deviations.
+    Of several levels it is the one nearest to 1/2. Several columns, whose units may differ, are
+    joined in units of their deviations.
     """
     true, predicted, unit, note = found.true, found.predicted, "", ""
     if isinstance(found, HeldOutLevels):
-        # Of several levels the middle one is what residuals are told by.
         at = int(np.argmin(np.abs(np.array(found.levels) - 0.5)))
         return true[:, at], predicted[:, at], unit, f" Of the level {found.levels[at]:g}."
     if true.shape[1] > 1:
         target = subject.reader.target
-        # The center too: columns lie on each other.
+        # Centered, so that the columns' points lie in the same range.
         true, predicted = ((own - target.center) / target.scale for own in (true, predicted))
         unit, note = ", in deviations", f" All {found.true.shape[1]} columns, each around its mean."
     return true.ravel(), predicted.ravel(), unit, note
 
 
 def _draw_rows(ax: Any, x: Float64, y: Float64) -> None:
-    """Draw rows as dots, of many how many lie in each hexagon."""
+    """Draw rows as dots; of many rows, the number in each hexagon."""
     if len(x) <= MOST_DOTS:
         ax.scatter(x, y, s=9, color=BLUE, alpha=0.5, linewidths=0)
         return
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
-    # The palest ones are hardly seen on white.
+    # Without the palest colors, which are hardly visible on white.
     colors = ListedColormap(colormaps["Blues"](np.linspace(0.25, 1.0, 256)))
     counted: dict[str, Any] = {"bins": "log", "mincnt": 1, "linewidths": 0.1}
     hexagons = ax.hexbin(x, y, gridsize=N_HEXAGONS, cmap=colors, **counted)
@@ -174,7 +174,7 @@ def _draw_rows(ax: Any, x: Float64, y: Float64) -> None:
 
 
 def _draw_groups(ax: Any, x: Float64, y: Float64) -> None:
-    """Draw the median of y, and what 80 % of it lie between, over tenths of the rows by x."""
+    """Draw the median and the 10 % and 90 % quantiles of y in tenths of the rows, ordered by x."""
     parts = np.array_split(np.argsort(x, kind="stable"), N_GROUPS)
     middle = [float(np.median(x[part])) for part in parts]
     low, median, high = np.array([np.quantile(y[part], [0.1, 0.5, 0.9]) for part in parts]).T
@@ -183,29 +183,32 @@ def _draw_groups(ax: Any, x: Float64, y: Float64) -> None:
         ax.plot(middle, side, color=ORANGE, lw=1, ls=":")
 
 
+# ROC curves
+
+
 @dataclass
 class RocDisplay:
-    """The ROC curve of a classifier of two classes, of rows that it held out; needs no test set.
+    """The ROC curve of a classifier of two classes on rows that its fit held out.
 
-    With ``max_false_alarm`` the rows are those that the fit held out of everything. Else, where
-    ``probability="auto"`` gave the model probabilities, each row is scored by its cell without it;
-    what all cells share, such as kernel and width, has seen the rows. scikit-learn's
-    ``RocCurveDisplay`` draws the curve, and of a test set
-    ``RocCurveDisplay.from_estimator(model, X, y)`` does.
+    With ``max_false_alarm`` these rows were held out of the whole fit. Otherwise, if
+    ``probability="auto"`` gave the model probabilities, each row is scored by a model of its cell
+    without that row; but the rows helped to choose what all cells share, such as kernel and width.
+    scikit-learn's ``RocCurveDisplay`` draws the curve. No test set is needed; for the curve of a
+    test set use ``RocCurveDisplay.from_estimator(model, X, y)``.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
-    fpr : float array (n_points,). Share of the rows of ``classes_[0]`` above each threshold; 1000
-        points at the most.
-    tpr : float array (n_points,). Share of the rows of ``classes_[1]``.
-    thresholds : float array (n_points,), falling. Of ``decision_function``.
-    area : float. Below the curve through all points.
-    predicted : (float, float). Both shares where `predict` parts the classes, at 0.
+    fpr : float array (n_points,). Share of the rows of ``classes_[0]`` above each threshold; at
+        most 1000 points.
+    tpr : float array (n_points,). Share of the rows of ``classes_[1]`` above each threshold.
+    thresholds : float array (n_points,), decreasing. Values of ``decision_function``.
+    area : float. Area under the curve through all points, before points were left out.
+    predicted : (float, float). Both shares at the threshold of `predict`, 0.
     n_negatives, n_positives : int. Rows of each class.
     max_false_alarm : float or None. The bound, drawn as a line.
-    labels : (str, str). What the classes are called.
+    labels : (str, str). Names of the classes.
 
     Attributes
     ----------
@@ -253,7 +256,7 @@ class RocDisplay:
 
         Raises
         ------
-        ParameterError : it is a regressor, has more classes, or keeps no such scores
+        ParameterError : a regressor, a classifier of more classes, or one that keeps no such scores
         NotFittedError : an estimator that is not fitted
         """
         name = type(estimator).__name__
@@ -316,8 +319,8 @@ class RocDisplay:
             ax=ax, curve_kwargs=style, plot_chance_level=True, chance_level_kw=chance
         )
         rate, found = self.predicted
-        told = f"predict: {100 * found:.3g} % at {100 * rate:.2g} %"
-        (self.marker_,) = ax.plot(rate, found, "o", color=ORANGE, ms=6, label=told, zorder=3)
+        label = f"predict: {100 * found:.3g} % at {100 * rate:.2g} %"
+        (self.marker_,) = ax.plot(rate, found, "o", color=ORANGE, ms=6, label=label, zorder=3)
         if self.max_false_alarm is not None:
             bound = f"max_false_alarm={self.max_false_alarm:g}"
             ax.axvline(self.max_false_alarm, color=ORANGE, lw=1, ls=":", label=bound)
@@ -328,7 +331,7 @@ class RocDisplay:
 
 
 def roc(subject: Subject) -> Panel | None:
-    """Draw the curve in a report; None of a model without one."""
+    """Return the panel of the ROC curve; None for a model without one."""
     curve = roc_of(subject.reader)
     if curve is None:
         return None
@@ -341,6 +344,6 @@ def roc(subject: Subject) -> Panel | None:
 
 
 def _note(curve: RocCurve) -> str:
-    """Return how to read a curve."""
+    """Return the note that says how to read a curve."""
     how = "that the fit did not see" if curve.is_reserved else "each scored by its cell without it"
     return f"{curve.n_negatives:,} and {curve.n_positives:,} training rows, {how}; dot: predict."

@@ -1,4 +1,4 @@
-"""The neighborhoods of FaLK-SVM in the plane, their local boundaries and the joint one.
+"""The neighborhoods of FaLK-SVM in the plane, their local boundaries and the joint boundary.
 
 Source: figures 1 and 2 of Segata and Blanzieri, Fast local support vector machines for large
 datasets, 2009.
@@ -28,6 +28,7 @@ from daskls.plotting.plane import (
     draw_frame,
     draw_numbers,
     find_decisions,
+    name_features,
     new_axes,
     pad_limits,
     pixel_grid,
@@ -37,7 +38,7 @@ from daskls.records import Codes, Float64, Int64, Labels, Reals
 from daskls.store.leaves import LeafReader, open_leaves
 from daskls.store.reader import ModelReader
 
-# More circles than this hide each other.
+# More circles would hide each other.
 MOST_CENTERS = 200
 LOCAL_COLOR = "#008b8b"
 INNER_COLOR, OUTER_COLOR, ONE_CLASS_COLOR = "#4a4a4a", "#8a8f96", "#c9cdd2"
@@ -45,27 +46,28 @@ INNER_COLOR, OUTER_COLOR, ONE_CLASS_COLOR = "#4a4a4a", "#8a8f96", "#c9cdd2"
 
 @dataclass
 class NeighborhoodDisplay:
-    """Centers, the circles around their k' and k nearest rows, and the boundaries they make.
+    """Centers, circles around their k' and k nearest rows, local boundaries and the joint one.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
-    numbers : int array (c,), increasing. The drawn centers, as the model's report numbers them.
+    numbers : int array (c,), increasing. The drawn centers, numbered as in the model's report.
     centers : array (c, 2)
-    center_classes : int array (c,). Their classes' numbers.
-    radii : array (c, 2). Distances of each center to its k'-th and its k-th nearest row; a center
-        is its own first.
+    center_classes : int array (c,). Indices of their classes.
+    radii : array (c, 2). Distances of each center to its k'-th and its k-th nearest row; the first
+        one is the center itself.
     counts : (k', k)
-    discs : dict center -> array (radii, angles). The predictions of the centers that trained an
-        SVM, on the grid of `polar_grid`: decision values of two classes; else winners' numbers.
-    joint : array (resolution, resolution). The whole model's predictions, likewise, at each pixel.
+    discs : dict center -> array (radii, angles). Predictions of the SVM of each center that trained
+        one, on a polar grid in its circle of k rows: decision values of two classes; of more
+        classes, the index of the winner.
+    joint : array (resolution, resolution). The same predictions of the whole model at each pixel.
     cells : int array (resolution, resolution). The center that predicts at each pixel.
     limits : array (2, 2). The drawn range of each axis.
     classes : array (n_classes,) of labels
     names : the axes' labels
     rows : array (m, 2). Training rows to draw.
-    row_classes : int array (m,). Their classes' numbers.
+    row_classes : int array (m,). Indices of their classes.
     totals : (centers, centers that trained an SVM, rows) of the whole model
 
     Attributes
@@ -74,8 +76,8 @@ class NeighborhoodDisplay:
     figure_ : matplotlib Figure
     rows_ : PathCollection
     centers_ : PathCollection
-    inner_, outer_ : PatchCollection. The circles of k' and of k rows, one a center.
-    local_ : list of ContourSet. The local boundaries, one a center whose circle holds a part of it.
+    inner_, outer_ : PatchCollection. The circles of k' and of k rows, one per center.
+    local_ : list of ContourSet. The local boundaries, one per center whose circle one crosses.
     joint_ : ContourSet, or None where one class wins everywhere
     regions_ : AxesImage. The center that predicts at each pixel.
 
@@ -131,10 +133,10 @@ class NeighborhoodDisplay:
         Parameters
         ----------
         estimator : fitted FalkSVC of two features, with ``assign="point"``
-        n_centers : int, >= 1, or None: 200. Of more centers, so many are drawn, chosen by seed.
-        n_rows : int, >= 1. Of more training rows, so many are drawn, chosen by seed.
+        n_centers : int, >= 1, or None: 200. The most centers to draw; of more, a random choice.
+        n_rows : int, >= 1. The most training rows to draw; of more, a random choice.
         limits : array (2, 2), the range of each axis, or None: that of the rows and of the circles
-            of k' rows. Only centers in it are drawn.
+            of k' rows. Centers outside of it are not drawn.
         resolution : int, >= 2. Pixels along a side, for the joint boundary.
         feature_names : sequence of str, or None: those of the columns trained on, if any
         random_state : int. Chooses centers and rows.
@@ -145,8 +147,8 @@ class NeighborhoodDisplay:
 
         Raises
         ------
-        ParameterError : a model without circles in a plane, or without its rows; limits without
-            a center, or numbers below their least value
+        ParameterError : a model whose neighborhoods are no circles in a plane, or that keeps no
+            rows; limits that contain no center; numbers below their least value
         NotFittedError : an estimator that is not fitted
         """
         n_centers = MOST_CENTERS if n_centers is None else n_centers
@@ -178,7 +180,7 @@ class NeighborhoodDisplay:
             cells=find_owners(reader, pixels).reshape(shape),
             limits=window,
             classes=estimator.classes_,
-            names=_names(feature_names, estimator),
+            names=_axis_names(feature_names, estimator),
             rows=drawn.X,
             row_classes=drawn.codes,
             totals=(reader.n_cells, int((reader.report.n_support > 0).sum()), leaves.n_rows),
@@ -201,12 +203,12 @@ class NeighborhoodDisplay:
         ----------
         ax : matplotlib Axes, or None for a new figure
         show_rows : bool. Training rows, in their classes' colors.
-        show_circles : bool. Around the k' (bold) and the k nearest rows (thin) of each center;
-            paler where these k rows trained no SVM, mostly as they are of one class.
+        show_circles : bool. Circles around the k' (bold) and the k nearest rows (thin) of each
+            center; paler where the k rows trained no SVM, mostly because they have one class.
         show_local : bool. Each local boundary inside its circle of k rows: what was trained.
         show_joint : bool. The boundary of the whole model: what is predicted.
-        show_regions : bool. Where each center predicts, as pale areas.
-        legend : bool. Beside the axes.
+        show_regions : bool. The region in which each center predicts, as a pale area.
+        legend : bool. Whether to draw a legend, beside the axes.
 
         Returns
         -------
@@ -232,7 +234,7 @@ class NeighborhoodDisplay:
         return self
 
     def _draw_regions(self) -> Any:
-        """Fill the area that each center answers, neighbors in different colors."""
+        """Fill the region in which each center predicts; neighbors have different colors."""
         colors = color_cells(self.cells, int(self.cells.max()) + 1, len(CELL_COLORS))
         return draw_numbers(self.ax_, colors[self.cells], self.limits, CELL_COLORS)
 
@@ -243,7 +245,7 @@ class NeighborhoodDisplay:
         return draw_dots(self.ax_, self.rows, self.row_classes, **style)
 
     def _draw_circles(self) -> tuple[Any, Any]:
-        """Draw both circles of every center: dotted, and paler where nothing was trained."""
+        """Draw both circles of every center, dotted; paler where nothing was trained."""
         from matplotlib.collections import PatchCollection
         from matplotlib.patches import Circle
 
@@ -306,7 +308,7 @@ class NeighborhoodDisplay:
         )
 
     def _title(self) -> str:
-        """Say how many there are, and how many of them are drawn."""
+        """Return the numbers of centers, SVMs and rows, and how many centers are drawn."""
         n_centers, n_trained, n_rows = self.totals
         title = f"{n_centers} centers and {n_trained} local SVMs for {n_rows} rows"
         if len(self.numbers) < n_centers:
@@ -315,7 +317,7 @@ class NeighborhoodDisplay:
 
 
 def _open_falk(estimator: Any) -> ModelReader:
-    """Return the reader of a model that can be drawn."""
+    """Return the reader of a model that can be drawn; refuse any other."""
     name = type(estimator).__name__
     if not hasattr(type(estimator), "_reader"):
         raise ParameterError(f"The estimator is a {name}; neighborhoods are drawn of a FalkSVC.")
@@ -346,7 +348,7 @@ def _open_falk(estimator: Any) -> ModelReader:
 
 
 def _choose(candidates: Int64, most: int, rng: np.random.Generator) -> Int64:
-    """Return all candidates, or so many drawn by seed, in order."""
+    """Return at most so many candidates, chosen at random, in their order."""
     if len(candidates) <= most:
         return candidates
     chosen: Int64 = np.sort(rng.choice(candidates, most, replace=False, shuffle=False))
@@ -354,7 +356,7 @@ def _choose(candidates: Int64, most: int, rng: np.random.Generator) -> Int64:
 
 
 def _centers_in(reader: ModelReader, window: Float64 | None) -> Int64:
-    """Return the numbers of the centers in a window."""
+    """Return the numbers of the centers in a window (2, 2); None means everywhere."""
     centers, _ = center_rows(reader)
     if window is None:
         return np.arange(len(centers))
@@ -368,7 +370,7 @@ def _centers_in(reader: ModelReader, window: Float64 | None) -> Int64:
 
 
 def _positions_in(leaves: LeafReader, window: Float64 | None) -> Int64:
-    """Return the positions of the rows of all leaves that reach into a window."""
+    """Return the positions of the rows in all leaves that overlap a window (2, 2)."""
     if window is None:
         return np.arange(leaves.n_rows)
     regions = leaves.regions
@@ -377,7 +379,7 @@ def _positions_in(leaves: LeafReader, window: Float64 | None) -> Int64:
 
 
 def _neighbor_counts(estimator: Any, reader: ModelReader, n_rows: int) -> tuple[int, int]:
-    """Return k' and k as they were trained: k given or selected, and at most all rows."""
+    """Return k' and k as they were trained: k is the given or selected one, at most all rows."""
     method = method_of(reader.method)
     assert isinstance(method, Falk)
     selected = estimator.selected_
@@ -386,14 +388,14 @@ def _neighbor_counts(estimator: Any, reader: ModelReader, n_rows: int) -> tuple[
 
 
 def _find_radii(centers: Reals, counts: tuple[int, int], leaves: LeafReader) -> Float64:
-    """Return each center's distances to its k'-th and k-th nearest row, (c, 2)."""
+    """Return the distances of each center to its k'-th and k-th nearest row, (c, 2)."""
     found = find_nearest(centers, counts[1], leaves.regions, leaves.read_leaf)
     radii: Float64 = np.sqrt(found.distances[:, [count - 1 for count in counts]])
     return radii
 
 
 def _find_limits(rows: Reals, centers: Reals, radii: Float64) -> Float64:
-    """Return the range of each axis: the rows, the inner circles and a margin."""
+    """Return the range of each axis, (2, 2): the rows, the circles of k' rows and a margin."""
     low = np.minimum(rows.min(axis=0), (centers - radii[:, None]).min(axis=0)).astype(np.float64)
     high = np.maximum(rows.max(axis=0), (centers + radii[:, None]).max(axis=0))
     return pad_limits(low, high)
@@ -402,7 +404,10 @@ def _find_limits(rows: Reals, centers: Reals, radii: Float64) -> Float64:
 def _decide_discs(
     reader: ModelReader, numbers: Int64, centers: Reals, radii: Float64
 ) -> dict[int, Decisions]:
-    """Return the answers of each center's own SVM inside its circle of k rows."""
+    """Return the predictions of each center's own SVM inside its circle of k rows.
+
+    Centers whose rows have one class are left out.
+    """
     n_classes = len(reader.meta["classes"]["values"])
     discs = {}
     models = reader.read_cells(numbers)
@@ -414,9 +419,7 @@ def _decide_discs(
     return discs
 
 
-def _names(feature_names: Any, estimator: Any) -> tuple[str, str]:
-    """Return the axes' labels: the given ones, else the names of the columns trained on."""
-    if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", None)
-    first, second = ("feature 0", "feature 1") if feature_names is None else feature_names
-    return str(first), str(second)
+def _axis_names(feature_names: Any, estimator: Any) -> tuple[str, str]:
+    """Return the axes' labels."""
+    first, second = name_features(feature_names, estimator)
+    return first, second

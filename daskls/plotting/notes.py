@@ -1,7 +1,4 @@
-"""The words of a report: what a fit came to, its parameters, and what calls for a look.
-
-A report as one file of HTML: pictures and style are in it, and nothing is fetched.
-"""
+"""The text of a report: results, parameters, notes; and the report as one file of HTML."""
 
 import os
 from base64 import b64encode
@@ -32,15 +29,41 @@ from daskls.store.files import disk_errors
 from daskls.store.reader import ModelReader
 from daskls.store.scale import candidates_of
 
+# Names and values.
 Entries = list[tuple[str, str]]
-# Not of the model.
+# Parameters that do not change the model.
 NOT_OF_MODEL = ("client", "store", "verbose")
-# Of y, that are told one by one.
+# The most columns of y, or levels, that are listed.
 MOST_COLUMNS = 4
+STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1180px;
+  margin: 1.5em auto; padding: 0 1em; }
+h1 { font-size: 1.5em; margin-bottom: 0.4em; } h2 { font-size: 1.05em; margin: 0 0 0.3em; }
+.two, .panels { display: grid; gap: 1.2em 1.6em; grid-template-columns: 1fr 1fr; }
+.panels { grid-template-columns: repeat(3, 1fr); }
+@media (max-width: 850px) { .two, .panels { grid-template-columns: 1fr; } }
+td { padding: 0.05em 1em 0.05em 0; vertical-align: top; } td:first-child { color: #555; }
+figure { margin: 0; break-inside: avoid; } img { width: 100%; }
+figcaption, footer { color: #555; font-size: 0.88em; }
+.none { border: 1px solid #c9cdd2; padding: 3em 1em; text-align: center; }
+.notes { border-left: 4px solid #d96a00; padding-left: 1em; }
+@media print { body { margin: 0; font-size: 11px; max-width: none; }
+  .panels { grid-template-columns: repeat(3, 1fr); } }
+"""
+# A notebook shows the first of these panels that can be drawn.
+SHOWN = ("partition", "grid", "errors")
+# The only style in a notebook, which brings its own for the rest.
+SNIPPET = "display: flex; flex-wrap: wrap; gap: 1.5em; align-items: start; margin-top: 0.6em"
+DPI = 130
+# Inches.
+SIZE, SMALL_SIZE = (4.6, 3.9), (3.2, 2.6)
+
+
+# Results
 
 
 def find_facts(subject: Subject) -> Entries:
-    """Return what the fit came to, as names and values."""
+    """Return the results of a fit."""
     reader, report, evaluation = subject.reader, subject.reader.report, subject.evaluation
     found = [
         ("rows trained on", f"{reader.meta['n_rows']:,} of {reader.meta['n_features']} features"),
@@ -50,35 +73,35 @@ def find_facts(subject: Subject) -> Entries:
         found.append(("cells", f"{len(report):,} with {int(report.n_support.sum()):,} rows kept"))
     error = mean_error(report)
     if error is not None:
-        found.append((subject.measure.mean_name, subject.measure.tell_mean(error)))
+        found.append((subject.measure.mean_name, subject.measure.format_mean(error)))
     if reader.resolved.summary:
         decision = str(reader.resolved.summary["decision"])
         found.append(("scale of features", SCALES.get(decision, decision)))
-    found += _chosen(subject)
-    found += _bound(reader)
+    found += _choice(subject)
+    found += _guarantee(reader)
     if reader.stage_s:
         found.append(("seconds of the fit", f"{sum(reader.stage_s.values()):,.1f}"))
-    return found if evaluation is None else [*found, *_on_other_rows(evaluation)]
+    return found if evaluation is None else [*found, *_scores(evaluation)]
 
 
 def _target(reader: ModelReader) -> tuple[str, str]:
-    """Return what is learned: classes, or numbers around their center."""
+    """Return what is learned: the classes, or the mean and deviation of numbers."""
     target = reader.target
     if target.kind == "classes":
         labels = ", ".join(map(str, reader.meta["classes"]["values"][:8]))
         more = " ..." if reader.n_classes > 8 else ""
         return "classes", f"{reader.n_classes}: {labels}{more}"
     shown = zip(target.center.tolist()[:MOST_COLUMNS], target.scale.tolist(), strict=False)
-    told = "; ".join(f"mean {center:.5g}, deviation {scale:.4g}" for center, scale in shown)
+    text = "; ".join(f"mean {center:.5g}, deviation {scale:.4g}" for center, scale in shown)
     more = "; ..." if target.width > MOST_COLUMNS else ""
     if target.quantile is not None:
         levels = target.quantile if isinstance(target.quantile, tuple) else (target.quantile,)
-        told += f"; answered at {', '.join(f'{level:g}' for level in levels)}"
-    return "numbers", told if target.width == 1 else f"{target.width} a row: {told}{more}"
+        text += f"; predicted at levels {', '.join(f'{level:g}' for level in levels)}"
+    return "numbers", text if target.width == 1 else f"{target.width} per row: {text}{more}"
 
 
-def _on_other_rows(found: HeldOutResult | HeldOutNumbers) -> Entries:
-    """Return what came of rows that the fit has not seen."""
+def _scores(found: HeldOutResult | HeldOutNumbers) -> Entries:
+    """Return the scores on the test set."""
     if isinstance(found, HeldOutResult):
         n_rows = int(found.confusion.counts.sum())
         return [("accuracy", f"{100 * found.accuracy:.2f} % of {n_rows:,} other rows")]
@@ -100,13 +123,13 @@ def _on_other_rows(found: HeldOutResult | HeldOutNumbers) -> Entries:
 
 
 def _listed(values: Float64, form: str) -> str:
-    """Return the value of each column, the first ones of many."""
+    """Return the values of columns; of many columns, the first ones."""
     more = ", ..." if len(values) > MOST_COLUMNS else ""
     return ", ".join(f"{value:{form}}" for value in values[:MOST_COLUMNS]) + more
 
 
-def _chosen(subject: Subject) -> Entries:
-    """Return what was chosen for all cells, if anything was."""
+def _choice(subject: Subject) -> Entries:
+    """Return what was chosen for all cells together, if anything was."""
     reader, measure = subject.reader, subject.measure
     candidates = candidates_of(reader.resolved.summary)
     if not candidates or not find_loss(reader.spec).is_global:
@@ -118,13 +141,13 @@ def _chosen(subject: Subject) -> Entries:
         ("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"),
         (
             f"{'error' if measure.is_share else 'R2'} of the choice",
-            f"{measure.tell_mean(chosen['error'])} of rows held out",
+            f"{measure.format_mean(chosen['error'])} of held-out rows",
         ),
     ]
 
 
-def _bound(reader: ModelReader) -> Entries:
-    """Return the bound on false alarms, or the intervals, if there are such."""
+def _guarantee(reader: ModelReader) -> Entries:
+    """Return the bound on false alarms, or the coverage of intervals, if the model has one."""
     if reader.interval is not None:
         return reader.interval.told()
     bound = reader.false_alarm
@@ -132,14 +155,17 @@ def _bound(reader: ModelReader) -> Entries:
 
 
 def mean_error(report: Any) -> float | None:
-    """Return the validation error over all rows; a cell of one class, or number, has none: 0."""
+    """Return the mean validation error of cells, weighted by rows; None where none is measured.
+
+    A cell of one class, or of equal numbers, has no error (NaN) and counts as 0.
+    """
     if not np.isfinite(report.validation_error).any():
         return None
     return float(np.average(np.nan_to_num(report.validation_error), weights=report.n_rows))
 
 
 def find_parameters(estimator: Any) -> Entries:
-    """Return the parameters that are not the default."""
+    """Return the parameters that differ from their defaults."""
     given, default = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
     return [
         (name, _short(value))
@@ -149,7 +175,7 @@ def find_parameters(estimator: Any) -> Entries:
 
 
 def _short(value: Any) -> str:
-    """Return a value with four figures at the most."""
+    """Return a value with four digits and six elements at most."""
     if isinstance(value, (list, tuple, np.ndarray)):
         shown = [_short(own) for own in list(value)[:6]]
         return f"[{', '.join(shown)}{', ...' if len(value) > 6 else ''}]"
@@ -157,12 +183,12 @@ def _short(value: Any) -> str:
 
 
 def find_notes(subject: Subject) -> list[str]:
-    """Return what calls for a look."""
-    return [*_open_solves(subject), *_cells(subject), *_trust(subject)]
+    """Return what the reader should check, each note with what to do."""
+    return [*_unconverged(subject), *_advice(subject), *_caveats(subject)]
 
 
-def _open_solves(subject: Subject) -> Iterator[str]:
-    """Tell solves that stopped early."""
+def _unconverged(subject: Subject) -> Iterator[str]:
+    """Yield how many solves stopped before they converged."""
     if not len(subject.reader.report):
         return
     n_open = int(subject.method.count_open(subject.reader.report))
@@ -170,18 +196,19 @@ def _open_solves(subject: Subject) -> Iterator[str]:
         yield f"{n_open:,} solves ended before tol was reached: scale the features, or raise tol."
 
 
-def _cells(subject: Subject) -> Iterator[str]:
-    """Tell what the fit has warned of, as far as it is seen from the model."""
+def _advice(subject: Subject) -> Iterator[str]:
+    """Yield the warnings of the fit that can be derived from the model."""
     for _, message in subject.estimator._advice():
         yield message
 
 
-def _trust(subject: Subject) -> Iterator[str]:
-    """Tell what the figures are not."""
+def _caveats(subject: Subject) -> Iterator[str]:
+    """Yield how far the figures can be trusted."""
     if subject.evaluation is None:
-        told = "the R2 is" if subject.is_of_numbers else "validation errors are"
+        figure = "the R2" if subject.is_regressor else "the validation error"
         yield (
-            f"No test set was given: {told} of rows that helped to choose, and a little too good."
+            f"No test set was given: {figure} is that of rows which helped to choose, and a little "
+            "too good."
         )
         return
     if isinstance(subject.evaluation, HeldOutNumbers):
@@ -191,39 +218,20 @@ def _trust(subject: Subject) -> Iterator[str]:
         yield f"Classes of the test set that the model has not seen: {len(unseen)}."
 
 
-STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1180px;
-  margin: 1.5em auto; padding: 0 1em; }
-h1 { font-size: 1.5em; margin-bottom: 0.4em; } h2 { font-size: 1.05em; margin: 0 0 0.3em; }
-.two, .panels { display: grid; gap: 1.2em 1.6em; grid-template-columns: 1fr 1fr; }
-.panels { grid-template-columns: repeat(3, 1fr); }
-@media (max-width: 850px) { .two, .panels { grid-template-columns: 1fr; } }
-td { padding: 0.05em 1em 0.05em 0; vertical-align: top; } td:first-child { color: #555; }
-figure { margin: 0; break-inside: avoid; } img { width: 100%; }
-figcaption, footer { color: #555; font-size: 0.88em; }
-.none { border: 1px solid #c9cdd2; padding: 3em 1em; text-align: center; }
-.notes { border-left: 4px solid #d96a00; padding-left: 1em; }
-@media print { body { margin: 0; font-size: 11px; max-width: none; }
-  .panels { grid-template-columns: repeat(3, 1fr); } }
-"""
-# In a cell of a notebook, whose own style the rest is; the first of these that can be drawn.
-SHOWN = ("partition", "grid", "errors")
-SNIPPET = "display: flex; flex-wrap: wrap; gap: 1.5em; align-items: start; margin-top: 0.6em"
-DPI = 130
-SIZE, SMALL_SIZE = (4.6, 3.9), (3.2, 2.6)
+# HTML
 
 
 def page_of(
     title: str, facts: Entries, parameters: Entries, notes: list[str], panels: list[Panel]
 ) -> str:
-    """Return the page."""
+    """Return the report as a page that fetches nothing: style and pictures are inside."""
     body = [
         f"<h1>{escape(title)}</h1>",
         '<div class="two">',
         f"<section><h2>Result</h2>{_table(facts)}</section>",
         f"<section><h2>Parameters</h2>{_table(parameters) or '<p>All by default.</p>'}</section>",
         "</div>",
-        _notes(notes),
+        _notes_html(notes),
         f'<div class="panels">{"".join(map(_figure, panels))}</div>',
         f"<footer><p>daskls {escape(__version__)}</p></footer>",
     ]
@@ -233,7 +241,7 @@ def page_of(
 
 
 def snippet_of(facts: Entries, panels: list[Panel]) -> str:
-    """Return what the fit came to with the first picture there is; none without matplotlib."""
+    """Return the results and, if matplotlib is installed, the first panel of `SHOWN`."""
     picture = ""
     by_name = {panel.name: panel for panel in panels if panel.draw is not None}
     drawn = [by_name[name] for name in SHOWN if name in by_name]
@@ -250,7 +258,7 @@ def write_new(path: str | os.PathLike[str], page: str) -> None:
 
     Raises
     ------
-    StoreError : it exists, or the disk refuses
+    StoreError : it exists, or the disk cannot take it
     """
     target = Path(path).expanduser()
     with disk_errors(target):
@@ -264,19 +272,19 @@ def write_new(path: str | os.PathLike[str], page: str) -> None:
 
 
 def _table(entries: Entries) -> str:
-    """Return names and values as a table; nothing of none."""
+    """Return a table of names and values; nothing if there are none."""
     rows = (f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in entries)
     return f"<table>{''.join(rows)}</table>" if entries else ""
 
 
-def _notes(notes: Iterable[str]) -> str:
-    """Return what calls for a look."""
-    told = "".join(f"<p>{escape(note)}</p>" for note in notes)
-    return f'<section class="notes"><h2>Notes</h2>{told}</section><br>' if told else "<br>"
+def _notes_html(notes: Iterable[str]) -> str:
+    """Return the section of notes; without notes only its margin."""
+    body = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return f'<section class="notes"><h2>Notes</h2>{body}</section><br>' if body else "<br>"
 
 
 def _figure(panel: Panel) -> str:
-    """Return one picture with its title and how to read it."""
+    """Return one panel: its title, its picture, and the note below."""
     title, note = escape(panel.title), escape(panel.note)
     if panel.draw is None:
         return f'<figure><h2>{title}</h2><div class="none">{note}</div></figure>'
@@ -285,7 +293,7 @@ def _figure(panel: Panel) -> str:
 
 
 def _png(panel: Panel, size: tuple[float, float] = SIZE) -> str:
-    """Return the picture of a panel, of a size in inches, as text."""
+    """Return the picture of a panel as base64; the size is in inches."""
     assert panel.draw is not None
     figure = import_figure()(figsize=size, layout="constrained")
     ax = figure.subplots()

@@ -1,4 +1,4 @@
-"""The partition of space in a plane, with the decision boundary, or the numbers predicted."""
+"""The partition of space in a plane, with the decision boundary or the predicted numbers."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -30,7 +30,7 @@ from daskls.plotting.surface import (
 )
 from daskls.records import Float64, Int32, Int64, Ints, Labels, Reals
 
-# Classes beyond these would hide the picture.
+# A legend of more classes would hide the picture.
 MOST_IN_LEGEND = 10
 
 
@@ -38,7 +38,7 @@ MOST_IN_LEGEND = 10
 class PartitionDisplay:
     """Cells as polygons, their borders, rows, and the decision boundary.
 
-    Of a regressor the numbers that it predicts: of two features as colors, of one as a curve.
+    For a regressor the numbers that it predicts: colors over two features, or a curve over one.
 
     Make it with `from_estimator`.
 
@@ -46,28 +46,28 @@ class PartitionDisplay:
     ----------
     polygons : dict cell -> array (corners, 2); along one feature the cell's two ends (2, 1)
     limits : array (2, 2), along one feature (1, 2). The drawn range of each axis.
-    decided : array (resolution, resolution). The number of the winning class at each pixel; None of
+    decided : array (resolution, resolution). The index of the winning class at each pixel; None for
         a regressor.
-    scores : array (resolution, resolution). Decision values of two classes; else None.
+    scores : array (resolution, resolution). Decision values of two classes; otherwise None.
     cells : int array (resolution, resolution), or (resolution,). The cell of each pixel.
-    classes : array (n_classes,) of labels; of a regressor none
+    classes : array (n_classes,) of labels; empty for a regressor
     names : the axes' labels
     report : the rows of the estimator's `fit_report_` that describe these cells
     rows : array (m, 2) of rows to draw, or (m, 1), or None
-    row_classes : int array (m,). Their classes' numbers, or None
+    row_classes : int array (m,). Indices of their classes, or None
     note : str. Which slice of a space of more features is drawn; written on the picture.
-    surface : Surface. What a regressor predicts, and the numbers of the rows; None of classes.
+    surface : Surface. What a regressor predicts, and the rows' numbers; None for a classifier.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-    regions_ : PolyCollection, one polygon a visible cell
-    boundary_ : ContourSet. The decision boundary; of a regressor lines of equal numbers, where
-        these are not what colors the picture.
-    numbers_ : AxesImage, or along one feature Line2D. The predicted numbers; None of classes.
+    regions_ : PolyCollection, one polygon per visible cell
+    boundary_ : ContourSet. The decision boundary; for a regressor lines of equal numbers, unless
+        colors or a curve show the numbers.
+    numbers_ : AxesImage, or along one feature Line2D. The predicted numbers; None for a classifier.
     rows_ : PathCollection, or None
-    note_ : Text, or None of a model of two features
+    note_ : Text, or None if all features are drawn
 
     Examples
     --------
@@ -119,15 +119,15 @@ class PartitionDisplay:
         Parameters
         ----------
         estimator : fitted estimator that predicts a row by the model of its cell
-        X : array (m, d) of rows to draw, or None. Also gives the range of the axes, and the values
-            of the features that are not drawn: their means.
-        y : array (m,) of their labels, or of a regressor of their numbers, or None
-        features : the two features to draw, of a regressor also one alone; None: the first two
+        X : array (m, d) of rows to draw, or None. Also sets the range of the axes, and the values
+            of features that are not drawn: their means.
+        y : array (m,) of their labels, or for a regressor of their numbers, or None
+        features : the two features to draw, for a regressor also a single one; None: the first two
         limits : array (2, 2), the range of each axis, or None: that of X, or of the cells
         resolution : int, >= 2. Pixels along a side, for the boundary or the numbers.
         feature_names : sequence of str, or None: those of the columns trained on, if any
-        partition : int. Whose cells to draw; what is predicted is that of all together.
-        column : int. Of a regressor of several numbers a row, which of them to draw.
+        partition : int. The partition whose cells to draw; the whole model predicts.
+        column : int. Which number to draw, for a regressor that predicts several per row.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class PartitionDisplay:
         Raises
         ------
         ParameterError : features, a partition or a column that the estimator does not have
-        DataError : rows of another width, or another y; a model of more features, and no X
+        DataError : X or y of another shape; no X for a model of more features than are drawn
         """
         cut = find_cut(estimator, partition)
         report = estimator.fit_report_[estimator.fit_report_.partition == partition]
@@ -158,19 +158,19 @@ class PartitionDisplay:
             report=report,
             rows=None if X is None else X[:, own.features],
             note=own.note,
-            **_answers(estimator, own, pixels, y, 0 if X is None else len(X), column),
+            **_predict(estimator, own, pixels, y, 0 if X is None else len(X), column),
         )
 
     @classmethod
     def of_predictions(cls, estimator: Any, X: Any, *, resolution: int = 400) -> Self:
-        """Compute the picture of an estimator without cells: its answers alone.
+        """Compute the picture of an estimator without cells: its predictions only.
 
-        Draw it with ``fill="class"``, of a regressor as it is.
+        Draw it with ``fill="class"``; for a regressor, without ``fill``.
 
         Parameters
         ----------
         estimator : fitted estimator of two features; a regressor may have one
-        X : array (m, 2) of rows, which give the range of the axes
+        X : array (m, 2) of rows, which set the range of the axes
         resolution : int, >= 2. Pixels along a side.
 
         Returns
@@ -190,7 +190,7 @@ class PartitionDisplay:
             cells=np.zeros(own.shape, np.int32),
             names=axis_names(own.features, None, estimator),
             report=estimator.fit_report_[:0],
-            **_answers(estimator, own, own.pixels(), None, len(rows), 0),
+            **_predict(estimator, own, own.pixels(), None, len(rows), 0),
         )
 
     def plot(
@@ -206,12 +206,12 @@ class PartitionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, or None for a new figure
-        fill : "cell", "class", "number", or a field of the report, as "validation_error" or
-            "n_rows"; or None. What colors a cell: the cell itself, its predicted classes or
-            numbers, or a number of its own, with a color bar. None: the cell, of a regressor the
-            predicted numbers. Along one feature these are a curve in any case.
-        show_rows : bool
-        border_width : float, points. Of the cells' borders; 0: none.
+        fill : "cell", "class", "number", or a numeric field of the report such as
+            "validation_error" or "n_rows"; or None. What colors a cell: the cell itself, the
+            predicted classes or numbers, or the field, with a color bar. None: the cell, for a
+            regressor the predicted numbers. Along one feature these are always a curve.
+        show_rows : bool. Whether to draw the rows, if there are any.
+        border_width : float, points. Width of the cells' borders; 0: none.
 
         Returns
         -------
@@ -219,8 +219,8 @@ class PartitionDisplay:
 
         Raises
         ------
-        ParameterError : a ``fill`` that is no number of the report; classes of a regressor, or
-            numbers of a classifier
+        ParameterError : a ``fill`` that is no numeric field of the report; "class" for a regressor,
+            or "number" for a classifier
         """
         if ax is None:
             _, (ax,) = new_axes()
@@ -237,7 +237,7 @@ class PartitionDisplay:
         return self
 
     def _draw_note(self) -> Any:
-        """Write which slice is drawn, inside of the axes: a title is the caller's."""
+        """Write which slice is drawn; inside the axes, as the title is left to the caller."""
         note = self.note
         if self.rows_ is not None:
             note += ";\nrows are projected onto it"
@@ -246,18 +246,23 @@ class PartitionDisplay:
         return self.ax_.text(0.015, 0.015, note, fontsize=7, va="bottom", **place)
 
     def _check_fill(self, fill: str) -> None:
-        """Refuse to color cells by what they do not have."""
-        answers, other = ("class", "numbers") if self.surface is None else ("number", "classes")
+        """Refuse to color cells by what they do not have.
+
+        Raises
+        ------
+        ParameterError
+        """
+        own, other = ("class", "numbers") if self.surface is None else ("number", "classes")
         names = self.report.dtype.names or ()
         is_field = fill in names and self.report.dtype[fill].kind in "if"
-        if fill not in ("cell", answers) and not is_field:
+        if fill not in ("cell", own) and not is_field:
             raise ParameterError(
-                f"fill is {fill!r}; it must be 'cell', {answers!r}, or a number in fit_report_, as "
+                f"fill is {fill!r}; it must be 'cell', {own!r}, or a number in fit_report_, as "
                 f"'validation_error': the model predicts no {other}."
             )
 
     def _draw_numbers(self, fill: str) -> Any:
-        """Draw the numbers that a regressor predicts."""
+        """Draw the numbers that a regressor predicts, unless something else colors the plane."""
         if self.surface is None:
             return None
         if len(self.limits) == 1:
@@ -274,13 +279,13 @@ class PartitionDisplay:
         if fill in ("class", "number"):
             style["facecolor"] = "none"
         elif fill == "cell":
-            # Along one feature the pixels are one row of them.
+            # Along one feature the pixels are a single row.
             colors = color_cells(np.atleast_2d(self.cells), len(self.report), len(CELL_COLORS))
             style["facecolor"] = [CELL_COLORS[colors[cell]] for cell in self.polygons]
         else:
             style.update(array=self.report[fill][list(self.polygons)], cmap="viridis_r")
         if len(self.limits) == 1:
-            # Behind the rows, over the whole height; pale, as the rows lie on it.
+            # Strips of full height behind the rows; pale, so that the rows stand out.
             style |= {"transform": self.ax_.get_xaxis_transform(), "zorder": 0.5}
             style |= {"alpha": 0.4} if "array" in style else {}
         regions = PolyCollection([_outline(own) for own in self.polygons.values()], **style)
@@ -290,12 +295,11 @@ class PartitionDisplay:
         return regions
 
     def _field_label(self, fill: str) -> str:
-        """Return the name of a field of the report for people."""
-        if fill == "validation_error":
-            return MEASURES[
-                "classes" if self.surface is None else self.surface.measured_as
-            ].axis_label
-        return fill.replace("_", " ")
+        """Return the label of the color bar of a field of the report."""
+        if fill != "validation_error":
+            return fill.replace("_", " ")
+        measured_as = "classes" if self.surface is None else self.surface.measured_as
+        return MEASURES[measured_as].axis_label
 
     def _draw_classes(self) -> None:
         """Tint every pixel by the class that wins there."""
@@ -332,10 +336,11 @@ class PartitionDisplay:
         self.ax_.set(xlabel=self.names[0], ylabel=self.surface.label, xlim=self.limits[0])
 
     def _draw_boundary(self, fill: str) -> Any:
-        """Draw where the answer changes."""
+        """Draw where the predicted class changes; for a regressor, lines of equal numbers."""
         if self.surface is not None:
-            is_told = fill == "number" or len(self.limits) == 1
-            return None if is_told else self.surface.draw_levels(self.ax_, self.limits)
+            # Colors or a curve show the numbers already.
+            is_shown = fill == "number" or len(self.limits) == 1
+            return None if is_shown else self.surface.draw_levels(self.ax_, self.limits)
         assert self.decided is not None
         grid = pixel_grid(self.limits, len(self.decided))
         decisions = self.decided if self.scores is None else self.scores
@@ -344,37 +349,44 @@ class PartitionDisplay:
         if boundary is not None:
             from matplotlib.patheffects import withStroke
 
-            # Seen on dark cells too.
+            # A white edge, so that the line is visible on dark cells, too.
             boundary.set(path_effects=[withStroke(linewidth=2.6, foreground="white")])
         return boundary
 
 
-def _answers(
+def _predict(
     estimator: Any, own: Slice, pixels: Float64, y: Any, n_rows: int, column: int
 ) -> dict[str, Any]:
-    """Return what is predicted at the pixels, and what the rows have, as fields of the display."""
+    """Return predictions at the pixels, and the rows' classes or numbers, as fields of the display.
+
+    Parameters
+    ----------
+    pixels : float64 array, shape (p, d). Those of the slice.
+    y : array (n_rows,) of the rows' labels or numbers, or None
+    column : int. For a regressor, which number to take.
+    """
     if not hasattr(estimator, "classes_"):
         found = find_surface(estimator, pixels, y, n_rows, column)
         surface = replace(found, values=found.values.reshape(own.shape))
         return {"decided": None, "scores": None, "classes": np.empty(0), "surface": surface}
     classes = estimator.classes_
     scores: Float64 = np.asarray(estimator._predict_in_kind(pixels, "scores"))
-    is_one = len(classes) == 2
-    decided = (scores > 0).astype(int) if is_one else scores.argmax(axis=1)
+    is_binary = len(classes) == 2
+    decided = (scores > 0).astype(int) if is_binary else scores.argmax(axis=1)
     return {
         "decided": decided.reshape(own.shape),
-        "scores": scores.reshape(own.shape) if is_one else None,
+        "scores": scores.reshape(own.shape) if is_binary else None,
         "classes": classes,
         "row_classes": None if y is None else np.searchsorted(classes, np.asarray(y)),
     }
 
 
 def _outline(polygon: Float64) -> Float64:
-    """Return the corners of a cell; along one feature those of a strip as high as the axes."""
+    """Return the corners of a cell; along one feature, of a strip that fills the axes' height."""
     if polygon.shape[1] == 2:
         return polygon
     (left,), (right,) = polygon.tolist()
-    # Beyond the frame, so that no border lies on it.
+    # Beyond the frame, so that the strip's upper and lower border are not visible.
     return np.array([[left, -0.1], [right, -0.1], [right, 1.1], [left, 1.1]])
 
 

@@ -1,4 +1,4 @@
-"""A whole fit on one page: its pictures, its parameters, and what to look at."""
+"""A whole fit on one page: results, parameters, notes and pictures."""
 
 import os
 from dataclasses import dataclass, field
@@ -22,36 +22,36 @@ from daskls.plotting.notes import (
 from daskls.plotting.panels import find_panels
 from daskls.plotting.plane import import_pyplot
 
-# Inches: A4, across.
+# Inches: A4, landscape.
 PAGE = (11.7, 8.3)
-# Of what is said above a picture, in all columns.
-LINE_LETTERS = 138
+# Letters that fit on a line across the page: the notes above pictures, and parameters and notes.
+LINE_LETTERS, RIGHT_LETTERS = 138, 112
 
 
 @dataclass
 class ReportDisplay:
-    """A fit on one page: partition, errors, grid, times, confusion, calibration; parameters, notes.
+    """A fit on one page: results, parameters, notes and pictures.
 
-    Of a regressor the last two are predictions beside true numbers, and residuals. A model of two
-    classes that keeps scores of held-out rows has their ROC curve, see `RocDisplay`. What a model
-    does not have is named in place of its picture. `to_html` gives the same as a page for a
-    browser.
+    The pictures show partition, errors, grid, times, confusion and calibration; for a regressor the
+    last two are predictions beside true numbers, and residuals. A model of two classes that keeps
+    scores of held-out rows has a ROC curve, too, see `RocDisplay`. Where there is nothing to draw,
+    the page says why. `to_html` returns the report as a page for a browser.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
     title : str
-    facts : list of (name, value). Rows, cells, errors, seconds.
-    parameters : list of (name, value). Those of the estimator that are not the default.
-    notes : list of str. Findings that call for a look, each with what to do.
+    facts : list of (name, value). Results: rows, cells, errors, seconds.
+    parameters : list of (name, value). Those that differ from the estimator's defaults.
+    notes : list of str. What the reader should check, each with what to do.
     panels : list of Panel. The pictures, each with ``name``, ``title``, ``note`` and ``draw``,
         which is None where there is nothing to draw: the note then says why.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
-    axes_ : dict name -> matplotlib Axes. One a panel.
+    axes_ : dict name -> matplotlib Axes. One per panel.
 
     Examples
     --------
@@ -76,14 +76,14 @@ class ReportDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, y: Any = None) -> Self:
-        """Collect what a fitted estimator has to show.
+        """Collect what a report shows of a fitted estimator.
 
         Parameters
         ----------
         estimator : fitted classifier or regressor of daskls, of any method
         X : array (m, d) of a test set: NumPy, Dask, Zarr or the path of one, a data set, a frame;
-            or None. Confusion and calibration, or residuals, are of it, and the picture of cells in
-            more than two features needs it.
+            or None. Confusion and calibration, or predictions and residuals, are drawn of it; so is
+            the picture of cells in more than two features.
         y : array (m,) of its labels, or of its numbers, then also (m, t): NumPy, Dask or Zarr;
             None if X is the path of a data set
 
@@ -93,9 +93,10 @@ class ReportDisplay:
 
         Raises
         ------
-        ParameterError : an estimator of another kind, or y without rows
+        ParameterError : an estimator of another package, or y without X
         NotFittedError : an estimator that is not fitted
-        DataError : a test set without rows, or with another number of labels; text for numbers
+        DataError : a test set without rows, or with another number of labels; for a regressor, y
+            that is not numeric
         """
         if not hasattr(type(estimator), "_reader"):
             raise ParameterError(
@@ -121,7 +122,7 @@ class ReportDisplay:
 
         Parameters
         ----------
-        figure : matplotlib Figure to draw in, or None for a new one of A4, across
+        figure : matplotlib Figure to draw in, or None for a new one in A4 landscape
 
         Returns
         -------
@@ -134,11 +135,12 @@ class ReportDisplay:
         if figure is None:
             figure = import_pyplot().figure(figsize=PAGE, layout="constrained")
         self.figure_ = figure
-        n_lines = max(len(self._left()), len(self._right()))
-        inches = 0.45 + 0.155 * n_lines
+        left, right = self._left(), self._right()
+        # The head is as high as its longer column.
+        inches = 0.45 + 0.155 * max(len(left), len(right))
         head, body = figure.subfigures(2, 1, height_ratios=[inches, PAGE[1] - inches])
         head.suptitle(self.title, x=0.01, ha="left", fontsize=13, weight="bold")
-        for x, lines in ((0.01, self._left()), (0.4, self._right())):
+        for x, lines in ((0.01, left), (0.4, right)):
             place = {"va": "top", "fontsize": 8, "linespacing": 1.35}
             head.text(x, 1 - 0.42 / inches, "\n".join(lines), **place)
         n_columns = -(-len(self.panels) // 2)
@@ -153,11 +155,11 @@ class ReportDisplay:
         return self
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as a page of HTML that needs no other file, and write it.
+        """Return the report as a page of HTML that needs no other file, and optionally write it.
 
         Parameters
         ----------
-        path : where to write; must not exist. None: nowhere.
+        path : where to write the page; must not exist. None: nowhere.
 
         Returns
         -------
@@ -166,7 +168,7 @@ class ReportDisplay:
         Raises
         ------
         ImportError : matplotlib is not installed
-        StoreError : when ``path`` exists, or its disk is full
+        StoreError : ``path`` exists, or its disk is full
         """
         page = page_of(self.title, self.facts, self.parameters, self.notes, self.panels)
         if path is not None:
@@ -174,36 +176,26 @@ class ReportDisplay:
         return page
 
     def _left(self) -> list[str]:
-        """Return the lines of what was found."""
+        """Return the lines of the left column: the results."""
         return [f"{name}: {value}" for name, value in self.facts]
 
     def _right(self) -> list[str]:
-        """Return the lines of parameters and notes."""
+        """Return the lines of the right column: parameters and notes."""
         given = ", ".join(f"{name}={value}" for name, value in self.parameters) or "all by default"
-        lines = wrap(f"Parameters: {given}", 112)
+        lines = wrap(f"Parameters: {given}", RIGHT_LETTERS)
         for note in self.notes:
-            lines += wrap(f"Note: {note}", 112)
+            lines += wrap(f"Note: {note}", RIGHT_LETTERS)
         return lines
 
 
 def summary_of(estimator: Any) -> str:
-    """Return what a notebook shows of a fitted estimator: what the fit came to, and a picture."""
+    """Return the HTML that a notebook shows of a fitted estimator: its results and one picture."""
     display = ReportDisplay.from_estimator(estimator)
     return snippet_of(display.facts, display.panels)
 
 
-def _shrink(ax: Any) -> None:
-    """Set the labels of axes, of color bars and of legends for six pictures on a page."""
-    ax.tick_params(labelsize=7.5)
-    legend = ax.get_legend()
-    for text in legend.get_texts() if legend is not None else ():
-        text.set_fontsize(6.5)
-    for label in (ax.xaxis.label, ax.yaxis.label):
-        label.set_fontsize(8)
-
-
 def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
-    """Draw one panel, or say why there is nothing to draw."""
+    """Draw one panel, or write why there is nothing to draw; lines have so many letters at most."""
     if panel.draw is None:
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_color("#c9cdd2")
@@ -212,7 +204,17 @@ def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
         ax.set_title(panel.title, fontsize=9, weight="bold")
         return
     panel.draw(ax)
-    # In place of what the display says of itself above its axes.
+    # Replaces the title that the display has set.
     bold = panel.title.replace(" ", r"\ ")
     lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note, n_letters)]
     ax.set_title("\n".join(lines), fontsize=7.5, color="black")
+
+
+def _shrink(ax: Any) -> None:
+    """Make the fonts of axes, color bars and legends small enough for six pictures on a page."""
+    ax.tick_params(labelsize=7.5)
+    legend = ax.get_legend()
+    for text in legend.get_texts() if legend is not None else ():
+        text.set_fontsize(6.5)
+    for label in (ax.xaxis.label, ax.yaxis.label):
+        label.set_fontsize(8)

@@ -1,6 +1,7 @@
-"""The numbers that a regressor predicts: as colors of a plane, or as a curve over a line.
+"""The slice of space that a picture shows, and the numbers that a regressor predicts there.
 
-The plane, or the line, of a space that a picture shows: its features, limits and pixels.
+A slice is a plane of two features or a line of one; the other features keep their means. On a plane
+numbers are drawn as colors, on a line as a curve.
 """
 
 from collections.abc import Callable
@@ -10,20 +11,31 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError, ParameterError
-from daskls.plotting.plane import check_least, pad_limits, pixel_grid
+from daskls.plotting.plane import check_least, name_features, pad_limits, pixel_grid
 from daskls.records import Float64, MeasuredAs, Reals
 
+# Returns the least and the greatest value of each of some features that a picture needs.
 Reach = Callable[[tuple[int, ...]], tuple[Float64, Float64]]
+# Not the colors of errors; light where numbers are large.
+NUMBER_COLORS = "plasma"
+CURVE, DOT = "#17518f", "#8a8f96"
+# The share of pixels, and of rows, at each end whose numbers share the last color: a few outliers
+# would leave a single color to all others.
+BEYOND = 0.005
+N_LEVELS = 6
+
+
+# Slices
 
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """Points of a space that differ in the drawn features alone.
+    """A slice of space: its points differ in the drawn features only.
 
     Attributes
     ----------
-    features : tuple of one or two int. Those that are drawn.
-    point : float64 array, shape (d,). The values of the others.
+    features : tuple of one or two int. The drawn features.
+    point : float64 array, shape (d,). The values of the other features.
     limits : float64 array, shape (1 or 2, 2). The drawn range of each axis.
     resolution : int. Pixels along a side.
     """
@@ -44,7 +56,7 @@ class Slice:
         return len(self.features) == 1
 
     def pixels(self) -> Float64:
-        """Return the pixels' centers as rows of all features."""
+        """Return the points of the pixels as rows of all features: (p, d)."""
         pixels = np.tile(self.point, (self.resolution ** len(self.features), 1))
         if self.is_line:
             low, high = self.limits[0].tolist()
@@ -56,15 +68,15 @@ class Slice:
 
     @property
     def note(self) -> str:
-        """What is drawn of a space of more features; nothing where all are drawn."""
+        """Where the slice lies; nothing if all features are drawn."""
         n_drawn = len(self.features)
-        n_held = len(self.point) - n_drawn
-        if not n_held:
+        n_fixed = len(self.point) - n_drawn
+        if not n_fixed:
             return ""
-        held = "the third feature" if n_drawn == 2 else "the other feature"
-        if n_held > 1:
-            held = f"the other {n_held} features"
-        return f"slice: {held} at the mean{'s' if n_held > 1 else ''} of X"
+        fixed = "the third feature" if n_drawn == 2 else "the other feature"
+        if n_fixed > 1:
+            fixed = f"the other {n_fixed} features"
+        return f"slice: {fixed} at the mean{'s' if n_fixed > 1 else ''} of X"
 
 
 def find_slice(
@@ -75,27 +87,26 @@ def find_slice(
     resolution: int,
     reach: Reach | None = None,
 ) -> Slice:
-    """Return what is drawn of an estimator's space.
+    """Return the slice to draw of an estimator's space.
 
     Parameters
     ----------
     estimator : fitted estimator
-    X : array (m, d), or None. What gives the range of the axes, and the point of the others.
+    X : array (m, d), or None. Sets the range of the axes, and the values of the other features.
     features : one or two int, or None: the first two, or the only one
-    limits : array (k, 2), or None
-    resolution : int
-    reach : returns the least and greatest values of features that are worth showing; of use, and
-        needed, without X
+    limits : array (k, 2), or None: the range of X, else that of ``reach``
+    resolution : int, >= 2
+    reach : needed where neither X nor limits are given
 
     Raises
     ------
-    ParameterError : features that the space does not have, or too few pixels
-    DataError : classes of one feature; or features that are not drawn, and no X
+    ParameterError : features or limits that do not fit the estimator, or too few pixels
+    DataError : a classifier of one feature; or features that are not drawn, without X
     """
     n_features = estimator.n_features_in_
     drawn = _check_features(features, estimator)
     check_least("resolution", resolution, 2)
-    point = _point(X, n_features, len(drawn))
+    point = _find_point(X, n_features, len(drawn))
     if limits is not None:
         return Slice(drawn, point, _check_limits(limits, len(drawn)), resolution)
     if X is None:
@@ -104,23 +115,32 @@ def find_slice(
     else:
         own = X[:, drawn]
         low, high = own.min(axis=0).astype(float), own.max(axis=0).astype(float)
-    # Beyond the rows a curve may go anywhere, and would leave no room to where they are.
-    ends = np.stack([low, high + (high == low)], axis=1) if len(drawn) == 1 else None
-    return Slice(drawn, point, pad_limits(low, high) if ends is None else ends, resolution)
+    if len(drawn) == 1:
+        # No margin: beyond the rows a curve may go anywhere, and would flatten all the rest.
+        ends = np.stack([low, high + (high == low)], axis=1)
+    else:
+        ends = pad_limits(low, high)
+    return Slice(drawn, point, ends, resolution)
 
 
 def _check_features(features: tuple[int, ...] | None, estimator: Any) -> tuple[int, ...]:
-    """Refuse what the estimator's space does not have; numbers may be drawn along one feature."""
-    n_features, is_of_classes = estimator.n_features_in_, hasattr(estimator, "classes_")
-    if n_features < 2 and is_of_classes:
+    """Return the features to draw: two, or for a regressor one or two.
+
+    Raises
+    ------
+    ParameterError : any others
+    DataError : a classifier of one feature
+    """
+    n_features, is_classifier = estimator.n_features_in_, hasattr(estimator, "classes_")
+    if n_features < 2 and is_classifier:
         raise DataError("The model has 1 feature, but a picture of its cells needs two.")
     if features is None:
         return tuple(range(min(n_features, 2)))
     features = tuple(features)
-    wanted = "two different numbers" if is_of_classes else "one or two different numbers"
-    counts = (2,) if is_of_classes else (1, 2)
-    is_sound = len(features) in counts and len(set(features)) == len(features)
-    if not is_sound or not all(0 <= f < n_features for f in features):
+    wanted = "two different numbers" if is_classifier else "one or two different numbers"
+    counts = (2,) if is_classifier else (1, 2)
+    is_valid = len(features) in counts and len(set(features)) == len(features)
+    if not is_valid or not all(0 <= f < n_features for f in features):
         raise ParameterError(
             f"features is {features}; it must be {wanted} from 0 to {n_features - 1}: the model "
             f"has {n_features} features."
@@ -129,7 +149,12 @@ def _check_features(features: tuple[int, ...] | None, estimator: Any) -> tuple[i
 
 
 def _check_limits(limits: Any, n_drawn: int) -> Float64:
-    """Return the range of each axis."""
+    """Return the range of each axis, (n_drawn, 2).
+
+    Raises
+    ------
+    ParameterError : limits of another size
+    """
     given = np.asarray(limits, np.float64)
     if given.size != 2 * n_drawn:
         raise ParameterError(
@@ -140,11 +165,11 @@ def _check_limits(limits: Any, n_drawn: int) -> Float64:
 
 
 def check_drawn_rows(X: Any, n_features: int) -> Reals:
-    """Return the rows to draw in memory.
+    """Return the rows to draw, in memory.
 
     Raises
     ------
-    DataError : none, or of another width
+    DataError : no rows, or rows of another number of features
     """
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
@@ -154,8 +179,13 @@ def check_drawn_rows(X: Any, n_features: int) -> Reals:
     return rows
 
 
-def _point(X: Reals | None, n_features: int, n_drawn: int) -> Float64:
-    """Return the point that gives the features which are not drawn their values."""
+def _find_point(X: Reals | None, n_features: int, n_drawn: int) -> Float64:
+    """Return a point of the slice, (d,): the mean of X, or 0 where all features are drawn.
+
+    Raises
+    ------
+    DataError : not all features are drawn, and X is None
+    """
     if X is not None:
         point: Float64 = X.mean(axis=0, dtype=np.float64)
         return point
@@ -168,33 +198,24 @@ def _point(X: Reals | None, n_features: int, n_drawn: int) -> Float64:
 
 
 def axis_names(features: tuple[int, ...], feature_names: Any, estimator: Any) -> tuple[str, ...]:
-    """Return the axes' labels: the given ones, else the names of the columns trained on."""
-    if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", None)
-    if feature_names is None:
-        return tuple(f"feature {feature}" for feature in features)
-    return tuple(str(feature_names[feature]) for feature in features)
+    """Return the axes' labels: the names of the drawn features."""
+    names = name_features(feature_names, estimator)
+    return tuple(names[feature] for feature in features)
 
 
-# Not that of errors: light where they are large.
-NUMBER_COLORS = "plasma"
-CURVE, DOT = "#17518f", "#8a8f96"
-# Shares of the pixels, and of the rows, whose numbers lie beyond the colors: a few outliers would
-# leave one color to all others.
-BEYOND = 0.005
-N_LEVELS = 6
+# Surfaces
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """What is predicted at the pixels, and the numbers of some rows.
+    """Predicted numbers at the pixels, and true numbers of some rows.
 
     Attributes
     ----------
     values : float64 array, shape (resolution, resolution), or of one feature (resolution,)
-    of_rows : float64 array, shape (m,), or None. What the rows have.
-    label : str. What the numbers are.
-    measured_as : MeasuredAs. How errors of cells are told.
+    of_rows : float64 array, shape (m,), or None. The rows' true numbers.
+    label : str. The name of the numbers.
+    measured_as : MeasuredAs. How the cells' errors are measured: a key of `MEASURES`.
     """
 
     values: Float64
@@ -212,29 +233,30 @@ class Surface:
         return float(min(low for low, _ in found)), float(max(high for _, high in found))
 
     def _colors(self) -> dict[str, Any]:
-        """Return the colors of numbers, the same for pixels and rows."""
+        """Return the arguments of matplotlib that color pixels and rows alike."""
         low, high = self.ends
         return {"cmap": NUMBER_COLORS, "vmin": low, "vmax": high}
 
     def draw_colors(self, ax: Any, limits: Float64) -> Any:
-        """Fill each pixel with the color of its number, beside a bar of the colors."""
+        """Fill each pixel with the color of its number, and add a color bar."""
         place: dict[str, Any] = {"extent": limits.ravel(), "origin": "lower", "aspect": "auto"}
         image = ax.imshow(self.values, **place, **self._colors(), interpolation="nearest")
         low, high = self.ends
-        every = self.values if self.of_rows is None else np.append(self.values, self.of_rows)
-        beyond = {(False, False): "neither", (True, False): "min", (False, True): "max"}
-        extend = beyond.get((bool(every.min() < low), bool(every.max() > high)), "both")
+        numbers = self.values if self.of_rows is None else np.append(self.values, self.of_rows)
+        # Arrows at the ends of the bar where there are numbers beyond its colors.
+        sides = {(False, False): "neither", (True, False): "min", (False, True): "max"}
+        extend = sides.get((bool(numbers.min() < low), bool(numbers.max() > high)), "both")
         ax.figure.colorbar(image, ax=ax, label=self.label, shrink=0.8, extend=extend)
         return image
 
     def draw_levels(self, ax: Any, limits: Float64) -> Any:
-        """Draw lines of equal numbers, or nothing where all are equal."""
+        """Draw labelled lines of equal numbers; None if there are none."""
         from matplotlib.patheffects import withStroke
         from matplotlib.ticker import MaxNLocator
 
         low, high = self.values.min(), self.values.max()
         levels = [v for v in MaxNLocator(N_LEVELS).tick_values(*self.ends) if low < v < high]
-        # matplotlib would warn of a contour without lines.
+        # matplotlib warns about a contour without lines.
         if not levels:
             return None
         style: dict[str, Any] = {"colors": "#1b1b1b", "linewidths": 0.9, "zorder": 3}
@@ -247,10 +269,7 @@ class Surface:
         return lines
 
     def draw_curve(self, ax: Any, limits: Float64) -> Any:
-        """Draw what is predicted along one feature.
-
-        The axes show the range of the rows, or most of that of the curve.
-        """
+        """Draw the predicted numbers along one feature; the axis shows the range between `ends`."""
         x = np.linspace(limits[0, 0], limits[0, 1], len(self.values))
         (curve,) = ax.plot(x, self.values, color=CURVE, linewidth=1.6, zorder=3)
         low, high = self.ends
@@ -259,9 +278,9 @@ class Surface:
         return curve
 
     def draw_rows(self, ax: Any, rows: Reals) -> Any:
-        """Draw rows: of a plane in the colors of their numbers, of a line at them.
+        """Draw rows: on a plane in the colors of their numbers, over a line at their numbers.
 
-        Rows without numbers are dark dots, or marks at the lower side.
+        Rows without numbers are dark dots on a plane, and ticks at the lower side over a line.
         """
         if rows.shape[1] == 2:
             style: dict[str, Any] = {"s": 11, "linewidths": 0.35, "zorder": 2}
@@ -278,15 +297,15 @@ class Surface:
 
 
 def find_surface(estimator: Any, pixels: Float64, y: Any, n_rows: int, column: int) -> Surface:
-    """Predict numbers at pixels, and take those of rows.
+    """Predict numbers at pixels; keep them with those of the drawn rows.
 
     Parameters
     ----------
     estimator : fitted regressor
     pixels : float64 array, shape (p, d)
-    y : array (m,) or (m, t), or None. Numbers of the rows that are drawn.
+    y : array (m,) or (m, t), or None. The rows' true numbers.
     n_rows : int, m
-    column : int. Which of several numbers of a row, or of levels.
+    column : int. Which of several columns, or of several levels.
 
     Returns
     -------
@@ -294,8 +313,8 @@ def find_surface(estimator: Any, pixels: Float64, y: Any, n_rows: int, column: i
 
     Raises
     ------
-    ParameterError : a column that y did not have in training
-    DataError : y of another shape than the rows have
+    ParameterError : a column that the model does not predict
+    DataError : y of another shape, or not numeric
     """
     target = estimator._reader.target
     n_columns = target.n_functions
@@ -305,13 +324,18 @@ def find_surface(estimator: Any, pixels: Float64, y: Any, n_rows: int, column: i
             f"predicts {n_columns} number(s) of a row."
         )
     values: Float64 = np.asarray(estimator.predict(pixels)).reshape(len(pixels), -1)[:, column]
-    # Of one number all levels are.
+    # All levels are of the same true number: y has one column.
     of_rows = _numbers_of_rows(y, n_rows, target.width, min(column, target.width - 1))
     return Surface(values, of_rows, _label(estimator, column), target.measured_as)
 
 
 def _numbers_of_rows(y: Any, n_rows: int, n_columns: int, column: int) -> Float64 | None:
-    """Return the numbers of the rows that are drawn."""
+    """Return one column of the rows' true numbers, (n_rows,); None if y is None.
+
+    Raises
+    ------
+    DataError : y of another shape, or not numeric
+    """
     if y is None:
         return None
     numbers = np.asarray(y)
@@ -327,7 +351,7 @@ def _numbers_of_rows(y: Any, n_rows: int, n_columns: int, column: int) -> Float6
 
 
 def _label(estimator: Any, column: int) -> str:
-    """Return what the numbers are: the name of the column trained on, if it had one."""
+    """Return the name of the numbers: that of the column trained on, else y; and which they are."""
     table = getattr(estimator, "table_", None)
     name = "y" if table is None or table.label is None else str(table.label)
     target = estimator._reader.target

@@ -1,1 +1,4 @@
-"""Runs work over rows: blocks, scan, sample, regroup, gather, progress. Knows no method."""
+"""What every method runs on: blocks of rows, scan, sample, regrouping, tasks, clusters, progress.
+
+Nothing here knows a method; all go through `daskls.run.contract`.
+"""

@@ -1,4 +1,4 @@
-"""The beginning of every fit: sample and trunk (stage 1), rows regrouped by leaf (stage 2)."""
+"""The beginning of every fit: sample and partition (stage 1), rows regrouped by leaf (stage 2)."""
 
 import hashlib
 from dataclasses import replace
@@ -44,16 +44,7 @@ def begin_fit(
     clock: StageClock,
     client: Any = None,
 ) -> Beginning:
-    """Scan the targets, check the memory plan, draw the sample, open the store.
-
-    Parameters
-    ----------
-    request : FitRequest
-    rows : BlockRows
-    store : path, URL or Backend. The model's; made if it does not exist.
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
-    """
+    """Scan the targets, check the memory plan, draw the sample, open or create the store."""
     resources = find_resources(client)
     rows = rows.planned(resources.task_nbytes, stored_grids(store))
     scan = scan_targets(rows, client, request.spec.target)
@@ -77,7 +68,7 @@ def begin_fit(
     check_sample(sampling, sizes, free_nbytes(), request.sample_remedy)
     leaf_bound = min(sampling.largest_rows, scan.n_kept)
     request.method.check(Extent(sizes, scan.n_kept, leaf_bound, rows.block_rows), resources)
-    # From here on X is read, and then a store begun: what is refused above costs neither.
+    # Only from here on is X read, and then a store created: what is refused above costs neither.
     seed = find_seed(request, store) if seed is None else seed
     with clock.stage("sample", rows.n_blocks, None):
         drawn = scan, class_weight, sampling.n_sample, seed, client, reserve
@@ -85,11 +76,11 @@ def begin_fit(
     target = scan.target.measured(sample.targets, sample.weights)
     scan = replace(scan, target=target)
     sample = replace(sample, targets=target.enter(sample.targets))
-    # After the sample: the checksum of all rows, which that pass takes, is part of the identity.
+    # After the sample, as its pass takes the checksum of all rows, which is part of the identity.
     root = open_root(request, rows, scan, seed, sample.data_checksum, store)
     repair(root, request.method, client)
     if find_loss(request.spec).costs_by_cell:
-        # Only now: the identity of the fit is of what was given.
+        # After open_root, as the identity of the fit is that of the given spec.
         spec = replace(request.spec, unit=float(target.scale[0]))
         spec = find_solver(spec).settle(spec, sample.targets, sample.weights)
         request, sizes = replace(request, spec=spec), replace(sizes, spec=spec)
@@ -99,7 +90,7 @@ def begin_fit(
 
 
 def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
-    """Return the sizes that tasks are projected by, of rows as they are given."""
+    """Return the sizes for projections of memory, for rows as they are given (not scaled)."""
     return TaskSizes(
         rows.n_features,
         rows.X.dtype.itemsize,
@@ -107,7 +98,7 @@ def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
         request.cell_size,
         request.spec,
         target_nbytes=target.width * target.dtype.itemsize,
-        # The rows that count are a copy only where some weight may be 0.
+        # Rows of positive weight are copied only where some weight may be 0.
         n_block_copies=2 if rows.weights is None else 3,
         source_nbytes=rows.source_nbytes,
         unpack_nbytes=rows.unpack_nbytes,
@@ -115,128 +106,15 @@ def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
 
 
 def share_of(n_rows: int, n_cells: int) -> int:
-    """Return the mean number of rows of cells, rounded up; cells of less than two train nothing."""
+    """Return the mean rows of a cell, rounded up; at least 2, as one row trains nothing."""
     return max(-(-n_rows // n_cells), 2)
-
-
-def regroup_all(
-    begun: Beginning, clock: StageClock, client: Any = None
-) -> tuple[Partition, Exchange, Int64]:
-    """Cut space and write every row to its leaf, unless the store holds them already.
-
-    Parameters
-    ----------
-    begun : Beginning
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
-
-    Returns
-    -------
-    partition : Partition. Its leaves are those of the exchange.
-    exchange : Exchange
-    leaf_rows : int array. Rows of each leaf.
-    """
-    rows, scan = begun.rows, begun.scan
-    method = begun.request.method
-    partition = _partition(begun)
-    clock.tell_cut(partition, begun.sample.X, begun.feature_names)
-    exchange = _exchange(begun, partition)
-    # Merging writes every row once more.
-    n_written = partition.n_partitions * (2 if exchange.is_merged else 1)
-    _check_disk(begun, n_written + method.n_copies, exchange)
-    leaf_rows = regroup_rows(begun, exchange, clock, client)
-    # The plan was projected from the sample; leaves of all rows may be larger.
-    largest = int(leaf_rows.max())
-    found = Extent(begun.sizes, scan.n_kept, largest, rows.block_rows, at="found")
-    method.check(found, begun.resources)
-    return partition, exchange, leaf_rows
-
-
-def _check_disk(begun: Beginning, n_copies: int, exchange: Exchange) -> None:
-    """Refuse to write what the store's disk has no room for.
-
-    Raises
-    ------
-    StoreError
-    """
-    store = begun.root.store
-    needed = n_copies * begun.scan.n_kept * begun.sizes.row_nbytes
-    # What an earlier fit has written of it takes no more room.
-    needed -= exchange.nbytes() + store.nbytes("rows")
-    free = store.room()
-    if needed > free:
-        raise StoreError(
-            f"Regrouping {begun.scan.n_kept} rows writes {needed >> 20} MiB more to "
-            f"{store.where()} ({n_copies} x {begun.sizes.row_nbytes} bytes a row), but "
-            f"{free >> 20} MiB are free there. Free some space, or give store= (for temporary "
-            "stores: Dask's temporary-directory) on a larger disk."
-        )
-
-
-def resolved_spec(begun: Beginning) -> SolverSpec:
-    """Return the spec with scikit-learn's gamma "scale" where none is given."""
-    spec = begun.request.spec
-    if spec.gamma is not None or not find_kernel(spec.kernel).has_gamma:
-        return spec
-    return replace(spec, gamma=(scale_gamma(begun),))
-
-
-@undisturbed
-def _partition(begun: Beginning) -> Partition:
-    """Cut space and store how, or read what is stored."""
-    root = begun.root
-    group = root.find_group("partition")
-    if group is not None:
-        return read_partition(group)
-    with one_blas_thread():
-        partition = begun.request.method.cut(begun)
-    # Only after the limit has held to the end: a disturbed cut is made again, never stored.
-    write_partition(root, partition)
-    return partition
-
-
-def grow_trunks(begun: Beginning) -> Forest:
-    """Grow the trees on the sample."""
-    X = begun.sample.X
-    # In float64: it is subtracted from rows before they become float32.
-    center = X.mean(axis=0, dtype=np.float64)
-    bound = begun.sampling.max_sampled_rows
-    return grow_forest(X, bound, center, begun.request.n_partitions, begun.seed)
-
-
-def scale_gamma(begun: Beginning) -> float:
-    """Return scikit-learn's gamma "scale": 1 / (d x variance of the sampled values).
-
-    The sample is all rows up to some 65,000.
-    """
-    variance = float(begun.sample.X.var(dtype=np.float64))
-    # As scikit-learn, 1 where all values are equal.
-    return 1.0 / (begun.sizes.n_features * variance) if variance else 1.0
-
-
-def _exchange(begun: Beginning, partition: Partition) -> Exchange:
-    """Return the handle of this fit's exchange; its name holds the blocks, which may change."""
-    rows = begun.rows
-    # Block 3 of an exchange whose blocks this fit gave up must not pass for block 3 of these.
-    blocks = hashlib.sha256(str(rows.X.chunks[0]).encode()).hexdigest()[:12]
-    return Exchange(
-        begun.root.where(f"exchange-{begun.fingerprint[:12]}-{blocks}"),
-        rows.n_blocks,
-        partition.n_leaves,
-        begun.sizes.n_features,
-        begun.dtype.str,
-        partition.n_partitions,
-        begun.scan.target.dtype.str,
-        begun.scan.target.width,
-        group_blocks(rows.n_blocks, partition.n_leaves),
-    )
 
 
 def _class_weight(request: FitRequest, rows: BlockRows, scan: TargetScan) -> Float64:
     """Return the weight of each class, by code; "balanced" uses the counts of the whole data."""
     k = scan.target.n_classes
     if request.class_weight is None:
-        # Numbers have one weight for all.
+        # Numbers get a single weight of 1.
         return np.ones(max(k, 1))
     if request.class_weight == "balanced":
         return scan.n_kept / (k * scan.counts)
@@ -252,12 +130,7 @@ def _class_weight(request: FitRequest, rows: BlockRows, scan: TargetScan) -> Flo
 
 
 def _check_folds(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
-    """Refuse folds that no class fills; warn where some class does not.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Raise ParameterError if no class has a row for each fold; warn if only some have."""
     most = int(scan.counts.max())
     if n_folds > most and scan.target.kind == "numbers":
         raise ParameterError(
@@ -273,12 +146,7 @@ def _check_folds(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
 
 
 def _check_columns(spec: SolverSpec, target: Target) -> None:
-    """Refuse several numbers a row where the loss takes one.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Raise ParameterError if y has several columns and the loss takes one."""
     loss = find_loss(spec)
     if target.width == 1 or loss.takes_columns:
         return
@@ -291,11 +159,9 @@ def _check_columns(spec: SolverSpec, target: Target) -> None:
 
 
 def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> None:
-    """Refuse products of C and weights that leave the range of float32 with room for sums.
+    """Raise ParameterError if products of C and weights leave `SMALLEST` to `LARGEST`.
 
-    Raises
-    ------
-    ParameterError
+    Solvers sum them in float32; the range leaves room for that.
     """
     costs = spec.C or (1.0,)
     least, most = scan.weight_range
@@ -306,3 +172,106 @@ def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> N
             f"C x sample_weight x class_weight reaches from {least:g} to {most:g}; solvers compute "
             f"in float32 and take {SMALLEST:g} to {LARGEST:g}. Bring C and the weights nearer to 1."
         )
+
+
+def regroup_all(
+    begun: Beginning, clock: StageClock, client: Any = None
+) -> tuple[Partition, Exchange, Int64]:
+    """Cut space and write every row to its leaf, unless the store holds them already.
+
+    Returns the partition, the exchange with its leaves, and the rows of each leaf, int64 (k,).
+
+    Raises
+    ------
+    StoreError : no room on the disk, or X or y gave other values than in stage 1
+    MemoryPlanError : a leaf turned out larger than a task can take
+    """
+    rows, scan = begun.rows, begun.scan
+    method = begun.request.method
+    partition = _partition(begun)
+    clock.tell_cut(partition, begun.sample.X, begun.feature_names)
+    exchange = _exchange(begun, partition)
+    # Merging writes every row a second time.
+    n_written = partition.n_partitions * (2 if exchange.is_merged else 1)
+    _check_disk(begun, n_written + method.n_copies, exchange)
+    leaf_rows = regroup_rows(begun, exchange, clock, client)
+    # The plan was projected from the sample; leaves of all rows may be larger.
+    largest = int(leaf_rows.max())
+    found = Extent(begun.sizes, scan.n_kept, largest, rows.block_rows, at="found")
+    method.check(found, begun.resources)
+    return partition, exchange, leaf_rows
+
+
+@undisturbed
+def _partition(begun: Beginning) -> Partition:
+    """Return the stored partition, or cut space and store it."""
+    root = begun.root
+    group = root.find_group("partition")
+    if group is not None:
+        return read_partition(group)
+    with one_blas_thread():
+        partition = begun.request.method.cut(begun)
+    # After the limit has held to its end: a disturbed cut is repeated, never stored.
+    write_partition(root, partition)
+    return partition
+
+
+def _exchange(begun: Beginning, partition: Partition) -> Exchange:
+    """Return the handle of this fit's exchange, whose name includes a hash of the blocks."""
+    rows = begun.rows
+    # A resumed fit may use other blocks: block 3 of the old ones must not pass for the new block 3.
+    blocks = hashlib.sha256(str(rows.X.chunks[0]).encode()).hexdigest()[:12]
+    return Exchange(
+        begun.root.where(f"exchange-{begun.fingerprint[:12]}-{blocks}"),
+        rows.n_blocks,
+        partition.n_leaves,
+        begun.sizes.n_features,
+        begun.dtype.str,
+        partition.n_partitions,
+        begun.scan.target.dtype.str,
+        begun.scan.target.width,
+        group_blocks(rows.n_blocks, partition.n_leaves),
+    )
+
+
+def _check_disk(begun: Beginning, n_copies: int, exchange: Exchange) -> None:
+    """Raise StoreError if the store's disk has no room for ``n_copies`` of the rows."""
+    store = begun.root.store
+    needed = n_copies * begun.scan.n_kept * begun.sizes.row_nbytes
+    # What an earlier fit has written needs no more room.
+    needed -= exchange.nbytes() + store.nbytes("rows")
+    free = store.room()
+    if needed > free:
+        raise StoreError(
+            f"Regrouping {begun.scan.n_kept} rows writes {needed >> 20} MiB more to "
+            f"{store.where()} ({n_copies} x {begun.sizes.row_nbytes} bytes a row), but "
+            f"{free >> 20} MiB are free there. Free some space, or give store= (for temporary "
+            "stores: Dask's temporary-directory) on a larger disk."
+        )
+
+
+def grow_trunks(begun: Beginning) -> Forest:
+    """Grow the trees on the sample."""
+    X = begun.sample.X
+    # In float64, as it is subtracted from rows before they become float32.
+    center = X.mean(axis=0, dtype=np.float64)
+    bound = begun.sampling.max_sampled_rows
+    return grow_forest(X, bound, center, begun.request.n_partitions, begun.seed)
+
+
+def resolved_spec(begun: Beginning) -> SolverSpec:
+    """Return the spec, with scikit-learn's gamma "scale" if the kernel needs one and has none."""
+    spec = begun.request.spec
+    if spec.gamma is not None or not find_kernel(spec.kernel).has_gamma:
+        return spec
+    return replace(spec, gamma=(scale_gamma(begun),))
+
+
+def scale_gamma(begun: Beginning) -> float:
+    """Return scikit-learn's gamma "scale": 1 / (d x variance of the sampled values).
+
+    The sample is all rows up to some 65,000.
+    """
+    variance = float(begun.sample.X.var(dtype=np.float64))
+    # As in scikit-learn, 1 where all values are equal.
+    return 1.0 / (begun.sizes.n_features * variance) if variance else 1.0

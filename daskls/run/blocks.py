@@ -1,7 +1,4 @@
-"""Aligned blocks of rows, and one task a block: a function run over them, with small results.
-
-Rows of blocks: chunks merged where they are small, cut where they are large, or refused.
-"""
+"""Aligned blocks of rows: how chunks are merged or cut to blocks, and one task per block."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,106 +14,33 @@ from daskls.memory import TaskSizes, assign_nbytes
 from daskls.plan.demand import BLOCK_NBYTES, block_nbytes
 from daskls.records import AnyArray, Labels, SolverSpec
 from daskls.run.compute import compute_blocks
-from daskls.run.probe import current_sight, guarded
+from daskls.run.probe import current_visibility, guarded
 from daskls.run.workers import free_nbytes
 from daskls.store.arrays import ArrayHandle
 
-# Peak of unpacking a chunk of Zarr, in chunks: packed, unpacked, and copied to where it belongs.
+# Peak memory of unpacking a Zarr chunk, in chunks: packed, unpacked, and copied to its place.
 UNPACKED_COPIES = 3
-# No label is longer; and no graph of more blocks is built, which are 2 TiB.
+# The longest label, and the most blocks of a graph (2 TiB of data).
 MAX_VALUE_NBYTES = 1 << 20
 MAX_BLOCKS = 1 << 17
 
 
-def merge_chunks(chunks: Sequence[int], max_rows: int) -> tuple[int, ...]:
-    """Merge neighboring chunks as long as the sum is at most ``max_rows`` rows.
-
-    >>> merge_chunks([1, 9, 4, 20, 3], 10)
-    (10, 4, 20, 3)
-    """
-    merged = [0]
-    for rows in chunks:
-        if merged[-1] and merged[-1] + rows > max_rows:
-            merged.append(0)
-        merged[-1] += rows
-    return tuple(merged)
-
-
-def cut_chunks(chunks: Sequence[int], rows: int, above: int) -> tuple[int, ...]:
-    """Cut chunks of more than ``above`` rows into near-equal ones of at most ``rows``.
-
-    >>> cut_chunks([3, 10, 4], 4, 5)
-    (3, 4, 3, 3, 4)
-    """
-    return tuple(
-        part for chunk in chunks for part in (_parts(chunk, rows) if chunk > above else (chunk,))
-    )
-
-
-def _parts(n_rows: int, most: int) -> list[int]:
-    """Return as few near-equal parts as the most rows of one allow, the larger ones first."""
-    n_parts = -(-n_rows // most)
-    return [n_rows // n_parts + (i < n_rows % n_parts) for i in range(n_parts)]
-
-
-def row_chunks(handle: ArrayHandle, nbytes: int) -> tuple[int, ...]:
-    """Return blocks of about ``nbytes``: of whole chunks, or of parts that are read alone."""
-    n, chunk, unit = handle.shape[0], handle.chunk_rows, handle.unit_rows
-    row_nbytes = max(np.dtype(handle.dtype).itemsize * math.prod(handle.shape[1:]), 1)
-    rows = max(nbytes // (row_nbytes * chunk), 1) * chunk
-    whole = tuple(min(rows, n - start) for start in range(0, n, rows)) or (0,)
-    if row_nbytes * chunk <= nbytes:
-        return whole
-    # No block reaches over the end of a chunk: what is read by Zarr is read once.
-    part = max(nbytes // (row_nbytes * unit), 1) * unit
-    return tuple(min(part, rows - at) for rows in whole for at in range(0, rows, part)) or (0,)
-
-
-def check_sizes(handle: ArrayHandle, name: str, nbytes: int) -> None:
-    """Refuse an array whose metadata imply more memory than is free, before any is allocated.
-
-    Raises
-    ------
-    DataError : values that are too large
-    MemoryPlanError : a chunk that no task could unpack, or more blocks than a graph may have
-    """
-    itemsize, what = np.dtype(handle.dtype).itemsize, f"{name} at {handle.path}"
-    if itemsize > MAX_VALUE_NBYTES:
-        raise DataError(
-            f"{what} holds values of {itemsize} bytes each (dtype {handle.dtype}), and at most "
-            f"{MAX_VALUE_NBYTES} are taken. Write it with a smaller dtype."
-        )
-    row_nbytes = itemsize * math.prod(handle.shape[1:])
-    unpacked = UNPACKED_COPIES * row_nbytes * handle.unit_rows
-    # What a fit's tasks may use is in its plan; this is for columns and predictions too.
-    limit = free_nbytes()
-    if unpacked > limit:
-        raise MemoryPlanError(
-            f"{what} has chunks of {row_nbytes * handle.unit_rows >> 20} MiB, and unpacking one "
-            f"needs {unpacked >> 20} MiB, but {limit >> 20} MiB are free. Write it in "
-            "smaller chunks, or use a machine with more memory."
-        )
-    n_blocks = handle.shape[0] * row_nbytes // nbytes
-    if n_blocks > MAX_BLOCKS:
-        raise MemoryPlanError(
-            f"{what} has shape {handle.shape}: {n_blocks} blocks of {nbytes >> 20} MiB, and a "
-            f"graph may have {MAX_BLOCKS}. Take part of its rows, or of its columns."
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class BlockRows:
-    """Blocks of rows. All arrays have one block of columns and the same blocks of rows.
+    """Blocks of rows. All arrays have the same blocks of rows and one block of columns.
 
     Attributes
     ----------
     X : Dask array, shape (n, d)
-    y : Dask array, shape (n, 1); of numbers (n, t)
+    y : Dask array, shape (n, 1); for numbers (n, t)
     weights : Dask array, shape (n, 1), or None
-    classes : labels of the codes in y, or None where y holds the labels themselves
+    classes : labels of the codes in y; None where y holds the labels themselves
     source_nbytes : int. Of the largest chunk of X that stays in memory while its blocks are used.
-    unpack_nbytes : int. Peak of unpacking the largest chunk of X, if that is more than a block.
-    n_chunks : int. What X was given in, before chunks became blocks.
+    unpack_nbytes : int. Peak of unpacking the largest chunk of X, if it is larger than a block.
+    n_chunks : int. Chunks in which X was given.
+    least_nbytes : int. The least bytes of a block.
+    given : X (or the handle that it is read from), y and weights before they became blocks, from
+        which other blocks are made. None: the arrays above are.
     """
 
     X: da.Array
@@ -130,31 +54,28 @@ class BlockRows:
     given: tuple[Any, da.Array, da.Array | None] | None = None
 
     def planned(self, task_nbytes: int, grids: Sequence[Sequence[int]] = ()) -> "BlockRows":
-        """Return the rows in blocks as large as a task may regroup, or in those of a begun fit.
+        """Return the rows in blocks of the size that suits a task, or in those of an earlier fit.
 
-        Parameters
-        ----------
-        task_nbytes : int. What a task may use.
-        grids : sequence of sequence of int. The rows of each block of exchanges that were begun.
+        ``grids`` holds the rows of each block, for each exchange that the store has.
         """
         row_nbytes = self.X.dtype.itemsize * self.n_features
-        # What is regrouped is not known yet: as of rows of some weight 0 that a model scales.
+        # The worst case, as more is not known yet: rows are scaled, and some have weight 0.
         sizes = TaskSizes(
             self.n_features, self.X.dtype.itemsize, 2, 2, SolverSpec(), 3, raw_nbytes=row_nbytes
         )
         for grid in grids:
-            # One that a worker of less memory could not regroup is given up.
+            # Blocks that are now too large for a task are given up.
             if sum(grid) == self.n_rows and assign_nbytes(sizes, max(grid)) <= task_nbytes:
                 return self._in_blocks(tuple(grid))
         nbytes = block_nbytes(self.n_rows * row_nbytes, task_nbytes, self.least_nbytes)
         return self._in_blocks(merge_chunks(self.X.chunks[0], max(nbytes // row_nbytes, 1)))
 
     def _in_blocks(self, chunks: tuple[int, ...]) -> "BlockRows":
-        """Return the rows in other blocks."""
+        """Return the rows in blocks of the given numbers of rows."""
         if chunks == self.X.chunks[0]:
             return self
         X, *columns = self.given or (self.X, self.y, self.weights)
-        # Rows on disk are read as they are wanted, not put together of others.
+        # Rows on disk are read in the new blocks directly; others are rechunked.
         is_read = isinstance(X, ArrayHandle)
         y, weights = (None if own is None else own.rechunk({0: chunks}) for own in columns)
         X = from_handle(X, chunks) if is_read else X.rechunk({0: chunks}, method="tasks")
@@ -177,15 +98,61 @@ class BlockRows:
 
     @property
     def block_rows(self) -> int:
-        """Rows of the largest block."""
+        """The rows of the largest block."""
         return int(max(self.X.chunks[0]))
 
 
-def read_rows(handle: ArrayHandle, block_info: Any = None) -> AnyArray:
-    """Read the rows of one block; a column for a one-dimensional array."""
-    start, stop = block_info[None]["array-location"][0]
-    rows = handle.read(start, stop)
-    return rows[:, None] if rows.ndim == 1 else rows
+def map_rows(
+    task: Callable[..., Any], rows: BlockRows, *arrays: Any, client: Any = None, **kwargs: Any
+) -> list[Any]:
+    """Call ``task(*blocks, block_info=..., **kwargs)`` on every block; return the results in order.
+
+    Reading is fused into the task, so that features never travel between workers.
+
+    Parameters
+    ----------
+    task : function. The dashboard shows its name.
+    rows : BlockRows. For the number of blocks.
+    arrays : Dask arrays (n, *) in the blocks of ``rows``, or None
+    kwargs : handles and small records, as every task gets a copy
+    """
+    # The marks make keys unique to this fit. A scheduler that still knows a task of the same key
+    # would run that one, which looks for the probe of another fit that may be over.
+    visibility = current_visibility()
+    marks = None if visibility is None else visibility.marks
+    blocks = da.map_blocks(
+        BoxedTask(guarded(task)),
+        *arrays,
+        **kwargs,
+        chunks=((1,) * rows.n_blocks, (1,)),
+        dtype=object,
+        # Without meta Dask would call the task on empty blocks to infer it.
+        meta=np.empty((0, 0), object),
+        name=f"{task.__name__}-{tokenize(task.__name__, arrays, kwargs, marks)}",
+    )
+    return [box[0, 0] for box in compute_blocks(blocks, client)]
+
+
+class BoxedTask:
+    """A task whose result is wrapped in a (1, 1) object array, as Dask wants blocks to be arrays.
+
+    It has the task's name, which the dashboard shows.
+    """
+
+    def __init__(self, task: Callable[..., Any]) -> None:
+        self.task = task
+        self.__name__ = task.__name__
+
+    def __call__(self, *blocks: Any, block_info: Any = None, **kwargs: Any) -> Any:
+        """Run the task and wrap its result."""
+        box = np.empty((1, 1), object)
+        box[0, 0] = self.task(*blocks, block_info=block_info, **kwargs)
+        return box
+
+
+def block_start(block_info: Any) -> tuple[int, int]:
+    """Return (number of the block, its first global row) from Dask's ``block_info``."""
+    return block_info[0]["chunk-location"][0], block_info[0]["array-location"][0][0]
 
 
 def from_handle(handle: ArrayHandle, row_chunks: tuple[int, ...]) -> da.Array:
@@ -196,56 +163,91 @@ def from_handle(handle: ArrayHandle, row_chunks: tuple[int, ...]) -> da.Array:
         handle,
         chunks=(row_chunks, (width,)),
         dtype=np.dtype(handle.dtype),
-        # Without it Dask would call the task on no rows to find it out.
+        # Without meta Dask would call the task on no rows to infer it.
         meta=np.empty((0, 0), handle.dtype),
     )
 
 
-def block_start(block_info: Any) -> tuple[int, int]:
-    """Return (number of the block, its first global row) from Dask's description of it."""
-    return block_info[0]["chunk-location"][0], block_info[0]["array-location"][0][0]
+def read_rows(handle: ArrayHandle, block_info: Any = None) -> AnyArray:
+    """Read the rows of one block, (m, d); one-dimensional arrays become (m, 1)."""
+    start, stop = block_info[None]["array-location"][0]
+    rows = handle.read(start, stop)
+    return rows[:, None] if rows.ndim == 1 else rows
 
 
-def map_rows(
-    task: Callable[..., Any], rows: BlockRows, *arrays: Any, client: Any = None, **kwargs: Any
-) -> list[Any]:
-    """Call ``task(*blocks, block_info=..., **kwargs)`` on every block; return the results in order.
+def row_chunks(handle: ArrayHandle, nbytes: int) -> tuple[int, ...]:
+    """Return blocks of about ``nbytes``: whole chunks, or parts that can be read alone."""
+    n, chunk, unit = handle.shape[0], handle.chunk_rows, handle.unit_rows
+    row_nbytes = max(np.dtype(handle.dtype).itemsize * math.prod(handle.shape[1:]), 1)
+    rows = max(nbytes // (row_nbytes * chunk), 1) * chunk
+    whole = tuple(min(rows, n - start) for start in range(0, n, rows)) or (0,)
+    if row_nbytes * chunk <= nbytes:
+        return whole
+    # No block crosses the end of a chunk, so that Zarr reads no part twice.
+    part = max(nbytes // (row_nbytes * unit), 1) * unit
+    return tuple(min(part, rows - at) for rows in whole for at in range(0, rows, part)) or (0,)
 
-    Reading is fused into the task, so that features never travel between workers. Keywords go to
-    every task: handles and small records only.
 
-    Parameters
-    ----------
-    task : function. Its name is what the dashboard shows.
-    rows : BlockRows. For its chunks.
-    arrays : Dask arrays (n, *) in these chunks, or None
+def merge_chunks(chunks: Sequence[int], max_rows: int) -> tuple[int, ...]:
+    """Merge neighboring chunks while their sum is at most ``max_rows`` rows.
+
+    >>> merge_chunks([1, 9, 4, 20, 3], 10)
+    (10, 4, 20, 3)
     """
-    # Of this fit alone: a scheduler that still knows a task of the same key runs what it knows,
-    # which looks for the probe of a fit that may be over.
-    sight = current_sight()
-    marks = None if sight is None else sight.marks
-    blocks = da.map_blocks(
-        BoxedTask(guarded(task)),
-        *arrays,
-        **kwargs,
-        chunks=((1,) * rows.n_blocks, (1,)),
-        dtype=object,
-        # Without it Dask would call the task on empty blocks to find it out.
-        meta=np.empty((0, 0), object),
-        name=f"{task.__name__}-{tokenize(task.__name__, arrays, kwargs, marks)}",
+    merged = [0]
+    for rows in chunks:
+        if merged[-1] and merged[-1] + rows > max_rows:
+            merged.append(0)
+        merged[-1] += rows
+    return tuple(merged)
+
+
+def cut_chunks(chunks: Sequence[int], rows: int, above: int) -> tuple[int, ...]:
+    """Cut chunks of more than ``above`` rows into near-equal parts of at most ``rows``.
+
+    >>> cut_chunks([3, 10, 4], 4, 5)
+    (3, 4, 3, 3, 4)
+    """
+    return tuple(
+        part for chunk in chunks for part in (_parts(chunk, rows) if chunk > above else (chunk,))
     )
-    return [box[0, 0] for box in compute_blocks(blocks, client)]
 
 
-class BoxedTask:
-    """A task whose result is wrapped in an array, as blocks are; names itself as the task."""
+def _parts(n_rows: int, most: int) -> list[int]:
+    """Return the fewest near-equal parts of at most ``most`` rows, the larger ones first."""
+    n_parts = -(-n_rows // most)
+    return [n_rows // n_parts + (i < n_rows % n_parts) for i in range(n_parts)]
 
-    def __init__(self, task: Callable[..., Any]) -> None:
-        self.task = task
-        self.__name__ = task.__name__
 
-    def __call__(self, *blocks: Any, block_info: Any = None, **kwargs: Any) -> Any:
-        """Run the task."""
-        box = np.empty((1, 1), object)
-        box[0, 0] = self.task(*blocks, block_info=block_info, **kwargs)
-        return box
+def check_sizes(handle: ArrayHandle, name: str, nbytes: int) -> None:
+    """Refuse an array whose metadata imply too much memory, before any is allocated.
+
+    Raises
+    ------
+    DataError : a dtype of too large values
+    MemoryPlanError : a chunk that does not fit when it is unpacked, or more than `MAX_BLOCKS`
+        blocks of ``nbytes``
+    """
+    itemsize, what = np.dtype(handle.dtype).itemsize, f"{name} at {handle.path}"
+    if itemsize > MAX_VALUE_NBYTES:
+        raise DataError(
+            f"{what} holds values of {itemsize} bytes each (dtype {handle.dtype}), and at most "
+            f"{MAX_VALUE_NBYTES} are taken. Write it with a smaller dtype."
+        )
+    row_nbytes = itemsize * math.prod(handle.shape[1:])
+    unpacked = UNPACKED_COPIES * row_nbytes * handle.unit_rows
+    # The memory of this process: the plan of a fit checks its tasks, but columns and predictions
+    # have no plan.
+    limit = free_nbytes()
+    if unpacked > limit:
+        raise MemoryPlanError(
+            f"{what} has chunks of {row_nbytes * handle.unit_rows >> 20} MiB, and unpacking one "
+            f"needs {unpacked >> 20} MiB, but {limit >> 20} MiB are free. Write it in "
+            "smaller chunks, or use a machine with more memory."
+        )
+    n_blocks = handle.shape[0] * row_nbytes // nbytes
+    if n_blocks > MAX_BLOCKS:
+        raise MemoryPlanError(
+            f"{what} has shape {handle.shape}: {n_blocks} blocks of {nbytes >> 20} MiB, and a "
+            f"graph may have {MAX_BLOCKS}. Take part of its rows, or of its columns."
+        )

@@ -1,9 +1,7 @@
-"""The client that tasks go to: the given one, the current one, or none; clusters of programs.
+"""The client of a fit, local clusters for programs, and events about trained cells.
 
-Telling a cluster's scheduler what its workers have trained: counts of leaves, no rows.
-
-A worker sends at most one message a second to one topic, of which a scheduler keeps a bounded
-number of messages.
+Events hold counts of leaves, no rows. A worker sends at most one event per second, all to one
+topic, of which a scheduler keeps a bounded number.
 """
 
 import logging
@@ -24,16 +22,26 @@ from dask.system import CPU_COUNT
 from daskls.errors import ClusterError, ParameterError
 from daskls.records import CellReport, Mask, Table
 
+# The topic of events on the scheduler.
+TOPIC = "daskls"
+# Seconds between two events of one worker, or of a client.
+TELL_S = 1.0
+# Per leaf: its number, its cells, their rows, the rows of cells whose error was measured, those of
+# cells of one class or one number, and the rows that were wrong, or sums of squared errors.
+COUNTED = ("leaf", "cells", "rows", "measured", "pure", "wrong")
+# One list per name in `COUNTED`, each with one value per leaf.
+LeafCounts = list[list[float]]
+
 
 def current_client(client: Any = None) -> Any:
-    """Return the given client, or the current one, or None: then a local scheduler runs.
+    """Return the given client, the current one, or None, which stands for a local scheduler.
 
-    Inside a task that is the client of the task's worker, as for Dask's own computes.
+    Inside a task the current one is the client of the task's worker, as in Dask's own computes.
 
     Raises
     ------
-    ParameterError : when what is given is no client, or an asynchronous one
-    ClusterError : when the client is closed
+    ParameterError : the given object is no client, or the client is asynchronous
+    ClusterError : the client is closed
     """
     if client is None:
         client = _find_client()
@@ -95,7 +103,7 @@ def in_task() -> bool:
 def slot_left() -> Iterator[None]:
     """Free this task's slot while it waits for other tasks; outside of tasks, do nothing.
 
-    A task that waits for tasks in the slot which they need would wait for itself.
+    A task that kept its slot could wait for ever for tasks that need this slot.
     """
     if not in_task():
         yield
@@ -106,20 +114,14 @@ def slot_left() -> Iterator[None]:
         yield
 
 
-def quiet_logs() -> None:
-    """Silence distributed's logs: a program reports an error in one sentence."""
-    for name in ("distributed", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-
-
 @contextmanager
 def connect(address: str, timeout_s: float) -> Iterator[Any]:
     """Yield a client of a running scheduler.
 
     Raises
     ------
-    OSError : when the scheduler does not answer
-    ParameterError : when the address asks for TLS, for which Dask has no settings
+    OSError : the scheduler does not answer
+    ParameterError : the address asks for TLS, but Dask has no certificates
     """
     import distributed
 
@@ -146,23 +148,22 @@ def start_cluster(
 
     Parameters
     ----------
-    n_workers : int, or None for one a core
-    threads_per_worker : int
+    n_workers : int, or None for one per core
     memory_limit : str, as "2GiB" or "auto". Of each worker.
-    dashboard : address to serve the dashboard at, or None for a free port of this machine
+    dashboard : str. The address that serves the dashboard; None: a free port of this machine.
     """
     import distributed
 
     quiet_logs()
     started = ExitStack()
     try:
-        # A cluster that is half started cannot be closed in good order.
+        # A cluster that is only half started cannot be closed cleanly.
         with held_interrupts():
             cluster = distributed.LocalCluster(
                 n_workers=n_workers or CPU_COUNT,
                 threads_per_worker=threads_per_worker,
                 memory_limit=memory_limit,
-                # None would ask for port 8787 all the same, and warn where it is taken.
+                # With None Dask would ask for port 8787, and warn where it is taken.
                 dashboard_address=dashboard or "127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
@@ -171,22 +172,22 @@ def start_cluster(
             client.register_plugin(_interrupt_shield())
         yield client
     finally:
-        # Nor can one whose closing was stopped half way, by a second Ctrl-C.
+        # Nor can a cluster whose closing was interrupted by a second Ctrl-C.
         with held_interrupts():
             started.close()
 
 
 @contextmanager
 def held_interrupts() -> Iterator[None]:
-    """Let Ctrl-C wait until the body is done; threads and processes begun in it never see it.
+    """Defer Ctrl-C until the body is done; threads and processes started in it never see it.
 
-    A terminal sends it to all processes, and one that is still importing would end with a
-    traceback. Windows has no such mask: there nothing changes.
+    A terminal sends Ctrl-C to all processes, and one that is still importing would end with a
+    traceback. Windows has no signal mask: there this does nothing.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    # The first process that Python spawns starts its resource tracker, which lifts the mask.
+    # Started now: the first process that Python spawns would start it, and that lifts the mask.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -196,9 +197,9 @@ def held_interrupts() -> Iterator[None]:
 
 
 def _interrupt_shield() -> Any:
-    """Return a plugin that keeps Ctrl-C, which a terminal sends to all processes, from workers.
+    """Return a plugin that lets workers ignore Ctrl-C, which a terminal sends to all processes.
 
-    The program's own process gets it too, and ends them in good order.
+    The program's own process gets it too, and closes the workers cleanly.
     """
     import distributed
 
@@ -212,17 +213,31 @@ def _interrupt_shield() -> Any:
     return IgnoreInterrupts()
 
 
-TOPIC = "daskls"
-# Seconds between two messages of one worker, or of a client.
-TELL_S = 1.0
-# Leaf by leaf: its number, its cells, their rows, those of cells whose error was measured, those of
-# cells of one class or one number, and the rows that were wrong, or sums of squared errors.
-COUNTED = ("leaf", "cells", "rows", "measured", "pure", "wrong")
-LeafCounts = list[list[float]]
+def quiet_logs() -> None:
+    """Silence distributed's logs, for programs that report an error in one sentence."""
+    for name in ("distributed", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def tell_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:
+    """Report a bundle that this task has written to the scheduler; outside of tasks, do nothing.
+
+    Parameters
+    ----------
+    root : str. The store of the fit, by which listeners identify it.
+    first, last : int. The leaves of the bundle.
+    reports : iterable of CellReport. Of the cells of the bundle.
+    """
+    if not in_task():
+        return
+    from distributed import get_worker
+
+    table = np.array([report.as_tuple() for report in reports], CellReport.dtype())
+    _sender_of(get_worker()).send([root, first, last, count_leaves(table)])
 
 
 def count_leaves(table: Table) -> LeafCounts:
-    """Return the sums of each column in `COUNTED` over the cells of each leaf: a list a name."""
+    """Return the counts of each leaf, summed over its cells in a table of reports."""
     leaves, own = np.unique(table["leaf"], return_inverse=True)
     rows, errors = table["n_rows"].astype(np.float64), table["validation_error"]
     weights = (
@@ -237,36 +252,20 @@ def count_leaves(table: Table) -> LeafCounts:
 
 
 def find_pure(table: Table) -> Mask:
-    """Return which cells hold one class, or one number, and answer it without an error.
+    """Return which cells hold a single class or number, which they predict without an error.
 
-    A regressor counts no classes: of its cells all but those of one number are trained.
+    Cells of a regressor count 0 classes; those of a single number are the ones not trained.
     """
     pure: Mask = np.where(table["n_classes"] == 0, table["n_trained"] == 0, table["n_classes"] == 1)
     return pure
 
 
-def tell_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:
-    """Tell the scheduler of a bundle that this task has written; nothing outside of a cluster.
-
-    Parameters
-    ----------
-    root : str. The store of the fit, by which listeners know it.
-    first, last : int. The bundle.
-    reports : iterable of CellReport
-    """
-    if not in_task():
-        return
-    from distributed import get_worker
-
-    table = np.array([report.as_tuple() for report in reports], CellReport.dtype())
-    _teller_of(get_worker()).tell([root, first, last, count_leaves(table)])
-
-
-class _Teller:
-    """The messages of one worker that wait for their second."""
+class _Sender:
+    """Collects the messages of one worker and sends them in one event, at most once per second."""
 
     def __init__(self, worker: Any) -> None:
-        # A value that held its key would keep the worker.
+        # A weak reference, as the worker is the key in `_senders`: a strong one in the value would
+        # keep it alive.
         self._worker = ref(worker)
         self._loop = worker.loop
         self._lock = threading.Lock()
@@ -274,8 +273,8 @@ class _Teller:
         self._is_due = False
         self._sent = -TELL_S
 
-    def tell(self, message: Any) -> None:
-        """Send a message with the next ones, as soon as the last were sent a second ago."""
+    def send(self, message: Any) -> None:
+        """Send a message with the next event, as soon as the last one is a second old."""
         with self._lock:
             self._waiting.append(message)
             if self._is_due:
@@ -285,7 +284,7 @@ class _Teller:
         self._loop.add_callback(self._loop.call_later, wait, self.flush)
 
     def flush(self) -> None:
-        """Send what waits, on the worker's loop."""
+        """Send all messages that wait; runs on the worker's loop."""
         with self._lock:
             messages, self._waiting, self._is_due = self._waiting, [], False
             self._sent = time.monotonic()
@@ -294,11 +293,12 @@ class _Teller:
             worker.log_event(TOPIC, {"bundles": messages})
 
 
-_tellers: "WeakKeyDictionary[Any, _Teller]" = WeakKeyDictionary()
-_tellers_lock = threading.Lock()
+# By worker, as several workers may share a process.
+_senders: "WeakKeyDictionary[Any, _Sender]" = WeakKeyDictionary()
+_senders_lock = threading.Lock()
 
 
-def _teller_of(worker: Any) -> _Teller:
-    """Return the teller of a worker; several workers may share a process."""
-    with _tellers_lock:
-        return _tellers.setdefault(worker, _Teller(worker))
+def _sender_of(worker: Any) -> _Sender:
+    """Return the sender of a worker."""
+    with _senders_lock:
+        return _senders.setdefault(worker, _Sender(worker))

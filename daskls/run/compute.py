@@ -1,4 +1,4 @@
-"""Running tasks and waiting for them: one way, for every scheduler and every caller."""
+"""Runs tasks and waits for their results, for every caller and on every scheduler."""
 
 import sys
 import uuid
@@ -15,28 +15,28 @@ from daskls.errors import DasklsError, StoreError
 from daskls.run.client import current_client, in_task, slot_left
 from daskls.run.patience import (
     Patience,
+    as_cluster_errors,
     cluster_error,
     is_loss,
     is_unread,
-    losses_told,
     unread_error,
 )
-from daskls.run.probe import current_sight, guarded
+from daskls.run.probe import current_visibility, guarded
 
-# How often a task runs again after an error that is not daskls's own. Lost workers and workers that
-# do not see the store are not counted: Dask, or the next try, moves those tasks. Two more tries
+# How often a task runs again after an error that daskls did not raise. Lost workers, and workers
+# that cannot see the store, do not count: Dask, or the next try, moves those tasks. Two retries
 # bridge a disk or a network that fails for a moment; an error that persists is the task's own.
 RETRIES = 2
-# Seconds of one wait for a result; in between the cluster is looked at.
+# Seconds of one wait for a result; between two waits the cluster is checked.
 WAIT_S = 0.1
 
 
 def compute(collections: Sequence[Any], client: Any = None) -> tuple[Any, ...]:
-    """Return the values of Dask collections, in order; other objects are returned as they are.
+    """Return the values of Dask collections, in order; other objects are returned unchanged.
 
     Raises
     ------
-    ClusterError : when a cluster was lost or did nothing for too long
+    ClusterError : the cluster was lost, or idle for too long
     """
     client = current_client(client)
     if client is None:
@@ -49,10 +49,10 @@ def compute(collections: Sequence[Any], client: Any = None) -> tuple[Any, ...]:
 
 
 def local_scheduler() -> Any:
-    """Return the scheduler that Dask would choose in this process, or None to let it choose.
+    """Return the scheduler that Dask would choose without a client, or None to let Dask choose.
 
-    Dask looks for a client first, and loads all of distributed for it: where that is not loaded
-    there is none, and the time is better spent on cells.
+    Dask looks for a client first, for which it loads distributed. Where that is not loaded there is
+    no client, and choosing here saves the time of loading it.
     """
     if "distributed" in sys.modules:
         return None
@@ -63,13 +63,12 @@ def local_scheduler() -> Any:
 
 
 def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: Any = None) -> None:
-    """Call ``task(item, job)`` on every item, in their order; the results are small and dropped.
+    """Call ``task(item, job)`` on every item, in order; results are small and dropped.
 
     Parameters
     ----------
-    task : function. Its name is what the dashboard shows.
-    items : sequence
-    job : what all of them need: handles and parameters
+    task : function. The dashboard shows its name.
+    job : handles and parameters that all calls share
     """
     compute_each(task, [(item, job) for item in items], client)
 
@@ -77,15 +76,15 @@ def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: A
 def compute_each(
     task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], client: Any = None
 ) -> tuple[Any, ...]:
-    """Return what ``task(*own)`` gives for each tuple of arguments, in order.
+    """Call ``task`` with each tuple of arguments; return the results in order.
 
     Parameters
     ----------
-    task : function. Its name is what the dashboard shows.
-    arguments : sequence of tuple: handles, records and small arrays
+    task : function. The dashboard shows its name.
+    arguments : sequence of tuple. Handles, records and small arrays.
     """
     run = dask.delayed(guarded(task), pure=False)
-    # Two equal fits may run at once, each into its own store: their tasks must not be shared.
+    # Two equal fits may run at once, each into its own store: they must not share tasks.
     call = uuid.uuid4().hex[:12]
     tasks = [
         run(*own, dask_key_name=f"{task.__name__}-{call}-{i:05d}")
@@ -95,7 +94,7 @@ def compute_each(
 
 
 def compute_blocks(blocks: da.Array, client: Any = None) -> list[Any]:
-    """Return the blocks of one column of blocks, in order."""
+    """Return the values of an array's blocks, which are one column, in order."""
     client = current_client(client)
     (fused,) = dask.optimize(blocks)
     tasks = fused.to_delayed(optimize_graph=False).ravel().tolist()
@@ -116,15 +115,14 @@ def stream(
     ----------
     collections : sequence of Dask collections of one value each
     client : distributed client
-    optimize_graph : bool
 
     Raises
     ------
-    ClusterError : when the cluster was lost or did nothing for too long
+    ClusterError : the cluster was lost, or idle for too long
     """
     if not collections:
         return
-    with losses_told(client):
+    with as_cluster_errors(client):
         work = _Work(collections, client, optimize_graph)
         try:
             work.submit(range(len(collections)))
@@ -135,10 +133,10 @@ def stream(
 
 
 class _Work:
-    """Collections on their way through a cluster.
+    """The state of collections that a cluster computes.
 
-    A result is fetched as soon as it is done: one that waited on its worker would be lost, and
-    computed again, if the worker died.
+    A result is fetched as soon as it is done. If it stayed on its worker, and that died, it would
+    be computed again.
     """
 
     def __init__(self, collections: Sequence[Any], client: Any, optimize_graph: bool) -> None:
@@ -148,29 +146,29 @@ class _Work:
         # Equal collections share a future.
         self._indices: dict[Any, list[int]] = {}
         self._tries = [0] * len(collections)
-        # Workers that were left out when each was submitted.
+        # How many workers were excluded when each collection was submitted.
         self._n_blind = [0] * len(collections)
         self._waiting = as_completed(loop=client.loop, with_results=True)
-        self._patience, self._sight = Patience(client), current_sight()
+        self._patience, self._visibility = Patience(client), current_visibility()
 
     def submit(self, indices: Sequence[int]) -> None:
         """Send some of the collections to the scheduler."""
         futures = self.client.compute(
             [self.collections[i] for i in indices],
             optimize_graph=self.optimize_graph,
-            # Before other tasks like the one we are in: else all of them would begin, and hold
-            # their memory, before the first could end.
+            # Inside a task: before other tasks like this one, which would otherwise all start, and
+            # hold their memory, before the first could end.
             priority=int(in_task()),
-            workers=None if self._sight is None else self._sight.allowed(),
+            workers=None if self._visibility is None else self._visibility.allowed(),
         )
-        n_blind = 0 if self._sight is None else len(self._sight.blind)
+        n_blind = 0 if self._visibility is None else len(self._visibility.blind)
         for future, index in zip(futures, indices, strict=True):
             self._n_blind[index] = n_blind
             self._indices.setdefault(future, []).append(index)
         self._waiting.update(set(futures))
 
     def results(self) -> Iterator[tuple[int, Any]]:
-        """Yield indices and values; what fails for no good reason is submitted again."""
+        """Yield indices and values; submit what failed again, see `_check_failure`."""
         while self._indices:
             failed: list[int] = []
             for future, result in self._next():
@@ -183,12 +181,12 @@ class _Work:
                 else:
                     yield from ((index, result) for index in indices)
             if failed:
-                # The loop must have released the old futures: the new ones have their keys.
+                # The new futures have the keys of the old ones, which the loop must release first.
                 self.client.sync(_turn)
                 self.submit(failed)
 
     def _next(self) -> list[tuple[Any, Any]]:
-        """Return what is done, after waiting for it for a moment; look at the cluster if idle."""
+        """Wait for a moment, and return what is done; check the cluster if nothing is."""
         waiting = self._waiting
         if not waiting.has_ready():
             with waiting.thread_condition:
@@ -203,7 +201,7 @@ class _Work:
         return batch
 
     def _check_failure(self, index: int, result: Any) -> None:
-        """Raise what ended a task, unless it is worth another try."""
+        """Raise the error of a task, unless it is worth another try."""
         if isinstance(result, CancelledError):
             raise cluster_error(f"The cluster gave a task up: {result}")
         _, error, traceback = result
@@ -211,7 +209,7 @@ class _Work:
             raise cluster_error(f"The cluster lost a task: {error}") from error
         if is_unread(error):
             raise unread_error(self.client, error) from error
-        # Not counted as a try: the next one goes to workers that see the store.
+        # Not counted as a try, as the next one goes to workers that see the store.
         if self._is_blindness(index, error):
             return
         self._tries[index] += 1
@@ -219,14 +217,14 @@ class _Work:
             raise error.with_traceback(traceback)
 
     def _is_blindness(self, index: int, error: BaseException) -> bool:
-        """Whether a task failed because its worker, unlike others, does not see the files."""
-        if self._sight is None or not isinstance(error, (StoreError, OSError)):
+        """Whether a task failed because its worker, unlike others, cannot see the fit's files."""
+        if self._visibility is None or not isinstance(error, (StoreError, OSError)):
             return False
-        self._sight.exclude_blind()
-        return len(self._sight.blind) > self._n_blind[index]
+        self._visibility.exclude_blind()
+        return len(self._visibility.blind) > self._n_blind[index]
 
     def release(self) -> None:
-        """Let the scheduler forget what is still to be done."""
+        """Cancel what is not done: the scheduler forgets it."""
         self._waiting.clear()
         for future in self._indices:
             future.release()
@@ -234,4 +232,4 @@ class _Work:
 
 
 async def _turn() -> None:
-    """Come back once the loop has done what was asked of it before."""
+    """Return once the client's loop has run all that was scheduled before."""

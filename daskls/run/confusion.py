@@ -1,8 +1,6 @@
-"""The confusion matrix of a model on a data set, summed over blocks: memory of a few blocks.
+"""Scores of a model on a data set: the confusion matrix, errors of numbers, losses of levels.
 
-How far numbers of a model are from those of a data set, summed over blocks.
-
-What answers at levels lose on a data set, summed over blocks.
+Each is a sum over blocks of rows, so that only a few blocks are in memory at once.
 """
 
 from collections import Counter
@@ -23,46 +21,24 @@ from daskls.run.progress import Progress
 from daskls.solvers.registry import find_measure
 from daskls.sources.base import listed
 
-CONFUSED = "count_block"
-
 
 @dataclass(frozen=True)
 class Confusion:
-    """``counts[i, j]`` rows of class ``labels[i]`` were given ``labels[j]``."""
+    """A confusion matrix: ``counts[i, j]`` rows of ``labels[i]`` were predicted ``labels[j]``."""
 
     labels: list[Any]
     counts: Int64
 
 
-def count_block(
-    predicted: Labels, y: Labels, classes: list[Any] | None
-) -> Counter[tuple[Any, Any]]:
-    """Count the pairs (label, predicted label) of one block.
-
-    Parameters
-    ----------
-    predicted : array (m,) of labels
-    y : array (m,) of codes into ``classes``, or of labels where that is None
-    classes : list or None
-    """
-    true, true_code = np.unique(y, return_inverse=True)
-    given, given_code = np.unique(predicted, return_inverse=True)
-    labels = true.tolist() if classes is None else [classes[code] for code in true]
-    answers = given.tolist()
-    table = np.zeros((len(true), len(given)), np.int64)
-    np.add.at(table, (true_code, given_code), 1)
-    return Counter({(labels[i], answers[j]): int(table[i, j]) for i, j in np.argwhere(table)})
-
-
 def count_confusion(
     estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
 ) -> Confusion:
-    """Compare a model's labels with a data set's.
+    """Compare a classifier's predictions with the labels of a data set.
 
     Parameters
     ----------
-    estimator : fitted estimator
-    dataset : Dataset. Must have labels.
+    estimator : fitted classifier
+    dataset : Dataset
     client : distributed Client, or None for this process's threads
     on_progress : called with a `Progress` as blocks finish, or None
 
@@ -73,33 +49,46 @@ def count_confusion(
     check_scored(dataset)
     known = estimator.classes_.tolist()
     _check_labels(dataset, known)
-    # By its path, which leads to the names of the columns too.
-    predicted = estimator.predict(dataset.path)
-    y = da.from_zarr(dataset.y, chunks=predicted.chunks)
-    count = dask.delayed(count_block, pure=False)
-    tasks = [
-        count(p, t, dataset.classes, dask_key_name=f"{CONFUSED}-{dask.base.tokenize(p.key)}-{i}")
-        for i, (p, t) in enumerate(zip(predicted.to_delayed(), y.to_delayed(), strict=True))
-    ]
-    counts = run_blocks(tasks, CONFUSED, client, on_progress)
+    counts = _score_blocks(count_block, dataset.classes, estimator, dataset, client, on_progress)
     total = sum(counts, Counter[tuple[Any, Any]]())
     return tabulate(total, known)
 
 
-def check_scored(dataset: Any) -> None:
-    """Refuse a data set on which nothing can be scored.
+def count_block(
+    predicted: Labels, y: Labels, classes: list[Any] | None
+) -> Counter[tuple[Any, Any]]:
+    """Count the pairs (label, predicted label) of one block.
 
-    Raises
-    ------
-    DataError : no y, or no rows
+    Parameters
+    ----------
+    predicted : array (m,). Labels.
+    y : array (m,). Codes into ``classes``; labels where that is None.
     """
-    if dataset.y is None or not dataset.n_rows:
-        what = "rows" if dataset.y is not None else "labels"
-        raise DataError(f"The data set {dataset.path} has no {what}, so there is nothing to score.")
+    true, true_code = np.unique(y, return_inverse=True)
+    given, given_code = np.unique(predicted, return_inverse=True)
+    labels = true.tolist() if classes is None else [classes[code] for code in true]
+    answers = given.tolist()
+    table = np.zeros((len(true), len(given)), np.int64)
+    np.add.at(table, (true_code, given_code), 1)
+    return Counter({(labels[i], answers[j]): int(table[i, j]) for i, j in np.argwhere(table)})
+
+
+def tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:
+    """Return the counts as a matrix, the model's classes first; predictions are among these."""
+    foreign = sorted({true for true, _ in total} - set(known), key=str)
+    labels = [*known, *foreign]
+    index = {label: i for i, label in enumerate(labels)}
+    counts = np.zeros((len(labels), len(labels)), np.int64)
+    for (true, given), n in total.items():
+        counts[index[true], index[given]] = n
+    return Confusion(labels, counts)
 
 
 def _check_labels(dataset: Any, known: list[Any]) -> None:
-    """Refuse a data set whose labels are all foreign to the model, before anything is computed."""
+    """Raise DataError if no label of the data set is a class of the model.
+
+    Only the names are compared: where y holds labels itself, nothing is known before it is read.
+    """
     if dataset.classes is not None and not set(dataset.classes) & set(known):
         foreign, own = (listed(list(map(str, labels))) for labels in (dataset.classes, known))
         raise DataError(
@@ -108,18 +97,154 @@ def _check_labels(dataset: Any, known: list[Any]) -> None:
         )
 
 
-def run_blocks(
+@dataclass(frozen=True)
+class Misses:
+    """The errors of predicted numbers, one value per column of y.
+
+    Attributes
+    ----------
+    n_rows : int
+    r2 : float64 array, shape (t,). 1 for perfect predictions, 0 for the mean of y; NaN where y is
+        constant and predictions are not.
+    rmse, mae : float64 arrays, shape (t,). In the units of y.
+    """
+
+    n_rows: int
+    r2: Float64
+    rmse: Float64
+    mae: Float64
+
+
+def count_misses(
+    estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
+) -> Misses:
+    """Compare a regressor's predictions with the numbers of a data set; as `count_confusion`.
+
+    Raises
+    ------
+    DataError : no y, no rows, classes, or another number of columns than the model predicts
+    """
+    check_scored(dataset)
+    check_numbers(dataset.y.dtype, dataset.classes)
+    target = estimator._reader.target
+    width = dataset.y.shape[1] if dataset.y.ndim > 1 else 1
+    if width != target.width:
+        raise DataError(
+            f"y of {dataset.path} has {width} columns, but the model answers {target.width}. Score "
+            "on targets of the kind that it was trained on."
+        )
+    found = _score_blocks(miss_block, target.center, estimator, dataset, client, on_progress)
+    return _of_sums(np.sum(found, axis=0))
+
+
+def miss_block(predicted: Float64, y: Float64, center: Float64) -> Float64:
+    """Return sums over the rows of one block, float64 (5, t).
+
+    These are the number of rows, y and y^2 around ``center``, and the squared and absolute errors.
+    """
+    own = y.reshape(len(y), -1).astype(np.float64)
+    apart, missed = own - center, own - predicted.reshape(own.shape)
+    rows = np.full(own.shape[1], float(len(own)))
+    sums = [rows, apart.sum(axis=0), (apart**2).sum(axis=0)]
+    return np.stack([*sums, (missed**2).sum(axis=0), np.abs(missed).sum(axis=0)])
+
+
+def _of_sums(sums: Float64) -> Misses:
+    """Return the errors of all rows from the sums of `miss_block`."""
+    n, apart, squares, missed, absolute = sums
+    total = squares - apart**2 / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r2 = np.where(total > 0, 1.0 - missed / total, np.where(missed == 0, 1.0, np.nan))
+    return Misses(int(n[0]), r2, np.sqrt(missed / n), absolute / n)
+
+
+@dataclass(frozen=True)
+class LevelMisses:
+    """The losses of predictions at levels, one value per level.
+
+    Attributes
+    ----------
+    n_rows : int
+    levels : tuple of float
+    loss : float64 array, shape (q,). The mean loss, in the units of y; squared losses in their
+        square.
+    d2 : float64 array, shape (q,). 1 minus the loss divided by that of the best constant.
+    covered : float64 array, shape (q,). The share of rows whose number is at most the prediction.
+    """
+
+    n_rows: int
+    levels: tuple[float, ...]
+    loss: Float64
+    d2: Float64
+    covered: Float64
+
+
+def count_level_misses(
+    estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
+) -> LevelMisses:
+    """Compare a regressor's predictions at levels with a data set; as `count_confusion`.
+
+    The best constant needs all rows at once: the client holds y, 8 bytes per row.
+
+    Raises
+    ------
+    DataError : no y, no rows, classes, or several columns
+    """
+    check_scored(dataset)
+    check_numbers(dataset.y.dtype, dataset.classes)
+    if dataset.y.ndim > 1 and dataset.y.shape[1] > 1:
+        raise DataError(
+            f"y of {dataset.path} has {dataset.y.shape[1]} columns, but the model answers levels "
+            "of one. Score on targets of the kind that it was trained on."
+        )
+    spec = estimator._reader.resolved.spec
+    found = _score_blocks(miss_levels, spec, estimator, dataset, client, on_progress)
+    n, losses, covered = np.sum(found, axis=0)
+    (whole,) = compute([da.from_zarr(dataset.y)], client)
+    own, measure = whole.reshape(-1).astype(np.float64), find_measure(spec)
+    best = np.array([measure.constant_loss(own, level) for level in spec.levels])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        d2 = np.where(best > 0, 1.0 - losses / n / best, (losses == 0).astype(float))
+    return LevelMisses(int(n[0]), spec.levels, losses / n, d2, covered / n)
+
+
+def miss_levels(predicted: Float64, y: Float64, spec: SolverSpec) -> Float64:
+    """Return sums over the rows of one block, float64 (3, q): rows, losses, and covered rows."""
+    own, answers = y.reshape(-1, 1).astype(np.float64), predicted.reshape(len(y), -1)
+    measure, columns = find_measure(spec), zip((own - answers).T, spec.levels, strict=True)
+    losses = [measure.losses(missed, level).sum() for missed, level in columns]
+    covered = (own <= answers).sum(axis=0)
+    return np.stack([np.full(len(losses), float(len(own))), losses, covered])
+
+
+def _score_blocks(
+    score: Callable[..., Any],
+    context: Any,
+    estimator: Any,
+    dataset: Any,
+    client: Any,
+    on_progress: Callable[[Any], None] | None,
+) -> list[Any]:
+    """Return ``score(predicted, y, context)`` of every block of a data set, in order.
+
+    The dashboard shows the name of ``score``.
+    """
+    # Predicted from the path, by which the names of the columns are found too.
+    predicted = estimator.predict(dataset.path)
+    y = da.from_zarr(dataset.y, chunks=(predicted.chunks[0], *dataset.y.shape[1:]))
+    run, name = dask.delayed(score, pure=False), score.__name__
+    blocks = zip(predicted.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
+    tasks = [
+        run(p, t, context, dask_key_name=f"{name}-{dask.base.tokenize(p.key)}-{i}")
+        for i, (p, t) in enumerate(blocks)
+    ]
+    return _run_blocks(tasks, name, client, on_progress)
+
+
+def _run_blocks(
     tasks: list[Any], name: str, client: Any, on_progress: Callable[[Any], None] | None
 ) -> list[Any]:
-    """Return the results of tasks, one a block, in their order; report each that is done.
-
-    Parameters
-    ----------
-    tasks : list of Dask delayed, whose keys begin with ``name``
-    name : str
-    client : distributed Client, or None for this process's threads
-    on_progress : called with a `Progress`, or None
-    """
+    """Return the results of tasks whose keys begin with ``name``, in order; report each."""
     n_done = 0
 
     def advance(step: int = 1) -> None:
@@ -139,173 +264,12 @@ def run_blocks(
     for i, result in stream(tasks, client):
         found[i] = result
         advance()
-    # In the order of blocks: a sum's bits depend on it.
+    # In the order of the blocks, on which the bits of sums depend.
     return [found[i] for i in range(len(tasks))]
 
 
-def tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:
-    """Return the counts as a matrix: the model's classes first, in its order, then foreign ones."""
-    foreign = sorted({true for true, _ in total} - set(known), key=str)
-    labels = [*known, *foreign]
-    index = {label: i for i, label in enumerate(labels)}
-    counts = np.zeros((len(labels), len(labels)), np.int64)
-    for (true, given), n in total.items():
-        counts[index[true], index[given]] = n
-    return Confusion(labels, counts)
-
-
-MEASURED = "miss_block"
-
-
-@dataclass(frozen=True)
-class Misses:
-    """How far numbers are off, one value a column of y.
-
-    Attributes
-    ----------
-    n_rows : int
-    r2 : float64 array, shape (t,). 1 is perfect, 0 what the mean of y comes to; NaN of a constant
-        that is missed.
-    rmse, mae : float64 arrays, shape (t,). In the units of y.
-    """
-
-    n_rows: int
-    r2: Float64
-    rmse: Float64
-    mae: Float64
-
-
-def miss_block(predicted: Float64, y: Float64, center: Float64) -> Float64:
-    """Return sums over the rows of one block, float64 (5, t).
-
-    Rows, y and y^2 around a center, and what was missed: squared and absolute.
-    """
-    own = y.reshape(len(y), -1).astype(np.float64)
-    apart, missed = own - center, own - predicted.reshape(own.shape)
-    rows = np.full(own.shape[1], float(len(own)))
-    sums = [rows, apart.sum(axis=0), (apart**2).sum(axis=0)]
-    return np.stack([*sums, (missed**2).sum(axis=0), np.abs(missed).sum(axis=0)])
-
-
-def count_misses(
-    estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
-) -> Misses:
-    """Compare a regressor's numbers with a data set's.
-
-    Parameters
-    ----------
-    estimator : fitted regressor
-    dataset : Dataset. Must have numbers.
-    client : distributed Client, or None for this process's threads
-    on_progress : called with a `Progress` as blocks finish, or None
-
-    Raises
-    ------
-    DataError : no y, no rows, classes, or another number of columns than the model answers
-    """
-    check_scored(dataset)
-    check_numbers(dataset.y.dtype, dataset.classes)
-    target = estimator._reader.target
-    width = dataset.y.shape[1] if dataset.y.ndim > 1 else 1
-    if width != target.width:
-        raise DataError(
-            f"y of {dataset.path} has {width} columns, but the model answers {target.width}. Score "
-            "on targets of the kind that it was trained on."
-        )
-    # By its path, which leads to the names of the columns too.
-    predicted = estimator.predict(dataset.path)
-    y = da.from_zarr(dataset.y).rechunk({0: predicted.chunks[0]})
-    count = dask.delayed(miss_block, pure=False)
-    blocks = zip(predicted.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
-    tasks = [
-        count(p, t, target.center, dask_key_name=f"{MEASURED}-{dask.base.tokenize(p.key)}-{i}")
-        for i, (p, t) in enumerate(blocks)
-    ]
-    found = run_blocks(tasks, MEASURED, client, on_progress)
-    return _of_sums(np.sum(found, axis=0))
-
-
-def _of_sums(sums: Float64) -> Misses:
-    """Return the measures of all rows."""
-    n, apart, squares, missed, absolute = sums
-    total = squares - apart**2 / n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r2 = np.where(total > 0, 1.0 - missed / total, np.where(missed == 0, 1.0, np.nan))
-    return Misses(int(n[0]), r2, np.sqrt(missed / n), absolute / n)
-
-
-MEASURED_LEVELS = "miss_levels"
-
-
-@dataclass(frozen=True)
-class LevelMisses:
-    """What is lost, one value a level.
-
-    Attributes
-    ----------
-    n_rows : int
-    levels : tuple of float
-    loss : float64 array, shape (q,). The mean, in the units of y, of squares in their square.
-    d2 : float64 array, shape (q,). 1 less the loss in units of that of the best constant.
-    covered : float64 array, shape (q,). The share of rows whose number is at most the answer.
-    """
-
-    n_rows: int
-    levels: tuple[float, ...]
-    loss: Float64
-    d2: Float64
-    covered: Float64
-
-
-def miss_levels(predicted: Float64, y: Float64, spec: SolverSpec) -> Float64:
-    """Return sums over the rows of one block, float64 (3, q): rows, losses, rows at or below."""
-    own, answers = y.reshape(-1, 1).astype(np.float64), predicted.reshape(len(y), -1)
-    measure, columns = find_measure(spec), zip((own - answers).T, spec.levels, strict=True)
-    losses = [measure.losses(missed, level).sum() for missed, level in columns]
-    covered = (own <= answers).sum(axis=0)
-    return np.stack([np.full(len(losses), float(len(own))), losses, covered])
-
-
-def count_level_misses(
-    estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
-) -> LevelMisses:
-    """Compare a model's answers at levels with a data set's numbers.
-
-    Parameters
-    ----------
-    estimator : fitted regressor at levels
-    dataset : Dataset. Must have numbers.
-    client : distributed Client, or None for this process's threads
-    on_progress : called with a `Progress` as blocks finish, or None
-
-    Raises
-    ------
-    DataError : no y, no rows, classes, or several columns
-
-    Notes
-    -----
-    The best constant is one of all rows: the client holds y, 8 bytes a row.
-    """
-    check_scored(dataset)
-    check_numbers(dataset.y.dtype, dataset.classes)
-    if dataset.y.ndim > 1 and dataset.y.shape[1] > 1:
-        raise DataError(
-            f"y of {dataset.path} has {dataset.y.shape[1]} columns, but the model answers levels "
-            "of one. Score on targets of the kind that it was trained on."
-        )
-    spec = estimator._reader.resolved.spec
-    predicted = estimator.predict(dataset.path)
-    y = da.from_zarr(dataset.y).rechunk({0: predicted.chunks[0]})
-    count = dask.delayed(miss_levels, pure=False)
-    blocks = zip(predicted.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
-    tasks = [
-        count(p, t, spec, dask_key_name=f"{MEASURED_LEVELS}-{dask.base.tokenize(p.key)}-{i}")
-        for i, (p, t) in enumerate(blocks)
-    ]
-    n, losses, covered = np.sum(run_blocks(tasks, MEASURED_LEVELS, client, on_progress), axis=0)
-    (whole,) = compute([y], client)
-    own, measure = whole.reshape(-1).astype(np.float64), find_measure(spec)
-    best = np.array([measure.constant_loss(own, level) for level in spec.levels])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        d2 = np.where(best > 0, 1.0 - losses / n / best, (losses == 0).astype(float))
-    return LevelMisses(int(n[0]), spec.levels, losses / n, d2, covered / n)
+def check_scored(dataset: Any) -> None:
+    """Raise DataError if the data set has no y or no rows to score."""
+    if dataset.y is None or not dataset.n_rows:
+        what = "rows" if dataset.y is not None else "labels"
+        raise DataError(f"The data set {dataset.path} has no {what}, so there is nothing to score.")

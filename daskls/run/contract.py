@@ -1,8 +1,8 @@
-"""The contract of a method, the request of an estimator, and the state that a fit begins with.
+"""The contract of a method, the request of an estimator, and the state of a fit after stage 1.
 
-A method is a frozen record of its parameters beyond the solver's. Its module is light: what trains
-is imported by `Method.fit`, so that a process which only predicts never loads the trainers. Stages
-know no method: they call the members of `Method`.
+A method is a frozen record of its parameters beyond those of the solver. Its module is light:
+`Method.fit` imports the trainers, so that a process that only predicts never loads them. Stages
+know no method; they call the members of `Method`.
 """
 
 from abc import ABC, abstractmethod
@@ -42,11 +42,11 @@ from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
 if TYPE_CHECKING:
-    # A process that only predicts never loads what samples rows.
+    # A process that only predicts must not load the module that samples rows.
     from daskls.run.sample import Sample
 
 
-# Maps to probabilities of the values that the loss knows of rows without them.
+# The value of `FitRequest.probability` for maps that are fitted to held-out values of the loss.
 HELD_OUT = "held_out"
 
 
@@ -56,17 +56,17 @@ class Method(ABC):
 
     Attributes
     ----------
-    name : str. In stores, and in the register of methods.
-    n_copies : int. How many times a fit writes the rows beside the exchange.
+    name : str. In stores, and in the registry of methods.
+    n_copies : int. How often a fit writes all rows, beside the exchange.
     chosen : tuple of str. Parameters that cells choose by cross-validation.
-    is_local : bool. Whether predictions depend on the training rows near a query alone, so that a
+    is_local : bool. Whether predictions depend only on training rows near the query, so that a
         part of space at full density is as good as all of it.
-    has_probabilities : bool. Whether scores are probabilities by themselves, without fitted maps.
-    knows_held_out : bool. Whether the values of rows without them, where the loss knows them, are
-        those of queries.
-    has_grids : bool. Whether each cell searches a grid of C and gamma for itself.
-    step : str, or None. The quantity that differs from one model to the next where several are
-        tried and one is kept.
+    has_probabilities : bool. Whether scores are probabilities, which need no fitted maps.
+    knows_held_out : bool. Whether held-out values of the loss, where it has them, are values that
+        the method would predict for new rows.
+    has_grids : bool. Whether each cell searches its own grid of C and gamma.
+    step : str, or None. The quantity in which models differ where several are tried and one is
+        kept.
     """
 
     name: ClassVar[str]
@@ -79,12 +79,12 @@ class Method(ABC):
     step: ClassVar[str | None] = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the parameters as JSON values: what names a fit's store, and what it keeps."""
+        """Return the parameters as JSON values, which are stored and identify the fit."""
         return {"name": self.name, **asdict(self)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Return the method that `to_json` has written."""
+        """Return the method from the values of `to_json`."""
         given = {
             key: tuple(value) if isinstance(value, list) else value
             for key, value in values.items()
@@ -96,7 +96,7 @@ class Method(ABC):
     def parts(cls) -> tuple[StorePart, ...]:
         """Return what the method keeps in a store beside `daskls.store.contents.SHARED_PARTS`.
 
-        Parts of a key of its own are made from the partition, and go with it.
+        Parts with a key of their own are derived from the partition and are removed with it.
         """
         return ()
 
@@ -106,27 +106,27 @@ class Method(ABC):
     def check(self, extent: Extent, resources: Resources) -> None:
         """Refuse, before any training, tasks that would not fit in memory.
 
-        Called twice: with the sizes that are expected, then with those that were found.
+        Called twice: with the expected sizes, then with those that were found.
 
         Raises
         ------
-        MemoryPlanError : when a task needs more than it may use. The message names the parameter
-            to change.
+        MemoryPlanError : a task needs more than it may use. The message names the parameter to
+            change.
         """
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
-        """Return how many leaves rows are regrouped by, as expected before any is read.
+        """Return the expected number of leaves, before any row is read.
 
-        Those of trees that are grown on the sample, unless a method cuts in another way.
+        The default is that of trees grown on the sample.
         """
         if sampling.n_sample == n_rows:
             return expected_cells(n_rows, cell_size)[0]
         return -(-n_rows // sampling.leaf_rows)
 
     def demand(self, outlook: Outlook) -> Demand:
-        """Return the tasks, bytes and pieces of work of `cut` and `fit`, as expected.
+        """Return the expected tasks, bytes and pieces of work of `cut` and `fit`.
 
-        Those of cells that space is cut into, one model each, unless a method says otherwise.
+        The default is that of cells of space with one model each.
         """
         own = demand_of_cells(outlook)
         return replace(own, stages=(outlook.grown, *own.stages))
@@ -137,108 +137,94 @@ class Method(ABC):
 
     @abstractmethod
     def fit(self, begun: "Beginning", clock: StageClock, client: Any) -> None:
-        """Train the parts that the store does not hold yet; write the index of the model last."""
+        """Train the parts that the store does not hold yet; write the model's index last."""
 
     def clean_up(self, root: Root) -> None:
-        """Remove files that a finished model does not need, those of earlier fits too."""
+        """Remove the files that a finished model does not need, also those of earlier fits."""
         root.remove_leftovers(self.parts())
 
     # --- a model
 
     @abstractmethod
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Return the scores of rows, (m,) for two classes, (m, k) for more."""
+        """Return the scores of rows: (m,) for two classes, (m, k) for more."""
 
     def for_rows(self, n_rows: int) -> Self:
-        """Return the method with parameters capped to the number of rows."""
+        """Return the method with parameters limited by the number of rows."""
         return self
 
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
-        """Return the probability of each class, (m, k), by the rows' scores.
+        """Return the probability of each class, (m, k), from the rows' scores.
 
-        Only of methods with `has_probabilities`: the others' scores are mapped.
+        Only methods with `has_probabilities` have it; scores of the others are mapped.
         """
         raise NotImplementedError
 
     def check_complete(self, root: Root) -> None:
-        """Refuse a finished model that lacks a part.
-
-        Raises
-        ------
-        StoreError : saying which
-        """
+        """Raise StoreError, which names the part, if a finished model lacks one."""
         self.check_index(ModelReader(root.store))
 
     def check_index(self, reader: ModelReader) -> None:  # noqa: B027
-        """Refuse a model whose index is malformed.
-
-        Raises
-        ------
-        DamageError
-        """
+        """Raise DamageError if the model's index is malformed."""
 
     def has_space(self, reader: ModelReader) -> bool:
         """Whether a model has a partition, which `space` then returns."""
         return "partition" in reader.index.attrs
 
     def space(self, reader: ModelReader) -> Partition:
-        """Return the partition of a model's cells.
-
-        Raises
-        ------
-        StoreError : when it has none
-        """
+        """Return the partition of a model's cells; raise StoreError if it has none."""
         return model_partition(reader)
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
-        """Return how probable each training row's label is, float64 (m,).
+        """Return the probability of each training row's label, float64 (m,).
 
         Parameters
         ----------
-        reader : ModelReader. Of a model of these rows.
-        X : array (m, d). Training rows.
-        codes : int array (m,). Their labels' codes.
+        reader : ModelReader. Of a model trained on these rows.
+        X : array (m, d). Consecutive training rows.
+        codes : int array (m,). Codes of their labels.
         first : int. The global number of the first row.
         """
         raise NotImplementedError
 
     def progress(self, root: Root) -> str:
-        """Describe the progress of a fit that was stopped."""
+        """Describe the progress of a fit that was stopped, for people."""
         return "it has begun"
 
     def count_open(self, report: Any) -> Any:
-        """Return the solves that stopped short of ``tol``, from a model's report."""
+        """Return how many solves stopped before they reached ``tol``, from a model's report."""
         return np.sum(report.n_at_limit)
 
 
 @dataclass(frozen=True, eq=False)
 class FitRequest:
-    """The request of an estimator.
+    """What an estimator asks a fit for.
 
     Attributes
     ----------
-    estimator : str. The class's name.
-    method : Method. Does its own part.
+    estimator : str. The name of the class.
+    method : Method
     params : dict. JSON values that a saved model shows and a loaded estimator takes.
     spec : SolverSpec
     cell_size : int
     seed : int, or None to draw one (a store that has begun keeps its own)
     class_weight : dict label -> number, "balanced", or None
     n_partitions : int
-    count_cells : function of the rows that count, or None. Where given, ``cell_size`` is a cell's
-        share of them.
+    count_cells : function, or None. Returns the number of cells for a number of rows of positive
+        weight; then it decides ``cell_size``.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
     scaling : ScalingSpec, or None where nothing is decided before space is cut
     minds_units : bool. Whether to warn of features with very different spreads.
-    minds_space : bool. Whether to measure how much nearer the rows of a cell are to each other.
-    is_nested : bool. Whether it is part of another fit, which has told its advice.
-    n_folds : int, or None. Folds that every class should have a row for; None: nothing is
+    minds_space : bool. Whether to measure how much closer than other rows those of a cell are.
+    is_nested : bool. Whether it is part of another fit, which has given its advice.
+    n_folds : int, or None. Each class should have a row for each of these folds; None: nothing is
         cross-validated.
+    probability : "sigmoid" or "isotonic", `HELD_OUT`, or None. Scores are mapped to probabilities:
+        by maps fitted to rows that further fits held out, or by maps fitted to values that this
+        fit itself held out; or not at all.
+    reserved_for : ReserveSpec, or None. What rows are reserved for, which no stage sees.
     table : dict, or None. How columns of a table became features, as JSON values.
-    probability : "sigmoid" or "isotonic": maps of scores to probabilities are fitted to rows that
-        a fit of their own held out; `HELD_OUT`: to values that the fit knows; or None
-    reserved_for : ReserveSpec, or None. What rows are reserved for, which nothing else sees.
     """
 
     estimator: str
@@ -264,9 +250,10 @@ class FitRequest:
 
 @dataclass(frozen=True, eq=False)
 class Beginning:
-    """Findings and decisions of stage 1.
+    """The findings and decisions of stage 1.
 
-    Once ``scale`` is known, sample and sizes are of scaled rows.
+    Once ``scale`` is known, ``sample`` and ``sizes`` are those of scaled rows. ``class_weight`` is
+    float64 (k,), by class code.
     """
 
     request: FitRequest
@@ -283,12 +270,12 @@ class Beginning:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the features that leaves and cells see."""
+        """The dtype of features in leaves and cells."""
         return np.dtype(self.rows.X.dtype if self.scale is None else np.float32)
 
     @property
     def feature_names(self) -> list[str]:
-        """The names of the features that leaves and cells see; their numbers where X has none."""
+        """The names of features in leaves and cells; made from their numbers where X has none."""
         names = self.request.feature_names
         n_features = self.rows.n_features
         names = [f"feature {i}" for i in range(n_features)] if names is None else names
@@ -297,5 +284,5 @@ class Beginning:
 
     @property
     def fingerprint(self) -> str:
-        """The name of the fit among all fits."""
+        """The hash of data and parameters that identifies the fit."""
         return str(self.root.attributes["fingerprint"])

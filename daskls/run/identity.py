@@ -1,7 +1,4 @@
-"""The identity of a fit, by its data and parameters, which a store belongs to.
-
-Damage in the store of a resumed fit: searched for at its beginning, removed where found.
-"""
+"""Ties a store to one fit, by its data and parameters, and repairs the store of a resumed fit."""
 
 import hashlib
 import json
@@ -16,7 +13,7 @@ import numpy as np
 
 from daskls.errors import DamageError, StoreError
 from daskls.plan import group_open
-from daskls.records import Labels, ReserveSpec, ScalingSpec
+from daskls.records import Labels
 from daskls.run.blocks import BlockRows
 from daskls.run.compute import compute
 from daskls.run.contract import FitRequest, Method
@@ -29,20 +26,19 @@ from daskls.store.flat import DESCRIPTION
 from daskls.store.layout import HOLD_ROOT_COPY, Root, find_root
 from daskls.store.repair import check_part, drop_parts, heal_root, list_parts, part_of
 
+# Bytes that one task of a repair reads: enough to make its overhead small.
+TASK_NBYTES = 64 << 20
+log = logging.getLogger("daskls")
+
 
 def check_free(store: Location) -> None:
-    """Refuse a folder that holds something else, or the begun fit of an earlier version.
-
-    Raises
-    ------
-    StoreError
-    """
+    """Raise StoreError if the place holds something else, or a fit of an incompatible version."""
     opened = open_store(store)
     names = opened.names()
     if DESCRIPTION in names or set(names) & set(HOLD_ROOT_COPY):
         heal_root(opened)
         Root.open(opened).check_format()
-    # Inputs that were in memory, the owner's file and the probe come before the root.
+    # What a fit writes before its root is no obstacle: inputs from memory, the owner, the probe.
     elif _is_artifact(opened) or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
             f"The store {store} exists but holds no model. Give a path that does not exist yet."
@@ -50,7 +46,7 @@ def check_free(store: Location) -> None:
 
 
 def _is_artifact(store: Backend) -> bool:
-    """Whether something that holds no others is where a store would be."""
+    """Whether a single file or object is where a store would be."""
     try:
         store.size("")
     except StoreError:
@@ -59,7 +55,7 @@ def _is_artifact(store: Backend) -> bool:
 
 
 def find_seed(request: FitRequest, store: Location) -> int:
-    """Return the request's seed; without one, that of the begun store, or a fresh one."""
+    """Return the request's seed; if it has none, that of the store's fit, or else a new one."""
     if request.seed is not None:
         return request.seed
     if find_root(store):
@@ -79,7 +75,7 @@ def open_root(
 
     Raises
     ------
-    StoreError : when the store was begun with other data or other parameters
+    StoreError : the store belongs to a fit of other data or other parameters
     """
     classes = name_classes(rows, scan.target.labels)
     identity = {
@@ -100,13 +96,11 @@ def open_root(
             "n_partitions": request.n_partitions,
             "class_weight": _json_weight(request.class_weight),
             "seed": seed,
-            **_scaling_to_json(request.scaling),
-            **_probability_to_json(request.probability),
-            **_reserved_to_json(request.reserved_for),
+            **_options_to_json(request),
             **request.method.to_json(),
         },
     }
-    # Through JSON and back, so that what was stored compares equal to what is asked for.
+    # Through JSON and back, so that the identity compares equal to one that was stored.
     identity = json.loads(json.dumps(identity))
     fingerprint = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     if not find_root(store):
@@ -116,9 +110,7 @@ def open_root(
             "spec": spec_to_json(request.spec),
             "method": request.method.to_json(),
             "seed": seed,
-            **_scaling_to_json(request.scaling),
-            **_probability_to_json(request.probability),
-            **_reserved_to_json(request.reserved_for),
+            **_options_to_json(request),
             "n_features": rows.n_features,
             "feature_names": request.feature_names,
             **_table_to_json(request.table),
@@ -138,24 +130,20 @@ def open_root(
     return root
 
 
-def _scaling_to_json(scaling: ScalingSpec | None) -> dict[str, Any]:
-    """Return what is decided before space is cut as JSON values; nothing where nothing is."""
-    if scaling is None:
-        return {}
-    values = asdict(scaling)
-    # Stores of before there were codings keep their names.
-    values = {key: own for key, own in values.items() if (key, own) != ("feature_coding", "none")}
-    return {"scaling": values}
-
-
-def _probability_to_json(probability: str | None) -> dict[str, Any]:
-    """Return the kind of the maps of scores as JSON values; nothing where there are none."""
-    return {} if probability is None else {"probability": probability}
-
-
-def _reserved_to_json(spec: ReserveSpec | None) -> dict[str, Any]:
-    """Return what rows are reserved for as JSON values; nothing where none are."""
-    return {} if spec is None else {spec.name: asdict(spec)}
+def _options_to_json(request: FitRequest) -> dict[str, Any]:
+    """Return scaling, probability maps and reserved rows as JSON values; only those asked for."""
+    found: dict[str, Any] = {}
+    if request.scaling is not None:
+        scaling = asdict(request.scaling)
+        # Without a coding there is no entry, so that stores older than codings stay equal.
+        if scaling["feature_coding"] == "none":
+            del scaling["feature_coding"]
+        found["scaling"] = scaling
+    if request.probability is not None:
+        found["probability"] = request.probability
+    if request.reserved_for is not None:
+        found[request.reserved_for.name] = asdict(request.reserved_for)
+    return found
 
 
 def _table_to_json(table: dict[str, Any] | None) -> dict[str, Any]:
@@ -172,14 +160,14 @@ def _json_weight(weight: dict[Any, float] | str | None) -> Any:
     """Return class weights as JSON values."""
     if not isinstance(weight, dict):
         return weight
-    # Sorted: the order in which a dict names classes is no part of the fit's identity.
+    # Sorted, as the order of a dict is not part of the fit's identity.
     return sorted([str(label), float(value)] for label, value in weight.items())
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Say which entries of two identities differ, and how."""
+    """Describe which entries of two identities differ, and how."""
     parts = []
-    # The size of cells follows from their number.
+    # cell_size follows from n_cells, so it would only repeat that difference.
     derived = {"cell_size"} if "n_cells" in new["parameters"] else set()
     for group, entries in new.items():
         before_all = old.get(group, {})
@@ -196,25 +184,10 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-# What one task reads: so much that its own overhead is small beside it.
-TASK_NBYTES = 64 << 20
-
-log = logging.getLogger("daskls")
-
-
-def check_parts(root: str, parts: list[tuple[str, bool]]) -> list[str]:
-    """Read all of some parts; return the files that are damaged."""
-    return [file for key, is_pack in parts for file in check_part(root, key, is_pack)]
-
-
 def repair(root: Root, method: Method, client: Any = None) -> None:
-    """Read every file that is there, once; remove what is damaged, so that it is made again.
+    """Read every file of the store once, and remove damaged parts, so that the fit redoes them.
 
-    Parameters
-    ----------
-    root : Root. Of the store that this fit resumes, finished or not.
-    method : Method. Of the model.
-    client : distributed client, or None for the current scheduler
+    The fit that the store belongs to may be finished or not.
     """
     own = method.parts()
     parts = list_parts(root.store, own)
@@ -222,7 +195,7 @@ def repair(root: Root, method: Method, client: Any = None) -> None:
     check = dask.delayed(check_parts, pure=False)
     tasks = [check(root.where(), [part[:2] for part in parts[a : b + 1]]) for a, b in groups]
     files = [file for found in compute(tasks, client) for file in found] if tasks else []
-    # Where a file is damaged the model is unfinished anyway, and the check may stop at that file.
+    # With a damaged file the model is unfinished anyway, and the check could fail on that file.
     lack = _find_lack(root, method) if root.is_complete and not files else None
     for what in [*files, *([lack] if lack else [])]:
         log.warning("The store %s is damaged and is being repaired: %s.", root.where(), what)
@@ -230,8 +203,13 @@ def repair(root: Root, method: Method, client: Any = None) -> None:
         drop_parts(root, _damaged_keys(root, files, own), own)
 
 
+def check_parts(root: str, parts: list[tuple[str, bool]]) -> list[str]:
+    """Read some parts (key, whether it is a pack) in full; return the damaged files."""
+    return [file for key, is_pack in parts for file in check_part(root, key, is_pack)]
+
+
 def _find_lack(root: Root, method: Method) -> str | None:
-    """Say what a model that is marked as complete lacks; None if it lacks nothing."""
+    """Describe what a model that is marked as complete lacks; None if nothing."""
     try:
         method.check_complete(root)
     except StoreError as error:
@@ -239,18 +217,11 @@ def _find_lack(root: Root, method: Method) -> str | None:
     return None
 
 
-def _damaged_keys(root: Root, files: list[str], own: tuple[StorePart, ...]) -> set[str]:
-    """Return the parts that files belong to."""
-    return {key for key in (part_of(root.where(), file, own) for file in files) if key}
-
-
 @contextmanager
 def dropping_damage(store: Location, method: Method) -> Iterator[None]:
-    """Remove the part that a fit finds damaged; the error propagates, the next fit makes it again.
+    """Remove the part whose DamageError the body raises; the next fit redoes it.
 
-    Raises
-    ------
-    DamageError
+    The error propagates.
     """
     try:
         yield
@@ -261,3 +232,8 @@ def dropping_damage(store: Location, method: Method) -> Iterator[None]:
         except StoreError as other:
             error.add_note(f"It could not be removed: {other}")
         raise
+
+
+def _damaged_keys(root: Root, files: list[str], own: tuple[StorePart, ...]) -> set[str]:
+    """Return the keys of the parts that the files belong to."""
+    return {key for key in (part_of(root.where(), file, own) for file in files) if key}

@@ -1,9 +1,7 @@
-"""What y may hold: labels of classes, or the numbers of a regression.
+"""Validates y, which holds class labels or numbers, and the values of features.
 
-Labels are whole numbers, booleans or text, all of one kind, which a model keeps as JSON. In memory
-or not, the same are taken and refused.
-
-Values that no kernel can take: found in training rows and in queries alike.
+Labels are whole numbers, booleans or text, all of one kind, which a model stores as JSON. The same
+values are accepted in memory and on disk, in training rows and in queries.
 """
 
 from numbers import Integral
@@ -15,13 +13,12 @@ from dask.delayed import Delayed
 from daskls.errors import DataError
 from daskls.records import LARGEST_FEATURE, Labels, Reals
 
-# Of numbers as targets: sums of their squares, over all rows there may be, stay finite.
+# The largest magnitude of a numeric target: sums of squares over any number of rows stay finite.
 LARGEST_NUMBER = 1e100
-# A row and what it holds.
+# A row, and its value as text; "" for NaN or infinity.
 BadLabel = tuple[int, str]
-
 TAKEN = "labels are whole numbers, booleans or text, all of one kind"
-# What other kinds of arrays hold, and how they become labels.
+# By the kind of other dtypes: what they hold, and how to convert it to labels.
 OTHER_KINDS = {
     "S": ("bytes", "Decode them with np.char.decode(y)"),
     "M": ("dates", "Convert them with y.astype(str)"),
@@ -29,31 +26,29 @@ OTHER_KINDS = {
     "c": ("complex numbers", "Map them to codes with np.unique(y, return_inverse=True)"),
     "V": ("records", "Map them to codes with np.unique(y, return_inverse=True)"),
 }
+# Rows per tile, so that tiles and masks stay in the cache: a million rows of 28 features take 20
+# ms; tiles of 65,536 rows take 31 ms, and all rows at once 68 ms.
+CHECKED_ROWS = 4096
 
 
 def check_label_kind(dtype: np.dtype[Any]) -> None:
-    """Refuse arrays whose dtype cannot hold labels.
-
-    Raises
-    ------
-    DataError : with the kind and what to do
-    """
+    """Raise DataError if arrays of this dtype cannot hold labels."""
     if dtype.kind in OTHER_KINDS:
         held, remedy = OTHER_KINDS[dtype.kind]
         raise DataError(f"Unknown label type: y holds {held} ({dtype}); {TAKEN}. {remedy}.")
 
 
 def first_bad_label(y: Labels) -> BadLabel | None:
-    """Return the first row without a valid label; NaN and infinity are not valid.
+    """Return the first row without a valid label, as NaN or infinity; None if all are valid.
 
-    Objects must be text: what else they may be has no order and no place in a model.
+    Objects must be text, as others may have no order, and a model cannot store them.
     """
     if y.dtype.kind == "f":
         bad = np.flatnonzero(~np.isfinite(y))
         return (int(bad[0]), "") if len(bad) else None
     if y.dtype.kind != "O" or all(issubclass(kind, str) for kind in set(map(type, y.tolist()))):
         return None
-    # A number among text, or what is neither among numbers.
+    # The first value that is neither text nor a number; without any, the first that is no text.
     values = y.tolist()
     strange = [not isinstance(value, str | Integral | float) for value in values]
     row = strange.index(True) if any(strange) else [isinstance(v, str) for v in values].index(False)
@@ -61,10 +56,10 @@ def first_bad_label(y: Labels) -> BadLabel | None:
 
 
 def label_error(bad: BadLabel) -> DataError:
-    """Return the error that names the row."""
+    """Return the error for a row without a valid label."""
     row, held = bad
     if not held:
-        return DataError(f"Input y contains NaN or infinity, first in row {row}. Remove it.")
+        return _not_finite(row)
     return DataError(
         f"Unknown label type: y holds {held} in row {row}; {TAKEN}, and an array of objects must "
         "hold text only. Remove rows without a label, and convert the others with y.astype(int) or "
@@ -73,16 +68,9 @@ def label_error(bad: BadLabel) -> DataError:
 
 
 def check_numbers(dtype: np.dtype[Any], classes: Labels | None = None) -> None:
-    """Refuse a y that holds no numbers.
+    """Raise DataError if y holds no numbers, but text, booleans, objects or codes of ``classes``.
 
-    Parameters
-    ----------
-    dtype : of y
-    classes : labels that a data set has for codes in y, or None
-
-    Raises
-    ------
-    DataError : text, booleans, objects, complex numbers, or codes of classes
+    ``classes`` are the labels that a data set has for codes in y, or None.
     """
     if dtype.kind in "fiu" and classes is None:
         return
@@ -94,13 +82,8 @@ def check_numbers(dtype: np.dtype[Any], classes: Labels | None = None) -> None:
 
 
 def first_bad_number(y: Reals) -> BadLabel | None:
-    """Return the first row with a number that is NaN, infinite or too large.
-
-    Parameters
-    ----------
-    y : array, shape (m, t)
-    """
-    # Comparisons with NaN are false.
+    """Return the first row of y (m, t) with a number that is NaN, infinite or too large."""
+    # Negated, as comparisons with NaN are false.
     bad = np.flatnonzero(~(np.abs(y.astype(np.float64)) <= LARGEST_NUMBER).all(axis=1))
     if not len(bad):
         return None
@@ -110,19 +93,19 @@ def first_bad_number(y: Reals) -> BadLabel | None:
 
 
 def number_error(bad: BadLabel) -> DataError:
-    """Return the error that names the row."""
+    """Return the error for a row with an invalid number."""
     row, held = bad
     if not held:
-        return DataError(f"Input y contains NaN or infinity, first in row {row}. Remove it.")
+        return _not_finite(row)
     return DataError(
         f"y holds {held} in row {row}; numbers up to {LARGEST_NUMBER:g} are taken. Scale y, or "
         "take its logarithm."
     )
 
 
-# Tiles and their masks stay in the cache: a million rows of 28 features take 20 ms, where 65,536
-# rows at once take 31 and all together 68.
-CHECKED_ROWS = 4096
+def _not_finite(row: int) -> DataError:
+    """Return the error for a target that is NaN or infinite."""
+    return DataError(f"Input y contains NaN or infinity, first in row {row}. Remove it.")
 
 
 def first_bad_value(X: Reals) -> tuple[int, float] | None:
@@ -130,45 +113,22 @@ def first_bad_value(X: Reals) -> tuple[int, float] | None:
 
     Raises
     ------
-    DataError : masked values, which the metadata of a Dask array do not show
+    DataError : a masked array, which the metadata of a Dask array do not show
     """
     check_values(X, "X")
     if X.dtype.kind != "f":
         return None
-    # The kind says that they are floats; no type follows from it.
+    # mypy does not infer from the kind that these are floats.
     limit = min(LARGEST_FEATURE, float(np.finfo(X.dtype).max))  # type: ignore[type-var]
     # Tile by tile: a temporary of X's size would double the memory of the task.
     for start in range(0, len(X), CHECKED_ROWS):
         tile = X[start : start + CHECKED_ROWS]
-        # NaN compares as false, so it is found too; float16 holds no value that large but infinity.
+        # Negated, as NaN compares as false. In float16 only infinity is that large.
         bad = ~(np.isfinite(tile) & (np.abs(tile) <= limit))
         if bad.any():
             row, column = np.unravel_index(bad.argmax(), bad.shape)
             return start + int(row), float(tile[row, column])
     return None
-
-
-def check_values(values: Any, name: str) -> None:
-    """Refuse what would not be taken for the values that it stands for.
-
-    Raises
-    ------
-    DataError : masked arrays, whose masks would be lost; delayed objects and futures
-    """
-    if isinstance(getattr(values, "_meta", values), np.ma.MaskedArray):
-        raise DataError(
-            f"{name} is a masked array, whose masked values would be taken for data. Fill them "
-            "with .filled(value), or leave their rows out."
-        )
-    is_delayed = isinstance(values, Delayed)
-    # Futures by what they can do: those of distributed have a class that only it loads.
-    if is_delayed or (hasattr(values, "done") and hasattr(values, "result")):
-        call = "compute" if is_delayed else "result"
-        raise DataError(
-            f"{name} is of type {type(values).__name__}, whose shape is not known before it is "
-            f"computed. Pass its value, {name}.{call}(), or say what it will be: "
-            f"dask.array.from_delayed({name}, shape, dtype) stays lazy."
-        )
 
 
 def value_error(row: int, value: float, name: str = "X") -> DataError:
@@ -185,3 +145,27 @@ def value_error(row: int, value: float, name: str = "X") -> DataError:
         f"Input {name} contains {what}, first in row {row}; values must be finite (no NaN, no "
         "inf). Impute or remove the rows, for example with scikit-learn's SimpleImputer."
     )
+
+
+def check_values(values: Any, name: str) -> None:
+    """Refuse objects that NumPy would misread.
+
+    Raises
+    ------
+    DataError : masked arrays, whose masks would be lost; delayed objects and futures
+    """
+    if isinstance(getattr(values, "_meta", values), np.ma.MaskedArray):
+        raise DataError(
+            f"{name} is a masked array, whose masked values would be taken for data. Fill them "
+            "with .filled(value), or leave their rows out."
+        )
+    is_delayed = isinstance(values, Delayed)
+    # Futures are recognized by their methods, as their class would have to be loaded with
+    # distributed.
+    if is_delayed or (hasattr(values, "done") and hasattr(values, "result")):
+        call = "compute" if is_delayed else "result"
+        raise DataError(
+            f"{name} is of type {type(values).__name__}, whose shape is not known before it is "
+            f"computed. Pass its value, {name}.{call}(), or say what it will be: "
+            f"dask.array.from_delayed({name}, shape, dtype) stays lazy."
+        )

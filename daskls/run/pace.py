@@ -1,10 +1,8 @@
-"""The pace of pieces of work: each is done once or twice on a worker, and timed there.
+"""Times pieces of work on a worker, for the expected seconds of a fit.
 
-Rows are drawn anew, of the fit's width and classes: nothing of the data is read.
-
-Pieces of work that methods share, timed: functions of (size, setting) that return seconds.
-
-`daskls.plan.demand.Work` names them.
+A piece of work is a function of (size, setting) that returns CPU seconds; `daskls.plan.demand.Work`
+names it as "module:function". Those that methods share are here. They run on random rows with the
+fit's number of features and classes; nothing of the data is read.
 """
 
 import time
@@ -34,28 +32,34 @@ from daskls.store.files import checksum
 from daskls.store.sorted_rows import Rows, pack_rows, record_of, unpack_rows
 from daskls.store.temporary import temporary_path
 
-# Sizes rise from the least to that of the fit, unless a piece takes enough seconds: by this factor
-# while it takes next to none, else by two, as its time may go by the cube.
+# Sizes rise from LEAST_SIZE to that of the fit, or until a piece takes ENOUGH_S: by FACTOR while a
+# piece takes less than NEXT_TO_NONE_S, then by two, as its time may grow with the cube.
 LEAST_SIZE, FACTOR, NEXT_TO_NONE_S, ENOUGH_S = 250, 4, 5e-3, 0.15
-# The least of so many times, of what is short: others work beside it.
+# A piece that takes less than SHORT_S is timed this often, and the least time counts, as other work
+# may run beside it.
 SHORT_S, N_TIMES = 0.05, 3
-# Features that targets depend on, and the share of rows with another class.
+# Features that random targets depend on, and the share of rows whose class is random.
 MOST_USED, NOISE = 8, 0.1
-# Of the rows that are timed: no fit draws from it.
+# The seed of the random rows; no fit draws from it.
 TIMED_SEED = 0
+# The most leaves that rows are routed to, and the rows per leaf that their tree is grown on.
+MOST_ROUTED, ROWS_A_LEAF = 512, 32
+# How many runs of rows are read, one after the other, to time one.
+N_RUNS = 8
+KEY = "timed"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What pieces of work are timed on.
+    """The parameters and sizes that pieces of work are timed with.
 
     Attributes
     ----------
     method : Method
-    spec : SolverSpec. With what is expected to be chosen before space is cut.
+    spec : SolverSpec. With the expected choices of what is chosen before space is cut.
     n_features : int
     dtype : str. Of features.
-    n_classes : int. Classes, or the numbers of a row's target.
+    n_classes : int. Classes, or numbers per row in a regression.
     n_leaves : int. Of one partition.
     cell_size : int
     leaf_rows : int
@@ -73,12 +77,13 @@ class Setting:
     n_asked: int = 0
 
     def draw(self, n_rows: int) -> tuple[Reals, Targets]:
-        """Return rows, and what they are to be answered with: noisy functions of them."""
+        """Return random rows (m, d), and targets that are noisy functions of them."""
         return _drawn(self, n_rows)
 
 
 @lru_cache(maxsize=2)
 def _drawn(setting: Setting, n_rows: int) -> tuple[Reals, Targets]:
+    """Draw the rows and targets; kept, as pieces of work of one size share them."""
     rng = np.random.default_rng(TIMED_SEED)
     X = rng.standard_normal((n_rows, setting.n_features), np.float32)
     few = X[:, :MOST_USED]
@@ -95,19 +100,12 @@ def _drawn(setting: Setting, n_rows: int) -> tuple[Reals, Targets]:
 def measure_paces(
     works: Iterable[Work], setting: Setting, client: Any = None
 ) -> tuple[Paces, float]:
-    """Time a piece of each kind of work on one worker.
-
-    Parameters
-    ----------
-    works : iterable of Work
-    setting : Setting
-    client : distributed client, or None for the current scheduler
+    """Time a piece of each kind of work on one worker, up to the largest size of ``works``.
 
     Returns
     -------
     paces : Paces. Sizes and CPU seconds.
-    busy : float, >= 1. Seconds that passed for each of the processor's: what other work beside it
-        takes away.
+    busy : float, >= 1. Wall seconds per CPU second: how much other work slows the worker down.
     """
     largest: dict[str, int] = {}
     for work in works:
@@ -118,7 +116,7 @@ def measure_paces(
 
 @undisturbed
 def time_works(largest: dict[str, int], setting: Setting) -> tuple[Paces, float]:
-    """Time a piece of each kind of work, up to the largest; and tell how busy the machine is."""
+    """Time a piece of each kind of work up to its largest size; see `measure_paces`."""
     passed, own = time.perf_counter(), time.thread_time()
     try:
         paces = {what: _timed(what, size, setting) for what, size in largest.items()}
@@ -129,9 +127,10 @@ def time_works(largest: dict[str, int], setting: Setting) -> tuple[Paces, float]
 
 
 def _timed(what: str, largest: int, setting: Setting) -> list[tuple[int, float]]:
+    """Return the sizes at which one kind of work was timed, and the seconds of each."""
     time_piece = load_object(what)
     size = min(LEAST_SIZE, largest)
-    # What is compiled or loaded first is no part of a piece.
+    # Once without timing: code that the first call compiles or loads does not count.
     time_piece(size, setting)
     points: list[tuple[int, float]] = []
     while True:
@@ -144,15 +143,8 @@ def _timed(what: str, largest: int, setting: Setting) -> list[tuple[int, float]]
         size = min((FACTOR if seconds < NEXT_TO_NONE_S else 2) * size, largest)
 
 
-# Leaves that rows are routed to, at the most, and rows a leaf that their tree is grown on.
-MOST_ROUTED, ROWS_A_LEAF = 512, 32
-# Runs that are read, one after the other.
-N_RUNS = 8
-KEY = "timed"
-
-
 def seconds_in(work: Callable[[], object]) -> float:
-    """Return the seconds of this thread's processor that a call takes, on one thread of BLAS."""
+    """Return the CPU seconds that a call takes in this thread, with one BLAS thread."""
     with one_blas_thread():
         began = time.thread_time()
         work()
@@ -160,7 +152,7 @@ def seconds_in(work: Callable[[], object]) -> float:
 
 
 def check_block(size: int, setting: Setting) -> float:
-    """Time looking at a block's values, and identifying its rows."""
+    """Time the validation and the checksum of a block."""
     X, targets = setting.draw(size)
 
     def work() -> None:
@@ -171,24 +163,13 @@ def check_block(size: int, setting: Setting) -> float:
 
 
 def grow_trunk(size: int, setting: Setting) -> float:
-    """Time growing a tree on a sample of so many rows."""
+    """Time growing a tree on a sample."""
     X, _ = setting.draw(size)
     return seconds_in(lambda: _grown(X, setting.n_leaves))
 
 
-@lru_cache(maxsize=1)
-def _router(setting: Setting, n_leaves: int) -> Forest:
-    """Return trees that rows are routed by: the same for blocks of every size."""
-    return _grown(setting.draw(max(ROWS_A_LEAF * n_leaves, 2))[0], n_leaves)
-
-
-def _grown(X: Reals, n_leaves: int) -> Forest:
-    bound = max(-(-len(X) // n_leaves), 2)
-    return grow_forest(X, bound, X.mean(axis=0, dtype=np.float64), 1, 0)
-
-
 def regroup_block(size: int, setting: Setting) -> float:
-    """Time identifying a block's rows, finding their leaves, sorting and writing them."""
+    """Time the checksum of a block, finding the leaves of its rows, sorting and writing them."""
     X, targets = setting.draw(size)
     forest = _router(setting, min(setting.n_leaves, MOST_ROUTED))
     numbers, weights = np.arange(size), np.ones(size)
@@ -201,24 +182,10 @@ def regroup_block(size: int, setting: Setting) -> float:
     return _stored(lambda store: seconds_in(lambda: work(store)))
 
 
-def _record(setting: Setting) -> np.dtype[Any]:
-    is_number = setting.spec.target == "numbers"
-    target = ("<f8", setting.n_classes) if is_number else ("<i4", 1)
-    return record_of(setting.dtype, setting.n_features, *target)
-
-
-def _write(store: Backend, rows: Rows, leaves: Ints, record: np.dtype[Any]) -> None:
-    order = np.argsort(leaves, kind="stable")
-    with store.stream(KEY) as file:
-        for piece in pack_rows(rows, order, record):
-            file.write(piece.data)
-            checksum(piece)
-
-
 def merge_rows(size: int, setting: Setting) -> float:
-    """Time reading rows of several blocks, putting them in order, and writing them."""
+    """Time reading the rows of several blocks, putting them in order, and writing them."""
     records = np.zeros(size, _record(setting))
-    # As of 32 blocks whose leaves follow each other.
+    # As if the leaves of GROUP_BLOCKS blocks were interleaved.
     place = np.argsort(np.arange(size) % GROUP_BLOCKS, kind="stable")
 
     def work(store: Backend) -> None:
@@ -236,14 +203,8 @@ def merge_rows(size: int, setting: Setting) -> float:
     return _stored(stored)
 
 
-def _write_whole(store: Backend, records: Table) -> None:
-    with store.stream(KEY) as file:
-        file.write(records.data)
-        checksum(records)
-
-
 def read_run(size: int, setting: Setting) -> float:
-    """Time reading one run of so many rows."""
+    """Time reading one run of rows."""
     records = np.zeros(size, _record(setting))
 
     def work(store: Backend) -> None:
@@ -260,19 +221,8 @@ def read_run(size: int, setting: Setting) -> float:
     return _stored(stored)
 
 
-def _stored(time_in: Callable[[Backend], float]) -> float:
-    """Return what is timed in a store of its own, where Dask keeps temporary data."""
-    path = temporary_path()
-    store = open_store(path)
-    store.make()
-    try:
-        return time_in(store)
-    finally:
-        store.drop("")
-
-
 def cut_leaf(size: int, setting: Setting) -> float:
-    """Time cutting a leaf of so many rows into cells, and sorting them."""
+    """Time cutting a leaf into cells, and sorting its rows by cell."""
     X, _ = setting.draw(size)
     center = X.mean(axis=0, dtype=np.float64)
 
@@ -286,10 +236,56 @@ def cut_leaf(size: int, setting: Setting) -> float:
 
 
 def train_cell(size: int, setting: Setting) -> float:
-    """Time training a cell by the spec's solver."""
+    """Time training a cell with the solver of the spec."""
     X, targets = setting.draw(size)
     asked = None
     if setting.n_asked:
         asked = np.linspace(0, size - 1, min(setting.n_asked, size)).astype(np.int64)
     cell = CellRows(X, targets, np.ones(size), CellReport(0, 0, size, 0, 0.0), (0,), asked)
     return seconds_in(lambda: list(find_solver(setting.spec).fit(iter([cell]), setting.spec)))
+
+
+@lru_cache(maxsize=1)
+def _router(setting: Setting, n_leaves: int) -> Forest:
+    """Return the trees that route rows; kept, as blocks of all sizes share them."""
+    return _grown(setting.draw(max(ROWS_A_LEAF * n_leaves, 2))[0], n_leaves)
+
+
+def _grown(X: Reals, n_leaves: int) -> Forest:
+    """Return a tree of about ``n_leaves`` leaves, grown on some rows."""
+    bound = max(-(-len(X) // n_leaves), 2)
+    return grow_forest(X, bound, X.mean(axis=0, dtype=np.float64), 1, 0)
+
+
+def _record(setting: Setting) -> np.dtype[Any]:
+    """Return the dtype of a row in the exchange."""
+    is_number = setting.spec.target == "numbers"
+    target = ("<f8", setting.n_classes) if is_number else ("<i4", 1)
+    return record_of(setting.dtype, setting.n_features, *target)
+
+
+def _write(store: Backend, rows: Rows, leaves: Ints, record: np.dtype[Any]) -> None:
+    """Write rows in the order of their leaves, with checksums."""
+    order = np.argsort(leaves, kind="stable")
+    with store.stream(KEY) as file:
+        for piece in pack_rows(rows, order, record):
+            file.write(piece.data)
+            checksum(piece)
+
+
+def _write_whole(store: Backend, records: Table) -> None:
+    """Write records in one piece, with their checksum."""
+    with store.stream(KEY) as file:
+        file.write(records.data)
+        checksum(records)
+
+
+def _stored(time_in: Callable[[Backend], float]) -> float:
+    """Return the seconds of work in a new store, where Dask keeps temporary data; remove it."""
+    path = temporary_path()
+    store = open_store(path)
+    store.make()
+    try:
+        return time_in(store)
+    finally:
+        store.drop("")

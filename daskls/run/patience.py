@@ -1,7 +1,4 @@
-"""Whether a cluster still makes progress, and the error that is raised when it does not.
-
-Memory that a worker's process holds beside its tasks, and its release.
-"""
+"""Watches whether a cluster makes progress; the errors of lost clusters; the memory of workers."""
 
 import gc
 import os
@@ -27,137 +24,146 @@ from daskls._version import __version__
 from daskls.errors import ClusterError
 from daskls.store.caches import drop_caches
 
-# What a process holds when its first tasks have loaded all that they need, measured.
+# Memory of a process once its first tasks have loaded all that they need, measured.
 BASELINE_NBYTES = 200 << 20
-# A process that holds no more than this above it has no garbage worth a look at all its objects,
-# which takes as long as some cells of a fit.
+# A process with no more than this above the baseline is not worth a garbage collection, which takes
+# as long as some cells of a fit.
 SPARED_NBYTES = 32 << 20
-# What this process held when it was last asked between tasks.
-_at_rest = BASELINE_NBYTES
-
-
-@dataclass(frozen=True)
-class HeldMemory:
-    """A worker's report: its process, the memory that it holds, free memory, the modules it loaded.
-
-    Workers that are threads of one process share it, and what it holds.
-    """
-
-    process: tuple[str, int]
-    nbytes: int
-    free_nbytes: int
-    has_svc: bool
-
-
-def report_held(dask_worker: Any = None) -> HeldMemory:
-    """Return the memory that a worker's process holds, after it released what it can.
-
-    What its tasks hold at this moment they give back: with some running, it is what the process
-    held when none was, as far as is known.
-    """
-    global _at_rest
-    give_back()
-    nbytes = _own_nbytes()
-    if dask_worker is not None and dask_worker.state.executing_count:
-        nbytes = min(nbytes, _at_rest)
-    else:
-        _at_rest = nbytes
-    process = socket.gethostname(), os.getpid()
-    return HeldMemory(process, nbytes, available_nbytes(), "sklearn.svm" in sys.modules)
-
-
-def give_back() -> None:
-    """Drop this process's caches, and return free pages to the system."""
-    drop_caches()
-    _trim()
-    if _own_nbytes() > BASELINE_NBYTES + SPARED_NBYTES:
-        gc.collect()
-        _trim()
-
-
-def _own_nbytes() -> int:
-    return int(psutil.Process().memory_info().rss)
-
-
-def _trim() -> None:
-    """Give pages back to the system that hold nothing."""
-    if sys.platform == "linux":
-        # Only glibc keeps freed pages, and only it has the function.
-        trim = getattr(CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
-
-
-def available_nbytes() -> int:
-    """Return the free memory of this machine, or of its container."""
-    return int(min(psutil.virtual_memory().available, _machine_nbytes()))
-
-
-@cache
-def _machine_nbytes() -> int:
-    """Return what this machine, or its container, has in all: what distributed makes of it.
-
-    Its file is run alone: without a client nothing else of the package is wanted, and to load all
-    of it takes as long as some cells of a fit.
-    """
-    if "distributed" in sys.modules:
-        from distributed.system import MEMORY_LIMIT
-
-        return int(MEMORY_LIMIT)
-    package = find_spec("distributed")
-    assert package is not None, "distributed is a requirement"
-    assert package.origin is not None, "distributed is a requirement"
-    return int(run_path(str(Path(package.origin).with_name("system.py")))["MEMORY_LIMIT"])
-
-
-# How long a cluster may do nothing: what a person waits before looking into it.
+# The memory of this process when it was last measured without a running task.
+_idle_nbytes = BASELINE_NBYTES
+# How long a cluster may be idle: about as long as a person waits before looking into it.
 DEFAULT_PATIENCE = "60s"
-# Seconds without a result after which the scheduler is asked how its workers are, and again.
-SCHEDULER_LOOK_S = 1.0
-# Seconds that it has for its answer.
+# Seconds without a result between two checks of the scheduler.
+SCHEDULER_CHECK_S = 1.0
+# Seconds that the scheduler has to answer.
 SCHEDULER_ANSWER_S = 10.0
-# Seconds that workers have to do what they are told.
-TOLD_S = 5.0
+# Seconds that workers have to call a function.
+WORKER_CALL_S = 5.0
 CALL_AGAIN = "Finished tasks are kept: call it again, with the same store= if it is a fit."
 
 
+class Patience:
+    """Watches the cluster of a client that waits for results.
+
+    A worker that sends heartbeats and processes a task counts as progress, however long the task
+    takes and whoever submitted it. The task that waits here does not count.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.limit_s = patience_s()
+        self._progressed = self._checked = time.monotonic()
+        self._seen: dict[str, float] = {}
+        self._state = "its scheduler does not answer"
+        self._own = _own_key()
+
+    def note(self) -> None:
+        """Record that a result has arrived."""
+        self._progressed = self._checked = time.monotonic()
+
+    def check(self) -> None:
+        """Check the cluster, if the last check is long enough ago.
+
+        Raises
+        ------
+        ClusterError : the client is closed, or the cluster was idle for too long
+        """
+        if self.client.status in ("closing", "closed"):
+            raise cluster_error("The cluster was closed, or its scheduler was lost")
+        now = time.monotonic()
+        # Several checks must fit into the limit, even where it is short.
+        if now - self._checked < min(SCHEDULER_CHECK_S, self.limit_s / 4):
+            return
+        if self._is_progressing():
+            self._progressed = time.monotonic()
+        self._checked = time.monotonic()
+        if self._checked - self._progressed > self.limit_s:
+            raise cluster_error(
+                f"The cluster did nothing for {self.limit_s:g} s (Dask's setting daskls.patience): "
+                f"{self._state}"
+            )
+
+    def _is_progressing(self) -> bool:
+        """Whether some worker was heard from since the last check and processes a task."""
+        found = ask_scheduler(self.client, min(SCHEDULER_ANSWER_S, self.limit_s / 2))
+        if found is None:
+            return False
+        workers, processing = found
+        # Compared only with earlier times of the scheduler, whose clock may differ from ours.
+        before, self._seen = self._seen, {w: at["last_seen"] for w, at in workers.items()}
+        running = [w for w, at in workers.items() if at["status"] == "running"]
+        heard = [w for w in running if self._seen[w] != before.get(w)]
+        self._state = _describe(workers, running, heard)
+        if any(set(processing.get(w, ())) - {self._own} for w in heard):
+            return True
+        paused = [w for w, at in workers.items() if at["status"] == "paused"]
+        if paused:
+            # Caches for tasks to come may be what fills the memory of paused workers.
+            tell_workers(self.client, give_back, paused)
+        return False
+
+
 def patience_s() -> float:
-    """Return how many seconds a cluster may do nothing: Dask's setting ``daskls.patience``."""
+    """Return how many seconds a cluster may be idle: Dask's setting ``daskls.patience``."""
     return float(parse_timedelta(dask.config.get("daskls.patience", DEFAULT_PATIENCE), default="s"))
 
 
-def cluster_error(what: str) -> ClusterError:
-    """Return the error for work that the cluster ended, with the remedy."""
-    return ClusterError(f"{what.rstrip('. ')}. {CALL_AGAIN}")
+def _describe(workers: dict[str, Any], running: list[str], heard: list[str]) -> str:
+    """Describe the state of workers that make no progress."""
+    if not workers:
+        return "it has no worker"
+    paused = [w for w, at in workers.items() if at["status"] == "paused"]
+    if paused and not heard:
+        return (
+            f"{len(paused)} of {len(workers)} worker(s) are paused, as their memory is nearly full "
+            f"({', '.join(_memory_of(w, workers[w]) for w in paused[:3])}); client.restart() gives "
+            "it back, more memory for each worker prevents it"
+        )
+    silent = [w for w in running if w not in heard]
+    if silent:
+        return f"{len(silent)} of {len(workers)} worker(s), {silent[0]} first, do not answer"
+    return f"its {len(workers)} worker(s) take no task of this work"
 
 
-def is_loss(error: BaseException) -> bool:
-    """Whether a task failed because of the cluster, not in its own work."""
-    from distributed import scheduler
-    from distributed.comm import CommClosedError
-
-    lost = scheduler.KilledWorker, scheduler.NoValidWorkerError, scheduler.NoWorkerError
-    return isinstance(error, (CancelledError, CommClosedError, *lost))
+def _memory_of(address: str, worker: dict[str, Any]) -> str:
+    """Describe the memory of a worker."""
+    held, limit = worker["metrics"].get("memory", 0), worker["memory_limit"] or 0
+    return f"{address} holds {held >> 20} of {limit >> 20} MiB"
 
 
-def is_unread(error: BaseException) -> bool:
-    """Whether the scheduler could not unpickle the tasks, which it does before a worker has any."""
-    # Dask has no class of its own for it.
-    return isinstance(error, RuntimeError) and "deserialization of the task graph" in str(error)
+def _own_key() -> Any:
+    """Return the key of the task that this thread runs, or None."""
+    from distributed.worker import thread_state
+
+    return getattr(thread_state, "key", None)
 
 
-def unread_error(client: Any, error: BaseException) -> ClusterError:
-    """Return the error for tasks that the scheduler could not unpickle, with the remedy."""
-    why = error.__cause__ or "another version, or nothing, of what tasks are made of"
-    return ClusterError(
-        f"The scheduler {client.scheduler.address} cannot read the tasks ({why}). Install daskls "
-        f"{__version__} and what it needs where the scheduler runs too, in the versions of the "
-        "client and the workers, and start it again."
-    )
+def ask_scheduler(client: Any, timeout_s: float = SCHEDULER_ANSWER_S) -> Any:
+    """Return the scheduler's workers, and the keys that each processes, by address.
+
+    None stands for no answer in time.
+    """
+    try:
+        return client.sync(_ask, client, callback_timeout=timeout_s)
+    except (OSError, TimeoutError, RuntimeError, AttributeError):
+        # A client that is closing loses its scheduler, then its loop.
+        return None
+
+
+async def _ask(client: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Ask the scheduler for `ask_scheduler`, on the client's loop."""
+    identity = await client.scheduler.identity(n_workers=-1)
+    return identity["workers"], await client.scheduler.processing(workers=None)
+
+
+def tell_workers(client: Any, what: Callable[[], Any], workers: list[str] | None = None) -> None:
+    """Call a function in the given workers, or in all; ignore those that do not answer."""
+    with suppress(OSError, TimeoutError, RuntimeError, AttributeError):
+        client.run(what, workers=workers, on_error="ignore", callback_timeout=WORKER_CALL_S)
 
 
 @contextmanager
-def losses_told(client: Any) -> Iterator[None]:
+def as_cluster_errors(client: Any) -> Iterator[None]:
     """Turn the errors of a client that lost its scheduler into a `ClusterError`.
 
     Raises
@@ -171,120 +177,118 @@ def losses_told(client: Any) -> Iterator[None]:
     except ClosedClientError as error:
         raise cluster_error("The client was closed") from error
     except (OSError, RuntimeError, AttributeError) as error:
-        # A client that has closed has no scheduler and no loop; another has its own troubles.
+        # Calls of a closed client fail in many ways, as it has no scheduler and no loop. Errors of
+        # a running client have another cause.
         if client.status == "running":
             raise
         raise cluster_error("The cluster was closed, or its scheduler was lost") from error
 
 
-class Patience:
-    """Watches a client's cluster while its results are awaited.
+def cluster_error(what: str) -> ClusterError:
+    """Return the error for work that the cluster did not finish, with the remedy."""
+    return ClusterError(f"{what.rstrip('. ')}. {CALL_AGAIN}")
 
-    A worker that is heard from and processes a task is progress, however long the task; so is a
-    cluster that is busy with tasks of others. The task that waits here does not count.
+
+def is_loss(error: BaseException) -> bool:
+    """Whether a task failed because of the cluster, not in its own code."""
+    from distributed import scheduler
+    from distributed.comm import CommClosedError
+
+    lost = scheduler.KilledWorker, scheduler.NoValidWorkerError, scheduler.NoWorkerError
+    return isinstance(error, (CancelledError, CommClosedError, *lost))
+
+
+def is_unread(error: BaseException) -> bool:
+    """Whether the scheduler failed to unpickle the tasks, before it sent them to workers."""
+    # Distributed has no class for this error.
+    return isinstance(error, RuntimeError) and "deserialization of the task graph" in str(error)
+
+
+def unread_error(client: Any, error: BaseException) -> ClusterError:
+    """Return the error for tasks that the scheduler could not unpickle, with the remedy."""
+    why = error.__cause__ or "packages that the tasks need are missing there, or differ"
+    return ClusterError(
+        f"The scheduler {client.scheduler.address} cannot read the tasks ({why}). Install daskls "
+        f"{__version__} and what it needs where the scheduler runs too, in the versions of the "
+        "client and the workers, and start it again."
+    )
+
+
+@dataclass(frozen=True)
+class HeldMemory:
+    """A worker's report on its process, which workers that are threads of it share.
+
+    Attributes
+    ----------
+    process : (str, int). The host's name and the process number.
+    nbytes : int. Memory that the process holds without running tasks.
+    free_nbytes : int. Free memory of the machine.
+    has_svc : bool. Whether scikit-learn's SVC is loaded.
     """
 
-    def __init__(self, client: Any) -> None:
-        self.client = client
-        self.limit_s = patience_s()
-        self._moved = self._looked = time.monotonic()
-        self._seen: dict[str, float] = {}
-        self._found = "its scheduler does not answer"
-        self._own = _own_key()
-
-    def note(self) -> None:
-        """Record that a result has come."""
-        self._moved = self._looked = time.monotonic()
-
-    def check(self) -> None:
-        """Look at the cluster, at intervals.
-
-        Raises
-        ------
-        ClusterError : when its client is closed, or it has done nothing for too long
-        """
-        if self.client.status in ("closing", "closed"):
-            raise cluster_error("The cluster was closed, or its scheduler was lost")
-        now = time.monotonic()
-        # Where patience is short, several looks must fit into it.
-        if now - self._looked < min(SCHEDULER_LOOK_S, self.limit_s / 4):
-            return
-        if self._works():
-            self._moved = time.monotonic()
-        self._looked = time.monotonic()
-        if self._looked - self._moved > self.limit_s:
-            raise cluster_error(
-                f"The cluster did nothing for {self.limit_s:g} s (Dask's setting daskls.patience): "
-                f"{self._found}"
-            )
-
-    def _works(self) -> bool:
-        """Whether some worker was heard from since the last look and processes a task."""
-        found = ask_scheduler(self.client, min(SCHEDULER_ANSWER_S, self.limit_s / 2))
-        if found is None:
-            return False
-        workers, processing = found
-        # The scheduler's times are compared with each other only: its clock need not be the
-        # client's.
-        before, self._seen = self._seen, {w: at["last_seen"] for w, at in workers.items()}
-        running = [w for w, at in workers.items() if at["status"] == "running"]
-        heard = [w for w in running if self._seen[w] != before.get(w)]
-        self._found = _describe(workers, running, heard)
-        if any(set(processing.get(w, ())) - {self._own} for w in heard):
-            return True
-        paused = [w for w, at in workers.items() if at["status"] == "paused"]
-        if paused:
-            # What they keep for tasks that may not come may be what pauses them.
-            tell_workers(self.client, give_back, paused)
-        return False
+    process: tuple[str, int]
+    nbytes: int
+    free_nbytes: int
+    has_svc: bool
 
 
-def ask_scheduler(client: Any, timeout_s: float = SCHEDULER_ANSWER_S) -> Any:
-    """Return what `look` finds; None without an answer."""
-    try:
-        return client.sync(look, client, callback_timeout=timeout_s)
-    except (OSError, TimeoutError, RuntimeError, AttributeError):
-        # A client that closes at this moment has no scheduler, then no loop.
-        return None
+def report_held(dask_worker: Any = None) -> HeldMemory:
+    """Return the memory that this process holds, after it released what it can.
+
+    Running tasks will give their memory back. While some run, the report is at most the memory at
+    the last measurement without a task.
+    """
+    global _idle_nbytes
+    give_back()
+    nbytes = _own_nbytes()
+    if dask_worker is not None and dask_worker.state.executing_count:
+        nbytes = min(nbytes, _idle_nbytes)
+    else:
+        _idle_nbytes = nbytes
+    process = socket.gethostname(), os.getpid()
+    return HeldMemory(process, nbytes, available_nbytes(), "sklearn.svm" in sys.modules)
 
 
-def tell_workers(client: Any, what: Callable[[], Any], workers: list[str] | None = None) -> None:
-    """Call a function in the named workers, or in all; those that do not answer are left out."""
-    with suppress(OSError, TimeoutError, RuntimeError, AttributeError):
-        client.run(what, workers=workers, on_error="ignore", callback_timeout=TOLD_S)
+def give_back() -> None:
+    """Drop the caches of this process, and return its free pages to the system."""
+    drop_caches()
+    _trim()
+    if _own_nbytes() > BASELINE_NBYTES + SPARED_NBYTES:
+        gc.collect()
+        _trim()
 
 
-async def look(client: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Ask a client's scheduler for its workers, and for the keys that each of them processes."""
-    identity = await client.scheduler.identity(n_workers=-1)
-    return identity["workers"], await client.scheduler.processing(workers=None)
+def _own_nbytes() -> int:
+    """Return the resident memory of this process."""
+    return int(psutil.Process().memory_info().rss)
 
 
-def _describe(workers: dict[str, Any], running: list[str], heard: list[str]) -> str:
-    """Say in what state workers are that do nothing."""
-    if not workers:
-        return "it has no worker"
-    paused = [w for w, at in workers.items() if at["status"] == "paused"]
-    if paused and not heard:
-        return (
-            f"{len(paused)} of {len(workers)} worker(s) are paused, as their memory is nearly full "
-            f"({', '.join(_held(w, workers[w]) for w in paused[:3])}); client.restart() gives it "
-            "back, more memory for each worker prevents it"
-        )
-    silent = [w for w in running if w not in heard]
-    if silent:
-        return f"{len(silent)} of {len(workers)} worker(s), {silent[0]} first, do not answer"
-    return f"its {len(workers)} worker(s) take no task of this work"
+def _trim() -> None:
+    """Return free pages to the system."""
+    if sys.platform == "linux":
+        # Only glibc has the function; other C libraries do not keep freed pages.
+        trim = getattr(CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
-def _held(address: str, worker: dict[str, Any]) -> str:
-    """Say what a worker holds."""
-    held, limit = worker["metrics"].get("memory", 0), worker["memory_limit"] or 0
-    return f"{address} holds {held >> 20} of {limit >> 20} MiB"
+def available_nbytes() -> int:
+    """Return the free memory of this machine, or of its container."""
+    return int(min(psutil.virtual_memory().available, _machine_nbytes()))
 
 
-def _own_key() -> Any:
-    """Return the key of the task that this thread runs, or None."""
-    from distributed.worker import thread_state
+@cache
+def _machine_nbytes() -> int:
+    """Return the total memory of this machine, or of its container, as distributed finds it.
 
-    return getattr(thread_state, "key", None)
+    Where distributed is not loaded, only its file ``system.py`` is run: loading the package takes
+    as long as some cells of a fit.
+    """
+    if "distributed" in sys.modules:
+        from distributed.system import MEMORY_LIMIT
+
+        return int(MEMORY_LIMIT)
+    package = find_spec("distributed")
+    assert package is not None, "distributed is a requirement"
+    assert package.origin is not None, "distributed is a requirement"
+    return int(run_path(str(Path(package.origin).with_name("system.py")))["MEMORY_LIMIT"])

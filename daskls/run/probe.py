@@ -1,4 +1,7 @@
-"""Whether workers see the store and the data of a fit; blind workers are excluded from the fit."""
+"""Checks that workers see the store and the data of a fit; blind workers get none of its tasks.
+
+The client puts a probe, an empty file, into the store; a worker that cannot read it is blind.
+"""
 
 import os
 import socket
@@ -20,42 +23,42 @@ from daskls.store.artifacts import Location, is_bucket, open_store
 
 @dataclass(frozen=True)
 class Marks:
-    """What a worker must see: what the client keeps in the store, and the paths of the data."""
+    """What a worker must see: the store with the client's probe, and the paths of the data."""
 
     store: str
     probe: str
     data: tuple[str, ...]
 
     def unseen(self) -> str | None:
-        """Return the first that this process does not see, or None: the store, or a path."""
+        """Return what this process cannot see first, the store or a path; None if it sees all."""
         try:
             open_store(self.store).read(self.probe, 0)
         except StoreError as error:
-            # Of a folder it is enough that it is not there; a bucket says what is wrong.
+            # Of a folder the path says enough; for a bucket the error gives the reason.
             return f"{self.store} ({error})" if is_bucket(self.store) else self.store
         return next((path for path in self.data if not os.path.exists(path)), None)
 
 
 @dataclass(eq=False)
-class Sight:
-    """The marks of a fit, and the workers that do not see them."""
+class Visibility:
+    """The marks of a fit, and the addresses of workers that cannot see them."""
 
     marks: Marks
     client: Any
     blind: set[str] = field(default_factory=set)
 
     def allowed(self) -> list[str] | None:
-        """Return the workers that tasks may run on; None: any."""
+        """Return the addresses of the workers that tasks may run on; None: any."""
         if not self.blind:
             return None
         return [w for w in find_running(self.client) if w not in self.blind]
 
-    def look(self) -> list[str]:
-        """Return, and note, newly found workers that do not see all, with their hosts.
+    def find_new_blind(self) -> list[str]:
+        """Add workers that turn out to be blind; describe each of them.
 
         Raises
         ------
-        StoreError : when no worker sees all, or the client does not
+        StoreError : all workers are blind
         """
         answers = ask_workers(self.client, find_unseen, self.marks)
         blind = {w: answer for w, answer in answers.items() if answer is not None}
@@ -66,12 +69,12 @@ class Sight:
         return new
 
     def describe(self, worker: str, host: str, path: str) -> str:
-        """Name a worker and what it does not see."""
+        """Describe what a worker cannot see."""
         return f"{worker} on {host} cannot read {path}"
 
     def error(self, blind: list[str]) -> StoreError:
-        """Return the error that names blind workers."""
-        # The client made the probe: if it does not see it either, something removed it.
+        """Return the error for blind workers, of which it names the first."""
+        # The client put the probe: if it cannot see it either, something removed it.
         if self.marks.unseen() is not None:
             return StoreError(
                 f"The store {self.marks.store} or the data ({self.marks.unseen()}) was removed "
@@ -83,13 +86,8 @@ class Sight:
         )
 
     def exclude_blind(self) -> None:
-        """Find workers that do not see all, while others do; warn of them.
-
-        Raises
-        ------
-        StoreError : as `look`
-        """
-        for worker in self.look():
+        """Find blind workers and warn of the new ones; raises as `find_new_blind`."""
+        for worker in self.find_new_blind():
             warnings.warn(
                 f"The worker {worker}; its tasks go to others. Stop it, or let it share the path.",
                 UserWarning,
@@ -98,36 +96,35 @@ class Sight:
 
 
 def find_unseen(marks: Marks) -> tuple[str, str] | None:
-    """Return this worker's host and the first path that it does not see, or None."""
+    """Return this worker's host and what it cannot see; None if it sees all."""
     path = marks.unseen()
     return None if path is None else (socket.gethostname(), path)
 
 
-# Of the context, not of the process: fits in several threads have different stores.
-_sight: ContextVar[Sight | None] = ContextVar("_sight", default=None)
+# Per context, not per process, as fits in several threads have different stores.
+_visibility: ContextVar[Visibility | None] = ContextVar("_visibility", default=None)
 
 
-def current_sight() -> Sight | None:
-    """Return the sight of the fit that this thread runs, if its tasks run on a cluster."""
-    return _sight.get()
+def current_visibility() -> Visibility | None:
+    """Return the visibility of the fit in this thread; None if it runs without a cluster."""
+    return _visibility.get()
 
 
 @contextmanager
 def shared_with_workers(
     store: Location, sources: tuple[Any, ...], client: Any = None
 ) -> Iterator[None]:
-    """Check that every worker sees the store and the data; tasks check it again while this lasts.
+    """Check that every worker sees the store and the data; tasks of the body check it again.
 
     Parameters
     ----------
-    store : path, URL or Backend. The model's; made if it does not exist.
-    sources : X, y and weights, or handles on them: those that are on Zarr count
-    client : distributed client, or None for the current scheduler
+    store : path, URL or Backend. The model's; created if it does not exist.
+    sources : X, y and weights, or handles on them. Those with a local path are checked.
 
     Raises
     ------
-    StoreError : when a worker does not see them
-    MemoryPlanError : when a worker is too small to load what tasks need
+    StoreError : a worker cannot see them
+    MemoryPlanError : the memory limit of a worker is too small for its imports
     """
     client = current_client(client)
     shared = open_store(store)
@@ -140,31 +137,31 @@ def shared_with_workers(
     probe = f".probe-{uuid.uuid4().hex}"
     marks = Marks(shared.where(), probe, data)
     shared.put(probe, b"")
-    sight = Sight(marks, client)
-    token = _sight.set(sight)
+    visibility = Visibility(marks, client)
+    token = _visibility.set(visibility)
     try:
-        # First, as to load daskls for an answer would kill a worker that is too small.
+        # Before any question to the workers: loading daskls would kill a worker that is too small.
         for address, worker in wait_for_worker(client).items():
             check_limit(worker["memory_limit"], f"The worker {address} has")
-        blind = sight.look()
+        blind = visibility.find_new_blind()
         if blind:
-            raise sight.error(blind)
+            raise visibility.error(blind)
         yield
         tell_workers(client, give_back)
     finally:
-        _sight.reset(token)
-        # A store that was removed meanwhile has no probe either.
+        _visibility.reset(token)
+        # No error if the store was removed meanwhile, and the probe with it.
         shared.drop(probe)
 
 
 def guarded(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the task, which on a cluster first checks that its worker sees the fit's files."""
-    sight = _sight.get()
-    return task if sight is None else Guarded(task, sight.marks)
+    """Wrap a task: on a cluster it first checks that its worker sees the fit's files."""
+    visibility = _visibility.get()
+    return task if visibility is None else Guarded(task, visibility.marks)
 
 
 class Guarded:
-    """A task that does not begin on a worker which joined the fit and sees another disk.
+    """A task that refuses to start on a blind worker, for workers that join during a fit.
 
     There it would find no store, or begin a new one that is never read.
     """
@@ -174,7 +171,7 @@ class Guarded:
         self.__name__ = task.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the task, if its worker sees what the fit writes."""
+        """Run the task; raise StoreError if this worker is blind."""
         path = self.marks.unseen()
         if path is not None:
             raise StoreError(

@@ -1,6 +1,6 @@
-"""Progress of a stage, seen from the store: it works with every scheduler.
+"""The progress of a fit: timed stages, the share that is done, and the expected time left.
 
-The time that a fit has left: as its bill expects of each stage, corrected by what they took.
+What is done is counted from the store, which works with every scheduler.
 """
 
 import threading
@@ -16,80 +16,14 @@ from daskls.records import Reals
 if TYPE_CHECKING:
     from daskls.partition.base import Partition
 
-# What stages took tells how much faster or slower all is, once so many seconds of it were expected;
-# within bounds, as one odd stage says little of the others.
+# Finished stages correct the expectation of the others once this many seconds were expected of
+# them; by at most this factor, as one odd stage says little about the others.
 KNOWN_S, MOST_OFF = 2.0, 4.0
-
-
-class Expectation:
-    """The expected seconds of stages in their order, of which some are over.
-
-    Parameters
-    ----------
-    stages : sequence of (str, float). Names and seconds; a name may come again.
-    now : float, or None for the present. Seconds on `time.perf_counter`'s clock.
-    """
-
-    def __init__(self, stages: Sequence[tuple[str, float]], now: float | None = None) -> None:
-        self._stages = list(stages)
-        # The stage that runs, and since when; before the first all is left.
-        self._at, self._began = -1, time.perf_counter() if now is None else now
-        self._expected_s = self._taken_s = 0.0
-
-    def begin(self, name: str, now: float) -> None:
-        """Note that a stage begins, and that those before it are over; others are not known."""
-        names = [own for own, _ in self._stages]
-        if name not in names[self._at + 1 :]:
-            return
-        following = names.index(name, self._at + 1)
-        if self._at >= 0:
-            self._expected_s += sum(s for _, s in self._stages[self._at : following])
-            self._taken_s += now - self._began
-        self._at, self._began = following, now
-
-    @property
-    def factor(self) -> float:
-        """How many times what is expected the stages take."""
-        return _factor(self._expected_s, self._taken_s)
-
-    def left_s(self, share: float | None, now: float) -> float:
-        """Return the seconds that are left of all stages.
-
-        Parameters
-        ----------
-        share : float, or None where it is not known. Of the running stage that is done.
-        now : float
-        """
-        following = sum(seconds for _, seconds in self._stages[self._at + 1 :])
-        if self._at < 0:
-            return following
-        taken, factor = now - self._began, self.factor
-        own = factor * self._stages[self._at][1] - taken
-        if own < 0.0:
-            # It takes longer than was expected: so will the others.
-            expected_s = self._expected_s + self._stages[self._at][1]
-            own, factor = 0.0, max(_factor(expected_s, self._taken_s + taken), factor)
-        after = factor * following
-        # The last stage is most of a fit, and counts what is left of it: the more is done, the more
-        # its own pace says.
-        if share and 0.0 < share <= 1.0 and self._at == len(self._stages) - 1:
-            by_pace = taken * (1.0 - share) / share
-            own = share * by_pace + (1.0 - share) * own
-        return after + own
-
-
-def _factor(expected_s: float, taken_s: float) -> float:
-    """Return how many times what is expected stages take, by those that are over."""
-    if expected_s < KNOWN_S:
-        return 1.0
-    return min(max(taken_s / expected_s, 1 / MOST_OFF), MOST_OFF)
-
-
-# Often enough for a bar that moves, seldom enough for a shared file system.
+# Seconds between two reports: short enough for a moving bar, long enough for a shared file system.
 PROGRESS_INTERVAL_S = 0.25
-# How many times the processor time of a look passes before the next.
+# At least this many times the CPU time of a report passes before the next one.
 SPARED = 200
-# What a person reads of each stage, and in what it is counted.
+# The text that people read for each stage; it names what is counted.
 STAGE_LABELS = {
     "sample": "sampling blocks",
     "regions": "collecting blocks of some regions",
@@ -110,15 +44,14 @@ STAGE_LABELS = {
     "convert": "converting rows",
     "write": "writing rows",
 }
-# Called with the partition, the sampled rows that it was cut by, and the names of their features.
-OnCut = Callable[["Partition", Reals, Sequence[str]], None]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """``done`` of ``total`` blocks or cells of a stage; ``done`` is None while it is unknown.
+    """The progress of a stage, in blocks or cells.
 
-    ``left_s`` are the expected seconds until the fit ends, where its bill was made.
+    ``done`` is None where it is unknown. ``left_s`` are the expected seconds until the fit ends;
+    None where it has no bill.
     """
 
     stage: str
@@ -127,8 +60,12 @@ class Progress:
     left_s: float | None = None
 
 
+# Called with the partition, the sampled rows that define it, and the names of their features.
+OnCut = Callable[["Partition", Reals, Sequence[str]], None]
+
+
 class StageClock:
-    """Seconds that each stage took, in ``seconds``; hands each stage on to `watch`."""
+    """Times the stages of a fit, in ``seconds`` by name, and reports their progress."""
 
     def __init__(
         self, on_progress: Callable[[Progress], None] | None, on_cut: OnCut | None = None
@@ -140,15 +77,15 @@ class StageClock:
 
     @property
     def is_watched(self) -> bool:
-        """Whether anyone sees the progress."""
+        """Whether progress is reported to anyone."""
         return self._on_progress is not None
 
     def expect(self, stages: Sequence[tuple[str, float]]) -> None:
-        """Take what a bill expects of the stages that are to come: names and seconds."""
+        """Set the stages to come, names and expected seconds, from a bill."""
         self._expected = Expectation(stages)
 
     def _report(self, first_done: int | None) -> Callable[[Progress], None] | None:
-        """Return what hands progress on, with the seconds that are left where they are expected."""
+        """Return the listener; with a bill, one that adds the expected seconds left."""
         expected, report = self._expected, self._on_progress
         if expected is None or report is None:
             return report
@@ -161,7 +98,7 @@ class StageClock:
         return hand_on
 
     def tell_cut(self, partition: "Partition", X: Reals, names: Sequence[str]) -> None:
-        """Pass the partition to the listener, which draws it."""
+        """Pass the partition to the listener that draws it, if there is one."""
         if self._on_cut is not None:
             self._on_cut(partition, X, names)
 
@@ -171,7 +108,7 @@ class StageClock:
         started = time.perf_counter()
         if self._expected is not None:
             self._expected.begin(name, started)
-        # What an earlier fit had done tells nothing of this one's pace.
+        # What an earlier fit has done is excluded, as it says nothing about the pace of this one.
         first_done = count() if count is not None and self._expected is not None else None
         with watch(name, total, count, self._report(first_done)):
             yield
@@ -179,7 +116,7 @@ class StageClock:
 
 
 def _share_of(progress: Progress, first_done: int | None) -> float | None:
-    """Return how much of a stage this fit has done of what it found to be done."""
+    """Return the share that is done of what a stage found to do; None where it is unknown."""
     if progress.done is None or first_done is None or first_done >= progress.total:
         return None
     return (progress.done - first_done) / (progress.total - first_done)
@@ -192,14 +129,14 @@ def watch(
     count: Callable[[], int] | None,
     on_progress: Callable[[Progress], None] | None,
 ) -> Iterator[None]:
-    """Report a stage's progress while the body runs; nothing is reported if nobody listens.
+    """Report a stage's progress while the body runs; do nothing without ``on_progress``.
 
     Parameters
     ----------
     stage : str
     total : int. Blocks or cells of the stage.
-    count : counts what is done, from the markers in the store; None if the stage leaves none
-    on_progress : called from a thread, and at the end with everything done
+    count : counts what is done from markers in the store; None if the stage leaves none
+    on_progress : called at the beginning, then from a thread, and at the end with ``total`` done
     """
     if on_progress is None:
         yield
@@ -211,10 +148,10 @@ def watch(
         wait = PROGRESS_INTERVAL_S
         while not stopped.wait(wait):
             began = time.thread_time()
-            # Of a store that is gone nothing can be counted; the work itself says so.
+            # If the store is gone, the work itself will raise the error.
             with suppress(OSError, StoreError):
                 report(Progress(stage, count() if count else None, total))
-            # Of many bundles each look takes its time.
+            # Counting many bundles takes time.
             wait = max(PROGRESS_INTERVAL_S, SPARED * (time.thread_time() - began))
 
     report(Progress(stage, count() if count else None, total))
@@ -224,6 +161,67 @@ def watch(
         yield
     finally:
         stopped.set()
-        # No late count may follow the last report.
+        # Joined, so that no late count follows the last report.
         thread.join()
     report(Progress(stage, total, total))
+
+
+class Expectation:
+    """The expected seconds of a fit's stages, corrected by what finished stages took.
+
+    Parameters
+    ----------
+    stages : sequence of (str, float). Names and expected seconds in order; names may repeat.
+    now : float. On the clock of `time.perf_counter`; None: the present.
+    """
+
+    def __init__(self, stages: Sequence[tuple[str, float]], now: float | None = None) -> None:
+        self._stages = list(stages)
+        # The running stage, -1 before the first, and when it began.
+        self._at, self._began = -1, time.perf_counter() if now is None else now
+        self._expected_s = self._taken_s = 0.0
+
+    def begin(self, name: str, now: float) -> None:
+        """Record that a stage begins, so that those before it are over; ignore unknown stages."""
+        names = [own for own, _ in self._stages]
+        if name not in names[self._at + 1 :]:
+            return
+        following = names.index(name, self._at + 1)
+        if self._at >= 0:
+            self._expected_s += sum(s for _, s in self._stages[self._at : following])
+            self._taken_s += now - self._began
+        self._at, self._began = following, now
+
+    @property
+    def factor(self) -> float:
+        """The time that stages take, in units of the expected time."""
+        return _factor(self._expected_s, self._taken_s)
+
+    def left_s(self, share: float | None, now: float) -> float:
+        """Return the expected seconds until all stages are over.
+
+        ``share`` is the share of the running stage that is done; None: unknown.
+        """
+        following = sum(seconds for _, seconds in self._stages[self._at + 1 :])
+        if self._at < 0:
+            return following
+        taken, factor = now - self._began, self.factor
+        own = factor * self._stages[self._at][1] - taken
+        if own < 0.0:
+            # The running stage takes longer than expected, and so will the others.
+            expected_s = self._expected_s + self._stages[self._at][1]
+            own, factor = 0.0, max(_factor(expected_s, self._taken_s + taken), factor)
+        after = factor * following
+        # The last stage is most of a fit, and its progress is counted. Its own pace gets the more
+        # weight the more of it is done.
+        if share and 0.0 < share <= 1.0 and self._at == len(self._stages) - 1:
+            by_pace = taken * (1.0 - share) / share
+            own = share * by_pace + (1.0 - share) * own
+        return after + own
+
+
+def _factor(expected_s: float, taken_s: float) -> float:
+    """Return the time that finished stages took, in units of the expected time."""
+    if expected_s < KNOWN_S:
+        return 1.0
+    return min(max(taken_s / expected_s, 1 / MOST_OFF), MOST_OFF)

@@ -1,6 +1,7 @@
-"""Stage 2: every row to its leaf in each partition, rows regrouped by leaf on disk.
+"""Regroups rows by leaf in the exchange (stage 2), and gathers them in the store where needed.
 
-Stage 3 of neighborhood methods: each leaf's rows together, sorted by region, in the store.
+The exchange holds every row once per partition, sorted by leaf within a block or a group of merged
+blocks. Neighborhood and sampling methods then gather the rows of each leaf, sorted by region.
 """
 
 import logging
@@ -54,84 +55,12 @@ from daskls.store.sorted_rows import Rows
 from daskls.targets import Target
 
 log = logging.getLogger("daskls")
-
-
-def load_partition(root: str, fingerprint: str) -> Partition:
-    """Return the partition by which a store's rows are regrouped; read once a process.
-
-    Raises
-    ------
-    StoreError : when the store was replaced under a running fit
-    """
-    return _load_partition(root, fingerprint, root_stamp(root))
-
-
-@kept(maxsize=4)
-def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
-    """Read the partition; the stamp keeps that of a replaced store from being used again."""
-    opened = Root.open(root)
-    group = opened.find_group("partition")
-    if group is None or opened.attributes["fingerprint"] != fingerprint:
-        raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
-    return read_partition(group)
-
-
-@undisturbed
-def assign_block(
-    X: Reals,
-    y: Labels,
-    weights: Reals | None,
-    *,
-    root: str,
-    fingerprint: str,
-    exchange: Exchange,
-    target: Target,
-    class_weight: Float64,
-    first_kept: Int64,
-    scale: FeatureScale | None,
-    block_info: Any = None,
-) -> int:
-    """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows.
-
-    A retry after a worker's death finds the marker and returns.
-    Peak memory: `memory.assign_nbytes`.
-    """
-    block, _ = block_start(block_info)
-    done = _find_block(exchange, block)
-    if done is not None:
-        return done
-    X, targets, given = take_kept(X, y, weights, target)
-    start = int(first_kept[block])
-    # The identity of the data is that of the given rows, before a model scales them.
-    checksum = block_checksum(X, targets, given, start)
-    X = X if scale is None else scaled(X, scale)
-    weighed = target.weigh(targets, given, class_weight)
-    rows = Rows(X, target.enter(targets), weighed, start + np.arange(len(X)))
-    # Opened from the store: as a keyword it would be serialized into every task, and scattered it
-    # would be lost with its worker.
-    leaves = _held(load_partition(root, fingerprint).assign(X, rows.numbers))
-    exchange.write_block(block, rows, leaves, checksum)
-    return checksum
-
-
-def _held(leaves: Iterator[Ints]) -> Iterator[Ints]:
-    """Yield what an iterator computes on one BLAS thread: nothing is written that was disturbed."""
-    while True:
-        with one_blas_thread():
-            found = next(leaves, None)
-        if found is None:
-            return
-        yield found
-
-
-def _find_block(exchange: Exchange, block: int) -> int | None:
-    """Return the checksum of a block that is done; a damaged one is removed, to be done again."""
-    try:
-        return exchange.find_block(block)
-    except DamageError as error:
-        log.warning("%s", error)
-        exchange.drop_block(block)
-        return None
+# One task gathers leaves of at most this many bytes.
+BUNDLE_NBYTES = 32 << 20
+# Rows are gathered in at least this many tasks, regardless of the slots, as workers may join; it
+# lets some dozens of slots end together. `BUNDLE_NBYTES` cuts large data into more tasks. The
+# grouping does not change the rows of a leaf.
+N_GATHERS = 64
 
 
 def regroup_rows(
@@ -141,7 +70,7 @@ def regroup_rows(
 
     Raises
     ------
-    StoreError : when X or y gave other values than in stage 1
+    StoreError : X or y gave other values than in stage 1
     """
     rows, scan = begun.rows, begun.scan
     exchange.create(rows.X.chunks[0])
@@ -161,9 +90,9 @@ def regroup_rows(
             first_kept=scan.first_kept,
             scale=begun.scale,
         )
-    # Row checksums add up, so that blocks may end in any order, or be those of an earlier try.
+    # The checksums of rows are added, so blocks may finish in any order, or in an earlier fit.
     if sum(sums) % 2**64 != begun.sample.checksum:
-        # Its markers would give the next fit the same wrong rows.
+        # Removed, as by its markers the next fit would take the same wrong rows.
         exchange.delete()
         raise StoreError(
             "X or y gave other values at the second reading than at the first, so no model of "
@@ -175,14 +104,95 @@ def regroup_rows(
         pieces = [(group, window) for group in range(exchange.n_groups) for window in windows]
         with clock.stage("merge", len(pieces), exchange.count_merged):
             run_each(merge_blocks, pieces, exchange, client)
-    # Small tasks, so that the client need not see what the workers write.
+    # As tasks, since the client may not see what the workers write.
     counts = compute_each(write_manifest, [(exchange, window) for window in windows], client)
     leaf_rows: Int64 = np.concatenate(counts)
     return leaf_rows
 
 
+@undisturbed
+def assign_block(
+    X: Reals,
+    y: Labels,
+    weights: Reals | None,
+    *,
+    root: str,
+    fingerprint: str,
+    exchange: Exchange,
+    target: Target,
+    class_weight: Float64,
+    first_kept: Int64,
+    scale: FeatureScale | None,
+    block_info: Any = None,
+) -> int:
+    """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows.
+
+    A retry after a worker's death finds the marker and returns. Peak memory:
+    `daskls.memory.assign_nbytes`.
+    """
+    block, _ = block_start(block_info)
+    done = _find_block(exchange, block)
+    if done is not None:
+        return done
+    X, targets, given = take_kept(X, y, weights, target)
+    start = int(first_kept[block])
+    # The identity of the data is that of the given rows, before they are scaled.
+    checksum = block_checksum(X, targets, given, start)
+    X = X if scale is None else scaled(X, scale)
+    weighed = target.weigh(targets, given, class_weight)
+    rows = Rows(X, target.enter(targets), weighed, start + np.arange(len(X)))
+    # Read from the store: as a keyword it would be pickled into every task, and scattered it would
+    # be lost with its worker.
+    leaves = _on_one_thread(load_partition(root, fingerprint).assign(X, rows.numbers))
+    exchange.write_block(block, rows, leaves, checksum)
+    return checksum
+
+
+def load_partition(root: str, fingerprint: str) -> Partition:
+    """Return the partition by which a store's rows are regrouped; each process reads it once.
+
+    Raises
+    ------
+    StoreError : the store was replaced during a fit
+    """
+    return _load_partition(root, fingerprint, root_stamp(root))
+
+
+@kept(maxsize=4)
+def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
+    """Read the partition; the stamp makes a replaced store miss the cache."""
+    opened = Root.open(root)
+    group = opened.find_group("partition")
+    if group is None or opened.attributes["fingerprint"] != fingerprint:
+        raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
+    return read_partition(group)
+
+
+def _on_one_thread(leaves: Iterator[Ints]) -> Iterator[Ints]:
+    """Yield the items of an iterator, each computed on one BLAS thread.
+
+    An item is yielded only after the limit has held, so that no disturbed result is written.
+    """
+    while True:
+        with one_blas_thread():
+            found = next(leaves, None)
+        if found is None:
+            return
+        yield found
+
+
+def _find_block(exchange: Exchange, block: int) -> int | None:
+    """Return the checksum of a finished block, or None; a damaged one is removed, to be redone."""
+    try:
+        return exchange.find_block(block)
+    except DamageError as error:
+        log.warning("%s", error)
+        exchange.drop_block(block)
+        return None
+
+
 def merge_blocks(piece: tuple[int, int], exchange: Exchange) -> None:
-    """Write a group's rows of a window; a damaged file is removed, to be written again."""
+    """Write the rows of a piece (group, window); a damaged file is removed and written again."""
     try:
         exchange.merge(*piece)
     except DamageError as error:
@@ -197,47 +207,25 @@ def write_manifest(exchange: Exchange, window: int) -> Int64:
     return exchange.write_manifest(window)
 
 
-# Leaves are gathered until a task holds about this much.
-BUNDLE_NBYTES = 32 << 20
-# Rows are gathered in at least so many tasks, regardless of the slots, as workers may join: enough
-# that some dozens of slots end together. Large data is cut into more, by `BUNDLE_NBYTES`. A leaf's
-# rows are the same in any grouping.
-N_GATHERS = 64
-
-
-@dataclass(frozen=True)
-class RowsHandle:
-    """A handle on a model's rows, and the bytes of them that a process keeps.
-
-    ``fold`` leaves rows out of all searches: (seed, number of folds, the fold held out).
-    """
-
-    root: str
-    fingerprint: str
-    cache_nbytes: int = CACHE_NBYTES
-    fold: tuple[int, int, int] | None = None
-
-    def open(self) -> LeafReader:
-        """Return the reader of the rows."""
-        return open_leaves(self.root, self.fingerprint, self.cache_nbytes)
-
-    def source(self, reader: LeafReader) -> Callable[[int], LeafRows]:
-        """Return what searches read leaves by."""
-        if self.fold is None:
-            return reader.read_leaf
-        seed, n_folds, held_out = self.fold
-
-        def read_training(leaf: int) -> LeafRows:
-            rows = reader.read_leaf(leaf)
-            return rows.only(folds_of(rows.numbers, seed, n_folds) != held_out)
-
-        return read_training
-
-
-def folds_of(numbers: RowNumbers, seed: int, n_folds: int) -> Keys:
-    """Return the fold of each row, by its global number."""
-    folds: Keys = row_keys(numbers, ROW_FOLDS(seed)) % np.uint64(n_folds)
-    return folds
+def gather_rows(
+    begun: Beginning,
+    exchange: Exchange,
+    leaf_rows: Int64,
+    clock: StageClock,
+    client: Any = None,
+) -> None:
+    """Write all rows, leaf by leaf, and the index of the leaves; then delete the exchange."""
+    root = begun.root
+    job = GatherJob(root.where(), begun.fingerprint, exchange, begun.request.cell_size)
+    wanted = _gather_groups(begun, leaf_rows)
+    finished = _finished_rows(begun, leaf_rows)
+    with clock.stage("gather", int(leaf_rows.sum()), finished):
+        run_each(gather_bundle, wanted, job, client)
+    tiles = find_tiles(root.store, exchange.n_leaves, "rows")
+    write_leaf_index(root, tiles)
+    drop_others(root.store, tiles, "rows")
+    # Last, as a resumed fit reads the exchange until the index of the leaves is written.
+    exchange.delete()
 
 
 @dataclass(frozen=True)
@@ -252,7 +240,7 @@ class GatherJob:
 
 @undisturbed
 def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
-    """Write the rows of some leaves; return their number.
+    """Write the rows of leaves first .. last, sorted by region; return their number.
 
     A retry after a worker's death finds the rows and returns 0.
     """
@@ -264,68 +252,52 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
     with one_blas_thread():
         for leaf, own in enumerate(job.exchange.read_leaves(*leaves), leaves[0]):
             tree, of_region = cut_into_cells(partition, own.X, leaf, job.region_rows)
-            # Stable: rows of a region stay in the order of their numbers, whatever the blocks were.
+            # Stable: rows of a region keep the order of their numbers, whatever the blocks were.
             own = own.take(np.argsort(of_region, kind="stable"))
             ptrs.append(np.r_[0, np.cumsum(np.bincount(of_region, minlength=tree.n_leaves))])
             rows.append(replace(own, X=own.X.astype(dtype, copy=False)))
             regions.append(measure_regions(own.X, ptrs[-1]))
-    # Outside the limit: nothing is written before it has held to the end.
-    write_leaves(job.root, leaves[0], rows, ptrs, regions, _join(rows))
+    # Written after the limit has held to its end: a disturbed result is never written.
+    write_leaves(job.root, leaves[0], rows, ptrs, regions, _leaf_regions(rows))
     return sum(len(own.X) for own in rows)
 
 
-def _join(leaves: list[Rows]) -> Regions:
-    """Return the region of each leaf."""
+def _leaf_regions(leaves: list[Rows]) -> Regions:
+    """Return one region per leaf."""
     parts = [measure_regions(own.X, np.array([0, len(own.X)])) for own in leaves]
     names = ("centers", "r_min", "r_max", "low", "high")
     return Regions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def has_rows(begun: Beginning) -> bool:
-    """Whether the store holds all rows, gathered."""
-    if begun.root.find_group("leaves") is None:
-        return False
-    # A finished model may have had no use for them.
-    return rows_handle(begun).open().has_bundles()
-
-
-def rows_handle(begun: Beginning) -> RowsHandle:
-    """Return the handle by which tasks open the gathered rows."""
-    cache = min(CACHE_NBYTES, begun.resources.task_nbytes // 4)
-    return RowsHandle(begun.root.where(), begun.fingerprint, cache)
-
-
-def gather_rows(
-    begun: Beginning,
-    exchange: Exchange,
-    leaf_rows: Int64,
-    clock: StageClock,
-    client: Any = None,
-) -> None:
-    """Write all rows, leaf by leaf, and the index of the leaves; then remove the exchange."""
-    root = begun.root
-    job = GatherJob(root.where(), begun.fingerprint, exchange, begun.request.cell_size)
-    wanted = _bundles(begun, leaf_rows)
-    finished = _finished_rows(begun, leaf_rows)
-    with clock.stage("gather", int(leaf_rows.sum()), finished):
-        run_each(gather_bundle, wanted, job, client)
-    tiles = find_tiles(root.store, exchange.n_leaves, "rows")
-    write_leaf_index(root, tiles)
-    drop_others(root.store, tiles, "rows")
-    # Last: until the index of the leaves stands, a fit that is called again reads it.
-    exchange.delete()
-
-
-def _bundles(begun: Beginning, leaf_rows: Int64) -> list[tuple[int, int]]:
-    """Group neighboring leaves that are not done, of about equal rows a task."""
+def _gather_groups(begun: Beginning, leaf_rows: Int64) -> list[tuple[int, int]]:
+    """Group neighboring leaves that are not done, so that tasks gather about equally many rows."""
     share = int(leaf_rows.sum()) // N_GATHERS
     most = min(BUNDLE_NBYTES, begun.resources.task_nbytes // 4) // begun.sizes.row_nbytes
     done = done_mask(begun.root.store, len(leaf_rows), "rows")
     return group_open(leaf_rows.tolist(), done, min(share, most))
 
 
+def _finished_rows(begun: Beginning, leaf_rows: Int64) -> Callable[[], int]:
+    """Return a function that counts the gathered rows."""
+    positions = np.r_[0, np.cumsum(leaf_rows)]
+
+    def count() -> int:
+        found = finished_bundles(begun.root.store, "rows")
+        return sum(int(positions[last + 1] - positions[first]) for first, last in found)
+
+    return count
+
+
+def has_rows(begun: Beginning) -> bool:
+    """Whether the store holds all gathered rows."""
+    if begun.root.find_group("leaves") is None:
+        return False
+    # A finished model that does not need its rows has removed them.
+    return rows_handle(begun).open().has_bundles()
+
+
 def gather_stage(outlook: Outlook) -> StageDemand:
-    """Return the stage of `gather_rows` before rows are read: as of leaves of equal size."""
+    """Return the expected stage of `gather_rows`, assuming leaves of equal size."""
     extent, n_leaves = outlook.extent, outlook.n_leaves
     of_leaf = max(extent.n_rows // n_leaves, 1)
     row_nbytes = extent.sizes.row_nbytes
@@ -336,12 +308,46 @@ def gather_stage(outlook: Outlook) -> StageDemand:
     return StageDemand("gather", -(-n_leaves // together), nbytes, works, task_s=BUNDLE_S / 2)
 
 
-def _finished_rows(begun: Beginning, leaf_rows: Int64) -> Callable[[], int]:
-    """Return a function that counts the rows gathered."""
-    positions = np.r_[0, np.cumsum(leaf_rows)]
+@dataclass(frozen=True)
+class RowsHandle:
+    """A handle on the gathered rows of a model.
 
-    def count() -> int:
-        found = finished_bundles(begun.root.store, "rows")
-        return sum(int(positions[last + 1] - positions[first]) for first, last in found)
+    Attributes
+    ----------
+    root, fingerprint : str. The store, and the fit that it must belong to.
+    cache_nbytes : int. Bytes of rows that a process keeps.
+    fold : (int, int, int), or None. Seed, number of folds, and the fold that all searches exclude.
+    """
 
-    return count
+    root: str
+    fingerprint: str
+    cache_nbytes: int = CACHE_NBYTES
+    fold: tuple[int, int, int] | None = None
+
+    def open(self) -> LeafReader:
+        """Return the reader of the rows."""
+        return open_leaves(self.root, self.fingerprint, self.cache_nbytes)
+
+    def source(self, reader: LeafReader) -> Callable[[int], LeafRows]:
+        """Return the function that reads a leaf for searches, without rows of the excluded fold."""
+        if self.fold is None:
+            return reader.read_leaf
+        seed, n_folds, held_out = self.fold
+
+        def read_training(leaf: int) -> LeafRows:
+            rows = reader.read_leaf(leaf)
+            return rows.only(folds_of(rows.numbers, seed, n_folds) != held_out)
+
+        return read_training
+
+
+def rows_handle(begun: Beginning) -> RowsHandle:
+    """Return the handle with which tasks open the gathered rows."""
+    cache = min(CACHE_NBYTES, begun.resources.task_nbytes // 4)
+    return RowsHandle(begun.root.where(), begun.fingerprint, cache)
+
+
+def folds_of(numbers: RowNumbers, seed: int, n_folds: int) -> Keys:
+    """Return the fold of each row, drawn from its global number."""
+    folds: Keys = row_keys(numbers, ROW_FOLDS(seed)) % np.uint64(n_folds)
+    return folds

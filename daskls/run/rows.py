@@ -1,7 +1,7 @@
-"""The rows of a fit or a prediction as aligned blocks, from any supported container.
+"""Opens the rows of a fit or a prediction as aligned blocks, from any supported container.
 
-NumPy arrays are written to disk first and Zarr arrays are read by the tasks themselves, so a task
-receives a path and a range of rows. A Dask array's blocks are computed as it says. No features are
+NumPy arrays are written to disk first, and tasks read Zarr arrays themselves, so that a task gets a
+path and a range of rows. The blocks of a Dask array are computed by its own graph. No features are
 read here.
 """
 
@@ -33,132 +33,10 @@ from daskls.store.artifacts import open_store
 from daskls.store.temporary import Scratch
 from daskls.targets import TARGET_DTYPES
 
-# Chunks that must be computed or unpacked whole are cut into such blocks above this size, which is
-# Dask's own for chunks; up to it a block is a chunk, whose features no task hands on.
+# Chunks that must be computed or unpacked whole are cut into blocks above this size, which is
+# Dask's default for chunks. Up to it a block is a whole chunk, so that no features travel between
+# tasks.
 LARGE_NBYTES = 128 << 20
-
-
-def check_array_expr() -> None:
-    """Refuse Dask's array expressions, under which graphs of blocks cannot be built.
-
-    Raises
-    ------
-    DasklsError : when they are switched on
-    """
-    if da.ARRAY_EXPR_ENABLED or dask.config.get("array.query-planning", None):
-        raise DasklsError(
-            "Dask's array expressions are on (array.query-planning=True) and daskls cannot build "
-            "its graphs with them. Set array.query-planning to False before dask.array is "
-            "imported."
-        )
-
-
-def cut_large(X: da.Array, nbytes: int) -> da.Array:
-    """Cut chunks above `LARGE_NBYTES` into blocks of about ``nbytes``.
-
-    Each is computed once, and stays in memory until its last block is done.
-    """
-    row_nbytes = max(X.dtype.itemsize * math.prod(X.shape[1:]), 1)
-    above = LARGE_NBYTES // row_nbytes
-    if max(X.chunks[0], default=0) <= above:
-        return X
-    chunks = cut_chunks(X.chunks[0], max(nbytes // row_nbytes, 1), above)
-    return X.rechunk({0: chunks}, method="tasks")
-
-
-def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
-    """Return X as a Dask array (n, d) with one block of columns; no features are read.
-
-    Parameters
-    ----------
-    source : Source, or a Dask array, a Zarr array, or the path of one
-    name : str. What to call it in errors.
-    nbytes : int. Blocks of Zarr arrays have about this size.
-
-    Raises
-    ------
-    DataError : wrong number of dimensions, no features, or a dtype that is not numeric
-    """
-    return cut_large(open_whole(source, name, nbytes), nbytes)
-
-
-def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
-    """As `open_blocks`; chunks that are computed or unpacked whole are blocks, however large."""
-    check_array_expr()
-    X = _open(source, name, nbytes)
-    _check_precision(X.dtype, name)
-    if X.ndim != 2:
-        raise DataError(
-            f"{name} must have 2 dimensions (rows, features), got {X.ndim}. "
-            "Reshape your data: one row with X.reshape(1, -1), one feature with X.reshape(-1, 1)."
-        )
-    if X.shape[1] == 0:
-        raise DataError(
-            f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
-            f"required: {name} needs at least one column."
-        )
-    if X.dtype.kind not in "biuf":
-        raise DataError(
-            f"{name} must be numeric, got dtype {X.dtype}. Encode its columns as numbers first, "
-            "for example with scikit-learn's OneHotEncoder."
-        )
-    X = _known_chunks(X)
-    return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
-
-
-def _open(given: Any, name: str, nbytes: int) -> da.Array:
-    """Return a Dask array of what is lazy, or on Zarr."""
-    source = open_source(given)
-    check_values(source.given, name)
-    if source.kind in ("dask", "dask table"):
-        if not isinstance(source.given, da.Array):
-            raise DataError(
-                f"{name} must be an array, got {type(source.given).__name__}. "
-                "Convert a Dask DataFrame with .to_dask_array(lengths=True)."
-            )
-        return source.given
-    handle = source.handle
-    if handle is not None:
-        if not handle.shape:
-            raise DataError(f"{name} at {handle.path} is a single value; it must have rows.")
-        check_sizes(handle, name, nbytes)
-        chunks = row_chunks(handle, nbytes)
-        array = from_handle(handle, chunks)
-        return array if len(handle.shape) == 2 else array[:, 0]
-    return da.from_zarr(source.array) if source.kind == "zarr" else da.asarray(source.given)
-
-
-def _check_precision(dtype: np.dtype[Any], name: str) -> None:
-    """Refuse floats that neither Zarr nor the solvers hold."""
-    if dtype.kind == "f" and dtype.itemsize > 8:
-        raise DataError(
-            f"{name} has dtype {dtype}, which no store holds; float64 at the most is taken. Cast "
-            "it with .astype(np.float64)."
-        )
-
-
-def _known_chunks(array: da.Array) -> da.Array:
-    """Compute chunk sizes that are not known."""
-    # Dask has NaN for a size that it does not know.
-    unknown = any(size != size for sizes in array.chunks for size in sizes)
-    return array.compute_chunk_sizes() if unknown else array
-
-
-def find_labels(X: Source, y: Any) -> tuple[Any, Labels | None]:
-    """Return y, or that of the data set that X is; and the labels of its codes.
-
-    Raises
-    ------
-    DataError : no y
-    """
-    if y is not None:
-        return y, None
-    dataset = X.dataset
-    if dataset is None:
-        raise DataError("y is None, and X is no data set that holds one. Pass y.")
-    if dataset.y is None:
-        raise DataError(f"The data set {dataset.path} has no y; pass one.")
-    return dataset.y, np.asarray(dataset.classes) if dataset.classes is not None else None
 
 
 @contextmanager
@@ -170,18 +48,14 @@ def open_rows(
     Parameters
     ----------
     X : array (n, d): NumPy, Dask, Zarr, or the path of an array or of a data set; or a `Source`
-    y : array (n,) of any of these kinds, of numbers also (n, t); or None where X is a data set
+    y : array (n,) of any of these kinds, for numbers also (n, t); None where X is a data set
     sample_weight : array (n,), or None
-    scratch : Scratch. For what comes in memory; removed with the context.
+    scratch : Scratch. Takes the arrays that are in memory; removed with the context.
     kind : "classes" or "numbers". What y holds.
-
-    Yields
-    ------
-    rows : BlockRows
 
     Raises
     ------
-    DataError : lengths that differ, fewer than two rows, no y
+    DataError : lengths that differ, fewer than two rows, or no y
     """
     check_array_expr()
     X = open_source(X)
@@ -191,10 +65,10 @@ def open_rows(
         _check_precision(y.given.dtype, "y")
         if kind == "classes":
             check_label_kind(y.given.dtype)
-            # Numbers are written to disk for the workers; text would travel in the graph.
+            # As codes, which are written to disk for the workers; text would travel in the graph.
             classes, codes = np.unique(y.given, return_inverse=True)
             y = open_source(codes.astype(TARGET_DTYPES[kind]))
-    # Columns: a row has one label, but may have several numbers.
+    # The most columns of y: a row has one label, but may have several numbers.
     most_y = 1 if kind == "classes" else None
     with scratch:
         source = _to_disk(X, scratch, "X")
@@ -225,21 +99,38 @@ def open_rows(
         )
 
 
+def find_labels(X: Source, y: Any) -> tuple[Any, Labels | None]:
+    """Return y, and the labels of its codes or None; without y, those of the data set X.
+
+    Raises
+    ------
+    DataError : y is None, and X is no data set with a y
+    """
+    if y is not None:
+        return y, None
+    dataset = X.dataset
+    if dataset is None:
+        raise DataError("y is None, and X is no data set that holds one. Pass y.")
+    if dataset.y is None:
+        raise DataError(f"The data set {dataset.path} has no y; pass one.")
+    return dataset.y, np.asarray(dataset.classes) if dataset.classes is not None else None
+
+
 def _count_chunks(handle: ArrayHandle | None, whole: da.Array) -> int:
-    """Return the number of files of a Zarr array on disk; of any other the number of chunks."""
+    """Return the number of chunks: of a Zarr array those on disk, of another those of its graph."""
     return len(whole.chunks[0]) if handle is None else -(-handle.shape[0] // handle.chunk_rows)
 
 
 def _chunk_nbytes(source: Source, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:
-    """Return what a chunk that is cut keeps in memory, and what unpacking a large one needs."""
+    """Return ``source_nbytes`` and ``unpack_nbytes`` of `BlockRows`."""
     nbytes = max(whole.chunks[0]) * whole.shape[1] * whole.dtype.itemsize
-    # What a Dask array needs to compute its chunk is its own.
+    # What a Dask array needs to compute a chunk is unknown.
     is_packed = nbytes > BLOCK_NBYTES and source.kind != "dask"
     return nbytes if is_cut else 0, nbytes * UNPACKED_COPIES if is_packed else 0
 
 
 def _to_disk(source: Source, scratch: Scratch, name: str) -> Source:
-    """Write a NumPy array to disk, for the tasks to read; leave anything else alone."""
+    """Write a numeric NumPy array to disk, for the tasks to read; return others unchanged."""
     values = source.given
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return source
@@ -250,17 +141,17 @@ def _to_disk(source: Source, scratch: Scratch, name: str) -> Source:
     return Source(handle.path, "zarr", handle=handle)
 
 
-def open_named(values: Any, name: str) -> Source:
-    """Return a handle on y or the weights, where a text that is no path has another error.
-
-    Raises
-    ------
-    StoreError
-    """
-    try:
-        return open_source(values)
-    except StoreError as error:
-        raise StoreError(f"{name} was taken for a path: {error}") from error
+def _column(values: Any, name: str, n: int, scratch: Scratch, most: int | None) -> da.Array | None:
+    """Return y or the weights as a Dask array (n, 1), or (n, t); None if they are None."""
+    if values is None:
+        return None
+    column = open_column(_to_disk(open_named(values, name), scratch, name), name, most)
+    if column.shape[0] != n:
+        raise DataError(
+            f"X and {name} have inconsistent numbers of samples: X has {n} rows, {name} has "
+            f"{column.shape[0]}. Pass one value a row."
+        )
+    return column[:, None] if column.ndim == 1 else column
 
 
 def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
@@ -269,16 +160,16 @@ def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
     Parameters
     ----------
     source : Dask array, Zarr array, or path of one: (n,) or (n, 1), or (n, t)
-    name : str. What to call it in errors.
-    most : int, or None. Columns: 1 of labels and weights; None: any number, of numbers.
+    name : str. Its name in errors.
+    most : int, or None. The most columns: 1 for labels and weights; None: any number.
 
     Raises
     ------
-    DataError : wrong number of dimensions, or floats that no store holds
+    DataError : wrong number of dimensions, or a dtype that is not supported
     """
     column = _known_chunks(_open(open_named(source, name), name, BLOCK_NBYTES))
     _check_precision(column.dtype, name)
-    # Which kinds of numbers there may be, the scan says.
+    # The dtype of numbers is checked by the scan of y.
     column = column if most is None else _check_kind(column, name)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
@@ -289,11 +180,19 @@ def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
     return column
 
 
+def open_named(values: Any, name: str) -> Source:
+    """Open y or the weights; the StoreError for text that is no path says how it was understood."""
+    try:
+        return open_source(values)
+    except StoreError as error:
+        raise StoreError(f"{name} was taken for a path: {error}") from error
+
+
 def _check_kind(column: da.Array, name: str) -> da.Array:
-    """Refuse labels that no model keeps and weights that are no numbers; text becomes objects."""
+    """Raise DataError if labels cannot be stored or weights are no numbers; convert text."""
     if name == "y":
         check_label_kind(column.dtype)
-        # JSON, in which a model keeps its classes, knows no strings of variable width.
+        # As objects, since a model stores its classes as JSON, which has no variable-width dtype.
         return column.astype(object) if column.dtype.kind == "T" else column
     if column.dtype.kind not in "biuf":
         raise DataError(
@@ -302,14 +201,102 @@ def _check_kind(column: da.Array, name: str) -> da.Array:
     return column
 
 
-def _column(values: Any, name: str, n: int, scratch: Scratch, most: int | None) -> da.Array | None:
-    """Return y or the weights as a Dask array (n, 1), or (n, t)."""
-    if values is None:
-        return None
-    column = open_column(_to_disk(open_named(values, name), scratch, name), name, most)
-    if column.shape[0] != n:
+def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
+    """Return X as a Dask array (n, d) with one block of columns; no features are read.
+
+    Parameters
+    ----------
+    source : Source, or a Dask array, a Zarr array, or the path of one
+    name : str. Its name in errors.
+    nbytes : int. The approximate size of blocks of Zarr arrays.
+
+    Raises
+    ------
+    DataError : wrong number of dimensions, no features, or a dtype that is not numeric
+    """
+    return cut_large(open_whole(source, name, nbytes), nbytes)
+
+
+def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
+    """Return X as `open_blocks` does, but do not cut chunks that are computed or unpacked whole."""
+    check_array_expr()
+    X = _open(source, name, nbytes)
+    _check_precision(X.dtype, name)
+    if X.ndim != 2:
         raise DataError(
-            f"X and {name} have inconsistent numbers of samples: X has {n} rows, {name} has "
-            f"{column.shape[0]}. Pass one value a row."
+            f"{name} must have 2 dimensions (rows, features), got {X.ndim}. "
+            "Reshape your data: one row with X.reshape(1, -1), one feature with X.reshape(-1, 1)."
         )
-    return column[:, None] if column.ndim == 1 else column
+    if X.shape[1] == 0:
+        raise DataError(
+            f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
+            f"required: {name} needs at least one column."
+        )
+    if X.dtype.kind not in "biuf":
+        raise DataError(
+            f"{name} must be numeric, got dtype {X.dtype}. Encode its columns as numbers first, "
+            "for example with scikit-learn's OneHotEncoder."
+        )
+    X = _known_chunks(X)
+    return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+
+
+def cut_large(X: da.Array, nbytes: int) -> da.Array:
+    """Cut chunks above `LARGE_NBYTES` into blocks of about ``nbytes``.
+
+    Such a chunk is computed once, and stays in memory until its last block is done.
+    """
+    row_nbytes = max(X.dtype.itemsize * math.prod(X.shape[1:]), 1)
+    above = LARGE_NBYTES // row_nbytes
+    if max(X.chunks[0], default=0) <= above:
+        return X
+    chunks = cut_chunks(X.chunks[0], max(nbytes // row_nbytes, 1), above)
+    return X.rechunk({0: chunks}, method="tasks")
+
+
+def _open(given: Any, name: str, nbytes: int) -> da.Array:
+    """Return a Dask array of a lazy array, a Zarr array or values in memory."""
+    source = open_source(given)
+    check_values(source.given, name)
+    if source.kind in ("dask", "dask table"):
+        if not isinstance(source.given, da.Array):
+            raise DataError(
+                f"{name} must be an array, got {type(source.given).__name__}. "
+                "Convert a Dask DataFrame with .to_dask_array(lengths=True)."
+            )
+        return source.given
+    handle = source.handle
+    if handle is not None:
+        if not handle.shape:
+            raise DataError(f"{name} at {handle.path} is a single value; it must have rows.")
+        check_sizes(handle, name, nbytes)
+        chunks = row_chunks(handle, nbytes)
+        array = from_handle(handle, chunks)
+        return array if len(handle.shape) == 2 else array[:, 0]
+    return da.from_zarr(source.array) if source.kind == "zarr" else da.asarray(source.given)
+
+
+def _known_chunks(array: da.Array) -> da.Array:
+    """Compute the chunk sizes of an array where they are unknown."""
+    # Dask marks unknown sizes by NaN.
+    unknown = any(size != size for sizes in array.chunks for size in sizes)
+    return array.compute_chunk_sizes() if unknown else array
+
+
+def _check_precision(dtype: np.dtype[Any], name: str) -> None:
+    """Raise DataError for floats of more than 64 bits, which neither Zarr nor the solvers take."""
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        raise DataError(
+            f"{name} has dtype {dtype}, which no store holds; float64 at the most is taken. Cast "
+            "it with .astype(np.float64)."
+        )
+
+
+def check_array_expr() -> None:
+    """Raise DasklsError if Dask's array expressions are on, with which no graphs can be built."""
+    if da.ARRAY_EXPR_ENABLED or dask.config.get("array.query-planning", None):
+        raise DasklsError(
+            "Dask's array expressions are on (array.query-planning=True) and daskls cannot build "
+            "its graphs with them. Set array.query-planning to False before dask.array is "
+            "imported."
+        )

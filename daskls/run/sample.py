@@ -1,8 +1,8 @@
-"""Stage 1, second half: rows drawn by keys of their global numbers, and the identity of the data.
+"""Stage 1, second pass: samples rows by keys of their global numbers, and takes checksums.
 
-The sample is the rows of the least keys. A block knows those of its own rows and nothing of others:
-it gives the rows below a limit that some more than are wanted lie under, and of all these the least
-are kept. So no task draws for another one, and what a block costs does not depend on n.
+The sample is the rows with the smallest keys. A block returns its rows below a limit, under which
+slightly more rows lie than are wanted; of all these, the smallest keys are kept. So no task draws
+for another one, and the cost of a block does not depend on n.
 """
 
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from daskls.targets import Target
 
 @dataclass(frozen=True, eq=False)
 class BlockSample:
-    """One block's rows below the limit, its checksum, and its first row that is not finite.
+    """One block's rows below the limit, its checksum, and its first invalid row.
 
-    ``reserved`` are its rows that are no part of the sample, nor of any other stage.
+    ``reserved`` are its reserved rows, which are not part of the sample or of any other stage.
     """
 
     numbers: RowNumbers
@@ -46,9 +46,9 @@ class Sample:
     numbers : int64 array, shape (m,), increasing. Global row numbers.
     X : real array, shape (m, d)
     targets : array. Class codes (m,), or numbers (m, t).
-    weights : float64 array, shape (m,), > 0. Those of classes included.
-    checksum : int. Of all rows but those that are reserved.
-    reserved : ReservedRows, or None where none are. As they are given, when all others are scaled.
+    weights : float64 array, shape (m,), > 0. Class weights included.
+    checksum : int. Of all rows of the data but the reserved ones.
+    reserved : ReservedRows, or None. As they are given, also when all others are scaled.
     """
 
     numbers: RowNumbers
@@ -60,55 +60,9 @@ class Sample:
 
     @property
     def data_checksum(self) -> int:
-        """The checksum of all rows: who changes a reserved one has other data, too."""
+        """The checksum of all rows of the data, reserved ones included."""
         reserved = 0 if self.reserved is None else self.reserved.checksum
         return (self.checksum + reserved) % 2**64
-
-
-def least_keys(keys: Keys, n_sample: int) -> np.uint64:
-    """Return the largest key of the sample, of keys that no two rows share."""
-    last = min(n_sample, len(keys)) - 1
-    found: np.uint64 = np.partition(keys, last)[last]
-    return found
-
-
-def sample_block(
-    X: Reals,
-    y: Labels,
-    weights: Reals | None,
-    *,
-    target: Target,
-    class_weight: Float64,
-    first_kept: Int64,
-    limit: int | None,
-    seed: int,
-    reserve: Reserve | None = None,
-    block_info: Any = None,
-) -> BlockSample:
-    """Take one block's rows whose keys are below the limit; check and identify all of its rows."""
-    block, first_row = block_start(block_info)
-    bad = first_bad_value(X)
-    if bad is not None:
-        # Not raised here: of several bad blocks the first is named, whichever task ends first.
-        none, targets = np.empty(0, np.int64), target.encode(y[:0])
-        return BlockSample(none, X[:0], targets, np.empty(0), 0, first_row + bad[0], bad[1])
-    kept, targets, given = take_kept(X, y, weights, target)
-    start = int(first_kept[block])
-    reserved = None
-    if reserve is not None:
-        (kept, targets, given), reserved = reserve.split(block, start, kept, targets, given)
-    mine = _below(start + np.arange(len(kept)), limit, seed)
-    checksum = block_checksum(kept, targets, given, start)
-    weighed = target.weigh(targets, given.astype(np.float64), class_weight)
-    own = kept[mine], targets[mine], weighed[mine]
-    return BlockSample(start + mine, *own, checksum, None, 0.0, reserved)
-
-
-def _below(numbers: RowNumbers, limit: int | None, seed: int) -> Int64:
-    """Return the places of the row numbers whose keys are below a limit."""
-    if limit is None:
-        return np.arange(len(numbers))
-    return np.flatnonzero(row_keys(numbers, SAMPLE(seed)) < np.uint64(limit))
 
 
 def sample_rows(
@@ -120,21 +74,18 @@ def sample_rows(
     client: Any = None,
     reserve: Reserve | None = None,
 ) -> Sample:
-    """Read X once: sample it, check it, identify it, and take the rows that are reserved.
+    """Read X once: sample, validate and checksum it, and take the reserved rows.
 
     Parameters
     ----------
-    rows : BlockRows. With the weights that were given.
-    scan : TargetScan. Of all rows but those that are reserved.
+    rows : BlockRows. With the given weights, in which reserved rows are not 0.
+    scan : TargetScan. Of all rows but the reserved ones.
     class_weight : float64 array, shape (k,)
-    n_sample : int
-    seed : int
-    client : distributed client, or None for the current scheduler
-    reserve : Reserve, or None where no rows are
+    reserve : Reserve, or None without reserved rows
 
     Raises
     ------
-    DataError : when a value is NaN, infinite or too large, with the first such row's number
+    DataError : a value is NaN, infinite or too large; the error names the first such row
     """
     blocks = map_rows(
         sample_block,
@@ -156,10 +107,49 @@ def sample_rows(
     return _joined(blocks, n_sample, seed)
 
 
+def sample_block(
+    X: Reals,
+    y: Labels,
+    weights: Reals | None,
+    *,
+    target: Target,
+    class_weight: Float64,
+    first_kept: Int64,
+    limit: int | None,
+    seed: int,
+    reserve: Reserve | None = None,
+    block_info: Any = None,
+) -> BlockSample:
+    """Return one block's rows with keys below the limit; validate and checksum all of its rows."""
+    block, first_row = block_start(block_info)
+    bad = first_bad_value(X)
+    if bad is not None:
+        # Returned, not raised: the error names the first bad block, whichever task ends first.
+        none, targets = np.empty(0, np.int64), target.encode(y[:0])
+        return BlockSample(none, X[:0], targets, np.empty(0), 0, first_row + bad[0], bad[1])
+    kept, targets, given = take_kept(X, y, weights, target)
+    start = int(first_kept[block])
+    reserved = None
+    if reserve is not None:
+        (kept, targets, given), reserved = reserve.split(block, start, kept, targets, given)
+    mine = _below(start + np.arange(len(kept)), limit, seed)
+    checksum = block_checksum(kept, targets, given, start)
+    weighed = target.weigh(targets, given.astype(np.float64), class_weight)
+    own = kept[mine], targets[mine], weighed[mine]
+    return BlockSample(start + mine, *own, checksum, None, 0.0, reserved)
+
+
+def _below(numbers: RowNumbers, limit: int | None, seed: int) -> Int64:
+    """Return the positions of the row numbers whose keys are below a limit; None: all."""
+    if limit is None:
+        return np.arange(len(numbers))
+    return np.flatnonzero(row_keys(numbers, SAMPLE(seed)) < np.uint64(limit))
+
+
 def _joined(blocks: list[BlockSample], n_sample: int, seed: int) -> Sample:
-    """Return the rows of the least keys of all blocks."""
+    """Return the rows with the smallest keys of all blocks."""
     keys = [row_keys(b.numbers, SAMPLE(seed)) for b in blocks]
-    last = least_keys(np.concatenate(keys), n_sample)
+    last = last_key(np.concatenate(keys), n_sample)
     chosen = [own <= last for own in keys]
     numbers, X, targets, weights = (
         np.concatenate([getattr(b, name)[own] for b, own in zip(blocks, chosen, strict=True)])
@@ -167,6 +157,13 @@ def _joined(blocks: list[BlockSample], n_sample: int, seed: int) -> Sample:
     )
     checksum = sum(b.checksum for b in blocks) % 2**64
     return Sample(numbers, X, targets, weights, checksum, _reserved(blocks))
+
+
+def last_key(keys: Keys, n_sample: int) -> np.uint64:
+    """Return the ``n_sample``-th smallest key, or the largest of fewer; keys are distinct."""
+    last = min(n_sample, len(keys)) - 1
+    found: np.uint64 = np.partition(keys, last)[last]
+    return found
 
 
 def _reserved(blocks: list[BlockSample]) -> ReservedRows | None:

@@ -1,6 +1,6 @@
-"""Stage 1, first half: the target, weights and the identity of y, without reading a feature.
+"""Stage 1, first pass: scans y and the weights without reading a feature; and advice on the data.
 
-Advice before any training: chunks that cost more than their rows, labels that are numbers.
+A row of weight 0 is treated as if it did not exist; rows of positive weight "count" or are "kept".
 """
 
 import warnings
@@ -36,12 +36,28 @@ from daskls.run.labels import (
 )
 from daskls.targets import Target
 
+# Overhead of a chunk: 0.7 ms for Zarr in both passes over X, 0.1 ms for Dask, 0.35 ms more in a
+# prediction. A thousand chunks take seconds. Reading 256 KiB takes less than a tenth of that.
+MANY_CHUNKS, SMALL_NBYTES = 1000, 256 << 10
+GOOD_NBYTES = 16 << 20
+# The share of a task's memory above which a chunk is large, as the plan does not include what a
+# Dask array needs to compute the chunk.
+LARGE_SHARE = 0.25
+# More than MANY_CLASSES classes of fewer than FEW_ROWS rows on average are probably numbers.
+FEW_ROWS, MANY_CLASSES = 10, 20
+
 
 @dataclass(frozen=True, eq=False)
 class BlockTargets:
-    """Findings in one block: labels with their kept rows, weights, and the first bad row of each.
+    """The findings in one block.
 
-    Numbers have no labels.
+    Attributes
+    ----------
+    labels : array, shape (k,). Distinct labels of the rows that count; empty for numbers.
+    counts : int array, shape (k,). Rows of each label.
+    n_kept : int. Rows that count.
+    weight_range : (float, float). Smallest and largest positive weight; 1 and 1 without weights.
+    bad_label, bad_weight : the first row with an invalid label or weight, and the value; or None
     """
 
     labels: Labels
@@ -54,12 +70,12 @@ class BlockTargets:
 
 @dataclass(frozen=True, eq=False)
 class TargetScan:
-    """The target and counts of all rows that count.
+    """The target and the counts of all rows that count.
 
     Attributes
     ----------
     target : Target. Its labels are the values of y: codes where the data set has classes.
-    counts : int array, shape (k,). Rows of each class, without those of weight 0; of numbers (1,).
+    counts : int array, shape (k,). Rows that count, of each class; of numbers (1,).
     first_kept : int64 array, shape (n_blocks + 1,). Rows of positive weight before each block.
     weight_range : (float, float). Smallest and largest weight of the rows that count.
     """
@@ -75,53 +91,13 @@ class TargetScan:
         return int(self.first_kept[-1])
 
 
-def kept_rows(X: AnyArray, weights: Reals | None) -> Any:
-    """Return an index of the rows that count: a row of weight 0 is as if it were not there."""
-    if weights is None or (weights[:, 0] > 0).all():
-        # A slice copies nothing.
-        return slice(None)
-    return np.flatnonzero(weights[:, 0] > 0)
-
-
-def scan_block(
-    y: Labels, weights: Reals | None, *, kind: TargetKind, block_info: Any = None
-) -> BlockTargets:
-    """Count the labels of one block, or its numbers."""
-    _, first_row = block_start(block_info)
-    # Reported, not raised: of several bad blocks the first is named, whichever task ends first.
-    bad_label = first_bad_label(y[:, 0]) if kind == "classes" else first_bad_number(y)
-    if bad_label is not None:
-        bad_label = first_row + bad_label[0], bad_label[1]
-        # What is no label may not even have an order.
-        y, weights = y[:0], None
-    kept = y[kept_rows(y, weights), 0]
-    # Numbers are as many as rows: none of them is kept.
-    named = kept if kind == "classes" else kept[:0]
-    labels, counts = np.unique(named, return_counts=True)
-    bad_weight, weight_range = None, (1.0, 1.0)
-    if weights is not None:
-        w = weights[:, 0].astype(np.float64)
-        row = _first(~((w == 0) | ((w >= SMALLEST) & (w <= LARGEST))), first_row)
-        bad_weight = None if row is None else (row, float(w[row - first_row]))
-        positive = w[w > 0]
-        # Without a row, a range that changes no other.
-        weight_range = (positive.min(initial=np.inf), positive.max(initial=0.0))
-    return BlockTargets(labels, counts, len(kept), weight_range, bad_label, bad_weight)
-
-
-def _first(bad: Mask, first_row: int) -> int | None:
-    """Return the global number of the first bad row."""
-    bad_rows = np.flatnonzero(bad)
-    return first_row + int(bad_rows[0]) if len(bad_rows) else None
-
-
 def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classes") -> TargetScan:
     """Find the target and count its rows; refuse what cannot be trained on.
 
     Raises
     ------
-    DataError : a label, number or weight that is NaN or infinite, a negative weight; where classes
-        are wanted, continuous labels or fewer than two classes; where numbers are, anything else
+    DataError : a label, number or weight that is NaN or infinite; a negative weight; for classes,
+        continuous labels or fewer than two classes; for numbers, y of another kind
     """
     if kind == "numbers":
         check_numbers(rows.y.dtype, rows.classes)
@@ -149,14 +125,47 @@ def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classe
     return TargetScan(target, counts, first_kept, (min(least), max(most)))
 
 
+def scan_block(
+    y: Labels, weights: Reals | None, *, kind: TargetKind, block_info: Any = None
+) -> BlockTargets:
+    """Validate one block of y and weights, and count its labels or numbers."""
+    _, first_row = block_start(block_info)
+    # Returned, not raised: the error names the first bad block, whichever task ends first.
+    bad_label = first_bad_label(y[:, 0]) if kind == "classes" else first_bad_number(y)
+    if bad_label is not None:
+        bad_label = first_row + bad_label[0], bad_label[1]
+        # Invalid labels may not be sortable, so the rest of the block is not looked at.
+        y, weights = y[:0], None
+    kept = y[kept_rows(y, weights), 0]
+    # Numbers would be as many as rows: none is returned.
+    named = kept if kind == "classes" else kept[:0]
+    labels, counts = np.unique(named, return_counts=True)
+    bad_weight, weight_range = None, (1.0, 1.0)
+    if weights is not None:
+        w = weights[:, 0].astype(np.float64)
+        row = _first(~((w == 0) | ((w >= SMALLEST) & (w <= LARGEST))), first_row)
+        bad_weight = None if row is None else (row, float(w[row - first_row]))
+        positive = w[w > 0]
+        # Without any row, the range is neutral in the minimum and maximum over blocks.
+        weight_range = (positive.min(initial=np.inf), positive.max(initial=0.0))
+    return BlockTargets(labels, counts, len(kept), weight_range, bad_label, bad_weight)
+
+
+def _first(bad: Mask, first_row: int) -> int | None:
+    """Return the global number of the first bad row, or None."""
+    bad_rows = np.flatnonzero(bad)
+    return first_row + int(bad_rows[0]) if len(bad_rows) else None
+
+
 def _no_row_counts(wanted: str) -> DataError:
+    """Return the error for data whose weights are all 0."""
     return DataError(
         f"No rows are left: every sample_weight is zero. Give {wanted} a positive weight."
     )
 
 
 def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[Labels, Int64]:
-    """Return the sorted labels of all blocks, and the rows of each; refuse what is no class."""
+    """Return the sorted labels of all blocks, and the rows of each; raise DataError if invalid."""
     labels = np.unique(np.concatenate([b.labels for b in blocks]))
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise DataError(
@@ -177,21 +186,16 @@ def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[Labels,
 
 
 def name_classes(rows: BlockRows, labels: Labels) -> Labels:
-    """Return the user's name of each value that `scan_targets` found in y, in order.
-
-    Raises
-    ------
-    DataError : when y holds a code that the data set has no class for
-    """
+    """Return the user's label of each value that `scan_targets` found in y; as `name_codes`."""
     return name_codes(labels, rows.classes)
 
 
 def name_codes(codes: Labels, classes: Labels | None) -> Labels:
-    """Return the label of each class code of a data set; without classes y holds labels itself.
+    """Return the label of each class code; without ``classes`` the codes are labels themselves.
 
     Raises
     ------
-    DataError : a code that the data set has no class for
+    DataError : a code without a class in the data set
     """
     if classes is None:
         return codes
@@ -205,10 +209,18 @@ def name_codes(codes: Labels, classes: Labels | None) -> Labels:
     return named
 
 
+def kept_rows(X: AnyArray, weights: Reals | None) -> Any:
+    """Return an index of the rows that count: a slice if all do, otherwise their positions."""
+    if weights is None or (weights[:, 0] > 0).all():
+        # A slice copies nothing.
+        return slice(None)
+    return np.flatnonzero(weights[:, 0] > 0)
+
+
 def take_kept(
     X: Reals, y: Labels, weights: Reals | None, target: Target
 ) -> tuple[Reals, Targets, Float64]:
-    """Return the features, targets and weights of a block's rows that count."""
+    """Return the features, encoded targets and weights of a block's rows that count."""
     kept = kept_rows(X, weights)
     targets = target.encode(y[kept])
     given = np.ones(len(targets)) if weights is None else weights[kept, 0].astype(np.float64)
@@ -216,34 +228,19 @@ def take_kept(
 
 
 def block_checksum(X: Reals, targets: Targets, weights: Float64, first_kept: int) -> int:
-    """Return the checksum of rows with targets and weights, which adds up over blocks."""
+    """Return the checksum of rows, targets and weights; checksums of blocks add up modulo 2**64."""
     extra = np.column_stack([targets.astype(np.float64), weights])
     return (row_checksum(X, first_kept) + row_checksum(extra, first_kept)) % 2**64
 
 
-# A chunk of Zarr takes 0.7 ms in both passes over X, one of Dask 0.1 ms and another 0.35 ms when it
-# is predicted: from a thousand on that is seconds. Reading 256 KiB takes less than a tenth of it.
-MANY_CHUNKS, SMALL_NBYTES = 1000, 256 << 10
-GOOD_NBYTES = 16 << 20
-# Of a task's memory: what a Dask array needs beside a chunk to compute it is not in the plan.
-LARGE_SHARE = 0.25
-# Classes of fewer rows in the mean, if they are more than twenty, are rather numbers.
-FEW_ROWS, MANY_CLASSES = 10, 20
-
-
 def warn_of_chunks(rows: BlockRows, resources: Resources) -> None:
-    """Warn of chunks of X so small, or so large, that they decide time or memory.
-
-    Warns
-    -----
-    AdviceWarning
-    """
+    """Warn of chunks of X so small or so large that they dominate time or memory."""
     row_nbytes = rows.n_features * rows.X.dtype.itemsize
     mean_nbytes = rows.n_rows * row_nbytes / max(rows.n_chunks, 1)
     good_rows = max(GOOD_NBYTES // row_nbytes, 1)
     if rows.n_chunks >= MANY_CHUNKS and mean_nbytes < SMALL_NBYTES:
         warnings.warn(
-            f"X lies in {rows.n_chunks:,} chunks of {mean_nbytes / 1024:.1f} KiB in the mean; each "
+            f"X lies in {rows.n_chunks:,} chunks of {mean_nbytes / 1024:.1f} KiB on average; each "
             "costs about a millisecond however few rows it holds, and more on a network. Store or "
             f"rechunk X in chunks of about {good_rows:,} rows (16 MiB).",
             AdviceWarning,
@@ -261,16 +258,11 @@ def warn_of_chunks(rows: BlockRows, resources: Resources) -> None:
 
 
 def warn_of_classes(scan: TargetScan) -> None:
-    """Warn of labels that are rather the numbers of a regression.
-
-    Warns
-    -----
-    AdviceWarning
-    """
+    """Warn of labels that are probably the numbers of a regression."""
     k, n = scan.target.n_classes, scan.n_kept
     if k > MANY_CLASSES and n < FEW_ROWS * k:
         warnings.warn(
-            f"y holds {k:,} different labels in {n:,} rows, {n / k:.1f} rows a class in the mean: "
+            f"y holds {k:,} different labels in {n:,} rows, {n / k:.1f} rows per class on average: "
             "these may be the numbers of a regression, or names of rows. Sort them into a few "
             "classes first, as with numpy.digitize, or use a regressor, as VoronoiSVR.",
             AdviceWarning,
@@ -279,12 +271,7 @@ def warn_of_classes(scan: TargetScan) -> None:
 
 
 def warn_of_thin_classes(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
-    """Warn of classes that have fewer rows than there are folds.
-
-    Warns
-    -----
-    AdviceWarning
-    """
+    """Warn of classes that have fewer rows than there are folds."""
     thin = scan.counts < n_folds
     if not thin.any():
         return

@@ -1,6 +1,6 @@
-"""Asking the workers of a cluster, beside their tasks; workers lost meanwhile are no error.
+"""The resources of a fit, its slots and the memory of a task; and questions to workers.
 
-Resources of a fit: slots, and memory of a task, as reported by the workers.
+Workers answer beside their tasks. Losing some of them meanwhile is no error.
 """
 
 import asyncio
@@ -24,139 +24,27 @@ from daskls.run.patience import (
     BASELINE_NBYTES,
     HeldMemory,
     Patience,
+    as_cluster_errors,
     ask_scheduler,
     available_nbytes,
-    losses_told,
     patience_s,
     report_held,
 )
 
 log = logging.getLogger("daskls")
-
-# Seconds that a worker has for its answer: its first one waits for its imports.
+# Seconds that a worker has to answer; the first answer includes its imports.
 WORKER_ANSWER_S = 30.0
-# Seconds between two looks for a worker.
-WORKER_LOOK_S = 0.2
-
-
-def wait_for_worker(client: Any) -> dict[str, dict[str, Any]]:
-    """Return the scheduler's description of each running worker, once there is one.
-
-    Raises
-    ------
-    ClusterError : when none comes in time, or all stay paused
-    """
-    patience = Patience(client)
-    wanted: Any = None
-    while not (running := find_running(client)):
-        # Some clusters start workers only where there is a task for them.
-        with losses_told(client):
-            wanted = wanted or client.submit(int, pure=False)
-        patience.check()
-        time.sleep(WORKER_LOOK_S)
-    return running
-
-
-def find_running(client: Any) -> dict[str, dict[str, Any]]:
-    """Return the scheduler's description of each running worker, by address."""
-    found = ask_scheduler(client)
-    workers = {} if found is None else found[0]
-    return {w: at for w, at in workers.items() if at["status"] == "running"}
-
-
-@contextmanager
-def losses_made_good(client: Any) -> Iterator[None]:
-    """Log that all is well where a fit ended well though workers were lost.
-
-    Distributed logs each loss, some as errors, and not what became of it.
-    """
-    client = current_client(client)
-    before = _addresses(client)
-    yield
-    after = _addresses(client)
-    lost = before - after
-    # A scheduler that does not answer tells nothing.
-    if after and lost:
-        log.warning(
-            "%d of %d worker(s) left the cluster during the fit (%s first): what they had not "
-            "finished ran again, and the model is the same. Nothing is to be done.",
-            len(lost),
-            len(before),
-            min(lost),
-        )
-
-
-def _addresses(client: Any) -> set[str]:
-    """Return the addresses of a client's workers; none where there is no client, or no answer."""
-    found = None if client is None else ask_scheduler(client)
-    return set() if found is None else set(found[0])
-
-
-def ask_workers(client: Any, question: Callable[..., Any], *args: Any) -> dict[str, Any]:
-    """Return the result of ``question(*args)`` in each running worker, by address.
-
-    Workers that are lost before they answer are left out; where all are, others are waited for.
-
-    Parameters
-    ----------
-    client : distributed client
-    question : function of a module. It runs beside the worker's tasks, so it must be quick.
-    args : its arguments
-
-    Raises
-    ------
-    ClusterError : when no worker answers in time, or one cannot import daskls
-    """
-    deadline = time.monotonic() + patience_s()
-    while True:
-        workers = list(wait_for_worker(client))
-        with losses_told(client):
-            replies = client.sync(_ask_all, client, workers, question, args)
-        for address, reply in replies.items():
-            # Unpickling the question fails; the scheduler hands its text on.
-            if isinstance(reply, Exception) and "No module named" in str(reply):
-                raise ClusterError(
-                    f"The worker {address} cannot import daskls ({reply}). Install daskls "
-                    f"{__version__} and what it needs on every worker, or stop that one."
-                )
-            if isinstance(reply, Exception) and not isinstance(reply, (OSError, TimeoutError)):
-                raise reply
-        answers = {w: r for w, r in replies.items() if not isinstance(r, Exception)}
-        if answers:
-            return answers
-        if time.monotonic() > deadline:
-            raise ClusterError(
-                f"None of {len(workers)} worker(s), {workers[0]} first, answered within "
-                f"{patience_s():g} s (Dask's setting daskls.patience). See whether they still run."
-            )
-
-
-async def _ask_all(
-    client: Any, workers: list[str], question: Callable[..., Any], args: tuple[Any, ...]
-) -> dict[str, Any]:
-    """Ask all workers at once; an answer is an exception where none came."""
-
-    async def ask(address: str) -> Any:
-        # One call a worker: a silent one costs its own answer, not those of the others.
-        asked = client.run(question, *args, workers=[address], on_error="return", asynchronous=True)
-        try:
-            found = await asyncio.wait_for(asked, min(WORKER_ANSWER_S, patience_s()))
-        except (OSError, TimeoutError) as error:
-            return error
-        return found[address]
-
-    return dict(zip(workers, await asyncio.gather(*map(ask, workers)), strict=True))
-
-
-# Distributed pauses a worker at 80 % of its limit: beyond that no task would start.
+# Seconds between two checks whether a worker has come.
+WORKER_CHECK_S = 0.2
+# The usable share of a worker's limit: distributed pauses it at 80 %, and starts no task then.
 USABLE = 0.8
-# Without a limit, leave the machine this share for everything else.
+# Without a limit, the share of free memory to plan with; the rest is for everything else.
 LOCAL_SHARE = 0.6
 
 
 @dataclass(eq=False)
 class Process:
-    """A process of workers: their addresses, slots, and the smallest of their limits."""
+    """A process of one or more workers: their addresses, slots, and the smallest memory limit."""
 
     held: HeldMemory
     workers: list[str] = field(default_factory=list)
@@ -165,11 +53,11 @@ class Process:
 
     @property
     def baseline(self) -> int:
-        """Bytes that it holds, or will as soon as it has begun."""
+        """The bytes that it holds, or will hold once its first tasks have run."""
         return max(self.held.nbytes, BASELINE_NBYTES)
 
     def task_nbytes(self, n_beside: int) -> int:
-        """Return what one task may use, with ``n_beside`` processes on the machine."""
+        """Return the bytes that a task may use if ``n_beside`` processes share the machine."""
         free = self.held.free_nbytes * LOCAL_SHARE / n_beside
         if self.limit < float("inf"):
             free = self.limit * USABLE - self.baseline
@@ -177,13 +65,13 @@ class Process:
 
 
 def find_resources(client: Any = None) -> Resources:
-    """Return how many tasks run at once and what each may use; the fullest worker decides.
+    """Return how many tasks run at once, and the memory of each on the fullest worker.
 
-    On a cluster the workers report the memory that they hold after releasing their caches.
+    On a cluster, workers release their caches and report the memory that they still hold.
 
     Raises
     ------
-    ClusterError : when no worker answers
+    ClusterError : no worker answers
     """
     client = current_client(client)
     if client is None:
@@ -209,13 +97,13 @@ def find_resources(client: Any = None) -> Resources:
 def resources_of(
     n_workers: int, threads_per_worker: int = 1, memory_limit: int | str | None = None
 ) -> Resources:
-    """Return what a cluster offers that need not exist, of workers alike that have just begun.
+    """Return the resources of a hypothetical cluster of equal workers that have just started.
 
     Parameters
     ----------
     n_workers : int, >= 1
     threads_per_worker : int, >= 1
-    memory_limit : int, str as "2GiB", or None for a share of this machine's memory
+    memory_limit : int, or str as "2GiB". Of a worker; None: a share of this machine's memory.
 
     Raises
     ------
@@ -240,9 +128,9 @@ def resources_of(
 
 
 def _group(answers: dict[str, HeldMemory], workers: dict[str, Any]) -> list[Process]:
-    """Return the processes of workers that answered."""
+    """Group the workers that answered by their process."""
     processes: dict[tuple[str, int], Process] = {}
-    # In the scheduler's order, for a sentence that is the same each time.
+    # In the scheduler's order, so that messages name the same worker each time.
     for address, held in answers.items():
         worker = workers.get(address, {})
         process = processes.setdefault(held.process, Process(held))
@@ -253,7 +141,7 @@ def _group(answers: dict[str, HeldMemory], workers: dict[str, Any]) -> list[Proc
 
 
 def _describe(process: Process) -> str:
-    """Say what a process of workers holds from before; nothing where that is little."""
+    """Describe the memory that a process holds from earlier work; "" where it is little."""
     if process.limit == float("inf") or process.held.nbytes <= BASELINE_NBYTES:
         return ""
     return (
@@ -264,16 +152,12 @@ def _describe(process: Process) -> str:
 
 
 def check_limit(limit: int | None, whose: str) -> None:
-    """Refuse a worker's memory limit that what daskls loads would fill.
+    """Raise MemoryPlanError if the imports of daskls would fill a worker's memory limit.
 
     Parameters
     ----------
-    limit : int, or None or 0 for no limit
-    whose : str. How the sentence begins.
-
-    Raises
-    ------
-    MemoryPlanError
+    limit : int. None or 0: no limit.
+    whose : str. The beginning of the message, as "Each worker would have".
     """
     if limit and limit * USABLE <= BASELINE_NBYTES:
         raise MemoryPlanError(
@@ -295,3 +179,113 @@ def find_slots() -> int:
         return 1
     workers = dask.config.get("num_workers", None)
     return int(workers) if workers else int(CPU_COUNT)
+
+
+def wait_for_worker(client: Any) -> dict[str, dict[str, Any]]:
+    """Wait for a running worker; return the scheduler's description of each, by address.
+
+    Raises
+    ------
+    ClusterError : none comes in time, or all stay paused
+    """
+    patience = Patience(client)
+    wanted: Any = None
+    while not (running := find_running(client)):
+        # A task, as adaptive clusters start workers only for tasks.
+        with as_cluster_errors(client):
+            wanted = wanted or client.submit(int, pure=False)
+        patience.check()
+        time.sleep(WORKER_CHECK_S)
+    return running
+
+
+def find_running(client: Any) -> dict[str, dict[str, Any]]:
+    """Return the scheduler's description of each running worker, by address."""
+    found = ask_scheduler(client)
+    workers = {} if found is None else found[0]
+    return {w: at for w, at in workers.items() if at["status"] == "running"}
+
+
+def ask_workers(client: Any, question: Callable[..., Any], *args: Any) -> dict[str, Any]:
+    """Return the result of ``question(*args)`` in each running worker, by address.
+
+    Workers that are lost before they answer are left out. If all are, others are waited for.
+
+    Parameters
+    ----------
+    client : distributed client
+    question : function at the top level of a module. It runs beside the worker's tasks, so it must
+        be quick.
+    args : its arguments
+
+    Raises
+    ------
+    ClusterError : no worker answers in time, or one cannot import daskls
+    """
+    deadline = time.monotonic() + patience_s()
+    while True:
+        workers = list(wait_for_worker(client))
+        with as_cluster_errors(client):
+            replies = client.sync(_ask_all, client, workers, question, args)
+        for address, reply in replies.items():
+            # A worker without daskls fails to unpickle the question; only the error's text arrives.
+            if isinstance(reply, Exception) and "No module named" in str(reply):
+                raise ClusterError(
+                    f"The worker {address} cannot import daskls ({reply}). Install daskls "
+                    f"{__version__} and what it needs on every worker, or stop that one."
+                )
+            if isinstance(reply, Exception) and not isinstance(reply, (OSError, TimeoutError)):
+                raise reply
+        answers = {w: r for w, r in replies.items() if not isinstance(r, Exception)}
+        if answers:
+            return answers
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"None of {len(workers)} worker(s), {workers[0]} first, answered within "
+                f"{patience_s():g} s (Dask's setting daskls.patience). See whether they still run."
+            )
+
+
+async def _ask_all(
+    client: Any, workers: list[str], question: Callable[..., Any], args: tuple[Any, ...]
+) -> dict[str, Any]:
+    """Ask all workers at once; a worker that does not answer has an exception as its answer."""
+
+    async def ask(address: str) -> Any:
+        # One call per worker, so that a silent one does not delay the answers of others.
+        asked = client.run(question, *args, workers=[address], on_error="return", asynchronous=True)
+        try:
+            found = await asyncio.wait_for(asked, min(WORKER_ANSWER_S, patience_s()))
+        except (OSError, TimeoutError) as error:
+            return error
+        return found[address]
+
+    return dict(zip(workers, await asyncio.gather(*map(ask, workers)), strict=True))
+
+
+@contextmanager
+def losses_made_good(client: Any) -> Iterator[None]:
+    """Log that a fit that lost workers is complete.
+
+    Distributed logs each loss, some as errors, but not that the work was done again.
+    """
+    client = current_client(client)
+    before = _addresses(client)
+    yield
+    after = _addresses(client)
+    lost = before - after
+    # An empty set also stands for a scheduler that does not answer.
+    if after and lost:
+        log.warning(
+            "%d of %d worker(s) left the cluster during the fit (%s first): what they had not "
+            "finished ran again, and the model is the same. Nothing is to be done.",
+            len(lost),
+            len(before),
+            min(lost),
+        )
+
+
+def _addresses(client: Any) -> set[str]:
+    """Return the addresses of a client's workers; none without a client or an answer."""
+    found = None if client is None else ask_scheduler(client)
+    return set() if found is None else set(found[0])

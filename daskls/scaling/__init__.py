@@ -1,1 +1,4 @@
-"""The scale of features: given, taken from their spread, or learned before space is cut."""
+"""What all cells share, chosen before space is cut: coding and scale of features, parameters.
+
+Everywhere here, ``client`` is a distributed client, or None for the current scheduler.
+"""

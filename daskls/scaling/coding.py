@@ -1,6 +1,7 @@
-"""Codings of features, fitted to a sample: ranks, and indicators of numbers of few values.
+"""Codings of features, as ranks or as indicators of few values, and their spread.
 
-The spread of features, by which unscaled rows are divided to remove their units.
+Both are computed on a sample. Features that are not coded are divided by their spread, which
+removes their units.
 """
 
 from collections.abc import Sequence
@@ -11,89 +12,31 @@ import numpy as np
 from daskls.records import Coding, FeatureCoding, FeatureScale, Float64, Reals
 
 LOW, HIGH = 0.05, 0.95
-# Of a normal distribution that range is so many standard deviations: features that fall back to
-# theirs are then no wider than the others.
+# The range between these quantiles of a normal distribution, in standard deviations: features for
+# which the deviation replaces the range are then as wide as the others.
 DEVIATIONS = 3.29
-
-
-# Of the largest spread to the smallest: beyond, the features of small ones have no part in
-# distances. Standard deviations, which cost less, are looked at first.
+# The ratio of the largest spread to the smallest beyond which narrow features hardly contribute to
+# distances; and that of standard deviations, which are cheaper, above which spreads are computed.
 MAX_RATIO, SUSPECT_RATIO = 1e3, 1e2
-# Of its standard deviation: a feature of a smaller range is rarely anything but one value.
+# A feature whose range is below this share of its standard deviation has one value in most rows.
 RARE_RANGE = 0.1
-
-
-def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int, float] | None:
-    """Return the features of the largest and the smallest spread, and their ratio beyond 1000.
-
-    None where spreads differ by less. Constants count as neither.
-
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    with_rare : bool. Whether features count that have one value in some nine rows of ten. Rare
-        indicators and pixels at the margin have a small spread, and no unit that is the reason.
-
-    Examples
-    --------
-    >>> widest_and_narrowest(np.c_[np.arange(9.0), 1e-4 * np.arange(9.0), np.ones(9)])
-    (0, 1, 10000.0)
-    """
-    deviations = X.std(axis=0, dtype=np.float64)
-    varying = np.flatnonzero((X[:1] != X).any(axis=0))
-    own = deviations[varying]
-    if not len(own) or own.max() <= SUSPECT_RATIO * own.min():
-        return None
-    if not with_rare:
-        ranges = np.array([np.ptp(np.quantile(X[:, j], (LOW, HIGH))) for j in varying])
-        varying = varying[ranges > RARE_RANGE * own]
-    found = spreads(X)[varying]
-    if not len(found):
-        return None
-    ratio = float(found.max() / found.min())
-    if ratio <= MAX_RATIO:
-        return None
-    return int(varying[found.argmax()]), int(varying[found.argmin()]), round(ratio, 6)
-
-
-def spreads(X: Reals) -> Float64:
-    """Return the spread of each feature, float64 (d,), > 0.
-
-    Its range from the 5th to the 95th percentile; where that is 0, as for rare indicators, 3.29
-    standard deviations; of a constant, 1.
-
-    >>> spreads(np.c_[np.arange(101.0), np.full(101, 7.0)])
-    array([90.,  1.])
-    """
-    found = np.empty(X.shape[1])
-    # Feature by feature: sorting copies, and a sample may be most of the client's memory.
-    for j in range(X.shape[1]):
-        own = X[:, j].astype(np.float64)
-        low, high = np.quantile(own, (LOW, HIGH))
-        found[j] = high - low if high > low else DEVIATIONS * own.std()
-    # A constant's deviation is the rounding of its mean.
-    constant = np.array([(X[:, j] == X[0, j]).all() for j in range(X.shape[1])])
-    return np.where(constant | (found == 0), 1.0, found)
-
-
-# A feature of so many values, or fewer, may be categories; ranks would say no more than they do.
+# A feature with at most this many values may be categorical; ranks would hold no more information.
 FEW_VALUES = 20
-# Knots of a map to ranks: between two of them lies less than half a percent of the sample.
+# Most knots of a map to ranks: less than half a percent of the sample lies between two of them.
 N_KNOTS = 257
-# Rows of indicators may take so many bytes; of more rows, so many times what they took before.
+# Coded rows may take this many bytes, or, with more rows, this multiple of the bytes before coding.
 CODED_NBYTES, MOST_TIMES = 256 << 20, 2
 
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """One coding of features, and the scale in it that candidates are factors of.
+    """One coding of features, and its base scale, which the factors of candidates multiply.
 
     Attributes
     ----------
-    name : Coding
-    scale : FeatureScale. Features that stay as they are, are divided by their spread; ranks and
-        indicators have a unit of their own.
-    spread : float64 array, shape (d',). What the scale divides by.
+    scale : FeatureScale. Divides features that are not coded by their spread; ranks and indicators
+        have a unit of their own.
+    spread : float64 array, shape (d',). The divisors of the scale.
     """
 
     name: Coding
@@ -107,13 +50,12 @@ class Base:
 
 
 def find_bases(X: Reals, codings: Sequence[Coding], most: int) -> list[Base]:
-    """Return the codings in question that differ, each with its scale.
+    """Return the different ones among ``codings``, each with its base scale.
 
     Parameters
     ----------
     X : real array, shape (m, d). Sampled rows.
-    codings : sequence of Coding
-    most : int. Coded features.
+    most : int. Most coded features.
     """
     center, spread = X.mean(axis=0, dtype=np.float64), spreads(X)
     found, seen = [], set()
@@ -130,7 +72,7 @@ def find_bases(X: Reals, codings: Sequence[Coding], most: int) -> list[Base]:
 def _base_of(name: Coding, coding: FeatureCoding | None, center: Float64, spread: Float64) -> Base:
     if coding is not None:
         is_coded = np.diff(coding.ptr) > 0
-        # Ranks lie around a half; most rows have none of a feature's indicators.
+        # Ranks are centered at a half; indicators at 0, as most rows have 0 in each.
         middle = np.where(coding.is_indicated, 0.0, 0.5)
         center = np.where(is_coded, middle, center)[coding.sources]
         spread = np.where(is_coded, 1.0, spread)[coding.sources]
@@ -138,7 +80,7 @@ def _base_of(name: Coding, coding: FeatureCoding | None, center: Float64, spread
 
 
 def max_coded_features(n_rows: int, n_features: int) -> int:
-    """Return the most features that indicators may make: a function of the data alone.
+    """Return the most coded features, a function of the data's shape alone.
 
     >>> max_coded_features(10_000, 10), max_coded_features(10_000_000, 28)
     (6710, 56)
@@ -147,19 +89,20 @@ def max_coded_features(n_rows: int, n_features: int) -> int:
 
 
 def fit_coding(X: Reals, coding: Coding, most: int) -> FeatureCoding | None:
-    """Return a coding of features; None where it would leave every feature as it is.
+    """Return a fitted coding; None where it would leave every feature as it is.
 
     Parameters
     ----------
     X : real array, shape (m, d). Sampled rows.
     coding : "none"; "ranks": features of more than `FEW_VALUES` values become their rank in [0, 1];
-        "indicators": of 3 to `FEW_VALUES` values an indicator each; "both".
-    most : int. Coded features; where indicators would be more, there are none.
+        "indicators": each value of a feature with 3 to `FEW_VALUES` values becomes an indicator;
+        "both".
+    most : int. Most coded features; where indicators would make more, no feature is indicated.
 
     Notes
     -----
-    Ranks are scikit-learn's ``QuantileTransformer`` of all rows, by `N_KNOTS` of them at the most:
-    equal rows have the mean of their ranks.
+    Ranks are those of scikit-learn's ``QuantileTransformer`` fitted to all sampled rows, with at
+    most `N_KNOTS` quantiles; equal values get the mean of their ranks.
 
     Examples
     --------
@@ -183,10 +126,10 @@ def fit_coding(X: Reals, coding: Coding, most: int) -> FeatureCoding | None:
 
 
 def _indicated(X: Reals, most: int) -> dict[int, Float64]:
-    """Return the values of the features that become indicators; none where they are too many."""
+    """Return the values of each feature that becomes indicators; none if they are too many."""
     found = {}
     for j in range(X.shape[1]):
-        # Told apart as float32, as queries are.
+        # Compared as float32, as queries are.
         values = np.unique(X[:, j].astype(np.float32))
         if 3 <= len(values) <= FEW_VALUES and len(values) == len(np.unique(X[:, j])):
             found[j] = values.astype(np.float64)
@@ -195,7 +138,7 @@ def _indicated(X: Reals, most: int) -> dict[int, Float64]:
 
 
 def _knots(x: Float64) -> tuple[Float64, Float64]:
-    """Return knots of the map to ranks, and their ranks; none of a feature of few values."""
+    """Return the knots of the map to ranks, and their ranks; none for a feature of few values."""
     x = np.sort(x)
     at = np.unique(x[np.linspace(0, len(x) - 1, min(N_KNOTS, len(x))).astype(np.int64)])
     if len(at) <= FEW_VALUES:
@@ -204,3 +147,56 @@ def _knots(x: Float64) -> tuple[Float64, Float64]:
         return np.empty(0), np.empty(0)
     first, last = np.searchsorted(x, at), np.searchsorted(x, at, "right") - 1
     return at, (first + last) / (2 * (len(x) - 1))
+
+
+def spreads(X: Reals) -> Float64:
+    """Return the spread of each feature, float64 (d,), > 0.
+
+    The spread is the range from the 5th to the 95th percentile; where that is 0, as for rare
+    indicators, 3.29 standard deviations; for a constant, 1.
+
+    >>> spreads(np.c_[np.arange(101.0), np.full(101, 7.0)])
+    array([90.,  1.])
+    """
+    found = np.empty(X.shape[1])
+    # One feature at a time, as sorting copies, and the sample may be most of the client's memory.
+    for j in range(X.shape[1]):
+        own = X[:, j].astype(np.float64)
+        low, high = np.quantile(own, (LOW, HIGH))
+        found[j] = high - low if high > low else DEVIATIONS * own.std()
+    # Rounding of the mean can make a constant's standard deviation nonzero.
+    constant = np.array([(X[:, j] == X[0, j]).all() for j in range(X.shape[1])])
+    return np.where(constant | (found == 0), 1.0, found)
+
+
+def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int, float] | None:
+    """Return the features of the largest and the smallest spread, and the ratio of their spreads.
+
+    None where the ratio is at most 1000. Constant features are ignored.
+
+    Parameters
+    ----------
+    X : real array, shape (m, d)
+    with_rare : bool. Whether to include features with one value in about nine rows of ten. Rare
+        indicators and marginal pixels have a small spread, but not because of their unit.
+
+    Examples
+    --------
+    >>> widest_and_narrowest(np.c_[np.arange(9.0), 1e-4 * np.arange(9.0), np.ones(9)])
+    (0, 1, 10000.0)
+    """
+    deviations = X.std(axis=0, dtype=np.float64)
+    varying = np.flatnonzero((X[:1] != X).any(axis=0))
+    own = deviations[varying]
+    if not len(own) or own.max() <= SUSPECT_RATIO * own.min():
+        return None
+    if not with_rare:
+        ranges = np.array([np.ptp(np.quantile(X[:, j], (LOW, HIGH))) for j in varying])
+        varying = varying[ranges > RARE_RANGE * own]
+    found = spreads(X)[varying]
+    if not len(found):
+        return None
+    ratio = float(found.max() / found.min())
+    if ratio <= MAX_RATIO:
+        return None
+    return int(varying[found.argmax()]), int(varying[found.argmin()]), round(ratio, 6)

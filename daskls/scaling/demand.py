@@ -1,10 +1,8 @@
-"""The work of the choice for all cells, before rows are read: how many looks, of how many rows.
+"""The expected work of the choice for all cells, before rows are read, and what times it.
 
-How many candidates there are, and how far each climbs, the data decide. What is expected here is
-what fits of letter, ijcnn1, krkopt, phoneme, Covertype and a million rows of noisy28 came to,
-within a third.
-
-Looks at candidates, timed; see `daskls.run.pace`.
+The number of candidates, and of the trials of each, depends on the data. The numbers assumed here
+are within a third of those of fits on letter, ijcnn1, krkopt, phoneme, Covertype and a million rows
+of noisy28. The functions named by strings are run by `daskls.run.pace`.
 """
 
 import math
@@ -20,16 +18,17 @@ from daskls.plan import Outlook, StageDemand, Work
 from daskls.records import F4, Float32, Float64, ScalingSpec, SolverSpec
 from daskls.run.pace import Setting, seconds_in
 from daskls.scaling.decide import N_LEFT
+from daskls.scaling.descent import TrialSplit
 from daskls.scaling.fit import LEAST_RACED, MAX_CELL_ROWS
 from daskls.scaling.grid import (
-    LOOK_ROWS,
+    TRIAL_ROWS,
     USUAL_RIDGE,
     Trial,
     TrialCell,
     TrialGrid,
-    heat_nbytes,
-    look_nbytes,
     region_rows,
+    rung_nbytes,
+    trial_nbytes,
 )
 from daskls.scaling.heats import (
     ASKED_ROWS,
@@ -41,7 +40,6 @@ from daskls.scaling.heats import (
     plan_race,
     race_rows,
 )
-from daskls.scaling.look import Look
 from daskls.scaling.race import LEARNING_ROUNDS, N_LEARNED
 from daskls.scaling.regions import FULLNESS, HELD_SHARE, WANTED_ROWS
 from daskls.scaling.rounds import (
@@ -55,28 +53,21 @@ from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import Aim, aim_of
 from daskls.targets import Target
 
-BEGIN, LOOK = "scaling.demand:begin_look", "scaling.demand:look_on"
+BEGIN_SPLIT, SOLVE_SPLIT = "scaling.demand:begin_look", "scaling.demand:look_on"
 TRIAL, GRADIENT = "scaling.demand:leave_out", "scaling.demand:take_gradients"
 ANSWER, COLLECT = "scaling.demand:answer_held", "run.pace:check_block"
-# Candidates that are left in each heat, at the most, and looks of one; looks of the last heat.
-CANDIDATES_LEFT, LOOKS_A_HEAT, LOOKS_AT_LAST = (9, 5, 4), 7, 18
-# Trials on cells of regions: of one choice, and of the last one on cells of the final size; and in
-# how many steps they come.
-TRIALS_A_CHOICE, TRIALS_AT_LAST, STEPS_A_CHOICE = 16, 9, 7
-# Rows of a cell that is drawn, as a share of the most.
+# Most candidates in each rung, the trials of one there, and all trials in the last rung.
+CANDIDATES_LEFT, TRIALS_A_RUNG, TRIALS_IN_LAST_RUNG = (9, 5, 4), 7, 18
+# Trials on cells of regions in one choice, and in the last one on cells of the final size; and the
+# number of steps of a choice.
+TRIALS_A_CHOICE, TRIALS_TO_RETUNE, STEPS_A_CHOICE = 16, 9, 7
+# Rows of a drawn cell, as a share of the most.
 DRAWN_SHARE = 0.8
 
 
 @dataclass(frozen=True)
 class OpenChoice:
-    """What a fit leaves open for all its cells.
-
-    Attributes
-    ----------
-    scaling : ScalingSpec
-    spec : SolverSpec
-    n_rows, n_sample, cell_size : int
-    """
+    """What a fit leaves open for all its cells."""
 
     scaling: ScalingSpec
     spec: SolverSpec
@@ -86,7 +77,7 @@ class OpenChoice:
 
     @property
     def n_kernels(self) -> int:
-        """The number of kernels in question."""
+        """The number of candidate kernels."""
         return max(len(self.scaling.kernels), 1)
 
     @property
@@ -101,30 +92,30 @@ class OpenChoice:
 
     @property
     def n_candidates(self) -> int:
-        """The number of candidates that differ, as of most data."""
+        """The number of different candidates on most data."""
         n_scales = 2 if self.scaling.feature_scale == "learned" else 1
-        # Of ranks, indicators and both one coding differs, as a rule.
+        # Of ranks, indicators and both, usually one differs from no coding.
         n_scales += self.scaling.feature_coding == "auto"
         return n_scales * self.n_kernels
 
     @property
     def is_open(self) -> bool:
-        """Whether anything is to be found out."""
+        """Whether there is anything to choose."""
         return self.n_candidates > 1 or bool(self.scaling.kernels) or self.learns
 
     @property
-    def most_looks(self) -> int:
-        """The combinations of width and ridge."""
+    def n_combinations(self) -> int:
+        """The number of combinations of width and ridge."""
         grid = TrialGrid.of(self.spec if self.scaling.kernels else SolverSpec())
         return len(grid.widths) * len(grid.ridges)
 
     @property
     def cell_rows(self) -> int:
-        """Rows of a cell of the final size."""
+        """The rows of a cell of the final size."""
         return min(self.cell_size, MAX_CELL_ROWS)
 
     def race(self) -> RacePlan:
-        """Return the heats: of so many rows, whichever they are."""
+        """Return the plan of a race with the same numbers of rows; which rows does not matter."""
         n_pool, n_reserved = race_rows(self.n_sample)
         held = self.n_sample // HELD_SHARE if n_reserved else 0
         pool, reserved = min(n_pool, self.n_sample - held), min(n_reserved, held)
@@ -137,11 +128,26 @@ class OpenChoice:
         return plan_race(Drawn(np.arange(pool), np.arange(reserved), own), self.cell_rows)
 
 
+def scaling_stages(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, ...]:
+    """Return the stages that choose for all cells; none where everything is given."""
+    if not choice.is_open:
+        return ()
+    race = _race(choice, outlook.extent.sizes)
+    if not choice.is_dense:
+        return (race,)
+    return race, *_regions(choice, outlook)
+
+
+def race_parts(choice: OpenChoice) -> list[tuple[int, int]]:
+    """Return the numbers of rows of the last rung's parts, as input for `check_race`."""
+    return [(part.n_training, part.n_asked) for part in choice.race().last.parts]
+
+
 def expected_spec(spec: SolverSpec, scaling: ScalingSpec | None) -> SolverSpec:
-    """Return a spec with what is usually chosen for all cells."""
+    """Return a spec with the parameters that are usually chosen for all cells."""
     if scaling is None or not scaling.kernels:
         return spec
-    # Of those in question the one in the middle: they differ little in what a cell takes.
+    # The middle one of the candidate kernels: their costs differ little.
     kernel = scaling.kernels[len(scaling.kernels) // 2]
     grid = TrialGrid.of(spec).of_kernel(kernel)
     trial = grid.start(kernel)
@@ -151,47 +157,32 @@ def expected_spec(spec: SolverSpec, scaling: ScalingSpec | None) -> SolverSpec:
     return replace(found, C=spec.C) if find_loss(spec).costs_by_cell else found
 
 
-def race_parts(choice: OpenChoice) -> list[tuple[int, int]]:
-    """Return the parts of the last heat as `check_race` takes them."""
-    return [(part.n_training, part.n_asked) for part in choice.race().last.parts]
-
-
-def scaling_stages(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, ...]:
-    """Return the stages that choose for all cells; none where all is given."""
-    if not choice.is_open:
-        return ()
-    race = _race(choice, outlook.extent.sizes)
-    if not choice.is_dense:
-        return (race,)
-    return race, *_regions(choice, outlook)
-
-
 def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
     plan = choice.race()
     works, n_tasks = [], 0
-    looks = min(LOOKS_A_HEAT, choice.most_looks)
-    for heat, most in zip(plan.heats, CANDIDATES_LEFT, strict=False):
+    n_trials = min(TRIALS_A_RUNG, choice.n_combinations)
+    for rung, most in zip(plan.rungs, CANDIDATES_LEFT, strict=False):
         n = min(choice.n_candidates, most)
         n_tasks += n
-        for part in heat.parts:
-            works += _looks(part.n_training, part.n_asked, n, n * looks)
-    n_last, last = len(CANDIDATES_LEFT), min(LOOKS_AT_LAST, 3 * choice.most_looks)
+        for part in rung.parts:
+            works += _rung_work(part.n_training, part.n_asked, n, n * n_trials)
+    n_last, last = len(CANDIDATES_LEFT), min(TRIALS_IN_LAST_RUNG, 3 * choice.n_combinations)
     for part in plan.last.parts:
-        works += _looks(part.n_training, part.n_asked, 2 * n_last, last)
+        works += _rung_work(part.n_training, part.n_asked, 2 * n_last, last)
     if choice.learns:
         works += list(_learned_in_race(plan))
     n_tasks += 2 * n_last + N_LEARNED * len(plan.learning)
-    n_rounds = len(plan.heats) + 3
+    n_rounds = len(plan.rungs) + 3
     parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
-    nbytes = heat_nbytes(parts, sizes.n_features, sizes.n_outputs)
+    nbytes = rung_nbytes(parts, sizes.n_features, sizes.n_outputs)
     return StageDemand("scale", n_tasks, nbytes, tuple(works), n_rounds)
 
 
-def _looks(n_training: int, n_asked: int, n_begun: int, n_looks: int) -> list[Work]:
-    """Return the work of candidates on one part of a heat."""
+def _rung_work(n_training: int, n_asked: int, n_begun: int, n_trials: int) -> list[Work]:
+    """Return the work of all candidates on one part of a rung."""
     if not n_asked:
-        return [Work(TRIAL, n_training, n_looks)]
-    return [Work(BEGIN, n_training, n_begun), Work(LOOK, n_training, n_looks)]
+        return [Work(TRIAL, n_training, n_trials)]
+    return [Work(BEGIN_SPLIT, n_training, n_begun), Work(SOLVE_SPLIT, n_training, n_trials)]
 
 
 def _learned_in_race(plan: RacePlan) -> Iterator[Work]:
@@ -210,37 +201,84 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
         "regions",
         exchange.n_blocks + n_regions,
         collecting,
-        (Work(COLLECT, min(block, LOOK_ROWS), choice.n_rows / min(block, LOOK_ROWS)),),
+        (Work(COLLECT, min(block, TRIAL_ROWS), choice.n_rows / min(block, TRIAL_ROWS)),),
     )
-    n_looked = N_LEFT + choice.learns + choice.n_kernels - 1
-    n_chosen = n_looked + choice.learns
-    looking = look_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)
-    n_steps = n_chosen * STEPS_A_CHOICE + n_looked + STEPS_A_CHOICE
+    n_evaluated = N_LEFT + choice.learns + choice.n_kernels - 1
+    n_chosen = n_evaluated + choice.learns
+    nbytes = trial_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)
+    n_steps = n_chosen * STEPS_A_CHOICE + n_evaluated + STEPS_A_CHOICE
     n_steps += N_LEARNING_ROUNDS * choice.learns
-    works = tuple(_looked(choice, n_looked, n_chosen))
-    return collect, StageDemand("scale", n_steps * n_regions, looking, works, n_steps)
+    works = tuple(_region_work(choice, n_evaluated, n_chosen))
+    return collect, StageDemand("scale", n_steps * n_regions, nbytes, works, n_steps)
 
 
-def _looked(choice: OpenChoice, n_looked: int, n_chosen: int) -> Iterator[Work]:
-    """Yield the work on cells of regions: trials, answers to held-out rows, derivatives."""
-    look = min(LOOK_ROWS, choice.cell_rows)
+def _region_work(choice: OpenChoice, n_evaluated: int, n_chosen: int) -> Iterator[Work]:
+    """Yield the work on cells of regions: trials, predictions of held-out rows, derivatives."""
+    size = min(TRIAL_ROWS, choice.cell_rows)
     kernel = choice.scaling.kernels[0] if choice.scaling.kernels else choice.spec.kernel
-    most = choice.most_looks
+    most = choice.n_combinations
     coarse = len(TrialGrid.of(choice.spec).coarse(kernel)) if find_kernel(kernel).has_width else 1
     trials = N_COARSE_CELLS * min(coarse, most) + N_ERROR_CELLS * min(TRIALS_A_CHOICE, most)
-    yield Work(TRIAL, look, n_chosen * trials)
+    yield Work(TRIAL, size, n_chosen * trials)
     held_in = min(WANTED_ROWS, choice.n_rows) * (1 - 1 / HELD_SHARE)
-    yield Work(ANSWER, look, n_looked * held_in / (DRAWN_SHARE * look))
+    yield Work(ANSWER, size, n_evaluated * held_in / (DRAWN_SHARE * size))
     if choice.learns:
-        yield Work(GRADIENT, look, N_LEARNING_ROUNDS * N_GRADIENT_CELLS)
-    if choice.scaling.kernels and choice.cell_rows > LOOK_ROWS:
+        yield Work(GRADIENT, size, N_LEARNING_ROUNDS * N_GRADIENT_CELLS)
+    if choice.scaling.kernels and choice.cell_rows > TRIAL_ROWS:
         n_cells = min(N_ERROR_CELLS, ERROR_ROWS // choice.cell_rows)
         rows = int((1 + DRAWN_SHARE) / 2 * choice.cell_rows)
-        yield Work(TRIAL, rows, n_cells * min(TRIALS_AT_LAST, most))
+        yield Work(TRIAL, rows, n_cells * min(TRIALS_TO_RETUNE, most))
+
+
+def begin_look(size: int, setting: Setting) -> float:
+    """Time the distances of ``size`` rows to each other, and to the rows to predict."""
+    return seconds_in(_split(size, setting))
+
+
+def look_on(size: int, setting: Setting) -> float:
+    """Time a trial of another width on ``size`` rows."""
+    split, (start, beside) = _split(size, setting)(), _trials(setting)
+    split.errors(start)
+    return seconds_in(lambda: split.errors(beside))
+
+
+def leave_out(size: int, setting: Setting) -> float:
+    """Time the leave-one-out errors of a cell of ``size`` rows under one trial."""
+    cell, (start, _) = _cell(size, setting), _trials(setting)
+    return seconds_in(lambda: cell.errors([start]))
+
+
+def take_gradients(size: int, setting: Setting) -> float:
+    """Time the derivatives of the functions of a cell of ``size`` rows."""
+    cell, (start, _) = _cell(size, setting), _trials(setting)
+    return seconds_in(lambda: cell.gradients(start))
+
+
+def answer_held(size: int, setting: Setting) -> float:
+    """Time the predictions of a cell of ``size`` rows for the rows held out of it."""
+    cell, (start, _) = _cell(size, setting), _trials(setting)
+    queries = setting.draw(max(size // HELD_SHARE, 1))[0].astype(np.float32)
+    return seconds_in(lambda: cell.values(queries, start))
+
+
+def _split(size: int, setting: Setting) -> Callable[[], TrialSplit]:
+    """Return a function that makes a `TrialSplit` of drawn rows."""
+    A, Y = _drawn(size + ASKED_ROWS, setting)
+    return partial(TrialSplit, A, Y, np.ones(len(A)), size, setting.spec.kernel, _aim(setting))
+
+
+def _cell(size: int, setting: Setting) -> TrialCell:
+    X, targets = setting.draw(size)
+    return TrialCell(X.astype(np.float32), targets, np.ones(size), _aim(setting))
+
+
+def _drawn(n_rows: int, setting: Setting) -> tuple[Float32, Float64]:
+    X, targets = setting.draw(n_rows)
+    return X.astype(np.float32), _aim(setting).columns(targets)
 
 
 def _trials(setting: Setting) -> tuple[Trial, Trial]:
-    """Return where looks begin, and the trial of the next width."""
+    """Return the first trial, and that of the next width."""
     kernel = setting.spec.kernel
     grid = TrialGrid().of_kernel(kernel)
     start = grid.start(kernel)
@@ -254,50 +292,3 @@ def _aim(setting: Setting) -> Aim:
     if setting.spec.target == "numbers":
         return aim_of(Target("numbers", center=np.zeros(k), scale=np.ones(k)))
     return aim_of(Target("classes", np.arange(k)))
-
-
-def _drawn(n_rows: int, setting: Setting) -> tuple[Float32, Float64]:
-    X, targets = setting.draw(n_rows)
-    return X.astype(np.float32), _aim(setting).columns(targets)
-
-
-def _look(size: int, setting: Setting) -> Callable[[], Look]:
-    """Return what begins a look at drawn rows."""
-    A, Y = _drawn(size + ASKED_ROWS, setting)
-    return partial(Look, A, Y, np.ones(len(A)), size, setting.spec.kernel, _aim(setting))
-
-
-def begin_look(size: int, setting: Setting) -> float:
-    """Time distances of so many rows to each other, and to those that are asked."""
-    return seconds_in(_look(size, setting))
-
-
-def look_on(size: int, setting: Setting) -> float:
-    """Time a trial of another width on so many rows."""
-    look, (start, beside) = _look(size, setting)(), _trials(setting)
-    look.errors(start)
-    return seconds_in(lambda: look.errors(beside))
-
-
-def _cell(size: int, setting: Setting) -> TrialCell:
-    X, targets = setting.draw(size)
-    return TrialCell(X.astype(np.float32), targets, np.ones(size), _aim(setting))
-
-
-def leave_out(size: int, setting: Setting) -> float:
-    """Time leave-one-out errors of a cell under one trial."""
-    cell, (start, _) = _cell(size, setting), _trials(setting)
-    return seconds_in(lambda: cell.errors([start]))
-
-
-def take_gradients(size: int, setting: Setting) -> float:
-    """Time the derivatives of a cell's functions."""
-    cell, (start, _) = _cell(size, setting), _trials(setting)
-    return seconds_in(lambda: cell.gradients(start))
-
-
-def answer_held(size: int, setting: Setting) -> float:
-    """Time answers of a cell to the rows that were held out of it."""
-    cell, (start, _) = _cell(size, setting), _trials(setting)
-    queries = setting.draw(max(size // HELD_SHARE, 1))[0].astype(np.float32)
-    return seconds_in(lambda: cell.values(queries, start))

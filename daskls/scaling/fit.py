@@ -1,4 +1,8 @@
-"""Before space is cut: select the scale and parameters that all cells share, or read them."""
+"""Before space is cut: choose the coding, scale and parameters that all cells share, or read them.
+
+Candidates race on a few thousand sampled rows; where the sample is not all of the data, regions of
+full density decide.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -26,7 +30,7 @@ from daskls.records import (
 from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
 from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
-from daskls.scaling.decide import N_LEFT, Decision, decide_densely, settle
+from daskls.scaling.decide import N_LEFT, Decision, decide_densely, retune
 from daskls.scaling.grid import STEPS, Steps, TrialGrid, check_race, check_regions
 from daskls.scaling.heats import (
     CELL_ROWS,
@@ -47,28 +51,21 @@ from daskls.solvers.squares.aims import aim_of
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
 
-# Width and ridge are settled on cells of the final size, up to so many rows: in units of a cell's
-# median distance the best width shrinks as cells grow. On Covertype cells of 4000 rows err on
-# 1.75 % with what cells of 4000 chose, on 1.83 % with what cells of 2000 did.
+# Width and ridge are chosen again on cells of the final size, up to this many rows: in units of a
+# cell's median distance, the best width shrinks as cells grow. On Covertype the error of cells of
+# 4000 rows is 1.75 % with parameters chosen on cells of 4000, and 1.83 % with those of 2000.
 MAX_CELL_ROWS = 4000
-# Steps of a decision, about: how many there are is found on the way.
+# Approximate number of steps of a decision, for progress; the exact number is not known before.
 N_STEPS = 12
-# Of fewer rows nothing is chosen but kernel, width and ridge.
+# With fewer rows only kernel, width and ridge are chosen.
 LEAST_RACED = 60
-# Rows whose kernel values tell whether two candidates are one.
+# Rows whose kernel values show whether two candidates are the same.
 COMPARED_ROWS = 100
 CODINGS: tuple[Coding, ...] = ("none", "ranks", "indicators", "both")
 
 
 def resolve(begun: Beginning, clock: StageClock, client: Any = None) -> Beginning:
-    """Return the beginning with scaled rows and with all shared parameters selected.
-
-    Parameters
-    ----------
-    begun : Beginning
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
-    """
+    """Return the beginning with scaled rows and with all shared parameters chosen."""
     scaling = begun.request.scaling
     if scaling is None:
         return begun
@@ -76,18 +73,18 @@ def resolve(begun: Beginning, clock: StageClock, client: Any = None) -> Beginnin
     if resolved is None:
         resolved = _decide(begun, scaling, clock, client)
         write_resolved(begun.root, resolved)
-    return _entered(begun, resolved)
+    return _rescaled(begun, resolved)
 
 
 def _decide(begun: Beginning, scaling: ScalingSpec, clock: StageClock, client: Any) -> Resolved:
-    """Return what is asked for; find out on some rows what is left open."""
+    """Return the scale and parameters as given; choose on some rows what is left open."""
     search = _Search(begun, scaling)
     candidates = search.candidates()
     spec = begun.request.spec
     if len(candidates) > 1 or scaling.kernels or search.learns:
         decision = search.decide(candidates, clock, client)
         taken, summary = decision.taken, decision.to_json()
-        spec = _resolved(spec, taken) if scaling.kernels else spec
+        spec = _spec_with(spec, taken) if scaling.kernels else spec
     else:
         (taken,) = candidates
         summary = {"decision": taken.name, "coding": taken.coding}
@@ -96,10 +93,51 @@ def _decide(begun: Beginning, scaling: ScalingSpec, clock: StageClock, client: A
     return Resolved(search.scale_of(taken), spec, summary)
 
 
-def _resolved(spec: SolverSpec, taken: Candidate) -> SolverSpec:
-    """Return a spec with what was chosen; C stays open where cells choose it."""
+def _spec_with(spec: SolverSpec, taken: Candidate) -> SolverSpec:
+    """Return a spec with the chosen parameters; C stays open where cells choose it."""
     found = taken.trial.resolve(spec)
     return replace(found, C=spec.C) if find_loss(spec).costs_by_cell else found
+
+
+def _rescaled(begun: Beginning, resolved: Resolved) -> Beginning:
+    """Return the beginning with sample, sizes and parameters in the chosen scale of features.
+
+    Raises
+    ------
+    MemoryPlanError : tasks on scaled rows would not fit in memory
+    ParameterError : a factor takes rows out of the range of float32
+    """
+    request = replace(begun.request, spec=resolved.spec)
+    sizes = replace(begun.sizes, spec=resolved.spec)
+    scale = resolved.scale
+    if scale is None:
+        return replace(begun, request=request, sizes=sizes)
+    sample = replace(begun.sample, X=scaled(begun.sample.X, scale))
+    _check_range(sample.X, scale)
+    raw_nbytes = sizes.n_features * sizes.itemsize
+    sizes = replace(
+        sizes,
+        n_features=len(scale.columns),
+        itemsize=sample.X.itemsize,
+        raw_nbytes=raw_nbytes,
+    )
+    leaf_rows = min(begun.sampling.largest_rows, begun.scan.n_kept)
+    request.method.check(
+        Extent(sizes, begun.scan.n_kept, leaf_rows, begun.rows.block_rows), begun.resources
+    )
+    return replace(begun, request=request, sizes=sizes, sample=sample, scale=scale)
+
+
+def _check_range(X: Reals, scale: FeatureScale) -> None:
+    """Raise a `ParameterError` where factors make rows so large that distances overflow."""
+    beyond = (np.abs(X) >= LARGEST_FEATURE).any(axis=0)
+    if beyond.any():
+        feature = int(scale.columns[beyond.argmax()])
+        raise ParameterError(
+            f"feature_scale multiplies feature {feature} by {scale.factors[feature]:g}, which "
+            f"takes values of it beyond {LARGEST_FEATURE:g}, where distances overflow. Lower the "
+            "factor."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +149,7 @@ class _Search:
 
     @cached_property
     def bases(self) -> list[Base]:
-        """The codings in question."""
+        """The candidate codings."""
         X = self.begun.sample.X
         asked = self.scaling.feature_coding
         codings: tuple[Coding, ...] = CODINGS if asked == "auto" else (asked,)
@@ -124,12 +162,12 @@ class _Search:
 
     @property
     def _kernels(self) -> tuple[str, ...]:
-        """The kernels in question; where cells choose their own, what a scale is learned by."""
+        """The candidate kernels; where cells choose their own, the one a scale is learned with."""
         return self.scaling.kernels or kernels_with("is_raced")[:1]
 
     @property
     def _grid(self) -> TrialGrid:
-        # Cells that choose for themselves: a scale is learned by least squares all the same.
+        # Where cells choose their own parameters, the scale is still learned by least squares.
         spec = self.begun.request.spec if self.scaling.kernels else SolverSpec()
         if find_loss(spec).costs_by_cell:
             spec = replace(spec, C=None)
@@ -137,7 +175,7 @@ class _Search:
 
     @property
     def _unit(self) -> float:
-        """The unit of weights: a power of two, so that ordinary ones change no bit."""
+        """The unit of weights: a power of two, so that dividing by it is exact."""
         least, most = self.begun.scan.weight_range
         classes = self.begun.class_weight
         return 2.0 ** round(math.log2(least * most * classes.min() * classes.max()) / 2)
@@ -147,7 +185,7 @@ class _Search:
         return min(self.begun.request.cell_size, MAX_CELL_ROWS)
 
     def candidates(self) -> list[Candidate]:
-        """Return every coding with every scale and kernel in question, but for equal ones."""
+        """Return all combinations of coding, scale and kernel, without equivalent ones."""
         found: list[Candidate] = []
         shapes: list[Float64] = []
         for number, base in enumerate(self.bases):
@@ -163,30 +201,30 @@ class _Search:
 
     @property
     def is_open(self) -> bool:
-        """Whether there are rows enough to tell codings and scales apart."""
+        """Whether there are enough rows to choose a coding and a scale."""
         return self.begun.scan.n_kept >= LEAST_RACED
 
     def _few_rows(self, base: Base) -> Float32:
-        """Return some sampled rows in a coding, by which equal candidates are found."""
+        """Return some sampled rows in a coding, on which candidates are compared for equality."""
         X = self.begun.sample.X
         return scaled(X[:: max(len(X) // COMPARED_ROWS, 1)][:COMPARED_ROWS], base.scale)
 
     def _scales(self, base: Base) -> list[tuple[str, Float64]]:
-        """Return names and factors of the scales in question in one coding.
+        """Return names and factors of the candidate scales in one coding.
 
         Raises
         ------
-        ParameterError : as many factors as there are not features
+        ParameterError : there is not one factor a feature
         """
         asked, ones = self.scaling.feature_scale, np.ones(base.n_features)
         if isinstance(asked, tuple):
             return [("given", _given(asked, base.n_features) * base.spread)]
         if asked is None:
             return [("given", base.spread)]
-        # Coded features have their own unit, and the others then have their spread.
+        # Coded features have a unit of their own, so that the others are divided by their spread.
         if asked == "spread" or base.name != "none":
             return [("spread", ones)]
-        # Units that differ so much have no meaning, and few rows would not prove it.
+        # Units that differ this much are arbitrary, which a race on few rows might not show.
         if (base.spread == base.spread[0]).all():
             return [("given", base.spread)]
         if widest_and_narrowest(self.begun.sample.X) is not None:
@@ -194,7 +232,7 @@ class _Search:
         return [("given", base.spread), ("spread", ones)]
 
     def scale_of(self, own: Candidate) -> FeatureScale | None:
-        """Return what rows pass; None where they stay as they are."""
+        """Return the feature scale of a candidate; None where rows stay as they are."""
         base, asked = self.bases[own.base], self.scaling.feature_scale
         factors = base.scale.factors * own.factors
         if own.name == "given" and base.name == "none":
@@ -204,11 +242,11 @@ class _Search:
         return replace(base.scale, factors=factors)
 
     def decide(self, candidates: Sequence[Candidate], clock: StageClock, client: Any) -> Decision:
-        """Return the decision between candidates: by a race, and where it is too thin by regions.
+        """Return the decision between candidates: by a race, then by regions if rows are sampled.
 
         Raises
         ------
-        MemoryPlanError
+        MemoryPlanError : a task of the race, or of a region, would not fit in memory
         """
         begun, n_rows = self.begun, self.begun.scan.n_kept
         drawn = self._draw()
@@ -218,14 +256,14 @@ class _Search:
         check_race(parts, widest, begun.sizes, begun.resources)
         job = ThinJob(begun.root.where(), aim_of(begun.scan.target))
         write_thin(job, begun.sample, drawn, self.bases)
-        with self._looking(job, clock):
+        with self._timed(job, clock):
             left = race(Steps(job, client), candidates, plan, self._grid, learns=self.learns)
         if n_rows <= len(begun.sample.X) or self.scaling.by_chance:
             return Decision(left[0], tuple(left), {})
         return self._decide_densely(left, clock, client)
 
     def _draw(self) -> Drawn:
-        """Return the rows of the race: random ones, and where the sample is all, those of cells."""
+        """Return the rows of the race: random rows, and rows of cells if all data is sampled."""
         begun, X = self.begun, self.begun.sample.X
         drawn = draw_thin(len(X), *race_rows(len(X)), begun.seed)
         is_whole = len(X) == begun.scan.n_kept >= DENSE_FROM
@@ -237,7 +275,7 @@ class _Search:
 
     @cached_property
     def _plain(self) -> Base:
-        """Rows by their spread, whatever codings are in question."""
+        """The rows divided by their spread, whichever codings are candidates."""
         return find_bases(self.begun.sample.X, ("none",), 0)[0]
 
     def _decide_densely(
@@ -260,79 +298,28 @@ class _Search:
 
         for own in left[:N_LEFT]:
             open_steps(own)
-        with self._looking(regions, clock):
+        with self._timed(regions, clock):
             decision = decide_densely(
                 open_steps, left, self._kernels, self._grid, learns=self.learns
             )
             taken = decision.taken
             if self.scaling.kernels:
-                taken = settle(open_steps(taken), taken, self._grid, self._cell_size)
+                taken = retune(open_steps(taken), taken, self._grid, self._cell_size)
         return replace(decision, taken=taken)
 
     @contextmanager
-    def _looking(self, job: ThinJob | RegionJob, clock: StageClock) -> Iterator[None]:
-        """Time what is found out."""
+    def _timed(self, job: ThinJob | RegionJob, clock: StageClock) -> Iterator[None]:
+        """Time the stage, and count its stored steps as progress."""
         store = open_store(job.root)
         with clock.stage("scale", N_STEPS, lambda: len(store.names(job.folder(STEPS)))):
             yield
 
 
 def _given(factors: tuple[float, ...], n_features: int) -> Float64:
-    """Return given factors, one a feature.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Return given factors as an array; raise a `ParameterError` unless there is one a feature."""
     if len(factors) != n_features:
         raise ParameterError(
             f"feature_scale holds {len(factors)} factors, but X has {n_features} features. Give "
             "one factor a feature."
         )
     return np.array(factors, np.float64)
-
-
-def _check_range(X: Reals, scale: FeatureScale) -> None:
-    """Refuse factors that take rows to where distances overflow.
-
-    Raises
-    ------
-    ParameterError
-    """
-    beyond = (np.abs(X) >= LARGEST_FEATURE).any(axis=0)
-    if beyond.any():
-        feature = int(scale.columns[beyond.argmax()])
-        raise ParameterError(
-            f"feature_scale multiplies feature {feature} by {scale.factors[feature]:g}, which "
-            f"takes values of it beyond {LARGEST_FEATURE:g}, where distances overflow. Lower the "
-            "factor."
-        )
-
-
-def _entered(begun: Beginning, resolved: Resolved) -> Beginning:
-    """Return the beginning with sample, sizes and parameters in the selected scale of features.
-
-    Raises
-    ------
-    MemoryPlanError
-    ParameterError : a factor that takes rows out of the range of float32
-    """
-    request = replace(begun.request, spec=resolved.spec)
-    sizes = replace(begun.sizes, spec=resolved.spec)
-    scale = resolved.scale
-    if scale is None:
-        return replace(begun, request=request, sizes=sizes)
-    sample = replace(begun.sample, X=scaled(begun.sample.X, scale))
-    _check_range(sample.X, scale)
-    raw_nbytes = sizes.n_features * sizes.itemsize
-    sizes = replace(
-        sizes,
-        n_features=len(scale.columns),
-        itemsize=sample.X.itemsize,
-        raw_nbytes=raw_nbytes,
-    )
-    leaf_rows = min(begun.sampling.largest_rows, begun.scan.n_kept)
-    request.method.check(
-        Extent(sizes, begun.scan.n_kept, leaf_rows, begun.rows.block_rows), begun.resources
-    )
-    return replace(begun, request=request, sizes=sizes, sample=sample, scale=scale)

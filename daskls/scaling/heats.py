@@ -1,13 +1,12 @@
-"""The heats of a race: which rows train, which are answered, and how many trials a candidate has.
+"""The rows of a race, and its rungs: which rows train, which are predicted, and how many trials.
 
-Arithmetic of numbers of rows: seconds, memory and workers decide nothing of what is looked at.
+The plan follows from numbers of rows alone; time, memory and workers do not affect what is
+evaluated.
 
-A few thousand random rows, coded in every way in question, which candidates race on.
-
-They are rows of the sample, so that X is not read again for them. Some are held out and take no
-part in any choice but the last; in runs of consecutive rows, `regions.HELD_SHARE` says why. Where
-the sample is all of the data, all rows of some cells join them: random rows alone are less dense
-than those that models are trained on.
+Candidates race on a few thousand random rows of the sample, so that X is not read again, stored in
+every candidate coding. Some rows are held out, and only the final uses them; `regions.HELD_SHARE`
+says why they are runs of consecutive rows. Where the sample is all of the data, all rows of some
+cells are added: random rows alone are less dense than those that models are trained on.
 """
 
 from collections.abc import Sequence
@@ -28,22 +27,35 @@ from daskls.solvers.squares.aims import Aim
 from daskls.store.artifacts import open_store
 from daskls.store.packs import read_pack, write_pack
 
+# Rows that train in each rung, and rows that are predicted in it.
+RUNG_ROWS, ASKED_ROWS = (250, 500, 1000), 1500
+# With fewer rows each row is left out in turn, but of this many at most; and with even fewer there
+# are no rungs before that.
+LEFT_OUT_BELOW, LEFT_OUT_ROWS, LEAST_RUNG_ROWS = 3000, 1500, 400
+# Rows that train in the final, random rows that decide it, and rows that a scale is learned on.
+FINAL_ROWS, RESERVED_ROWS, LEARNING_ROWS = 2000, 1500, 1000
+# With at least this many rows, all of them sampled, cells join the race: their number, and the most
+# rows of one.
+DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
+# Most trials of a candidate in the last rung; in the others the number is unbounded.
+LAST_TRIALS, UNBOUNDED = 6, 1 << 30
+COLUMNS = ("X", "targets", "weights")
+
 
 @dataclass(frozen=True, eq=False)
 class ThinJob:
-    """What tasks need to read the rows, and `Steps` to keep what they find.
+    """What tasks need to read the rows of a race, and `Steps` to store results.
 
     Attributes
     ----------
     root : str. The store.
-    aim : Aim
     """
 
     root: str
     aim: Aim
 
     def folder(self, kind: str) -> str:
-        """Return the key of a kind of parts."""
+        """Return the folder of a kind of parts."""
         return f"regions/{kind}-thin"
 
 
@@ -73,10 +85,10 @@ class Drawn:
 
     Attributes
     ----------
-    pool : int64 array. Random rows, in a drawn order.
-    reserved : int64 array. Random rows of those that are held out.
-    cells : tuple of (int64 array, int64 array). Of some cells that hold all rows of their part of
-        space, those that train, and those that are held out; none of a sample that is thin.
+    pool : int64 array. Random rows that are not held out, in a drawn order.
+    reserved : int64 array. Random rows that are held out.
+    cells : tuple of (int64 array, int64 array). Training rows and held-out rows of some cells that
+        hold all rows of their part of space; empty where the sample is not all of the data.
     run_rows : int. Consecutive rows that are held out together.
     """
 
@@ -87,19 +99,149 @@ class Drawn:
 
     @property
     def runs(self) -> Int64:
-        """The run of each row that is held out, those of cells last: they may err together."""
+        """The run of each held-out row, those of cells last: errors in a run may be correlated."""
         held = np.concatenate([self.reserved, *(asked for _, asked in self.cells)])
         _, runs = np.unique(held // self.run_rows, return_inverse=True)
         return runs
 
     @property
     def rows(self) -> Int64:
-        """All of them, in the order that they are stored in."""
+        """All rows, in the order in which they are stored."""
         return np.concatenate([self.pool, self.reserved, *(p for own in self.cells for p in own)])
 
 
+@dataclass(frozen=True)
+class Part:
+    """Rows that train a model, and rows that it predicts.
+
+    Attributes
+    ----------
+    train, asked : (int, int). First, and one past the last, of the training rows and of the rows to
+        predict. Where the latter are none, each training row is predicted without itself.
+    """
+
+    train: tuple[int, int]
+    asked: tuple[int, int] = (0, 0)
+
+    @property
+    def n_training(self) -> int:
+        """The number of training rows."""
+        return self.train[1] - self.train[0]
+
+    @property
+    def n_asked(self) -> int:
+        """The number of predicted rows that do not train."""
+        return self.asked[1] - self.asked[0]
+
+    def of(self, rows: ThinRows) -> ThinRows:
+        """Return the training rows, followed by the rows to predict."""
+        own = [rows.take(slice(*which)) for which in (self.train, self.asked)]
+        return ThinRows(*(np.concatenate([getattr(o, n) for o in own]) for n in COLUMNS))
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One comparison of all candidates that are left.
+
+    Attributes
+    ----------
+    thin : Part. Of random rows.
+    cells : tuple of Part. Of all rows of some cells; together they weigh as much as ``thin``.
+    reaches : tuple of int. See `descent.descend`.
+    most_trials : int. Most trials of one candidate.
+    """
+
+    thin: Part
+    cells: tuple[Part, ...] = ()
+    reaches: tuple[int, ...] = (2, 1)
+    most_trials: int = UNBOUNDED
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All parts, the random rows first."""
+        return self.thin, *self.cells
+
+    def weights(self, rows: ThinRows) -> Float64:
+        """Return the weights of the predicted rows, part by part."""
+        own = [rows.weights[slice(*(p.asked if p.n_asked else p.train))] for p in self.parts]
+        thin, cells = own[0], np.concatenate([np.empty(0), *own[1:]])
+        return np.concatenate([thin / thin.sum(), cells / max(cells.sum(), SMALLEST)])
+
+
+@dataclass(frozen=True, eq=False)
+class RacePlan:
+    """The comparisons of a race, and the rows of each.
+
+    Attributes
+    ----------
+    last : Rung. Of held-out rows, or of each row without itself.
+    runs : int64 array, shape (q,). The run of each row that the last rung predicts, where these are
+        held out; see `Drawn.runs`.
+    learning : tuple of tuples of (int, int). The ranges of rows on which scales are learned, one
+        scale on each tuple: on random rows, and on those of cells.
+    """
+
+    rungs: tuple[Rung, ...]
+    last: Rung
+    runs: Int64
+    learning: tuple[tuple[tuple[int, int], ...], ...]
+
+    @property
+    def has_final(self) -> bool:
+        """Whether reserved rows decide, which no other rung has seen."""
+        return self.last.thin.n_asked > 0
+
+
+def race_rows(n_rows: int) -> tuple[int, int]:
+    """Return how many random rows of a sample the rungs use, and how many are reserved.
+
+    >>> race_rows(1000), race_rows(100_000)
+    ((1000, 0), (2500, 1500))
+    """
+    if n_rows < LEFT_OUT_BELOW:
+        return min(n_rows, LEFT_OUT_ROWS), 0
+    return RUNG_ROWS[-1] + ASKED_ROWS, RESERVED_ROWS
+
+
+def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
+    """Plan a race whose models have at most ``cell_rows`` rows."""
+    pool, reserved = len(drawn.pool), len(drawn.reserved)
+    if not reserved:
+        sizes = (pool // 4, pool // 2) if pool >= LEAST_RUNG_ROWS else ()
+        rungs = _rungs(pool, sizes)
+        last = Rung(Part((0, pool)), most_trials=LAST_TRIALS if rungs else UNBOUNDED)
+        return RacePlan(rungs, last, drawn.runs, (((0, min(pool, LEARNING_ROWS)),),))
+    most = max(cell_rows, 2)
+    final = Part((0, min(pool, FINAL_ROWS, most)), (pool, pool + reserved))
+    cells = _cell_parts(drawn)
+    rungs = _rungs(pool, [min(own, most) for own in RUNG_ROWS])
+    thin = ((0, min(LEARNING_ROWS, most)),)
+    learning = (thin, tuple(own.train for own in cells)) if cells else (thin,)
+    return RacePlan(rungs, Rung(final, cells, (1,), LAST_TRIALS), drawn.runs, learning)
+
+
+def _cell_parts(drawn: Drawn) -> tuple[Part, ...]:
+    """Return the part of each drawn cell."""
+    at, found = len(drawn.pool) + len(drawn.reserved), []
+    for train, asked in drawn.cells:
+        middle = at + len(train)
+        found.append(Part((at, middle), (middle, middle + len(asked))))
+        at = middle + len(asked)
+    return tuple(found)
+
+
+def _rungs(pool: int, sizes: Sequence[int]) -> tuple[Rung, ...]:
+    """Return one rung for each size; the first descends by coarse steps only."""
+    found = []
+    for number, (size, most) in enumerate(zip(sizes, RUNG_ROWS, strict=False)):
+        own = min(size, most)
+        asked = own, min(pool, own + ASKED_ROWS)
+        found.append(Rung(Part((0, own), asked), reaches=(2,) if number == 0 else (2, 1)))
+    return tuple(found)
+
+
 def draw_thin(n_sample: int, n_pool: int, n_reserved: int, seed: int) -> Drawn:
-    """Draw random rows, of which those that are held out come in runs.
+    """Draw random rows; rows are held out in runs.
 
     Examples
     --------
@@ -115,7 +257,7 @@ def draw_thin(n_sample: int, n_pool: int, n_reserved: int, seed: int) -> Drawn:
 
 
 def held_out(n_rows: int, seed: int) -> Mask:
-    """Return which rows are held out: a fifth, in runs, as of regions."""
+    """Return which rows are held out: one in `HELD_SHARE`, in runs, as in regions."""
     runs = np.arange(n_rows) // _run_rows(n_rows)
     found: Mask = row_keys(runs, HELD_ROWS(seed)) % np.uint64(HELD_SHARE) == 0
     return found
@@ -128,27 +270,21 @@ def _run_rows(n_rows: int) -> int:
 def draw_cells_of(
     X: Float32, n_cells: int, cell_rows: int, seed: int
 ) -> tuple[tuple[Int64, Int64], ...]:
-    """Return some cells of all rows, see `Drawn`.
+    """Return the rows of some cells, see `Drawn.cells`.
 
     Parameters
     ----------
-    X : float32 array, shape (m, d). All rows, by their spread: the same cells for every candidate,
-        as their errors are compared row by row.
-    n_cells, cell_rows : int
-    seed : int
+    X : float32 array, shape (m, d). All rows, divided by their spread. All candidates have the same
+        cells, as their errors are compared row by row.
     """
     with one_blas_thread():
         _, cells = cut_rows(widest(X), cell_rows)
     held = held_out(len(X), seed)
     order = RACE.generator(seed, purpose=1).permutation(len(cells))
     own = [(cell[~held[cell]], cell[held[cell]]) for cell in (cells[i] for i in order)]
-    # Cells of hardly any rows, or with none to answer, tell nothing.
+    # Cells with very few training rows, or with no held-out row, are of no use.
     own = [(train, asked) for train, asked in own if len(train) >= LEAST_ROWS and len(asked)]
     return tuple(own[:n_cells])
-
-
-def _key(job: ThinJob, number: int) -> str:
-    return f"{job.folder('rows')}/{number:06d}-{number:06d}"
 
 
 def write_thin(job: ThinJob, sample: Sample, drawn: Drawn, bases: Sequence[Base]) -> None:
@@ -171,151 +307,5 @@ def read_thin(number: int, job: ThinJob) -> ThinRows:
     return ThinRows(columns["X"], columns["codes"], columns["weights"])
 
 
-# Rows that train in the heats, and rows that are answered beside them.
-HEAT_ROWS, ASKED_ROWS = (250, 500, 1000), 1500
-# Of fewer rows each is left out, of so many at the most; of still fewer there are no heats before.
-LEFT_OUT_BELOW, LEFT_OUT_ROWS, LEAST_HEAT_ROWS = 3000, 1500, 400
-# Rows that train in the final, and random ones that decide it; and that a scale is learned on.
-FINAL_ROWS, RESERVED_ROWS, LEARNING_ROWS = 2000, 1500, 1000
-# Cells of all their rows, where the sample is all of the data and has so many: and the rows of one.
-DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
-# Trials of one candidate in the last heat.
-LAST_LOOKS, UNBOUNDED = 6, 1 << 30
-COLUMNS = ("X", "targets", "weights")
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows that train a model, and rows that it answers.
-
-    Attributes
-    ----------
-    train, asked : (int, int). First, and one past the last. None are asked: each that trains is
-        answered without itself.
-    """
-
-    train: tuple[int, int]
-    asked: tuple[int, int] = (0, 0)
-
-    @property
-    def n_training(self) -> int:
-        """The number of rows that train."""
-        return self.train[1] - self.train[0]
-
-    @property
-    def n_asked(self) -> int:
-        """The number of rows that are answered after a model of others."""
-        return self.asked[1] - self.asked[0]
-
-    def of(self, rows: ThinRows) -> ThinRows:
-        """Return the rows that train, and after them those that are asked."""
-        own = [rows.take(slice(*which)) for which in (self.train, self.asked)]
-        return ThinRows(*(np.concatenate([getattr(o, n) for o in own]) for n in COLUMNS))
-
-
-@dataclass(frozen=True)
-class Heat:
-    """One comparison of all that are left.
-
-    Attributes
-    ----------
-    thin : Part. Of random rows.
-    cells : tuple of Part. Of all rows of some cells; as a whole they count as much as ``thin``.
-    reaches : tuple of int. See `look.climb`.
-    most_looks : int. Of one candidate.
-    """
-
-    thin: Part
-    cells: tuple[Part, ...] = ()
-    reaches: tuple[int, ...] = (2, 1)
-    most_looks: int = UNBOUNDED
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """All parts."""
-        return self.thin, *self.cells
-
-    def weights(self, rows: ThinRows) -> Float64:
-        """Return the weights of the rows that are answered, part by part."""
-        own = [rows.weights[slice(*(p.asked if p.n_asked else p.train))] for p in self.parts]
-        thin, cells = own[0], np.concatenate([np.empty(0), *own[1:]])
-        return np.concatenate([thin / thin.sum(), cells / max(cells.sum(), SMALLEST)])
-
-
-@dataclass(frozen=True, eq=False)
-class RacePlan:
-    """What is done with the rows of a race.
-
-    Attributes
-    ----------
-    heats : tuple of Heat
-    last : Heat. Of held-out rows, or of each row without itself.
-    runs : int64 array, shape (q,). Of the rows that the last heat answers, where they are held out:
-        see `Drawn.runs`.
-    learning : tuple of tuples of (int, int). What scales are learned on, each on several ranges of
-        rows together: random rows, and those of cells.
-    """
-
-    heats: tuple[Heat, ...]
-    last: Heat
-    runs: Int64
-    learning: tuple[tuple[tuple[int, int], ...], ...]
-
-    @property
-    def has_final(self) -> bool:
-        """Whether rows that nothing has seen decide."""
-        return self.last.thin.n_asked > 0
-
-
-def race_rows(n_rows: int) -> tuple[int, int]:
-    """Return how many random rows of a sample take part in heats, and how many in the final.
-
-    >>> race_rows(1000), race_rows(100_000)
-    ((1000, 0), (2500, 1500))
-    """
-    if n_rows < LEFT_OUT_BELOW:
-        return min(n_rows, LEFT_OUT_ROWS), 0
-    return HEAT_ROWS[-1] + ASKED_ROWS, RESERVED_ROWS
-
-
-def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
-    """Plan a race.
-
-    Parameters
-    ----------
-    drawn : Drawn
-    cell_rows : int. Of a cell: no model is larger.
-    """
-    pool, reserved = len(drawn.pool), len(drawn.reserved)
-    if not reserved:
-        sizes = (pool // 4, pool // 2) if pool >= LEAST_HEAT_ROWS else ()
-        heats = _heats(pool, sizes)
-        last = Heat(Part((0, pool)), most_looks=LAST_LOOKS if heats else UNBOUNDED)
-        return RacePlan(heats, last, drawn.runs, (((0, min(pool, LEARNING_ROWS)),),))
-    most = max(cell_rows, 2)
-    final = Part((0, min(pool, FINAL_ROWS, most)), (pool, pool + reserved))
-    cells = _cell_parts(drawn)
-    heats = _heats(pool, [min(own, most) for own in HEAT_ROWS])
-    thin = ((0, min(LEARNING_ROWS, most)),)
-    learning = (thin, tuple(own.train for own in cells)) if cells else (thin,)
-    return RacePlan(heats, Heat(final, cells, (1,), LAST_LOOKS), drawn.runs, learning)
-
-
-def _cell_parts(drawn: Drawn) -> tuple[Part, ...]:
-    """Return the part of each cell that was drawn."""
-    at, found = len(drawn.pool) + len(drawn.reserved), []
-    for train, asked in drawn.cells:
-        middle = at + len(train)
-        found.append(Part((at, middle), (middle, middle + len(asked))))
-        at = middle + len(asked)
-    return tuple(found)
-
-
-def _heats(pool: int, sizes: Sequence[int]) -> tuple[Heat, ...]:
-    """Return a heat a size: by octaves and decades at first."""
-    found = []
-    for number, (size, most) in enumerate(zip(sizes, HEAT_ROWS, strict=False)):
-        own = min(size, most)
-        asked = own, min(pool, own + ASKED_ROWS)
-        found.append(Heat(Part((0, own), asked), reaches=(2,) if number == 0 else (2, 1)))
-    return tuple(found)
+def _key(job: ThinJob, number: int) -> str:
+    return f"{job.folder('rows')}/{number:06d}-{number:06d}"

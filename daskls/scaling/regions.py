@@ -1,10 +1,8 @@
-"""Regions of full density: all rows of a few parts of space, which every choice is made on.
+"""Regions of full density, all rows of a few parts of space, and their cells.
 
-A sample thins space out, and what a feature is worth shows between near neighbors: a scale learned
-on 20,000 sampled rows of Covertype errs five times as often by leave-one-out as one learned on as
-many rows of a few regions. Which regions is decided by the data and the seed alone.
-
-Cells of regions under trial: in a scale of features, with a kernel, a width and a ridge.
+Sampling makes rows less dense, but the value of a feature shows between near neighbors: a scale
+learned on 20,000 sampled rows of Covertype has five times the leave-one-out error of one learned on
+as many rows of a few regions. The choice of regions depends on the data and the seed alone.
 """
 
 from collections.abc import Iterator
@@ -44,19 +42,21 @@ from daskls.store.artifacts import open_store
 from daskls.store.packs import read_pack, write_pack
 from daskls.targets import Target
 
-# Leaves of the sample are taken until they hold about so many rows; more gained nothing on
-# Covertype. Leaves of many equal rows may be far smaller than a region may be.
+# Leaves are taken until they hold about this many rows; more gained nothing on Covertype. Their
+# number is bounded too, as leaves with many equal rows may be far smaller than a region.
 WANTED_ROWS, MAX_REGIONS = 60_000, 16
-# A leaf of the sample is so much smaller than a region may be, as its rows are only expected.
+# Leaves aim at this share of the most rows of a region, as their rows are only estimated.
 FULLNESS = 0.9
-# One row in so many takes no part in any choice: it evaluates them. They are held out in runs of
-# consecutive rows: where rows follow each other in time, a row's neighbors in the data know its
-# answer. Of ijcnn1, rows held out one by one speak for a learned scale (z = 4.8) that errs more
-# often on test rows, rows held out in runs against it.
+# One row in this many takes no part in choices, but evaluates them. Rows are held out in runs of
+# consecutive rows: where they are ordered in time, a row's neighbors in the data reveal its label.
+# On ijcnn1, rows held out one by one favor a learned scale (z = 4.8) that has more errors on test
+# rows; rows held out in runs reject it.
 HELD_SHARE = 5
 RUN_ROWS, LEAST_RUNS = 500, 200
-# Rows of all groups by chance.
+# Most rows of all random groups together.
 MAX_GROUP_ROWS = 16_000
+# Cells with fewer rows are not representative, and are not used.
+LEAST_ROWS = 20
 COLLECTED, GATHERED = "blocks", "rows"
 REGION_COLUMNS = ("X", "codes", "weights", "numbers")
 
@@ -68,17 +68,14 @@ class RegionJob:
     Attributes
     ----------
     root : str. The store.
-    base : FeatureScale. Rows of regions are gathered in this scale.
-    label : str. Names it among those of a fit.
-    route : FeatureScale. The scale that the tree sees rows in.
-    tree : Tree
+    base : FeatureScale. The scale in which rows of regions are gathered.
+    label : str. The name of ``base`` among the scales of a fit.
+    route : FeatureScale. The scale in which the tree sees rows.
     leaves : int64 array, shape (r,). The leaves of the tree that are regions.
-    max_rows : int. Of a region.
+    max_rows : int. The most rows of a region.
     run_rows : int. Consecutive rows that are held out together.
-    aim : Aim
-    seed : int
-    n_groups : int. 0 of parts of space; else ``leaves`` are some of this many groups, to which rows
-        are assigned at random, as to chunks.
+    n_groups : int. 0 for parts of space; else ``leaves`` are some of this many groups, to which
+        rows are assigned at random, as to chunks.
     """
 
     root: str
@@ -94,15 +91,15 @@ class RegionJob:
     n_groups: int = 0
 
     def folder(self, kind: str) -> str:
-        """Return the key of a kind of parts, distinct for regions and random groups.
+        """Return the folder of a kind of parts, which differs for regions and random groups.
 
-        Rows are collected as they are, for all that they are gathered for.
+        Collected rows are not scaled, so that they serve all scales.
         """
         own = "" if kind == COLLECTED else f"-{self.label}"
         return f"regions/{kind}{own}{'-by-chance' if self.n_groups else ''}"
 
     def gathered_in(self, base: FeatureScale, label: str) -> "RegionJob":
-        """Return the same regions, their rows in another scale."""
+        """Return the job of the same regions with rows in another scale."""
         return replace(self, base=base, label=label)
 
     @property
@@ -130,12 +127,12 @@ class RegionRows:
 
     @property
     def codes(self) -> Codes:
-        """The targets of a fit of classes."""
+        """The targets of a classifier."""
         return cast(Codes, self.targets)
 
     @property
     def held(self) -> Mask:
-        """Rows that evaluate, and take part in no choice: those of one fold, bool (m,)."""
+        """Whether each row is held out from choices, to evaluate them: bool (m,)."""
         held: Mask = self.fold == 0
         return held
 
@@ -145,13 +142,12 @@ class RegionRows:
 
 
 def plan_regions(begun: Beginning, route: FeatureScale, most_features: int) -> RegionJob:
-    """Choose regions by the sample: some leaves of a tree of about the size of a region.
+    """Choose regions: some leaves of a tree on the sample, each of about the size of a region.
 
     Parameters
     ----------
-    begun : Beginning
-    route : FeatureScale. What the tree sees rows in, and what they are gathered in.
-    most_features : int. Of all scales that they will be gathered in.
+    route : FeatureScale. The scale in which the tree sees rows, and in which they are gathered.
+    most_features : int. The most features of all scales that rows will be gathered in.
     """
     sample, n_rows = scaled(begun.sample.X, route), begun.scan.n_kept
     max_rows = region_rows(most_features)
@@ -167,7 +163,7 @@ def plan_regions(begun: Beginning, route: FeatureScale, most_features: int) -> R
 
 
 def _drawn_leaves(leaves: Int32, n_rows: int, seed: int) -> Int64:
-    """Return leaves in a drawn order, until they hold enough rows; increasing."""
+    """Return randomly drawn leaves that together hold enough rows, in increasing order."""
     counts = np.bincount(leaves) * (n_rows / len(leaves))
     order = REGIONS.generator(seed).permutation(len(counts))
     n_taken = int(np.searchsorted(np.cumsum(counts[order]), WANTED_ROWS)) + 1
@@ -175,26 +171,45 @@ def _drawn_leaves(leaves: Int32, n_rows: int, seed: int) -> Int64:
 
 
 def plan_groups(job: RegionJob, n_rows: int, size: int) -> RegionJob:
-    """Return random groups of about so many rows, drawn from all of space, in place of regions."""
+    """Return a job of random groups of about ``size`` rows, from all of space, not of regions."""
     n_groups = max(n_rows // size, 1)
     leaves = np.arange(min(n_groups, max(MAX_GROUP_ROWS // size, 1)))
     return replace(job, leaves=leaves, max_rows=size, n_groups=n_groups)
 
 
-def _block_key(job: RegionJob, start: int, n_rows: int) -> str:
-    return f"{job.folder(COLLECTED)}/{start:012d}-{start + n_rows:012d}"
+def collect_regions(
+    begun: Beginning, job: RegionJob, clock: StageClock, client: Any = None
+) -> None:
+    """Store the rows of all regions, unless they are stored already.
+
+    X is read once more, however many scales rows are gathered in.
+    """
+    store, scan = open_store(job.root), begun.scan
+    if all(store.exists(_region_key(job, region)) for region in range(job.n_regions)):
+        return
+    starts = scan.first_kept.tolist()
+    keys = [_block_key(job, a, b - a) for a, b in pairwise(starts)]
+    if not all(store.exists(key) for key in keys):
+        _collect(begun, job, clock, client)
+    compute_each(gather_region, [(region, job, keys) for region in range(job.n_regions)], client)
 
 
-def _region_key(job: RegionJob, region: int) -> str:
-    return f"{job.folder(GATHERED)}/{region:06d}-{region:06d}"
-
-
-def _leaves_of(job: RegionJob, rows: Reals, numbers: RowNumbers) -> Int64:
-    """Return the leaf, or the group, of each row."""
-    if job.n_groups:
-        keys = row_keys(numbers, HELD_ROWS(job.seed)) // np.uint64(HELD_SHARE)
-        return (keys % np.uint64(job.n_groups)).astype(np.int64)
-    return route_rows(job.tree, scaled(rows, job.route)).astype(np.int64)
+def _collect(begun: Beginning, job: RegionJob, clock: StageClock, client: Any) -> None:
+    """Read X once more, and write the rows of each block that lie in a region."""
+    rows, store = begun.rows, open_store(job.root)
+    with clock.stage("regions", rows.n_blocks, lambda: len(store.names(job.folder(COLLECTED)))):
+        map_rows(
+            collect_block,
+            rows,
+            rows.X,
+            rows.y,
+            rows.weights,
+            client=client,
+            job=job,
+            target=begun.scan.target,
+            class_weight=begun.class_weight,
+            first_kept=begun.scan.first_kept,
+        )
 
 
 @undisturbed
@@ -209,9 +224,9 @@ def collect_block(
     first_kept: Int64,
     block_info: Any = None,
 ) -> None:
-    """Write one block's rows that lie in a region.
+    """Write the rows of one block that lie in a region.
 
-    A retry after a worker's death finds them.
+    A retry after a worker's death finds the part and returns.
     """
     block, _ = block_start(block_info)
     start = int(first_kept[block])
@@ -233,7 +248,7 @@ def collect_block(
 
 
 def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
-    """Write one region's rows, by increasing number, in their scale; no more than it may have."""
+    """Write the scaled rows of one region in the order of numbers, at most ``job.max_rows``."""
     if open_store(job.root).exists(_region_key(job, region)):
         return
     parts = []
@@ -249,50 +264,27 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
 
 
 def _fewest(n_rows: int, max_rows: int) -> Int64:
-    """Return which rows a region keeps, evenly spaced, where the sample has counted too few."""
+    """Return the indices of the rows that a region keeps: all, or ``max_rows`` evenly spaced ones.
+
+    The sample may have underestimated the rows of a region.
+    """
     return np.linspace(0, n_rows - 1, min(n_rows, max_rows)).astype(np.int64)
 
 
-def collect_regions(
-    begun: Beginning, job: RegionJob, clock: StageClock, client: Any = None
-) -> None:
-    """Store the rows of all regions, unless they are stored already.
-
-    X is read once more, for whatever they are gathered in.
-
-    Parameters
-    ----------
-    begun : Beginning
-    job : RegionJob
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
-    """
-    store, scan = open_store(job.root), begun.scan
-    if all(store.exists(_region_key(job, region)) for region in range(job.n_regions)):
-        return
-    starts = scan.first_kept.tolist()
-    keys = [_block_key(job, a, b - a) for a, b in pairwise(starts)]
-    if not all(store.exists(key) for key in keys):
-        _collect(begun, job, clock, client)
-    compute_each(gather_region, [(region, job, keys) for region in range(job.n_regions)], client)
+def _block_key(job: RegionJob, start: int, n_rows: int) -> str:
+    return f"{job.folder(COLLECTED)}/{start:012d}-{start + n_rows:012d}"
 
 
-def _collect(begun: Beginning, job: RegionJob, clock: StageClock, client: Any) -> None:
-    """Read X once more and write each block's rows that lie in a region."""
-    rows, store = begun.rows, open_store(job.root)
-    with clock.stage("regions", rows.n_blocks, lambda: len(store.names(job.folder(COLLECTED)))):
-        map_rows(
-            collect_block,
-            rows,
-            rows.X,
-            rows.y,
-            rows.weights,
-            client=client,
-            job=job,
-            target=begun.scan.target,
-            class_weight=begun.class_weight,
-            first_kept=begun.scan.first_kept,
-        )
+def _region_key(job: RegionJob, region: int) -> str:
+    return f"{job.folder(GATHERED)}/{region:06d}-{region:06d}"
+
+
+def _leaves_of(job: RegionJob, rows: Reals, numbers: RowNumbers) -> Int64:
+    """Return the leaf, or the random group, of each row."""
+    if job.n_groups:
+        keys = row_keys(numbers, HELD_ROWS(job.seed)) // np.uint64(HELD_SHARE)
+        return (keys % np.uint64(job.n_groups)).astype(np.int64)
+    return route_rows(job.tree, scaled(rows, job.route)).astype(np.int64)
 
 
 def read_region(region: int, job: RegionJob) -> RegionRows:
@@ -303,28 +295,38 @@ def read_region(region: int, job: RegionJob) -> RegionRows:
     return RegionRows(columns["X"], columns["codes"], columns["weights"], fold)
 
 
-# Cells of fewer rows say nothing about the others.
-LEAST_ROWS = 20
-
-
 def draw_cells(job: RegionJob, n_cells: int, draw: int) -> dict[int, int]:
-    """Return how many cells of each region are looked at: as many of each, first of some.
+    """Return how many cells of each region are drawn: equally many, one more of some regions.
 
     Parameters
     ----------
-    job : RegionJob
-    n_cells : int. Of all regions.
-    draw : int. Names the draw among those of a fit.
+    n_cells : int. In all regions together.
+    draw : int. The number of the draw among those of a fit.
     """
     order = REGION_CELLS.generator(job.seed, region=0, draw=draw).permutation(job.n_regions)
     counts = np.bincount(np.arange(n_cells) % job.n_regions, minlength=job.n_regions)
     return {int(region): int(n) for region, n in zip(order, counts, strict=True) if n}
 
 
-def in_scale(rows: RegionRows, factors: Float64) -> Float32:
-    """Return the features of a region's rows, each times its factor."""
-    Z: Float32 = rows.X * factors.astype(np.float32)
-    return Z
+def cells_of(
+    region: int, factors: Float64, job: RegionJob, n_cells: int, cell_size: int, draw: int
+) -> Iterator[tuple[Float32, RegionRows]]:
+    """Yield the scaled features and the rows of some cells of a region, which is cut in a scale.
+
+    Held-out rows are in no cell. Features are centered at the cell's mean.
+    """
+    rows = read_region(region, job)
+    rows = rows.take(np.flatnonzero(~rows.held))
+    if len(rows.X) < LEAST_ROWS:
+        return
+    Z = in_scale(rows, factors)
+    _, cells = cut_rows(Z, cell_size)
+    cells = [own for own in cells if len(own) >= LEAST_ROWS]
+    rng = REGION_CELLS.generator(job.seed, region=region + 1, draw=draw)
+    for i in rng.permutation(len(cells))[:n_cells].tolist():
+        own = cells[i]
+        # Centered, so that float32 products lose no digits to the cell's distance from the origin.
+        yield Z[own] - own_center(Z[own]), rows.take(own)
 
 
 def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
@@ -337,25 +339,10 @@ def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
     return tree, np.split(order, ends[:-1])
 
 
-def cells_of(
-    region: int, factors: Float64, job: RegionJob, n_cells: int, cell_size: int, draw: int
-) -> Iterator[tuple[Float32, RegionRows]]:
-    """Yield the scaled features and the rows of some cells of a region, cut in a scale.
-
-    Rows that are held out are in none of them.
-    """
-    rows = read_region(region, job)
-    rows = rows.take(np.flatnonzero(~rows.held))
-    if len(rows.X) < LEAST_ROWS:
-        return
-    Z = in_scale(rows, factors)
-    _, cells = cut_rows(Z, cell_size)
-    cells = [own for own in cells if len(own) >= LEAST_ROWS]
-    rng = REGION_CELLS.generator(job.seed, region=region + 1, draw=draw)
-    for i in rng.permutation(len(cells))[:n_cells].tolist():
-        own = cells[i]
-        # Around the cell's mean: float32 products then lose no digits to its place.
-        yield Z[own] - own_center(Z[own]), rows.take(own)
+def in_scale(rows: RegionRows, factors: Float64) -> Float32:
+    """Return the features of a region's rows times their factors."""
+    Z: Float32 = rows.X * factors.astype(np.float32)
+    return Z
 
 
 def own_center(Z: Float32) -> Float32:

@@ -1,18 +1,18 @@
-"""A scale learned in rounds: each feature is weighted by the derivatives of the decision functions.
+"""Choices on regions: width and ridge, the comparison of scales, and scales learned in rounds.
 
-Source: Radhakrishnan, Beaglehole, Pandit, Belkin, Mechanism for feature learning in neural networks
-and backpropagation-free machine learning models, Science 2024: the average gradient outer product.
-Differences: its diagonal alone, of least-squares cells of full density, cut anew in each round.
+Width and ridge have the least leave-one-out squared error. The search starts at the best of a
+coarse grid and goes to the best neighbor until there is no better one: on all data sets examined
+the error is a single valley in the logarithms of width and ridge.
 
-Kernel, width and ridge for all cells: the least squared error of leave-one-out values.
+Scales are compared on held-out rows, which took no part in learning or in any choice, each with
+its own cells, width and ridge. Leave-one-out errors would not do: between rounds they change by a
+percentage point because the cells change.
 
-From a coarse grid to the nearest better neighbor, until there is none: a valley in logarithms of
-width and ridge, on all sets that it was looked at.
-
-Comparison of scales on rows that took no part in learning them, or in any choice.
-
-Between rounds leave-one-out errors move by a point because the cells change, so that scales are
-compared on the same rows, each with cells, width and ridge of its own.
+A learned scale weights each feature by the derivatives of the decision functions. Source:
+Radhakrishnan, Beaglehole, Pandit, Belkin, Mechanism for feature learning in neural networks and
+backpropagation-free machine learning models, Science 2024: the average gradient outer product.
+Differences: only its diagonal, of least-squares cells of full density, which are cut again in each
+round.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ import numpy as np
 from daskls.partition.tree import route_rows
 from daskls.records import Float32, Float64, Int64, Targets
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.scaling.grid import LOOK_ROWS, Steps, Trial, TrialCell, TrialGrid, sum_in_order
+from daskls.scaling.grid import TRIAL_ROWS, Steps, Trial, TrialCell, TrialGrid, sum_in_order
 from daskls.scaling.regions import (
     RegionJob,
     RegionRows,
@@ -36,20 +36,96 @@ from daskls.scaling.regions import (
 )
 from daskls.solvers.squares.aims import Aim
 
-# Cells whose errors decide. By two of them the error of Covertype moved by 0.3 points; of larger
-# cells as many as have the rows of eight of 2000, as a solve takes time by the cube of its rows.
+# Cells whose errors decide, and those of the coarse grid. With two, the error on Covertype varied
+# by 0.3 percentage points. Larger cells are fewer, with at most this many rows in all: the time of
+# a solve is cubic in its rows.
 N_ERROR_CELLS, N_COARSE_CELLS, ERROR_ROWS = 8, 3, 16_000
 ERROR_DRAW = 200
+# Errors of nearby held-out rows are correlated, so that a cluster of rows counts as one
+# observation. Its most rows, and the fewest where a region has few rows; the clusters that a region
+# should have; and the fewest clusters in all for a comparison.
+CLUSTER_ROWS, LEAST_CLUSTER_ROWS, REGION_CLUSTERS, LEAST_CLUSTERS = 50, 5, 20, 10
+# Most features by which rows are clustered.
+CLUSTER_FEATURES = 128
+# One round gains nothing on Covertype; six gain almost as much as eight.
+N_LEARNING_ROUNDS = 6
+N_GRADIENT_CELLS = 12
+# The least factor during the rounds, as a share of the largest: a factor of 0 would stay 0.
+LEAST_SHARE = 1e-3
+GRADIENT_DRAW = 100
 
 
 @dataclass
 class Chosen:
-    """The best trial, its errors, and all that were looked at."""
+    """The best trial, its errors, and the number of trials."""
 
     trial: Trial
     squared_error: float
     error: float
     n_tried: int = 0
+
+
+def choose(
+    steps: Steps, factors: Float64, start: Trial, grid: TrialGrid, cell_size: int = TRIAL_ROWS
+) -> Chosen:
+    """Return the best trial found from a start, by steps of two places, then of one."""
+    grid = grid.of_kernel(start.kernel)
+    errors = Errors(steps, factors, min(N_ERROR_CELLS, ERROR_ROWS // cell_size), cell_size)
+    errors.compute([start])
+    place, reach = start, 2
+    while reach:
+        errors.compute(_neighbors(place, reach, grid))
+        best = errors.best().trial
+        # Smaller steps only once no neighbor at this reach is better.
+        reach -= best == place
+        place = best
+    return errors.best()
+
+
+def choose_coarsely(
+    steps: Steps, factors: Float64, kernel: str, grid: TrialGrid, cell_size: int = TRIAL_ROWS
+) -> Chosen:
+    """Return the best trial of the coarse grid on a few cells, for `choose` to start from."""
+    errors = Errors(steps, factors, N_COARSE_CELLS, cell_size)
+    errors.compute(grid.of_kernel(kernel).coarse(kernel))
+    return errors.best()
+
+
+def _neighbors(trial: Trial, reach: int, grid: TrialGrid) -> list[Trial]:
+    """Return the trials on the grid that are ``reach`` places away in width or in ridge."""
+    width, ridge = grid.widths.index(trial.width), grid.ridges.index(trial.ridge)
+    widths = [width + step for step in (-reach, reach) if 0 <= width + step < len(grid.widths)]
+    ridges = [ridge + step for step in (-reach, reach) if 0 <= ridge + step < len(grid.ridges)]
+    return [replace(trial, width=grid.widths[i]) for i in widths] + [
+        replace(trial, ridge=grid.ridges[i]) for i in ridges
+    ]
+
+
+class Errors:
+    """Errors of trials in one scale, each computed once."""
+
+    def __init__(self, steps: Steps, factors: Float64, n_cells: int, cell_size: int) -> None:
+        self._steps, self._factors = steps, factors
+        self._n_cells, self._cell_size = n_cells, cell_size
+        self.found: dict[Trial, tuple[float, float]] = {}
+
+    def compute(self, trials: Iterable[Trial]) -> None:
+        """Compute the errors of all trials that are not known yet, in one step."""
+        new = [trial for trial in dict.fromkeys(trials) if trial not in self.found]
+        if not new:
+            return
+        drawn = draw_cells(self._steps.job, self._n_cells, ERROR_DRAW)
+        calls = [(region, n, self._factors, new, self._cell_size) for region, n in drawn.items()]
+        sums = self._steps.run(region_errors, calls, _total)["sums"]
+        for trial, (squared, wrong, weight) in zip(new, sums.tolist(), strict=True):
+            # A weight of 0 means that all cells are constant: all trials are equally good.
+            weight = weight or 1.0
+            self.found[trial] = squared / weight, wrong / weight
+
+    def best(self) -> Chosen:
+        """Return the trial of the least squared error, the first one in a tie."""
+        trial = min(self.found, key=lambda own: self.found[own][0])
+        return Chosen(trial, *self.found[trial], len(self.found))
 
 
 @undisturbed
@@ -61,7 +137,7 @@ def region_errors(
     cell_size: int,
     job: RegionJob,
 ) -> Float64:
-    """Return leave-one-out errors of trials: squared, wrong rows, and weights; (n_trials, 3)."""
+    """Return sums of leave-one-out errors on a region, (n_trials, 3), as `TrialCell.errors`."""
     sums = np.zeros((len(trials), 3))
     with one_blas_thread():
         for A, rows in cells_of(region, factors, job, n_cells, cell_size, ERROR_DRAW):
@@ -69,79 +145,9 @@ def region_errors(
     return sums
 
 
-class Errors:
-    """Errors of trials in one scale, each computed once."""
-
-    def __init__(self, steps: Steps, factors: Float64, n_cells: int, cell_size: int) -> None:
-        self._steps, self._factors = steps, factors
-        self._n_cells, self._cell_size = n_cells, cell_size
-        self.found: dict[Trial, tuple[float, float]] = {}
-
-    def look(self, trials: Iterable[Trial]) -> None:
-        """Find the errors of trials that are not known yet, all at once."""
-        new = [trial for trial in dict.fromkeys(trials) if trial not in self.found]
-        if not new:
-            return
-        drawn = draw_cells(self._steps.job, self._n_cells, ERROR_DRAW)
-        calls = [(region, n, self._factors, new, self._cell_size) for region, n in drawn.items()]
-        sums = self._steps.run(region_errors, calls, _total)["sums"]
-        for trial, (squared, wrong, weight) in zip(new, sums.tolist(), strict=True):
-            # Cells of one class alone say nothing: every trial is as good.
-            weight = weight or 1.0
-            self.found[trial] = squared / weight, wrong / weight
-
-    def best(self) -> Chosen:
-        """Return the trial of the least squared error; of equal ones the first."""
-        trial = min(self.found, key=lambda own: self.found[own][0])
-        return Chosen(trial, *self.found[trial], len(self.found))
-
-
 def _total(parts: Sequence[Float64]) -> dict[str, Float64]:
-    """Return the sum over regions, in their order: its bits depend on it."""
+    """Return the sum over regions, in their order, as its bits depend on it."""
     return {"sums": sum_in_order(parts)}
-
-
-def choose_coarsely(
-    steps: Steps, factors: Float64, kernel: str, grid: TrialGrid, cell_size: int = LOOK_ROWS
-) -> Chosen:
-    """Return the best of a coarse grid, by few cells: where to begin."""
-    errors = Errors(steps, factors, N_COARSE_CELLS, cell_size)
-    errors.look(grid.of_kernel(kernel).coarse(kernel))
-    return errors.best()
-
-
-def choose(
-    steps: Steps, factors: Float64, start: Trial, grid: TrialGrid, cell_size: int = LOOK_ROWS
-) -> Chosen:
-    """Return the best trial that is found from a start, by neighbors two places away, then one."""
-    grid = grid.of_kernel(start.kernel)
-    errors = Errors(steps, factors, min(N_ERROR_CELLS, ERROR_ROWS // cell_size), cell_size)
-    errors.look([start])
-    place, reach = start, 2
-    while reach:
-        errors.look(_neighbors(place, reach, grid))
-        best = errors.best().trial
-        # At once where nothing better is farther away; a new best place is looked around at.
-        reach -= best == place
-        place = best
-    return errors.best()
-
-
-def _neighbors(trial: Trial, reach: int, grid: TrialGrid) -> list[Trial]:
-    """Return the trials so many places beside one, on the grid."""
-    width, ridge = grid.widths.index(trial.width), grid.ridges.index(trial.ridge)
-    widths = [width + step for step in (-reach, reach) if 0 <= width + step < len(grid.widths)]
-    ridges = [ridge + step for step in (-reach, reach) if 0 <= ridge + step < len(grid.ridges)]
-    return [replace(trial, width=grid.widths[i]) for i in widths] + [
-        replace(trial, ridge=grid.ridges[i]) for i in ridges
-    ]
-
-
-# Held-out rows near each other err together: so many count as one observation, fewer where a region
-# has few; and of fewer clusters than this nothing is said.
-CLUSTER_ROWS, LEAST_CLUSTER_ROWS, REGION_CLUSTERS, LEAST_CLUSTERS = 50, 5, 20, 10
-# Of the features by which rows are clustered.
-CLUSTER_FEATURES = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +158,7 @@ class HeldOutErrors:
     ----------
     squared, wrong : float64 arrays, shape (m,)
     weights : float64 array, shape (m,)
-    cluster : int64 array, shape (m,). Rows that lie together.
+    cluster : int64 array, shape (m,). The cluster of each row.
     """
 
     squared: Float64
@@ -172,77 +178,8 @@ class HeldOutErrors:
 
 
 def _mean(values: Float64, weights: Float64) -> float:
-    """Return a weighted mean; 0 of no rows, so few were there that none was held out."""
+    """Return a weighted mean; 0 of no rows, as few rows may leave none held out."""
     return float(np.average(values, weights=weights)) if len(values) else 0.0
-
-
-@undisturbed
-def evaluate_region(region: int, factors: Float64, trial: Trial, job: RegionJob) -> Float64:
-    """Return squared error, error, weight and cluster of a region's held-out rows, (4, m)."""
-    rows = read_region(region, job)
-    training, held = rows.take(np.flatnonzero(~rows.held)), rows.take(np.flatnonzero(rows.held))
-    if not len(training.X) or not len(held.X):
-        return np.empty((4, 0))
-    with one_blas_thread():
-        # Clusters are the same in every scale: comparisons are of pairs.
-        size = min(max(len(held.X) // REGION_CLUSTERS, LEAST_CLUSTER_ROWS), CLUSTER_ROWS)
-        near = widest(held.X)
-        tree, _ = cut_rows(near, size)
-        clusters = route_rows(tree, near)
-        errors = _held_errors(training, held, factors, trial, job)
-    return np.stack([*errors, held.weights, clusters.astype(np.float64)])
-
-
-def widest(X: Float32) -> Float32:
-    """Return the features of the largest variance, in their order: clusters need no more.
-
-    A tree's cut along a component of thousands of features takes seconds.
-    """
-    if X.shape[1] <= CLUSTER_FEATURES:
-        return X
-    widest = np.argsort(-X.var(axis=0, dtype=np.float64), kind="stable")[:CLUSTER_FEATURES]
-    return np.ascontiguousarray(X[:, np.sort(widest)])
-
-
-def _held_errors(
-    training: RegionRows, held: RegionRows, factors: Float64, trial: Trial, job: RegionJob
-) -> tuple[Float64, Float64]:
-    Z, queries = in_scale(training, factors), in_scale(held, factors)
-    tree, cells = cut_rows(Z, LOOK_ROWS)
-    asked = route_rows(tree, queries)
-    squared, wrong = np.zeros(len(queries)), np.zeros(len(queries))
-    for number, own in enumerate(cells):
-        at = np.flatnonzero(asked == number)
-        if len(at):
-            center = own_center(Z[own])
-            targets, weights = training.targets[own], training.weights[own]
-            cell = TrialCell(Z[own] - center, targets, weights, job.aim)
-            values = cell.values(queries[at] - center, trial)
-            squared[at], wrong[at] = job.aim.losses(values, job.aim.columns(held.targets[at]))
-    return squared, wrong
-
-
-def evaluate_scales(steps: Steps, scales: Sequence[tuple[Float64, Trial]]) -> list[HeldOutErrors]:
-    """Return the errors of each scale, with its own trial, on the held-out rows of all regions."""
-    found = []
-    for factors, trial in scales:
-        calls = [(region, factors, trial) for region in range(steps.job.n_regions)]
-        joined = steps.run(evaluate_region, calls, _join)["rows"]
-        squared, wrong, weights, cluster = joined
-        found.append(HeldOutErrors(squared, wrong, weights, cluster.astype(np.int64)))
-    return found
-
-
-def _join(parts: Sequence[Float64]) -> dict[str, Float64]:
-    """Return the rows of all regions; clusters are numbered through."""
-    first = 0
-    joined = []
-    for part in parts:
-        part = part.copy()
-        part[3] += first
-        first = int(part[3].max(initial=first - 1)) + 1
-        joined.append(part)
-    return {"rows": np.concatenate(joined, axis=1)}
 
 
 def compare(old: HeldOutErrors, new: HeldOutErrors) -> float:
@@ -258,36 +195,90 @@ def compare(old: HeldOutErrors, new: HeldOutErrors) -> float:
     return float(sums.sum() / spread) if spread > 0 else 0.0
 
 
-# One round gains nothing on Covertype, six almost all that eight do.
-N_LEARNING_ROUNDS = 6
-N_GRADIENT_CELLS = 12
-# While rounds run no factor falls below this share of the largest: what is 0 cannot come back.
-LEAST_SHARE = 1e-3
-GRADIENT_DRAW = 100
+def evaluate_scales(steps: Steps, scales: Sequence[tuple[Float64, Trial]]) -> list[HeldOutErrors]:
+    """Return the errors of each scale, with its own trial, on the held-out rows of all regions."""
+    found = []
+    for factors, trial in scales:
+        calls = [(region, factors, trial) for region in range(steps.job.n_regions)]
+        joined = steps.run(evaluate_region, calls, _join)["rows"]
+        squared, wrong, weights, cluster = joined
+        found.append(HeldOutErrors(squared, wrong, weights, cluster.astype(np.int64)))
+    return found
+
+
+def _join(parts: Sequence[Float64]) -> dict[str, Float64]:
+    """Return the rows of all regions, with clusters numbered consecutively."""
+    first = 0
+    joined = []
+    for part in parts:
+        part = part.copy()
+        part[3] += first
+        first = int(part[3].max(initial=first - 1)) + 1
+        joined.append(part)
+    return {"rows": np.concatenate(joined, axis=1)}
 
 
 @undisturbed
-def region_gradients(
-    region: int, n_cells: int, factors: Float64, trial: Trial, draw: int, job: RegionJob
-) -> Float64:
-    """Return sums of squared derivatives along each feature, and the rows that they are of.
-
-    Returns
-    -------
-    sums : float64 array, shape (2, d). Of the cells in which a feature varies.
-    """
-    sums = np.zeros((2, len(factors)))
+def evaluate_region(region: int, factors: Float64, trial: Trial, job: RegionJob) -> Float64:
+    """Return squared error, error, weight and cluster of a region's held-out rows, (4, m)."""
+    rows = read_region(region, job)
+    training, held = rows.take(np.flatnonzero(~rows.held)), rows.take(np.flatnonzero(rows.held))
+    if not len(training.X) or not len(held.X):
+        return np.empty((4, 0))
     with one_blas_thread():
-        for A, rows in cells_of(region, factors, job, n_cells, LOOK_ROWS, draw):
-            sums += _gradients(A, rows.targets, rows.weights, trial, job.aim)
-    return sums
+        # Clusters do not depend on the scale, as comparisons are paired.
+        size = min(max(len(held.X) // REGION_CLUSTERS, LEAST_CLUSTER_ROWS), CLUSTER_ROWS)
+        near = widest(held.X)
+        tree, _ = cut_rows(near, size)
+        clusters = route_rows(tree, near)
+        errors = _held_errors(training, held, factors, trial, job)
+    return np.stack([*errors, held.weights, clusters.astype(np.float64)])
 
 
-def _gradients(A: Float32, targets: Targets, weights: Float64, trial: Trial, aim: Aim) -> Float64:
-    """Return what `region_gradients` sums up, of one cell."""
-    varies = (A[0] != A).any(axis=0)
-    own = TrialCell(A, targets, weights, aim).gradients(trial)
-    return np.stack([varies * own, varies * float(len(A))])
+def _held_errors(
+    training: RegionRows, held: RegionRows, factors: Float64, trial: Trial, job: RegionJob
+) -> tuple[Float64, Float64]:
+    Z, queries = in_scale(training, factors), in_scale(held, factors)
+    tree, cells = cut_rows(Z, TRIAL_ROWS)
+    asked = route_rows(tree, queries)
+    squared, wrong = np.zeros(len(queries)), np.zeros(len(queries))
+    for number, own in enumerate(cells):
+        at = np.flatnonzero(asked == number)
+        if len(at):
+            center = own_center(Z[own])
+            targets, weights = training.targets[own], training.weights[own]
+            cell = TrialCell(Z[own] - center, targets, weights, job.aim)
+            values = cell.values(queries[at] - center, trial)
+            squared[at], wrong[at] = job.aim.losses(values, job.aim.columns(held.targets[at]))
+    return squared, wrong
+
+
+def widest(X: Float32) -> Float32:
+    """Return the `CLUSTER_FEATURES` features of the largest variance, in their order.
+
+    Clusters need no more, and cutting a tree by thousands of features takes seconds.
+    """
+    if X.shape[1] <= CLUSTER_FEATURES:
+        return X
+    widest = np.argsort(-X.var(axis=0, dtype=np.float64), kind="stable")[:CLUSTER_FEATURES]
+    return np.ascontiguousarray(X[:, np.sort(widest)])
+
+
+def learn_factors(steps: Steps, start: Float64, trial: Trial) -> Float64:
+    """Return factors, float64 (d,), learned in rounds on cells of regions.
+
+    Factors that end at `LEAST_SHARE` become 0. Cells are solved under the same trial in all rounds.
+    """
+    job, factors = steps.job, np.ones(len(start))
+    for _ in range(N_LEARNING_ROUNDS):
+        # The same draw in all rounds, so that cells only differ by the scale.
+        calls = [
+            (region, n, start * factors, trial, GRADIENT_DRAW)
+            for region, n in draw_cells(job, N_GRADIENT_CELLS, GRADIENT_DRAW).items()
+        ]
+        sums = steps.run(region_gradients, calls, _total)["sums"]
+        factors = next_factors(sums, factors)
+    return _without_the_least(start, factors)
 
 
 def learn_on(
@@ -303,10 +294,7 @@ def learn_on(
     ----------
     cells : sequence of (X, targets, weights): float32 (m, d), codes (m,) or numbers (m, t), float64
         (m,)
-    start : float64 array, shape (d,). The scale to begin with.
-    trial : Trial
-    n_rounds : int
-    aim : Aim
+    start : float64 array, shape (d,). The scale to start from.
     """
     factors = np.ones(len(start))
     for _ in range(n_rounds):
@@ -319,17 +307,17 @@ def learn_on(
 
 
 def next_factors(sums: Float64, factors: Float64) -> Float64:
-    """Return the factors of the next round: the root of each feature's share of the derivatives.
+    """Return the next round's factors, from the root mean square derivative of each feature.
 
     Parameters
     ----------
     sums : float64 array, shape (2, d). Squared derivatives in the scaled space, and rows.
-    factors : float64 array, shape (d,). The scale they were taken in.
+    factors : float64 array, shape (d,). The scale in which derivatives were taken.
 
     Returns
     -------
-    factors : float64 array, shape (d,). The largest is 1; a feature that varied nowhere keeps its
-        own.
+    factors : float64 array, shape (d,). The largest is 1; a feature that varies in no cell keeps
+        its factor.
 
     Examples
     --------
@@ -347,27 +335,28 @@ def next_factors(sums: Float64, factors: Float64) -> Float64:
     return following
 
 
-def learn_factors(steps: Steps, start: Float64, trial: Trial) -> Float64:
-    """Return factors learned in rounds; those that end below `LEAST_SHARE` are 0.
-
-    Parameters
-    ----------
-    steps : Steps
-    start : float64 array, shape (d,)
-    trial : Trial. What cells are solved with in all rounds.
-    """
-    job, factors = steps.job, np.ones(len(start))
-    for _ in range(N_LEARNING_ROUNDS):
-        # The same draw in all rounds: the cells differ by the scale alone.
-        calls = [
-            (region, n, start * factors, trial, GRADIENT_DRAW)
-            for region, n in draw_cells(job, N_GRADIENT_CELLS, GRADIENT_DRAW).items()
-        ]
-        sums = steps.run(region_gradients, calls, _total)["sums"]
-        factors = next_factors(sums, factors)
-    return _without_the_least(start, factors)
-
-
 def _without_the_least(start: Float64, factors: Float64) -> Float64:
     learned: Float64 = np.where(factors > LEAST_SHARE, start * factors, 0.0)
     return learned
+
+
+@undisturbed
+def region_gradients(
+    region: int, n_cells: int, factors: Float64, trial: Trial, draw: int, job: RegionJob
+) -> Float64:
+    """Return sums of squared derivatives along each feature, and of rows, float64 (2, d).
+
+    Only cells in which a feature varies count for it.
+    """
+    sums = np.zeros((2, len(factors)))
+    with one_blas_thread():
+        for A, rows in cells_of(region, factors, job, n_cells, TRIAL_ROWS, draw):
+            sums += _gradients(A, rows.targets, rows.weights, trial, job.aim)
+    return sums
+
+
+def _gradients(A: Float32, targets: Targets, weights: Float64, trial: Trial, aim: Aim) -> Float64:
+    """Return the terms of one cell in the sums of `region_gradients`."""
+    varies = (A[0] != A).any(axis=0)
+    own = TrialCell(A, targets, weights, aim).gradients(trial)
+    return np.stack([varies * own, varies * float(len(A))])

@@ -1,1 +1,1 @@
-"""Training and evaluating one cell: arrays in, a LocalModel out, and back."""
+"""Solvers of one cell or neighborhood: they train a LocalModel from arrays, and evaluate it."""

@@ -1,7 +1,6 @@
-"""The interface of a local solver: a batch of cells in, their models out, and its memory in bytes.
+"""The interface of a local solver: it trains the models of cells and projects its own memory.
 
-A solver of another loss, or on other hardware, is a subclass with a line in `solvers.registry`; it
-projects the memory that it needs itself.
+A solver of another loss, or for other hardware, is a subclass with a line in `solvers.registry`.
 """
 
 from abc import ABC, abstractmethod
@@ -20,8 +19,10 @@ from daskls.records import (
     Targets,
 )
 
-# Small vectors of one value a row, of all the functions that are active at the peak.
+# Bytes per row of the small vectors that all active functions hold at the peak.
 ROW_TEMPORARIES = 128
+# The report to start from where nobody asks for the cell's number.
+BLANK_REPORT = CellReport(0, 0, 0, 0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +32,12 @@ class CellRows:
     Attributes
     ----------
     X : real array, shape (m, d). By increasing global row number.
-    targets : array, shape (m,). Class codes, of any subset of the classes; or numbers.
+    targets : array, shape (m,) of class codes, any subset of the classes; or (m, t) of numbers
     weights : float array, shape (m,), > 0. Multiply C; validation errors are weighted by them.
     report : CellReport. Carries the cell's and the leaf's number; the solver fills in the rest.
-    seed : tuple of int. Names the cell among all cells of all fits.
-    asked : int64 array, shape (q,), or None. Rows whose held-out values the model is to bring, of a
-        loss that knows them.
+    seed : tuple of int. Unique to the cell.
+    asked : int64 array, shape (q,), or None. Rows whose held-out values the model should hold; only
+        for losses that know them.
     """
 
     X: Reals
@@ -48,7 +49,7 @@ class CellRows:
 
 
 class Sizes(Protocol):
-    """The sizes of a fit that a projection of bytes uses."""
+    """The sizes of a fit that determine a projection of bytes."""
 
     @property
     def n_features(self) -> int:
@@ -56,23 +57,23 @@ class Sizes(Protocol):
 
     @property
     def n_classes(self) -> int:
-        """The classes of all rows, of which a cell holds as many at the most; or the numbers."""
+        """The number of classes in the data, the most that a cell holds; or of numbers per row."""
 
     @property
     def n_outputs(self) -> int:
-        """The functions of a model of one class against the rest, or of numbers."""
+        """The number of functions of a one-vs-rest model, or of a regression."""
 
     @property
     def row_nbytes(self) -> int:
-        """One row as it is read."""
+        """The bytes of one row as it is read."""
 
     @property
     def spec(self) -> SolverSpec:
-        """Parameters that cells are trained with."""
+        """The parameters that cells are trained with."""
 
 
 class LocalSolver(ABC):
-    """Trains the models of cells. It has no state: one serves all fits of a process."""
+    """Trains the models of cells. It has no state: one instance serves all fits of a process."""
 
     @abstractmethod
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
@@ -80,27 +81,27 @@ class LocalSolver(ABC):
 
         Parameters
         ----------
-        cells : iterable of CellRows. Read lazily: how many are in memory at once is the solver's
-            choice, and part of its `nbytes`.
+        cells : iterable of CellRows. Read lazily: the solver decides how many are in memory at
+            once, and `nbytes` counts them.
         spec : SolverSpec
         """
 
     def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
-        """Return the spec with what cells are to know of all rows; as a rule there is nothing.
+        """Return the spec with what cells need to know of all rows; by default nothing.
 
         Parameters
         ----------
         spec : SolverSpec
-        targets, weights : arrays of the sampled rows, as cells see them
+        targets, weights : arrays of the sampled rows, in the form that cells get
         """
         return spec
 
     @abstractmethod
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that training adds to a task, of cells of up to ``n_rows`` rows.
+        """Return the bytes that training cells of up to ``n_rows`` rows adds to a task.
 
-        Beside the rows that the task holds. An upper bound, which tests compare with measured
-        peaks.
+        The rows that the task holds are not included. An upper bound, which tests compare with
+        measured peaks.
         """
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
@@ -108,23 +109,23 @@ class LocalSolver(ABC):
         return n_rows * (sizes.n_features + self.n_coefficients(sizes)) * F4
 
     def n_coefficients(self, sizes: Sizes) -> int:
-        """Return the rows of a model's ``coef``: of one-vs-one a class's against each other."""
+        """Return the coefficients per row: for one-vs-one, one against each other class."""
         return sizes.n_classes - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Neighborhood:
-    """A center's k nearest rows, in order, and what is tried on them.
+    """A center's k nearest rows, nearest first, and the candidates to try on them.
 
     Attributes
     ----------
-    X : real array, shape (k, d). Nearest first.
-    targets : array, shape (k,) or (k, t), as of `CellRows`
+    X : real array, shape (k, d)
+    targets : array, shape (k,) or (k, t), as in `CellRows`
     weights : float array, shape (k,), > 0
-    n_inner : int. k': the first so many rows, on which candidates are compared.
-    spec : SolverSpec. Its C, and gamma if ``percentiles`` is None, are the candidates.
+    n_inner : int. k', the number of nearest rows on which candidates are compared.
+    spec : SolverSpec. Its C, and its gamma if ``percentiles`` is None, are the candidates.
     percentiles : tuple of float, decreasing, or None. Widths, as percentiles of the distances.
-    seed : tuple of int. Names the neighborhood.
+    seed : tuple of int. Unique to the neighborhood.
     """
 
     X: Reals
@@ -137,30 +138,27 @@ class Neighborhood:
 
 
 class NeighborhoodSolver(ABC):
-    """Trains the models of neighborhoods. It has no state, as a `LocalSolver`.
+    """Trains the models of neighborhoods. It has no state, like a `LocalSolver`.
 
     A model predicts queries near its center, so candidates are compared there: on the k' inner
-    rows, while the outer ones always train.
+    rows. The outer rows are always trained on.
     """
 
     @abstractmethod
     def grid_errors(self, near: Neighborhood) -> Float64:
-        """Return the errors of every candidate on inner rows that its model did not see.
+        """Return the errors of every candidate on inner rows that its model has not seen.
 
         Returns
         -------
-        errors : float64 array, shape (n_gammas, n_costs, 2), widest first, smallest C first. What
-            inner rows miss, times their weight and summed; the weight of all inner rows.
+        errors : float64 array, shape (n_gammas, n_costs, 2), widest first, smallest C first. The
+            sum of the inner rows' weighted errors, and the weight of all inner rows.
         """
 
     @abstractmethod
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
         """Train one model; of several candidates, the best on the inner rows.
 
-        Parameters
-        ----------
-        near : Neighborhood
-        report : CellReport. Carries the cell's and the leaf's number; the rest is filled in.
+        ``report`` carries the cell's and the leaf's number; the solver fills in the rest.
         """
 
     @abstractmethod

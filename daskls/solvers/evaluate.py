@@ -1,11 +1,10 @@
-"""Evaluate the model of one cell: the one module of this package that prediction imports.
+"""Scores of one cell's model, probabilities from decision values, and sums rounded once.
 
-Probabilities from decision values: a sigmoid fitted by maximum likelihood.
+Prediction imports this module and the registry, but no solver.
 
-Source: Platt 1999; Lin, Lin, Weng: A note on Platt's probabilistic outputs for support vector
-machines, 2007 (targets, formula that does not overflow, Newton's method with backtracking).
-
-Sums that are rounded once: equal sums are equal floats, regardless of the order of the terms.
+Source of the probabilities: Platt 1999; Lin, Lin, Weng: A note on Platt's probabilistic outputs for
+support vector machines, 2007 (targets, a formula that does not overflow, Newton's method with
+backtracking).
 """
 
 import math
@@ -18,22 +17,22 @@ from daskls.records import Float64, Floats, LocalModel, Mask, Reals
 
 
 def cell_scores(model: LocalModel, X: Reals) -> Float64:
-    """Evaluate one cell's model: one GEMM and one vectorized pass of the kernel.
+    """Return the scores of one cell's model: one GEMM and one vectorized pass of the kernel.
 
     Parameters
     ----------
     model : LocalModel
-    X : real array, shape (m, d). Queries, as they are.
+    X : real array, shape (m, d). Queries, not yet framed.
 
     Returns
     -------
-    scores : float64 array. For two classes present shape (m,), positive for the second; for more,
-        shape (m, k), one vote score a class present; for one class shape (m,), all 0.
+    scores : float64 array. With two classes present, shape (m,), positive for the second; with
+        more, shape (m, k), one vote score per class present; with one class, shape (m,), all 0.
 
     Notes
     -----
-    In float32 only where no decision value moves by more than 1e-3; see `kernels.precision`.
-    A row's result does not depend on the other rows.
+    Computed in float32 only where no decision value moves by more than 1e-3; see
+    `kernels.precision`. A row's result does not depend on the other rows.
     """
     n_classes = len(model.classes)
     if n_classes == 1:
@@ -42,10 +41,12 @@ def cell_scores(model: LocalModel, X: Reals) -> Float64:
     return decisions[:, 0] if n_classes == 2 else vote_scores(decisions, n_classes)
 
 
+# Newton's method: its limit, its smallest step, what keeps the Hessian regular, and the largest
+# derivative at the end.
 MAX_ITERATIONS = 100
-SMALLEST_STEP = 1e-10
-RIDGE = 1e-12
-ENOUGH = 1e-5
+MIN_STEP = 1e-10
+HESSIAN_RIDGE = 1e-12
+GRADIENT_TOL = 1e-5
 
 
 def sigmoid(values: Floats, a: float, b: float) -> Float64:
@@ -57,6 +58,7 @@ def sigmoid(values: Floats, a: float, b: float) -> Float64:
 
 
 def _loss(values: Floats, targets: Float64, weights: Float64, a: float, b: float) -> float:
+    """Return the weighted negative log-likelihood of a sigmoid."""
     z = a * values + b
     # log(1 + exp(z)) is at most |z| + log 2: no overflow.
     return float((weights * (targets * z + np.logaddexp(0.0, -z))).sum())
@@ -65,17 +67,13 @@ def _loss(values: Floats, targets: Float64, weights: Float64, a: float, b: float
 def fit_sigmoid(
     values: Floats, positive: Mask, weights: Float64 | None = None
 ) -> tuple[float, float]:
-    """Return (a, b) so that 1 / (1 + exp(a f + b)) is the likeliest probability of the positives.
+    """Return (a, b) for which 1 / (1 + exp(a f + b)) is the likeliest probability of the positives.
 
     Parameters
     ----------
-    values : float array, shape (m,). Decision values, of rows held out from training.
+    values : float array, shape (m,). Decision values of rows held out from training.
     positive : bool array, shape (m,)
     weights : float64 array, shape (m,), or None. A row of weight 2 counts as two rows.
-
-    Returns
-    -------
-    a, b : float
 
     Examples
     --------
@@ -94,27 +92,27 @@ def fit_sigmoid(
         p = sigmoid(values, a, b)
         error, curvature = weights * (targets - p), weights * (p * (1.0 - p))
         gradient = np.array([(values * error).sum(), error.sum()])
-        if np.abs(gradient).max() < ENOUGH:
+        if np.abs(gradient).max() < GRADIENT_TOL:
             break
         cross = (values * curvature).sum()
         hessian = np.array([[(values**2 * curvature).sum(), cross], [cross, curvature.sum()]])
-        step = np.linalg.solve(hessian + RIDGE * np.eye(2), -gradient)
+        step = np.linalg.solve(hessian + HESSIAN_RIDGE * np.eye(2), -gradient)
         size, slope = 1.0, float(gradient @ step)
-        while size >= SMALLEST_STEP:
+        while size >= MIN_STEP:
             new_a, new_b = a + size * step[0], b + size * step[1]
             new_loss = _loss(values, targets, weights, new_a, new_b)
             if new_loss < loss + 1e-4 * size * slope:
                 break
             size /= 2.0
         else:
-            # No step lowers the loss: as near as floats come.
+            # No step lowers the loss: converged to the precision of floats.
             break
         a, b, loss = float(new_a), float(new_b), new_loss
     return a, b
 
 
 def total(values: Float64) -> float:
-    """Return the sum of all values.
+    """Return the sum of all values, rounded once: it does not depend on their order.
 
     >>> total(np.array([0.1, 0.2, 0.3])) == total(np.array([0.3, 0.2, 0.1])) == 0.6
     True
@@ -123,6 +121,6 @@ def total(values: Float64) -> float:
 
 
 def totals(values: Float64) -> Float64:
-    """Return the sums along the first axis."""
+    """Return the sums along the first axis, each as by `total`."""
     columns = np.moveaxis(values, 0, -1).reshape(-1, len(values))
     return np.array([total(column) for column in columns]).reshape(values.shape[1:])

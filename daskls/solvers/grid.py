@@ -1,17 +1,13 @@
-"""The candidate values of C and gamma in one cell.
+"""The candidate values of C and gamma in one cell, the points that a search visits, and the folds.
 
-The 2017 paper scales its grid to each cell: widths between 5 r and 0.2 r m^(-1/d), r the cell's
-radius, and regularizations between 0.01 and 0.001 / m, m the rows in the training folds. With
+The 2017 paper scales its grid to each cell: widths from 5 r to 0.2 r m^(-1/d), r the cell's
+radius, and regularizations lambda from 0.01 to 0.001 / m, m the rows in the training folds. With
 ``C = 1 / (2 lambda m)`` that is C from 50 / m to 500; with ``gamma = 1 / width^2`` it is gamma from
 0.04 / r^2 to 25 m^(2/d) / r^2.
 
 Source: Thomann, Blaschzyk, Meister, Steinwart, Spatial decompositions for large scale SVMs,
 AISTATS 2017, appendix C. Difference: the paper prints 0.01 / m for the larger lambda; its
-software's range, 0.01, is taken here.
-
-Points of a grid that a search from coarse to fine visits.
-
-Stratified folds of one cell.
+software takes 0.01, and so does this module.
 """
 
 from dataclasses import dataclass
@@ -22,6 +18,7 @@ import numpy as np
 from daskls.kernels.kernel import find_kernel
 from daskls.records import N_GRID, Float64, Int64, SolverSpec
 
+# The ends of the paper's grid, as above: of widths, and of lambda.
 WIDEST, NARROWEST = 5.0, 0.2
 STRONGEST, WEAKEST = 0.01, 0.001
 
@@ -30,7 +27,7 @@ STRONGEST, WEAKEST = 0.01, 0.001
 class Grid:
     """Candidates in the order they are tried: widest first, smallest C first.
 
-    ``refit_scale`` turns a chosen C into the C of a model of the whole cell, which keeps lambda.
+    ``refit_scale`` turns a chosen C into the C of a model of the whole cell with the same lambda.
     """
 
     gammas: tuple[float, ...]
@@ -39,7 +36,7 @@ class Grid:
 
 
 def n_training_rows(n_rows: int, n_folds: int) -> int:
-    """Return m: the rows of a cell that the training folds hold, a held-out fold being smallest.
+    """Return m: the rows of a cell in the training folds, when the smallest fold is held out.
 
     >>> n_training_rows(2000, 5), n_training_rows(7, 5)
     (1600, 6)
@@ -48,7 +45,7 @@ def n_training_rows(n_rows: int, n_folds: int) -> int:
 
 
 def count_gammas(spec: SolverSpec, percentiles: tuple[float, ...] | None = None) -> int:
-    """Return the number of candidate values of gamma, which percentiles may take the place of.
+    """Return the number of candidate widths: those of the percentiles if given, else of the spec.
 
     >>> count_gammas(SolverSpec()), count_gammas(SolverSpec(kernel="linear"))
     (10, 1)
@@ -65,7 +62,7 @@ def count_gammas(spec: SolverSpec, percentiles: tuple[float, ...] | None = None)
 
 
 def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) -> Grid:
-    """Return the cell's candidates: those given, or the paper's between its ends, 10 a parameter.
+    """Return the cell's candidates: those given, or the paper's range in geometric steps.
 
     Parameters
     ----------
@@ -73,10 +70,6 @@ def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) 
     radius : float, > 0. The largest distance of the cell's rows to their mean.
     n_rows : int. Rows of the cell.
     n_features : int
-
-    Returns
-    -------
-    grid : Grid
 
     Examples
     --------
@@ -106,7 +99,7 @@ def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) 
 def grid_ends(
     spec: SolverSpec, radius: Float64, n_rows: Int64, n_features: int
 ) -> dict[str, tuple[Float64, Float64]]:
-    """Return the first and the last candidate of C and of gamma, of many cells at once.
+    """Return the first and the last candidate of C and of gamma, for many cells at once.
 
     Parameters
     ----------
@@ -136,13 +129,13 @@ def grid_ends(
 
 
 def find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:
-    """Return the places of a cell's (gamma, C) in its own grid.
+    """Return the indices of a cell's (gamma, C) in its own grid.
 
     Parameters
     ----------
     row : row of ``fit_report_``
     spec : SolverSpec
-    n_features : int. Those of distances.
+    n_features : int. Of the rows that distances are taken between.
     """
     grid = resolve_grid(spec, float(row.radius), int(row.n_rows), n_features)
     scale = grid.refit_scale if spec.refit == "cell" else 1.0
@@ -150,32 +143,32 @@ def find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:
 
 
 def _nearest(values: tuple[float, ...], value: float) -> int:
-    """Return the place of the nearest value, by ratio."""
+    """Return the index of the nearest value, by ratio."""
     distance: Float64 = np.abs(np.log(np.array(values) / value))
     return int(distance.argmin())
 
 
-# An axis of so many values is tried whole.
-SHORT = 3
+# An axis of up to so many values is tried whole.
+SHORT_AXIS = 3
 
 Shape = tuple[int, int]
-# Of gamma and of C.
+# The indices of gamma and of C.
 GridPoint = tuple[int, int]
-# In place of what a coarse pass chose, where there was none.
+# Stands for the choice of the coarse pass where there was none.
 NO_PASS: GridPoint = (-1, -1)
 
 
 def _coarse(n: int, first: int) -> list[int]:
-    """Return every second index of an axis, so that each has one beside it; all of a short one."""
-    return list(range(first, n, 2)) if n > SHORT else list(range(n))
+    """Return every second index of an axis, so that each has one beside it; all of a short axis."""
+    return list(range(first, n, 2)) if n > SHORT_AXIS else list(range(n))
 
 
 def coarse_points(shape: Shape) -> tuple[list[int], list[int]]:
     """Return the indices of gamma and of C in the coarse pass.
 
     Widths come from the middle outwards: a good one early on lets later ones be pruned sooner. Of
-    the two choices of every other C, the one without the largest C is taken, whose solves take most
-    steps.
+    the two ways to take every second C, the one without the largest C is used: its solves take the
+    most steps.
 
     >>> coarse_points((10, 10)), coarse_points((1, 11))
     (([5, 3, 7, 1, 9], [0, 2, 4, 6, 8]), ([0], [1, 3, 5, 7, 9]))
@@ -186,7 +179,7 @@ def coarse_points(shape: Shape) -> tuple[list[int], list[int]]:
 
 
 def near_points(shape: Shape, first: GridPoint) -> tuple[list[int], list[int]]:
-    """Return the indices of gamma and of C next to one, itself the first of gamma's.
+    """Return the indices of gamma and of C at and beside a point; its own gamma comes first.
 
     >>> near_points((10, 10), (5, 8))
     ([5, 4, 6], [7, 8, 9])
@@ -199,7 +192,7 @@ def near_points(shape: Shape, first: GridPoint) -> tuple[list[int], list[int]]:
 def tried_points(shape: Shape, first: GridPoint) -> set[GridPoint]:
     """Return all points that a search tried whose coarse pass chose ``first``.
 
-    Without a coarse pass, `NO_PASS`, it tried all.
+    Without a coarse pass (`NO_PASS`) it tried them all.
 
     >>> len(tried_points((10, 10), (5, 4))), len(tried_points((3, 2), NO_PASS))
     (33, 6)
@@ -213,14 +206,14 @@ def tried_points(shape: Shape, first: GridPoint) -> set[GridPoint]:
 def assign_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
     """Assign the rows of each class to the folds in turn, in an order drawn from ``seed``.
 
-    Each class begins at the fold after the last one's end, so fold sizes differ by at most one, and
-    so do the counts of each class. A class with fewer rows than folds keeps its row order.
+    Each class starts at the fold after the last class's end, so fold sizes differ by at most one,
+    and so do the counts of each class. A class with fewer rows than folds keeps its row order.
 
     Parameters
     ----------
     codes : int array, shape (m,). Class of each row.
     n_folds : int
-    seed : tuple of int. Names the cell, so that folds depend on no other cell.
+    seed : tuple of int. Unique to the cell, so that its folds depend on no other cell.
 
     Returns
     -------

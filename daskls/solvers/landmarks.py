@@ -1,12 +1,10 @@
-"""Landmarks that the rows of all cells are projected on.
-
-The bias that the cells of a linear SVM share: a search over rounds of all cells.
+"""Landmarks that the rows of all cells are projected on, and the bias that linear SVMs share.
 
 Given the bias, cells are solved one by one; the least value that they reach together is a convex
-function of it. Each round gives a point above that function (the primal objectives' sum), a line
-below it (the dual ones', whose slope is the sum of the cells' slopes) and its curvature. The search
-takes Newton steps, within a bracket once it has one, and ends where the best point is near enough
-to where the lines cross.
+function of the bias. Each round gives, at one bias, a point above that function (the sum of the
+primal objectives), a line below it (from the dual objectives; its slope is the sum of the cells'
+slopes) and its curvature. The search takes Newton steps, inside a bracket once it has one. It ends
+when the best point is near enough to where the lines cross.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +14,7 @@ import numpy as np
 from daskls.kernels.landmarks import Gauge
 from daskls.records import Float64, Reals
 
-# Rows of a batch of the principal component analysis.
+# Rows per batch of the principal component analysis.
 PCA_BATCH_ROWS = 8192
 
 
@@ -27,12 +25,12 @@ def draw_landmarks(X: Reals, gauge: Gauge, n_landmarks: int, seed: tuple[int, ..
 
 
 def find_components(X: Reals, gauge: Gauge, n_landmarks: int) -> tuple[Float64, Float64]:
-    """Return the first principal components.
+    """Return the first principal components of sampled rows.
 
     Parameters
     ----------
-    X : real array, shape (m, d). Sampled rows.
-    gauge : Gauge of them
+    X : real array, shape (m, d)
+    gauge : Gauge of X
     n_landmarks : int
 
     Returns
@@ -40,14 +38,14 @@ def find_components(X: Reals, gauge: Gauge, n_landmarks: int) -> tuple[Float64, 
     components : float64 array, shape (l, d). Unit vectors.
     deviations : float64 array, shape (l,). The rows' standard deviation along each.
     """
-    # Here, so that a process which only predicts never loads it.
+    # Imported here, so that a process that only predicts never loads it.
     from sklearn.decomposition import IncrementalPCA
 
     batch_rows = max(PCA_BATCH_ROWS, n_landmarks)
-    # The last batch must have as many rows as there are components: it takes in a short one.
+    # Each batch needs as many rows as there are components: a short last one joins the others.
     n_batches = max(len(X) // batch_rows, 1)
     pca = IncrementalPCA(n_landmarks)
-    # Of equal rows no component has a share of the variance, which is 0.
+    # The variance of equal rows is 0, and so is what the components' shares are divided by.
     with np.errstate(invalid="ignore", divide="ignore"):
         for rows in np.array_split(np.arange(len(X)), n_batches):
             pca.partial_fit(gauge.rows(X[rows]))
@@ -56,18 +54,18 @@ def find_components(X: Reals, gauge: Gauge, n_landmarks: int) -> tuple[Float64, 
 
 
 MAX_BIAS_ROUNDS = 60
-# Rounds near one bias in which the gap must fall by a tenth.
+# Rounds at one bias, or within so narrow a bracket, in which the gap must fall by a tenth.
 BIAS_PATIENCE = 6
-NARROW = 1e-3
-# While no bracket is known, a step is so many times the last one, at least and at most.
+NARROW_BRACKET = 1e-3
+# Until there is a bracket, the least and the largest step, in units of the last one.
 MIN_GROWTH, MAX_GROWTH = 2.0, 8.0
-# Ends of a bracket are kept apart by this share of it, so that both of them move in the end.
+# Cuts keep this share of a bracket away from its ends, so that both ends move eventually.
 EDGE = 0.05
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result of one round at one bias: sums over all cells."""
+    """The result of one round at one bias: sums over all cells. ``cost`` is the sum of rows' C."""
 
     round: int
     bias: float
@@ -80,11 +78,11 @@ class Evaluation:
 
 @dataclass
 class BiasSearch:
-    """The search of one problem.
+    """The search for the bias of one problem.
 
     Parameters
     ----------
-    tol : float, > 0. The search ends at a duality gap of at most tol x the sum of all costs.
+    tol : float, > 0. The search ends at a duality gap of at most tol x the sum of all rows' C.
     bias : float. The first bias to evaluate; then the next one.
     max_rounds : int. A guard: Newton steps and cuts need a handful.
 
@@ -104,7 +102,7 @@ class BiasSearch:
 
     @property
     def best(self) -> Evaluation:
-        """The evaluation of the smallest primal value, the first of equal ones."""
+        """The evaluation of the smallest primal value; of equal ones the first."""
         return min(self.history, key=lambda e: (e.primal, e.round))
 
     @property
@@ -119,27 +117,27 @@ class BiasSearch:
 
     @property
     def is_open(self) -> bool:
-        """Whether another round is wanted."""
+        """Whether another round is needed."""
         if not self.history:
             return True
-        return not self.is_solved and len(self.history) < self.max_rounds and not self._is_stuck
+        return not self.is_solved and len(self.history) < self.max_rounds and not self._is_stalled
 
     @property
-    def _is_stuck(self) -> bool:
-        """Whether the gap no longer falls: rounding leaves nothing to gain."""
+    def _is_stalled(self) -> bool:
+        """Whether the gap no longer falls, as rounding leaves nothing to gain."""
         if len(self.gaps) <= BIAS_PATIENCE:
             return False
-        # A slope of 0 gives no direction: the same bias again.
+        # A slope of 0 gives no direction: the bias stays.
         stays = len({e.bias for e in self.history[-BIAS_PATIENCE:]}) == 1
         if self.below is not None and self.above is not None:
             width = self.above.bias - self.below.bias
-            stays = stays or width < NARROW * (1 + abs(self.best.bias))
+            stays = stays or width < NARROW_BRACKET * (1 + abs(self.best.bias))
         return stays and self.gaps[-1] > 0.9 * self.gaps[-1 - BIAS_PATIENCE]
 
     def _lower_bound(self) -> float:
-        """Return a value that the function nowhere falls below."""
+        """Return a lower bound of the function."""
         flat = [e.dual for e in self.history if e.slope == 0.0]
-        # Both objectives are sums of squares and of losses.
+        # The objective is a sum of squares and losses: 0 is a bound, too.
         known = [0.0, *flat]
         if self.below is not None and self.above is not None:
             a, b = self.below, self.above
@@ -159,9 +157,9 @@ class BiasSearch:
             self.bias = self._next(found)
 
     def _next(self, found: Evaluation) -> float:
-        """Return a Newton step if it stays in the bracket and the last ones got on, else a cut."""
+        """Return a Newton step if it stays in the bracket and slopes fall fast, else a cut."""
         if found.slope == 0.0:
-            # The minimum, of which the cells do not know all yet.
+            # This is the minimum, but the cells are not solved well enough yet to prove it.
             return found.bias
         newton = found.bias - found.slope / found.curvature if found.curvature > 0 else None
         if self.below is None or self.above is None:

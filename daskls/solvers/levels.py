@@ -1,8 +1,7 @@
-"""What an answer at a level loses, the constant that loses least, and D2, which compares both.
+"""Regression at levels: the losses of quantiles and expectiles, and the base of their solvers.
 
-Light: estimators score by it, and load no solver.
-
-Local regression at levels: one kernel matrix a cell, one function a level.
+A `LevelLoss` measures answers at a level: their loss, the best constant, and D2, which compares
+the two. A `LevelsSolver` fits one function per level in each cell, on one kernel matrix.
 """
 
 import time
@@ -28,25 +27,25 @@ from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.registry import find_measure
 from daskls.solvers.rows import LocalRows, rows_nbytes
 from daskls.solvers.squares.solver import cell_kernel, in_float32
-from daskls.solvers.tube import MOST_MOVED
+from daskls.solvers.tube import MAX_TUBE_MOVE
 
-# The mean of squares with fixed weights is found anew until no row changes sides: a few times.
-MOST_ROUNDS = 100
+# The limit of reweighted means for a constant expectile; no row changes sides after a few.
+MAX_CONSTANT_ROUNDS = 100
 
 
 class LevelLoss(ABC):
-    """An asymmetric loss: above an answer a row counts by the level, below by 1 less the level."""
+    """An asymmetric loss: rows above the answer count by the level, rows below by 1 - level."""
 
     @abstractmethod
     def losses(self, missed: npt.ArrayLike, level: float) -> Float64:
-        """Return the loss of each row, in the shape of ``missed``, y less the answer."""
+        """Return the loss of each row, in the shape of ``missed``, which is y - answer."""
 
     @abstractmethod
     def constant(self, y: Float64, weights: Float64, level: float) -> float:
-        """Return the constant of the least weighted loss, for y of shape (m,)."""
+        """Return the constant of the least weighted loss; y and weights have shape (m,)."""
 
     def mean(self, missed: Float64, level: float, weights: Float64 | None = None) -> float:
-        """Return the weighted mean of losses."""
+        """Return the weighted mean loss."""
         return float(np.average(self.losses(missed, level), weights=weights))
 
     def constant_loss(self, y: Float64, level: float, weights: Float64 | None = None) -> float:
@@ -57,10 +56,10 @@ class LevelLoss(ABC):
     def d2(
         self, y: Float64, values: Float64, level: float, weights: Float64 | None = None
     ) -> float:
-        """Return D2: 1 less the loss in units of the best constant's.
+        """Return D2: 1 - the loss in units of the best constant's.
 
-        As scikit-learn's scores: where the constant loses nothing, 1 if the values do neither,
-        else 0.
+        As in scikit-learn's scores: where the constant loses nothing, 1 if the values lose nothing
+        either, else 0.
         """
         ones = np.ones(len(y)) if weights is None else weights
         best = self.constant_loss(y, level, ones)
@@ -71,10 +70,10 @@ class LevelLoss(ABC):
 
 
 class Pinball(LevelLoss):
-    """Absolute errors, of which quantiles minimize the mean: Koenker, Bassett 1978."""
+    """The pinball loss, whose mean quantiles minimize: Koenker, Bassett 1978."""
 
     def losses(self, missed: npt.ArrayLike, level: float) -> Float64:
-        """As of `LevelLoss`.
+        """See `LevelLoss`.
 
         >>> Pinball().losses(np.array([-1.0, 2.0]), 0.25)
         array([0.75, 0.5 ])
@@ -83,7 +82,7 @@ class Pinball(LevelLoss):
         return np.maximum(level * missed, (level - 1.0) * missed)
 
     def constant(self, y: Float64, weights: Float64, level: float) -> float:
-        """As of `LevelLoss`: the least number that so large a share of the weight does not exceed.
+        """See `LevelLoss`: the least y at which the cumulative weight reaches the level's share.
 
         >>> Pinball().constant(np.array([3.0, 1.0, 2.0]), np.ones(3), 0.5)
         2.0
@@ -96,15 +95,15 @@ class Pinball(LevelLoss):
     def d2(
         self, y: Float64, values: Float64, level: float, weights: Float64 | None = None
     ) -> float:
-        """As of `LevelLoss`: scikit-learn's, whose constant is a percentile of its own kind."""
+        """See `LevelLoss`: scikit-learn's, whose constant is a percentile of its own kind."""
         return float(d2_pinball_score(y, values, alpha=level, sample_weight=weights))
 
 
 class Expectile(LevelLoss):
-    """Squared errors, of which expectiles minimize the mean: Newey, Powell 1987."""
+    """Asymmetric squared errors, whose mean expectiles minimize: Newey, Powell 1987."""
 
     def losses(self, missed: npt.ArrayLike, level: float) -> Float64:
-        """As of `LevelLoss`.
+        """See `LevelLoss`.
 
         >>> Expectile().losses(np.array([-1.0, 2.0]), 0.25)
         array([0.75, 1.  ])
@@ -114,13 +113,13 @@ class Expectile(LevelLoss):
         return found
 
     def constant(self, y: Float64, weights: Float64, level: float) -> float:
-        """As of `LevelLoss`: of the level 1/2 the mean.
+        """See `LevelLoss`: at level 1/2 the mean.
 
         >>> round(Expectile().constant(np.array([0.0, 1.0]), np.ones(2), 0.75), 12)
         0.75
         """
         found = float(np.average(y, weights=weights))
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MAX_CONSTANT_ROUNDS):
             own = weights * np.where(y > found, level, 1.0 - level)
             last, found = found, float(np.average(y, weights=own))
             if found == last:
@@ -136,10 +135,10 @@ class SolvedLevel:
     ----------
     beta : float64 array, shape (m,). Coefficients of the rows.
     offset : float
-    cost : float. C, of y in units of its deviation.
-    loss : float. The weighted mean over rows that were held out; NaN where none was.
-    on_edge : bool. Whether C is the least or the largest of several.
-    n_steps, n_trained, n_at_limit, n_tried : int. As of `CellReport`.
+    cost : float. C, for y in units of its deviation.
+    loss : float. The weighted mean over held-out rows; NaN where none was held out.
+    on_edge : bool. Whether C is the least or the largest of several candidates.
+    n_steps, n_trained, n_at_limit, n_tried : int. As in `CellReport`.
     """
 
     beta: Float64
@@ -154,30 +153,30 @@ class SolvedLevel:
 
 
 class LevelProblem(Protocol):
-    """One cell, whose kernel matrix serves all levels."""
+    """The problem of one cell, whose kernel matrix serves all levels."""
 
     @property
     def diagonal(self) -> Float64:
         """The kernel matrix's diagonal."""
 
     def solve(self, level: float) -> SolvedLevel:
-        """Choose C and train, for one level; what is asked beside it changes nothing."""
+        """Choose C and train, for one level; the result does not depend on the other levels."""
 
 
 class LevelsSolver(LocalSolver):
-    """Trains a function a level in each cell, each with a C of its own.
+    """Trains one function per level in each cell, each with a C of its own.
 
-    What a level comes to does not depend on the levels that are asked beside it.
+    The function of a level does not depend on the other levels asked for.
     """
 
     @abstractmethod
     def problem(
         self, cell: CellRows, own: LocalRows, kernel: KernelSpec, spec: SolverSpec
     ) -> LevelProblem:
-        """Return the problem of a cell that has something to learn."""
+        """Return the problem of a cell whose rows and numbers are not all equal."""
 
     def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
-        """As of `LocalSolver`: what the best constant loses at each level."""
+        """See `LocalSolver`: adds the loss of the best constant at each level."""
         measure, y = find_measure(spec), cast(Float64, targets)[:, 0]
         losses = tuple(measure.constant_loss(y, level, weights) for level in spec.levels)
         return replace(spec, constant_losses=losses)
@@ -187,12 +186,13 @@ class LevelsSolver(LocalSolver):
 
         Yields
         ------
-        model : LocalModel. Constants where all rows, or their numbers, are equal.
+        model : LocalModel. Constants where all rows, or all numbers, are equal.
         """
         for cell in cells:
             yield self._fit_cell(cell, spec)
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
+        """Train the functions of one cell."""
         own = LocalRows.of(cell.X, np.zeros(len(cell.X), np.int32), cell.weights, spec)
         y = cast(Float64, cell.targets)[:, 0]
         report = replace(own.described(cell.report), n_classes=0)
@@ -204,14 +204,14 @@ class LevelsSolver(LocalSolver):
         betas = np.stack([one.beta for one in solved], axis=1)
         support = np.flatnonzero(betas.any(axis=1))
         if not len(support):
-            # C x weight so small that nothing is learned but where the levels lie.
+            # With so small a C x weight only the offsets are learned.
             model = self._constants(y, own, report)
             return replace(model, intercepts=np.array([one.offset for one in solved]))
         rows, coef = in_float32(
-            own.rows[support], betas[support], problem.diagonal[support], MOST_MOVED
+            own.rows[support], betas[support], problem.diagonal[support], MAX_TUBE_MOVE
         )
         report = replace(
-            _told(report, solved, spec, self.cost_unit(spec)),
+            _report_levels(report, solved, spec, self.cost_unit(spec)),
             gamma=kernel.gamma,
             n_support=len(support),
             seconds=time.perf_counter() - own.started,
@@ -241,27 +241,27 @@ class LevelsSolver(LocalSolver):
         )
 
     def cost_unit(self, spec: SolverSpec) -> float:
-        """Return C as users give it, over C of y in units of its deviation."""
+        """Return the factor from C for y in units of its deviation to C as users give it."""
         return 1.0
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that a cell of so many rows adds: two matrices, and vectors of folds."""
+        """See `LocalSolver`: two matrices, and vectors per fold and level."""
         m, cv, q = n_rows, sizes.spec.cv, len(sizes.spec.levels)
         return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (2 * cv + 4 * q + 16) * m * F8
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """As of `LocalSolver`; coefficients may be kept in two parts."""
+        """See `LocalSolver`: twice, as each row may be kept with coefficients in two parts."""
         return 2 * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
-        """As of `LocalSolver`: one function a level."""
+        """See `LocalSolver`: one function per level."""
         return len(sizes.spec.levels)
 
 
-def _told(
+def _report_levels(
     report: CellReport, solved: list[SolvedLevel], spec: SolverSpec, unit: float
 ) -> CellReport:
-    """Return a report with what all levels came to: C in the geometric mean, losses relative."""
+    """Return the report of all levels: the geometric mean of C, the mean of relative losses."""
     units = spec.constant_losses or (1.0,) * len(solved)
     relative = [one.loss / (own or 1.0) for one, own in zip(solved, units, strict=True)]
     return replace(

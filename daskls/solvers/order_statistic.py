@@ -1,14 +1,15 @@
-"""The order statistics by which a threshold bounds a rate, and intervals cover, for rows to come.
+"""Order statistics of held-out scores: thresholds that bound a rate, and intervals that cover.
 
-Source: Tong, Feng, Li 2018, Neyman-Pearson classification algorithms and NP receiver operating
-characteristics, proposition 1. Of n scores that a model gave to negatives which it has not seen,
-the k-th smallest is exceeded by more than a share alpha of all negatives with probability
-P(B >= k) at most, B binomial of n and 1 - alpha; exactly that where no two scores are equal.
+Thresholds: Tong, Feng, Li 2018, Neyman-Pearson classification algorithms and NP receiver operating
+characteristics, proposition 1. Given the scores of n negatives that the model has not seen, the
+k-th smallest is exceeded by more than a share alpha of all negatives with a probability of at most
+P(B >= k), B binomial of n and 1 - alpha; exactly that if no two scores are equal.
 
-Of intervals: Vovk, Gammerman, Shafer 2005, Algorithmic learning in a random world; Lei, G'Sell,
+Intervals: Vovk, Gammerman, Shafer 2005, Algorithmic learning in a random world; Lei, G'Sell,
 Rinaldo, Tibshirani, Wasserman 2018, Distribution-free predictive inference for regression, theorem
-2.2. Of m scores of rows that a model has not seen, and one more row, each rank of the latter is as
-likely as another: it is at most k with a probability of k / (m + 1), more where scores are equal.
+2.2. Given the scores of m rows that the model has not seen, and one more row, all ranks of the
+latter's score are equally likely: it is at most k with probability k / (m + 1), more if scores are
+equal.
 """
 
 import math
@@ -18,12 +19,12 @@ from scipy.special import bdtrc
 
 
 def excess_probability(rank: int, n_rows: int, rate: float) -> float:
-    """Return with which probability the score of a rank is exceeded by more than a rate.
+    """Return the probability that more than a share ``rate`` exceeds the score of a rank.
 
     Parameters
     ----------
     rank : int in [1, n_rows]. 1 is the smallest score.
-    n_rows : int. Scores.
+    n_rows : int. The number of scores.
     rate : float in (0, 1)
 
     Examples
@@ -35,7 +36,7 @@ def excess_probability(rank: int, n_rows: int, rate: float) -> float:
 
 
 def rows_needed(rate: float, delta: float) -> int:
-    """Return the fewest scores of which the largest keeps to a rate but for probability delta.
+    """Return the fewest scores whose largest keeps to a rate, except with probability delta.
 
     Examples
     --------
@@ -43,7 +44,7 @@ def rows_needed(rate: float, delta: float) -> int:
     (299, 29)
     """
     n = max(math.ceil(math.log(delta) / math.log1p(-rate)), 1)
-    # The quotient of two rounded logarithms may end on the wrong side of a whole number.
+    # The quotient of two rounded logarithms may fall on the wrong side of an integer.
     while n > 1 and (1.0 - rate) ** (n - 1) <= delta:
         n -= 1
     while (1.0 - rate) ** n > delta:
@@ -52,11 +53,11 @@ def rows_needed(rate: float, delta: float) -> int:
 
 
 def rank_within(n_rows: int, rate: float, delta: float) -> int:
-    """Return the rank of the smallest score that keeps to a rate but for probability delta.
+    """Return the rank of the smallest score that keeps to a rate, except with probability delta.
 
     Parameters
     ----------
-    n_rows : int, >= `rows_needed`. Scores.
+    n_rows : int, >= `rows_needed`. The number of scores.
     rate : float in (0, 1). The share that may exceed the score.
     delta : float in (0, 1). The probability that more do.
 
@@ -65,7 +66,7 @@ def rank_within(n_rows: int, rate: float, delta: float) -> int:
     >>> rank_within(299, 0.01, 0.05), rank_within(1000, 0.01, 0.05), rank_within(59, 0.1, 0.05)
     (299, 996, 58)
     """
-    # The largest always does, of rows enough; the probability falls as the rank rises.
+    # With enough rows the largest always does; the probability falls as the rank rises.
     low, high = 1, n_rows
     while low < high:
         middle = (low + high) // 2
@@ -77,7 +78,7 @@ def rank_within(n_rows: int, rate: float, delta: float) -> int:
 
 
 def least_rate(n_rows: int, delta: float) -> float:
-    """Return the smallest rate that so many scores can keep to.
+    """Return the smallest rate that ``n_rows`` scores keep to, except with probability delta.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def least_rate(n_rows: int, delta: float) -> float:
 
 
 def least_delta(n_rows: int, rate: float) -> float:
-    """Return the smallest probability of more than a rate that so many scores leave.
+    """Return the smallest probability of exceeding a rate that ``n_rows`` scores allow.
 
     Examples
     --------
@@ -99,11 +100,11 @@ def least_delta(n_rows: int, rate: float) -> float:
 
 
 def covering_rank(n_rows: int, coverage: float) -> int:
-    """Return the rank of the score that one more row stays within with such a probability.
+    """Return the rank of the score that one more row stays within with probability ``coverage``.
 
     Parameters
     ----------
-    n_rows : int, >= `rows_to_cover`. Scores.
+    n_rows : int, >= `rows_to_cover`. The number of scores.
     coverage : float in (0, 1)
 
     Examples
@@ -115,7 +116,7 @@ def covering_rank(n_rows: int, coverage: float) -> int:
 
 
 def rows_to_cover(coverage: float) -> int:
-    """Return the fewest scores of which the largest covers one more row.
+    """Return the fewest scores whose largest covers one more row with probability ``coverage``.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def rows_to_cover(coverage: float) -> int:
 
 
 def most_coverage(n_rows: int) -> float:
-    """Return the largest coverage that so many scores reach.
+    """Return the largest coverage that ``n_rows`` scores reach.
 
     Examples
     --------
@@ -138,5 +139,5 @@ def most_coverage(n_rows: int) -> float:
 
 
 def _as_written(share: float) -> Fraction:
-    """Return the decimal fraction that a float is the nearest to: 0.55 x 100 is then 55."""
+    """Return a float as the fraction that its decimal digits say, so that 0.55 x 100 is 55."""
     return Fraction(repr(float(share)))

@@ -7,21 +7,21 @@ from daskls.records import EPS, Float32, Int64
 from daskls.solvers.grid import Grid
 from daskls.solvers.rows import LocalRows
 
-# Distances of which a percentile is taken; more pairs than this are drawn by seed.
+# The most distances that percentiles are taken of; if there are more pairs, a seed draws some.
 MAX_PAIRS = 100_000
 
 
 def sampled_strides(m: int, seed: tuple[int, ...]) -> Int64:
-    """Return which pairs of rows to look at, as strides drawn by seed; none: all pairs.
+    """Return which pairs of rows to measure, as strides drawn by seed; none stands for all pairs.
 
-    A stride s pairs every row i with row i + s, around the end.
+    Stride s pairs every row i with row i + s, modulo m.
 
     >>> sampled_strides(3, (0,)).tolist()
     []
     """
     if m * (m - 1) // 2 <= MAX_PAIRS:
         return np.empty(0, np.int64)
-    # For s below m / 2 no pair comes twice.
+    # Strides up to m / 2 repeat no pair.
     strides = np.random.default_rng(seed).permutation(np.arange(1, (m + 1) // 2))
     return strides[: max(MAX_PAIRS // m, 1)]
 
@@ -39,9 +39,10 @@ def width_gammas(
     ----------
     squared : float array, shape (m, m). Squared distances.
     percentiles : tuple of float, decreasing: widest first
-    seed : tuple of int. Names the neighborhood.
+    seed : tuple of int. Unique to the neighborhood.
     noise : float. Squared distances up to this are rounding errors of 0.
-    positions : int array, shape (m,), or None. Where the rows stand in the matrix, if not in order.
+    positions : int array, shape (m,), or None. The position of each row in the matrix, if they are
+        not in order.
 
     Returns
     -------
@@ -55,7 +56,7 @@ def width_gammas(
     m = len(squared)
     positions = np.arange(m) if positions is None else positions
     pairs = pair_values(squared, positions, sampled_strides(m, seed), squared.dtype.type(noise))
-    # numpy.percentile of the distances, but for a sort of all of them.
+    # As numpy.percentile of the distances, without sorting all of them.
     at = np.array(percentiles) / 100 * (len(pairs) - 1)
     below, above = np.floor(at).astype(int), np.ceil(at).astype(int)
     ranks, back = np.unique(np.r_[below, above], return_inverse=True)
@@ -79,13 +80,13 @@ def neighborhood_grid(
 
     Parameters
     ----------
-    own : LocalRows. Its spec holds the candidates that are given.
-    base : float32 array, shape (m, m). What the kernel is a function of, of rows in their unit.
-    percentiles, seed, positions : as for `width_gammas`; without percentiles gamma is given, too
+    own : LocalRows. Its spec holds the given candidates.
+    base : float32 array, shape (m, m). `Kernel.matrix` of the rows in their unit.
+    percentiles, seed, positions : as in `width_gammas`; without percentiles, gamma is given, too
 
     Returns
     -------
-    grid : Grid, its gammas in units
+    grid : Grid. Its gammas are for rows in their unit.
     """
     spec = own.spec
     if spec.C is None:
@@ -94,7 +95,7 @@ def neighborhood_grid(
     if percentiles is None:
         gammas = tuple(sorted(spec.gamma)) if spec.gamma is not None else (1.0,)
         return own.in_units(Grid(gammas, costs, 1.0))
-    # Equal rows come out of the expanded squares with what rounding left of them.
+    # Rounding in the expanded squares leaves a distance between equal rows.
     noise = 8 * (own.rows.shape[1] + 8) * EPS * (own.radius / own.unit) ** 2
-    # The same pairs whatever order the folds have put the rows in.
+    # By positions, the pairs do not depend on the order that folds put the rows in.
     return Grid(width_gammas(base, percentiles, seed, noise, positions), costs, 1.0)

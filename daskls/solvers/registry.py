@@ -1,4 +1,4 @@
-"""The registry of losses: one entry a loss, by what its targets are and its name.
+"""The registry of losses: one entry per loss, by the kind of its targets and its name.
 
 It names solvers and imports none: estimators take the names from here, and a process that only
 predicts loads no solver.
@@ -16,26 +16,26 @@ from daskls.solvers.base import LocalSolver, NeighborhoodSolver
 
 @dataclass(frozen=True)
 class Loss:
-    """What is asked of a loss before its solver is loaded.
+    """What is known of a loss before its solver is loaded.
 
     Attributes
     ----------
-    solver : str. The `LocalSolver` of it as ``module:class`` below the package.
-    decision : "ovo", "ovr" or "values". Whether its functions are of pairs of classes, which are
-        counted as votes, of one class against all others, or numbers.
+    solver : str. Its `LocalSolver`, as ``module:class`` below the package.
+    decision : "ovo", "ovr" or "values". What its functions are: of pairs of classes, which are
+        counted as votes; of one class against the rest; or numbers.
     is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
-        values, and not by each cell from a grid of its own.
-    costs_by_cell : bool. Whether each cell chooses its own C all the same.
+        values, instead of by each cell from a grid of its own.
+    costs_by_cell : bool. Whether each cell still chooses its own C.
     takes_columns : bool. Whether a row may have several numbers.
-    of_levels : bool. Whether it answers a number at levels, which ``quantile`` gives.
-    measure : str. The `daskls.solvers.levels.LevelLoss` of such, as ``module:class`` below
-        the package.
-    knows_held_out : bool. Whether its solver knows the values of rows without them, of functions
-        of one class against all others: maps to probabilities need no fit of their own.
+    of_levels : bool. Whether it answers at levels, which ``quantile`` gives.
+    measure : str. The `daskls.solvers.levels.LevelLoss` of a loss at levels, as ``module:class``
+        below the package.
+    knows_held_out : bool. Whether its solver knows held-out values of one-vs-rest functions, so
+        that maps to probabilities need no fits of their own.
     caches_rows : bool. Whether ``cache_size`` lets its solver compute rows of a cell's kernel
         matrix when they are needed.
-    unused : tuple of str. Parameters of estimators that it has no use for.
-    neighborhoods : str. The `NeighborhoodSolver` of it, likewise; empty where it has none.
+    unused : tuple of str. Parameters of estimators that it ignores.
+    neighborhoods : str. Its `NeighborhoodSolver`, likewise; empty if it has none.
     """
 
     solver: str
@@ -51,16 +51,16 @@ class Loss:
     neighborhoods: str = ""
 
 
-def _of_levels(module: str, name: str, unused: tuple[str, ...] = ()) -> Loss:
-    """Return the entry of a loss at levels: all differ in their solver and their measure alone."""
+def _of_levels(name: str, unused: tuple[str, ...] = ()) -> Loss:
+    """Return the entry of a loss at levels, by the name of its classes."""
     return Loss(
-        f"{module}:{name}Solver",
+        f"solvers.quantiles:{name}Solver",
         decision="values",
         is_global=True,
         costs_by_cell=True,
         takes_columns=False,
         of_levels=True,
-        measure=f"solvers.levels.measure:{name}",
+        measure=f"solvers.levels:{name}",
         unused=unused,
     )
 
@@ -92,13 +92,13 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         costs_by_cell=True,
         takes_columns=False,
     ),
-    ("numbers", "pinball"): _of_levels("solvers.levels.pinball", "Pinball"),
-    ("numbers", "expectile"): _of_levels("solvers.levels.expectile", "Expectile", ("cv", "tol")),
+    ("numbers", "pinball"): _of_levels("Pinball"),
+    ("numbers", "expectile"): _of_levels("Expectile", ("cv", "tol")),
 }
 
 
 def losses_of(target: TargetKind, *, of_levels: bool = False) -> list[str]:
-    """Return the names of the losses of such targets, of one answer or at levels.
+    """Return the names of the losses for such targets: with one answer, or at levels.
 
     >>> losses_of("classes"), losses_of("numbers", of_levels=True)
     (['hinge', 'squared_error'], ['pinball', 'expectile'])
@@ -128,7 +128,7 @@ def find_loss(spec: SolverSpec) -> Loss:
 
 
 def find_measure(spec: SolverSpec) -> Any:
-    """Return how a loss at levels is measured; its module is imported at the first call.
+    """Return the `LevelLoss` of a loss at levels; its module is imported at the first call.
 
     Examples
     --------
@@ -150,11 +150,11 @@ def find_solver(spec: SolverSpec) -> LocalSolver:
 
 
 def find_neighborhood_solver(spec: SolverSpec) -> NeighborhoodSolver:
-    """Return what trains neighborhoods by a spec's loss; its module is imported at the first call.
+    """Return the solver of neighborhoods for a spec's loss; imported at the first call.
 
     Raises
     ------
-    ParameterError : no loss of that name, or one of cells alone
+    ParameterError : no loss of that name, or one without a solver of neighborhoods
     """
     place = find_loss(spec).neighborhoods
     if not place:

@@ -1,7 +1,4 @@
-"""The rows of one local model, prepared for the solvers; and the model laid out from a solution.
-
-One cell's rows as the solvers read them, and the result of a search.
-"""
+"""The rows of one local model as solvers read them, and the model laid out from a solution."""
 
 import math
 import time
@@ -34,14 +31,14 @@ from daskls.solvers.grid import NO_PASS, Grid, GridPoint
 
 @dataclass
 class CellData:
-    """One cell's rows, ordered by fold, as the solvers see them.
+    """One cell's rows, ordered by fold, as the solvers read them.
 
     Attributes
     ----------
     rows : float32 array, shape (m, d). Centered, in the cell's unit of length.
-    base : float32 array, shape (m, m). What the kernel is a function of; (0, 0) where it is not
-        held.
-    codes : int array, shape (m,). Position of each row's class among the classes present.
+    base : float32 array, shape (m, m). `Kernel.matrix` of the rows, from which each width's kernel
+        matrix follows; (0, 0) where it is not held.
+    codes : int array, shape (m,). Index of each row's class among the classes present.
     folds : int array, shape (m,), increasing
     weights : float32 array, shape (m,), > 0
     n_classes : int
@@ -55,13 +52,13 @@ class CellData:
     n_classes: int
 
     def pairs(self) -> Iterator[tuple[int, int, Int64, Float32]]:
-        """Yield each pair (a, b) with its rows and their signs, -1 for a and +1 for b."""
+        """Yield each pair of classes (a, b) with its rows and their signs, -1 for a, +1 for b."""
         for a, b in pairs_of(self.n_classes):
             rows = np.flatnonzero((self.codes == a) | (self.codes == b))
             yield a, b, rows, np.where(self.codes[rows] == b, np.float32(1), np.float32(-1))
 
     def fold_ptr(self, rows: Int64, n_folds: int) -> Int64:
-        """Return where each fold begins among some rows, and the number of rows last."""
+        """Return where each fold begins among some rows, followed by their number."""
         return np.searchsorted(self.folds[rows], np.arange(n_folds + 1))
 
 
@@ -82,11 +79,11 @@ class Counts:
 
 @dataclass
 class Choice:
-    """The selected combination and the coefficients of its fold models' mean.
+    """The chosen candidate, and the mean of its fold models' coefficients.
 
-    ``coef`` is float32 (k - 1, m) as scikit-learn's ``dual_coef_``; ``intercepts`` float64, one a
-    pair of classes. ``n_tried`` counts the combinations of the grid that were trained, ``first``
-    names the point that the coarse pass chose, ``errors`` is as of `LocalModel`.
+    ``coef`` is float32 (k - 1, m), as scikit-learn's ``dual_coef_``; ``intercepts`` is float64, one
+    per pair of classes. ``n_tried`` counts the candidates that were trained, ``first`` is the point
+    that the coarse pass chose, ``errors`` is as in `LocalModel`.
     """
 
     kernel: KernelSpec
@@ -121,9 +118,9 @@ class LocalRows:
     rows : float32 array, shape (m, d). In the frame.
     weights : float array, shape (m,)
     classes : int array, shape (k,). Codes of the classes present, increasing.
-    present : int array, shape (m,). Position of each row's class among them.
-    radius : float. The largest distance of a row to the center, in the frame: the kernel's.
-    started : float. When the work began.
+    present : int array, shape (m,). Index of each row's class among them.
+    radius : float. The kernel's distance from the center to the farthest row, in the frame.
+    started : float. When the work began, by `time.perf_counter`.
     """
 
     frame: Frame
@@ -146,24 +143,24 @@ class LocalRows:
         at_origin: bool = False,
         scale: Float64 | None = None,
     ) -> "LocalRows":
-        """Put the rows into a frame: around their mean, or where they are.
+        """Put rows into a frame: around their mean, or where they are.
 
         Parameters
         ----------
         X, codes, weights : arrays of m rows
         spec : SolverSpec
         at_origin : bool. Leave the rows where they are.
-        scale : float64 array, shape (d,), > 0, or None. That of the frame.
+        scale : float64 array, shape (d,), > 0, or None. The frame's.
         """
         started = time.perf_counter()
-        # Equal rows need not equal their rounded mean: test for them before centering.
+        # The rounded mean of equal rows may differ from them: test for that before centering.
         if at_origin:
             center = np.zeros(X.shape[1])
         elif (X[0] == X).all():
             center = X[0].astype(np.float64)
         else:
             center = X.mean(axis=0, dtype=np.float64)
-        # The model keeps float32 rows: train on exactly those, so that both see one kernel.
+        # The model keeps float32 rows: training on exactly those gives it the same kernel.
         frame = Frame(center, scale)
         rows = framed(X, frame).astype(np.float32)
         classes, present = np.unique(codes, return_inverse=True)
@@ -174,29 +171,28 @@ class LocalRows:
     def of_neighbors(cls, X: Reals, codes: Ints, weights: Float64, spec: SolverSpec) -> "LocalRows":
         """As `of`, for rows that are near each other in the kernel's feature space.
 
-        Where that depends on the origin, they stay where they are.
+        Where that distance depends on the origin, the rows stay where they are.
         """
         at_origin = not find_kernel(spec.kernel).is_euclidean
         return cls.of(X, codes, weights, spec, at_origin=at_origin)
 
     @property
     def unit(self) -> float:
-        """The length that rows are measured in, for the kernels of distances.
+        """The unit of length for kernels of distances; 1 for other kernels.
 
         Near the radius, so that float32 neither overflows nor underflows; a power of two, so that
-        it rounds nothing.
+        dividing by it rounds nothing.
         """
         far = find_kernel(self.spec.kernel).has_width and self.radius > 0.0
         return 2.0 ** round(math.log2(self.radius)) if far else 1.0
 
     def data(self, folds: Int64, *, whole: bool = True) -> tuple[Int64, CellData]:
-        """Return an order of the rows with those of a fold side by side, and the rows in it.
+        """Return an order of the rows that puts each fold's side by side, and the rows in it.
 
-        Training without a fold then skips one range of every vector. Without ``whole`` what the
-        kernel is a function of is left out: no matrix of all rows is held.
+        Training without a fold then skips one range of every vector. Without ``whole`` the base of
+        the kernel is left out: no matrix of all rows is held.
         """
         order = np.argsort(folds, kind="stable")
-        # A power of two: it rounds nothing.
         rows = self.rows[order] / np.float32(self.unit)
         nothing = np.empty((0, 0), np.float32)
         kernel = find_kernel(self.spec.kernel)
@@ -210,16 +206,16 @@ class LocalRows:
         )
 
     def in_units(self, grid: Grid) -> Grid:
-        """Return the grid for rows measured in ``unit``."""
+        """Return the grid for rows measured in `unit`."""
         return replace(grid, gammas=tuple(gamma * self.gamma_unit for gamma in grid.gammas))
 
     @property
     def gamma_unit(self) -> float:
-        """The factor of gamma for rows measured in ``unit``."""
+        """The factor of gamma for rows measured in `unit`."""
         return 1.0 / find_kernel(self.spec.kernel).gamma_of(self.unit)
 
     def constant(self, report: CellReport) -> LocalModel:
-        """Return the model that predicts, everywhere, the class of the largest weight."""
+        """Return the model that always predicts the class of the largest weight."""
         code = self.classes[np.bincount(self.present, self.weights).argmax()]
         return LocalModel(
             frame=self.frame,
@@ -242,17 +238,17 @@ class LocalRows:
         )
 
     def model(self, choice: Choice, order: Int64, cell: CellData, report: CellReport) -> LocalModel:
-        """Drop the rows without any coefficient and lay the rest out as a LocalModel.
+        """Return a solution as a LocalModel, without the rows whose coefficients are all 0.
 
         Parameters
         ----------
-        choice : Choice. In ``cell``'s order of rows, its gamma in units.
+        choice : Choice. In the row order of ``cell``; its gamma is for rows in their unit.
         order, cell : as `data` returned them
         report : CellReport
         """
         if not choice.coef.any():
-            # Weights too small for float32, or a tol that the start satisfies: nothing was
-            # learned. (An offset alone names one class, as a rule the larger one.)
+            # Nothing was learned: the weights are too small for float32, or the start satisfies
+            # tol. (An offset alone predicts one class, usually the larger one.)
             return self.constant(report)
         by_class = np.argsort(cell.codes, kind="stable")
         coef, codes = choice.coef[:, by_class], cell.codes[by_class]
@@ -288,7 +284,7 @@ class LocalRows:
 
 
 def rows_nbytes(sizes: Sizes, n_rows: int) -> int:
-    """Return the bytes of `LocalRows` and their `data`: copies, and what kernels are made of."""
+    """Return the bytes of `LocalRows` and their `data`: copies of rows, and the base of kernels."""
     m, d = n_rows, sizes.n_features
     copies = m * d * (3 * F8 + 2 * F4) + m * ROW_TEMPORARIES
     panel = GRAM_TILE_ROWS * (2 * m + d) * F8

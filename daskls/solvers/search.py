@@ -1,25 +1,20 @@
-"""The search of one cell's grid: which combinations of C and gamma are trained, and which is best.
+"""The search of one cell's grid: which candidates (C, gamma) are trained, and which is best.
 
-``"full"`` trains every combination on every fold. ``"refine"`` goes from coarse to fine: every
-other value of each axis at a tolerance `LOOSE` times as large, then the best point and its
-neighbors at the tolerance asked for. Fold by fold, combinations that are significantly worse on the
-rows of these folds are pruned. What is worse `daskls.solvers.search` says. The chosen
-combination's fold models are brought to the plain gap in the end.
+``"full"`` trains every candidate on every fold. ``"refine"`` goes from coarse to fine: every
+other value of each axis at a tolerance `LOOSE` times as large, then the best candidate and its
+neighbors at the requested tolerance. After each fold, candidates that are significantly worse on
+the rows so far are pruned. Finally the chosen candidate's fold models are trained on to the plain
+gap.
 
-A test whether one combination of C and gamma is significantly worse than another.
+Two candidates are compared row by row, on the same held-out rows: with d the weighted difference
+of their errors on a row, ``sum(d)`` has a variance of about ``sum(d^2)`` if they are equally good
+(McNemar's test). Source: Maron, Moore, Hoeffding races, NIPS 1993 (the idea); McNemar 1947 (the
+test).
 
-Both are evaluated on the same held-out rows, so they are compared row by row: with d the weighted
-difference of their errors on a row, ``sum(d)`` has about the variance ``sum(d^2)`` if they are
-equally good (McNemar's test).
-
-Source: Maron, Moore, Hoeffding races, NIPS 1993 (the idea); McNemar 1947 (the test).
-
-What the search of a cell's grid minimizes over held-out rows: wrong rows' weight, or a score.
-
-By default a combination's error is the weight of the rows that it decides wrongly. By
-``"tpr_x_tnr"`` it is 1 less the product of the classes' recalls, of two classes the true positive
-rate times the true negative rate: where one class is rare, deciding all rows for the other one is
-hardly wrong by weight, but scores 0.
+By default a candidate's error is the weight of the rows that it decides wrongly. With
+``"tpr_x_tnr"`` it is 1 - the product of the classes' recalls; for two classes that product is the
+true positive rate times the true negative rate. Where one class is rare, deciding all rows for the
+other is hardly wrong by weight, but has a product of 0.
 """
 
 from collections.abc import Iterator
@@ -34,123 +29,20 @@ from daskls.solvers.grid import NO_PASS, Grid, GridPoint, coarse_points, near_po
 from daskls.solvers.rows import CellData, Choice, kernel_of
 from daskls.solvers.width import ClassPairs, Line, Seeds, Width
 
-# Two standard deviations: one wrong verdict in 44 between equals, on which little is lost.
-DOUBT = 2.0
-
-
-def is_beaten(wrong: Float64, best: Float64, doubt: float = DOUBT) -> bool:
-    """Return whether errors stand above the best one's by more than ``doubt`` deviations.
-
-    Parameters
-    ----------
-    wrong, best : float arrays, shape (m,). A row's weight where it is decided wrongly, else 0.
-
-    Examples
-    --------
-    >>> is_beaten(np.array([1.0] * 5), np.zeros(5)), is_beaten(np.array([1.0] * 4), np.zeros(4))
-    (True, False)
-    """
-    excess = wrong - best
-    return float(excess.sum()) > doubt * float(np.sqrt((excess**2).sum()))
-
-
-@dataclass(frozen=True, eq=False)
-class ErrorWeight:
-    """The weight of the rows that are decided wrongly.
-
-    Attributes
-    ----------
-    unit : float. What an error is divided by where a person reads it: the weight of all rows.
-    """
-
-    unit: float
-
-    def error(self, wrong: Float64) -> float:
-        """Return what a search minimizes.
-
-        Parameters
-        ----------
-        wrong : float64 array, shape (h,). The first h rows' weights where they are decided wrongly,
-            else 0.
-        """
-        return total(wrong)
-
-    def losses(self, wrong: Float64, best: Float64) -> Float64:
-        """Return each row's share of the error, near the best one's, for a test between both."""
-        return wrong
-
-
-@dataclass(frozen=True, eq=False)
-class RecallProduct:
-    """One less the product of the classes' recalls, of weighted rows.
-
-    Attributes
-    ----------
-    weights : float64 array, shape (h,). Of the rows that are held out once.
-    codes : int64 array, shape (h,). Their classes, below ``n_classes``.
-    n_classes : int
-    """
-
-    weights: Float64
-    codes: Int64
-    n_classes: int
-    unit: float = 1.0
-
-    def recalls(self, wrong: Float64) -> tuple[Float64, Float64]:
-        """Return each class's recall among the first rows, and its weight; 1 of one without any."""
-        codes, weights = self.codes[: len(wrong)], self.weights[: len(wrong)]
-        of_class = [codes == c for c in range(self.n_classes)]
-        sizes = np.array([total(weights[own]) for own in of_class])
-        missed = np.array([total(wrong[: len(codes)][own]) for own in of_class])
-        return 1.0 - missed / np.where(sizes > 0, sizes, 1.0), sizes
-
-    def error(self, wrong: Float64) -> float:
-        """As of `ErrorWeight`: 1 less the product of the recalls."""
-        found, _ = self.recalls(wrong)
-        return 1.0 - float(np.prod(found))
-
-    def losses(self, wrong: Float64, best: Float64) -> Float64:
-        """As of `ErrorWeight`: by the product's derivative, where the best combination stands."""
-        found, sizes = self.recalls(best)
-        rest = np.array([np.prod(np.delete(found, c)) for c in range(self.n_classes)])
-        factors = rest / np.where(sizes > 0, sizes, np.inf)
-        scaled: Float64 = wrong[: len(self.codes)] * factors[self.codes[: len(wrong)]]
-        return scaled
-
-
-Judge = ErrorWeight | RecallProduct
-
-
-def judge_of(
-    scoring: Scoring | None, weights: Float64, codes: Int64, n_classes: int, n_judged: int
-) -> Judge:
-    """Return what a search minimizes.
-
-    Parameters
-    ----------
-    scoring : Scoring or None
-    weights, codes : arrays of a cell's rows, ordered by fold
-    n_classes : int
-    n_judged : int. The first so many rows are held out once.
-    """
-    if scoring is None:
-        return ErrorWeight(total(weights[:n_judged]))
-    return RecallProduct(weights[:n_judged], codes[:n_judged], n_classes)
-
-
-# The coarse pass solves to so many times the tolerance: errors hardly change by it.
+# The tolerance of the coarse pass, in units of the requested one: errors hardly change by it.
 LOOSE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A combination that has run on all folds.
+    """A candidate that has run on all folds.
 
     Attributes
     ----------
-    error : float. What the search minimizes, in the judge's own unit.
+    error : float. What the search minimizes, not divided by its unit.
+    gamma, cost : int. The candidate's indices in the grid.
     wrong : float64 array, shape (m,). A row's weight where it is decided wrongly held out, else 0.
-    lines : list of Line, of one C each, one a fold
+    lines : list of Line, of one C each, one per fold
     """
 
     error: float
@@ -161,25 +53,25 @@ class Trained:
 
     @property
     def rank(self) -> tuple[float, int, int]:
-        """Ties go to the largest width, then to the smallest C."""
+        """The sort key: ties go to the largest width, then to the smallest C."""
         return self.error, self.gamma, self.cost
 
 
 class GridSearch:
-    """The state of one cell's grid search.
+    """The search of one cell's grid; see the module.
 
     Parameters
     ----------
     cell : CellData
-    spec : SolverSpec. ``search`` says which combinations; see the module.
+    spec : SolverSpec
     grid : Grid
-    width : class of the lines of solves: the loss
+    width : subclass of Width. Trains by the loss.
     """
 
     def __init__(self, cell: CellData, spec: SolverSpec, grid: Grid, width: type[Width]) -> None:
         self.cell, self.spec, self.grid = cell, spec, grid
         self.fold_ptr = cell.fold_ptr(np.arange(len(cell.codes)), spec.cv)
-        # A fold without rows is trained by nobody.
+        # Folds without rows are not trained.
         self.folds = [f for f in range(spec.cv) if self.fold_ptr[f] < self.fold_ptr[f + 1]]
         self.weights = cell.weights.astype(np.float64)
         n_judged = int(self.fold_ptr[-1])
@@ -190,20 +82,20 @@ class GridSearch:
         self.seeds = Seeds(np.zeros((len(self.folds), len(self.pairs.rows)), np.float32), 0.0)
         self.tried: set[tuple[int, int]] = set()
         self.errors: dict[tuple[int, int], float] = {}
-        # The chosen fold models, of all pairs: betas (n_folds, s) and offsets (n_folds, n_pairs).
+        # The fold models of the choice: betas (n_folds, s) and offsets (n_folds, n_pairs).
         self.models = self.seeds.betas, np.zeros((len(self.folds), len(self.pairs)))
 
     @property
     def held_out_weight(self) -> float:
-        """The weight of all rows that are held out once."""
+        """The weight of all rows that are held out by some fold."""
         return total(self.weights[self.fold_ptr[0] : self.fold_ptr[-1]])
 
     def run(self) -> tuple[Trained, GridPoint]:
-        """Search; return the best combination, and the point that a coarse pass chose."""
+        """Search; return the best candidate, and the coarse pass's choice or `NO_PASS`."""
         return self._run_full() if self.spec.search == "full" else self._run_refined()
 
     def choose(self, *, finish: bool) -> Choice:
-        """Search; average the chosen fold models, brought to the plain gap if ``finish``."""
+        """Search, and average the chosen fold models; ``finish`` trains them to the plain gap."""
         return self._choice(*self.run(), finish=finish)
 
     def _run_full(self) -> tuple[Trained, GridPoint]:
@@ -212,16 +104,16 @@ class GridSearch:
         return self._found(), NO_PASS
 
     def _run_refined(self) -> tuple[Trained, GridPoint]:
-        """Search from coarse to fine; grids of short axes alone are tried whole."""
+        """Search from coarse to fine; a grid of short axes is tried whole."""
         shape = len(self.grid.gammas), len(self.grid.costs)
         gammas, costs = coarse_points(shape)
         is_whole = len(gammas) * len(costs) == shape[0] * shape[1]
         for g in gammas:
-            self.visit(g, costs, loose=1.0 if is_whole else LOOSE)
+            self.visit(g, costs, tol_factor=1.0 if is_whole else LOOSE)
         first = self._found()
         if is_whole:
             return first, NO_PASS
-        # The point itself is trained again, to the same tolerance as its neighbors.
+        # The point itself is trained again, at the tolerance of its neighbors.
         self.best = None
         near_gammas, near_costs = near_points(shape, (first.gamma, first.cost))
         for g in near_gammas:
@@ -233,15 +125,17 @@ class GridSearch:
             raise AssertionError("the best of a search is never beaten")
         return self.best
 
-    def visit(self, g: int, indices: list[int], *, loose: float = 1.0, prune: bool = True) -> None:
+    def visit(
+        self, g: int, indices: list[int], *, tol_factor: float = 1.0, prune: bool = True
+    ) -> None:
         """Train some C values at one width, fold by fold; keep the best.
 
         Parameters
         ----------
-        g : int. The width's index.
-        indices : list of int, increasing. Those of the C values.
-        loose : float. The tolerance, in units of the one asked for.
-        prune : bool. After each fold, leave out the C values that are beaten on the folds so far.
+        g : int. Index of the width.
+        indices : list of int, increasing. Of the C values.
+        tol_factor : float. The tolerance, in units of the requested one.
+        prune : bool. After each fold, drop C values that are beaten on the folds so far.
         """
         self.tried.update((g, i) for i in indices)
         self.width.move(self.grid.gammas[g], self.seeds)
@@ -252,7 +146,7 @@ class GridSearch:
             if not alive:
                 break
             costs = np.array([self.grid.costs[i] for i in alive])
-            line = self.width.solve(at, costs, loose * self.spec.tol)
+            line = self.width.solve(at, costs, tol_factor * self.spec.tol)
             held_out = slice(self.fold_ptr[fold], self.fold_ptr[fold + 1])
             mistaken = self._mistaken(line, held_out)
             for row, i in enumerate(alive):
@@ -271,13 +165,13 @@ class GridSearch:
             yield fold, self.width.solve(at, np.array(self.grid.costs), self.spec.tol)
 
     def _mistaken(self, line: Line, held_out: slice) -> Mask:
-        """Return which held-out rows each C decides wrongly."""
+        """Return which held-out rows each C decides wrongly, bool (n, h)."""
         winners = self.width.decide(line, held_out)
         mistaken: Mask = winners != self.cell.codes[held_out]
         return mistaken
 
     def _unbeaten(self, alive: list[int], wrong: dict[int, Float64], stop: int) -> list[int]:
-        """Return who is not beaten beyond doubt on the rows of the folds so far."""
+        """Return the C values that are not beaten on the rows of the folds so far."""
         own = {i: wrong[i][:stop] for i in alive}
         rivals = [*own.values(), *([self.best.wrong[:stop]] if self.best else [])]
         if not rivals:
@@ -287,7 +181,7 @@ class GridSearch:
         return [i for i in alive if not is_beaten(losses(own[i], best), least)]
 
     def _offer(self, trained: Trained) -> None:
-        """Note a combination's error; keep it, and start from it, if it is the best."""
+        """Record a candidate's error; if it is the best, keep it and start later solves from it."""
         self.errors[trained.gamma, trained.cost] = trained.error
         if self.best is None or trained.rank < self.best.rank:
             self.best = trained
@@ -295,7 +189,7 @@ class GridSearch:
             self.seeds = Seeds(betas, self.grid.costs[trained.cost])
 
     def _choice(self, best: Trained, first: GridPoint, *, finish: bool) -> Choice:
-        """Average the fold models of the selected combination."""
+        """Average the fold models of the chosen candidate."""
         kernel = kernel_of(self.spec, self.grid.gammas[best.gamma])
         betas = np.concatenate([line.betas for line in best.lines])
         offsets = np.concatenate([line.offsets for line in best.lines]).astype(np.float64)
@@ -317,14 +211,14 @@ class GridSearch:
         )
 
     def _all_errors(self) -> Float32:
-        """Return the error of each combination that ran on all folds; -1 of the others."""
+        """Return the error of each candidate, (n_gammas, n_costs); -1 if it left out a fold."""
         found = np.full((len(self.grid.gammas), len(self.grid.costs)), -1.0, np.float32)
         for point, error in self.errors.items():
             found[point] = error / self.judge.unit
         return found
 
     def _finish(self, best: Trained, betas: Float32, offsets: Float64) -> None:
-        """Bring the fold models of one combination to the plain gap, in place."""
+        """Train the fold models of one candidate on to the plain gap, in place."""
         gamma = self.grid.gammas[best.gamma]
         kernel, cost = kernel_of(self.spec, gamma), self.grid.costs[best.cost]
         self.width.move(gamma, self.seeds)
@@ -341,7 +235,7 @@ def grid_search_nbytes(sizes: Sizes, n_rows: int) -> int:
     spec, m, k = sizes.spec, n_rows, sizes.n_classes
     # Each row is in k - 1 pairs.
     s, cv, n = (k - 1) * m, spec.cv, _n_together(spec)
-    # All C values of a width, fold by fold; the best so far, the seeds, and the models at the end.
+    # All C values of a width, fold by fold; the best so far, the seeds, and the final models.
     solutions = (n * (cv + 1) + 4 * cv) * s * F4 + n * m * F8
     if k == 2:
         return solutions
@@ -351,9 +245,114 @@ def grid_search_nbytes(sizes: Sizes, n_rows: int) -> int:
 
 
 def _n_together(spec: SolverSpec) -> int:
-    """Return how many C values are trained at one width, at the most."""
+    """Return the largest number of C values that are trained together at one width."""
     if spec.search == "full":
         return spec.n_costs
     _, coarse = coarse_points((1, spec.n_costs))
-    # Then a point and its neighbors.
+    # The fine pass trains a point and its two neighbors.
     return max(len(coarse), min(spec.n_costs, 3))
+
+
+# Standard deviations beyond which a candidate is worse. Between equals one verdict in 44 is wrong,
+# which costs little.
+PRUNE_DEVIATIONS = 2.0
+
+
+def is_beaten(wrong: Float64, best: Float64, n_deviations: float = PRUNE_DEVIATIONS) -> bool:
+    """Return whether errors exceed the best one's by more than ``n_deviations`` deviations.
+
+    Parameters
+    ----------
+    wrong, best : float arrays, shape (m,). A row's weight where it is decided wrongly, else 0.
+
+    Examples
+    --------
+    >>> is_beaten(np.array([1.0] * 5), np.zeros(5)), is_beaten(np.array([1.0] * 4), np.zeros(4))
+    (True, False)
+    """
+    excess = wrong - best
+    return float(excess.sum()) > n_deviations * float(np.sqrt((excess**2).sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorWeight:
+    """The weight of the rows that are decided wrongly.
+
+    Attributes
+    ----------
+    unit : float. The weight of all rows, by which errors are divided in reports.
+    """
+
+    unit: float
+
+    def error(self, wrong: Float64) -> float:
+        """Return the error that a search minimizes.
+
+        Parameters
+        ----------
+        wrong : float64 array, shape (h,). The weights of the first h rows that are decided wrongly;
+            0 for the others.
+        """
+        return total(wrong)
+
+    def losses(self, wrong: Float64, best: Float64) -> Float64:
+        """Return each row's share of the error, linearized at the best one, for `is_beaten`."""
+        return wrong
+
+
+@dataclass(frozen=True, eq=False)
+class RecallProduct:
+    """1 - the product of the classes' recalls, of weighted rows.
+
+    Attributes
+    ----------
+    weights : float64 array, shape (h,). Of the rows that are held out by some fold.
+    codes : int64 array, shape (h,). Their classes, below ``n_classes``.
+    n_classes : int
+    """
+
+    weights: Float64
+    codes: Int64
+    n_classes: int
+    unit: float = 1.0
+
+    def recalls(self, wrong: Float64) -> tuple[Float64, Float64]:
+        """Return each class's recall among the first rows (1 if it has none), and its weight."""
+        codes, weights = self.codes[: len(wrong)], self.weights[: len(wrong)]
+        of_class = [codes == c for c in range(self.n_classes)]
+        sizes = np.array([total(weights[own]) for own in of_class])
+        missed = np.array([total(wrong[: len(codes)][own]) for own in of_class])
+        return 1.0 - missed / np.where(sizes > 0, sizes, 1.0), sizes
+
+    def error(self, wrong: Float64) -> float:
+        """See `ErrorWeight`: 1 - the product of the recalls."""
+        found, _ = self.recalls(wrong)
+        return 1.0 - float(np.prod(found))
+
+    def losses(self, wrong: Float64, best: Float64) -> Float64:
+        """See `ErrorWeight`: by the product's derivative at the best candidate."""
+        found, sizes = self.recalls(best)
+        rest = np.array([np.prod(np.delete(found, c)) for c in range(self.n_classes)])
+        factors = rest / np.where(sizes > 0, sizes, np.inf)
+        scaled: Float64 = wrong[: len(self.codes)] * factors[self.codes[: len(wrong)]]
+        return scaled
+
+
+Judge = ErrorWeight | RecallProduct
+
+
+def judge_of(
+    scoring: Scoring | None, weights: Float64, codes: Int64, n_classes: int, n_judged: int
+) -> Judge:
+    """Return the error that a search minimizes.
+
+    Parameters
+    ----------
+    scoring : Scoring or None
+    weights, codes : arrays of a cell's rows, ordered by fold
+    n_classes : int
+    n_judged : int. How many rows are held out by some fold; they come first.
+    """
+    if scoring is None:
+        return ErrorWeight(total(weights[:n_judged]))
+    return RecallProduct(weights[:n_judged], codes[:n_judged], n_classes)

@@ -1,4 +1,4 @@
-"""Support vector regression, one a cell: C by folds on the loss, the width is that of all cells."""
+"""Support vector regression in each cell: C by folds on the loss, one width for all cells."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -23,11 +23,11 @@ from daskls.solvers.rows import LocalRows, max_steps, rows_nbytes
 from daskls.solvers.squares.solver import cell_kernel, in_float32
 from daskls.solvers.squares.system import System
 
-# Where nobody says: of y's deviation.
-USUAL_EPSILON = 0.1
-# What rounding coefficients may move a value by, in y's deviation; as a standard deviation.
-MOST_MOVED = 1e-5
-# Values of C beyond the best one after which larger ones are not tried: the loss is a valley.
+# The default epsilon, in units of y's deviation.
+DEFAULT_EPSILON = 0.1
+# How far rounding coefficients may move a value: a standard deviation, in units of y's.
+MAX_TUBE_MOVE = 1e-5
+# After so many worse values of C in a row, larger ones are not tried: the loss has one minimum.
 PATIENCE = 2
 
 
@@ -43,7 +43,7 @@ class TubeSolver(LocalSolver):
 
         Yields
         ------
-        model : LocalModel. A constant where all rows, or their numbers, are equal.
+        model : LocalModel. A constant where all rows, or all numbers, are equal.
         """
         for cell in cells:
             yield self._fit_cell(cell, spec)
@@ -62,7 +62,7 @@ class TubeSolver(LocalSolver):
                 decision="values",
             )
         kernel = cell_kernel(spec, own.rows)
-        epsilon = USUAL_EPSILON if spec.epsilon is None else spec.epsilon / spec.unit
+        epsilon = DEFAULT_EPSILON if spec.epsilon is None else spec.epsilon / spec.unit
         problem = TubeProblem(kernel_matrix(own.rows, kernel), y, own.weights, epsilon, spec)
         costs = cost_candidates(own, spec)
         folds = assign_folds(np.zeros(len(y), np.int64), spec.cv, cell.seed)
@@ -70,7 +70,7 @@ class TubeSolver(LocalSolver):
         beta, offset = problem.finish(chosen)
         support = np.flatnonzero(beta)
         diagonal = problem.diagonal[support]
-        rows, coef = in_float32(own.rows[support], beta[support, None], diagonal, MOST_MOVED)
+        rows, coef = in_float32(own.rows[support], beta[support, None], diagonal, MAX_TUBE_MOVE)
         edge = "C" if len(costs) > 1 and chosen.cost in (costs[0], costs[-1]) else ""
         report = replace(
             report,
@@ -98,23 +98,23 @@ class TubeSolver(LocalSolver):
         )
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that a cell of so many rows adds: a kernel matrix, and each fold's."""
+        """See `LocalSolver`: a kernel matrix, and vectors per fold."""
         m, cv = n_rows, sizes.spec.cv
         return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (2 * cv + 12) * m * F8
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """As of `LocalSolver`; coefficients may be kept in two parts."""
+        """See `LocalSolver`: twice, as each row may be kept with coefficients in two parts."""
         return 2 * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
-        """As of `LocalSolver`: one function."""
+        """See `LocalSolver`: one function."""
         return 1
 
 
 def kernel_matrix(A: Float32, kernel: KernelSpec) -> Float64:
-    """Return the kernel matrix of some rows.
+    """Return the kernel matrix of some rows in float64.
 
-    In float64: with large C the values are small differences of large sums.
+    With large C, values are small differences of large sums.
     """
     return System(A, kernel).matrix64()
 
@@ -127,7 +127,7 @@ def cost_candidates(own: LocalRows, spec: SolverSpec) -> tuple[float, ...]:
 
 
 def _median(y: Float64, weights: Float64) -> float:
-    """Return a median by weight: what least absolute errors answer."""
+    """Return the weighted median: the constant of least absolute error."""
     order = np.argsort(y, kind="stable")
     reached = np.cumsum(weights[order])
     return float(y[order][np.searchsorted(reached, reached[-1] / 2)])
@@ -135,14 +135,14 @@ def _median(y: Float64, weights: Float64) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """A C, and where training of all rows begins.
+    """A chosen C, and where training on all rows starts.
 
     Attributes
     ----------
     cost : float
-    loss, squared_error : float. Weighted means over rows that were held out; NaN where none was.
+    loss, squared_error : float. Weighted means over held-out rows; NaN where none was held out.
     beta, g : float64 arrays, shape (m,). A feasible start, and ``K beta - y``.
-    shift : float. What is added to the offset.
+    shift : float. Added to the offset.
     n_tried : int
     """
 
@@ -166,23 +166,23 @@ class TubeProblem:
         self.n_steps = self.n_trained = self.n_at_limit = 0
 
     def bounds(self, costs: Float64) -> tuple[Float64, Float64]:
-        """Return the bounds of betas by the C of each row."""
+        """Return the bounds of betas, given the C of each row."""
         return -costs, costs
 
     def losses(self, missed: Float64) -> Float64:
-        """Return what each row loses."""
+        """Return the loss of each row; ``missed`` is y - answer."""
         return np.maximum(0.0, np.abs(missed) - self._epsilon)
 
     def search_tol(self, least: float) -> float:
-        """Return what the search for C may leave of a violation, given the least loss so far."""
+        """Return the allowed violation in the search for C, given the least loss so far."""
         return self._spec.tol
 
     def shift(self, missed: Float64) -> float:
-        """Return what is to be added to answers, by what they miss of rows that were held out."""
+        """Return the shift of the offset, given the residuals of held-out rows."""
         return 0.0
 
     def _solve(self, costs: Float64, beta: Float64, g: Float64, tol: float) -> float:
-        """Train in place; return the offset."""
+        """Train in place, from ``beta`` and ``g = K beta - y``; return the offset."""
         spec, most = self._spec, max_steps(len(self._y))
         given = self._K, self._y, *self.bounds(costs), self._epsilon, spec.fit_intercept
         n_steps, violation, low, high = solve_tube(*given, beta, g, tol, most)
@@ -197,19 +197,19 @@ class TubeProblem:
         return np.diagonal(self._K)
 
     def choose(self, costs: tuple[float, ...], folds: Int64) -> _Chosen:
-        """Return the C of the least loss on rows that were held out.
+        """Return the C of the least loss on held-out rows.
 
-        From the smallest C on: a solution is a feasible start for the next one.
+        From the smallest C on, as a solution is a feasible start for the next C.
         """
         start = np.zeros_like(self._y), -self._y
         if len(costs) == 1:
             return _Chosen(costs[0], float("nan"), float("nan"), *start)
-        held = [folds == fold for fold in np.unique(folds)]
-        state = [(start[0].copy(), start[1].copy()) for _ in held]
+        held_out = [folds == fold for fold in np.unique(folds)]
+        state = [(start[0].copy(), start[1].copy()) for _ in held_out]
         best, least, n_worse, n_tried = None, np.inf, 0, 0
         for cost in costs:
             values, tol = np.empty_like(self._y), self.search_tol(least)
-            for out, (beta, g) in zip(held, state, strict=True):
+            for out, (beta, g) in zip(held_out, state, strict=True):
                 offset = self._solve(np.where(out, 0.0, cost * self._weights), beta, g, tol)
                 values[out] = (g + self._y)[out] + offset
             n_tried += 1
@@ -226,14 +226,14 @@ class TubeProblem:
         return replace(best, n_tried=n_tried)
 
     def _mean_losses(self, values: Float64) -> tuple[float, float]:
-        """Return the weighted mean of the loss, and of squared errors."""
+        """Return the weighted means of the loss and of squared errors."""
         missed = self._y - values
         own = (np.average(part, weights=self._weights) for part in (self.losses(missed), missed**2))
         first, second = own
         return float(first), float(second)
 
     def finish(self, chosen: _Chosen) -> tuple[Float64, float]:
-        """Return betas and offset of all rows at a C, shifted as held-out rows asked for."""
+        """Return betas and offset of all rows at the chosen C, the offset shifted."""
         beta, g = chosen.beta.copy(), chosen.g.copy()
         offset = self._solve(chosen.cost * self._weights, beta, g, self._spec.tol)
         return beta, offset + chosen.shift

@@ -1,9 +1,9 @@
-"""The interface between the grid search and a loss: lines of solves at one width.
+"""The interface between the grid search and a loss: solves of all pairs of classes at one width.
 
-The pairs of classes of one cell, one after the other, as the compiled solvers read them.
-
-A cell of two classes is one pair, whose matrix is the cell's own. Of more classes each pair's
-matrix is gathered from it; as many at once as memory is meant for.
+A `Width` solves along lines: without one fold, at each C. `ClassPairs` lays the pairs of a cell out
+one after the other, as the compiled solvers read them. A cell of two classes is one pair, whose
+matrix is the cell's own. With more classes each pair's matrix is gathered from it, as many at once
+as `BLOCKS_SHARE` allows.
 """
 
 from abc import ABC, abstractmethod
@@ -18,10 +18,10 @@ from daskls.records import F4, Float32, Float64, Floats, Int64, KernelSpec, Solv
 from daskls.solvers.base import Sizes
 from daskls.solvers.rows import CellData, Counts, kernel_of
 
-# The gathered matrices of pairs hold so many values, in units of the cell's own matrix, unless a
+# The most values of the gathered matrices of pairs, in units of the cell's own matrix, unless a
 # single one holds more. All pairs of classes of equal size need two together.
 BLOCKS_SHARE = 3
-# What a row of a pair holds: its number, its index among coefficients, its sign, its bound.
+# Bytes per row of a pair: its number, its index among coefficients, its sign, its bound.
 PAIR_ROW_NBYTES = 2 * 8 + 2 * 4
 
 
@@ -31,13 +31,13 @@ class ClassPairs:
 
     Attributes
     ----------
-    rows : int64 array, shape (s,). The rows of each pair among the cell's, increasing.
+    rows : int64 array, shape (s,). The rows of each pair, as indices of the cell's, increasing.
     ptr : int64 array, shape (n_pairs + 1,). Where each pair begins among them.
     signs : float32 array, shape (s,). -1 for a, +1 for b.
     bounds : float32 array, shape (s,). Signed bounds at C = 1: the rows' weights.
     fold_ptr : int64 array, shape (n_pairs, n_folds + 2). Where each fold begins within its pair;
-        rows from the last place but one on are held out by none.
-    at : int64 array, shape (s,). The row of scikit-learn's ``dual_coef_`` where a beta is kept.
+        rows from the second to last place on are held out by no fold.
+    at : int64 array, shape (s,). The row of scikit-learn's ``dual_coef_`` that holds each beta.
     """
 
     cell: CellData
@@ -73,21 +73,21 @@ class ClassPairs:
         return np.diff(self.ptr)
 
     def groups(self) -> list[tuple[int, int]]:
-        """Return runs (first, last) of pairs whose matrices are gathered together.
+        """Return runs (first, last) of pairs, last excluded, whose matrices are gathered together.
 
-        They hold `BLOCKS_SHARE` times the cell's own matrix, or one pair's.
+        Each holds at most `BLOCKS_SHARE` times the cell's own matrix, or one pair's.
         """
-        most = BLOCKS_SHARE * len(self.cell.codes) ** 2
-        runs, held = [0], 0
+        max_values = BLOCKS_SHARE * len(self.cell.codes) ** 2
+        runs, n_values = [0], 0
         for p, m in enumerate(self.sizes.tolist()):
-            if held and held + m * m > most:
+            if n_values and n_values + m * m > max_values:
                 runs.append(p)
-                held = 0
-            held += m * m
+                n_values = 0
+            n_values += m * m
         return list(zip(runs, [*runs[1:], len(self)], strict=True))
 
     def bounds_without(self, fold: int) -> Float32:
-        """Return the bounds, shape (s,), 0 on the rows of one fold."""
+        """Return the bounds, float32 (s,), set to 0 on the rows of one fold."""
         own = self.cell.folds[self.rows] != fold
         bounds: Float32 = self.bounds * own
         return bounds
@@ -104,12 +104,12 @@ class ClassPairs:
         return coef
 
     def betas_of(self, coef: Float32) -> Float32:
-        """Undo `coefficients`: return the betas, shape (s,), of a ``dual_coef_`` (k - 1, m)."""
+        """Return the betas, shape (s,), of a ``dual_coef_`` (k - 1, m): undoes `coefficients`."""
         betas: Float32 = coef[self.at, self.rows]
         return betas
 
     def decide(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Int64:
-        """Return which class wins each held-out row, for several solutions.
+        """Return the class that wins each held-out row, for several solutions.
 
         Parameters
         ----------
@@ -146,14 +146,14 @@ class ClassPairs:
 
 
 def pairs_nbytes(sizes: Sizes, n_rows: int) -> int:
-    """Return the bytes of the pairs of a cell of so many rows, each in k - 1 of them."""
-    # Once pair by pair, and once laid end to end.
+    """Return the bytes of the pairs of a cell; each row is in k - 1 of them."""
+    # Held twice while they are concatenated.
     return 2 * (sizes.n_classes - 1) * n_rows * PAIR_ROW_NBYTES
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Solutions without one fold: betas float32 (n, s), offsets float32 (n, n_pairs)."""
+    """Solutions without one fold, one per C: betas float32 (n, s), offsets float32 (n, n_pairs)."""
 
     betas: Float32
     offsets: Float32
@@ -161,9 +161,9 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Seeds:
-    """Each fold's solution at the best point so far: betas float32 (n_folds, s), and its C.
+    """Where solves may start: each fold's solution at the best candidate so far, and its C.
 
-    ``cost`` is 0 where there is none yet.
+    ``betas`` is float32 (n_folds, s). ``cost`` is 0 while there is no candidate yet.
     """
 
     betas: Float32
@@ -183,7 +183,7 @@ class Width(ABC):
 
     Attributes
     ----------
-    K : float32 array, shape (m, m). The cell's kernel matrix at the width.
+    K : float32 array, shape (m, m). The cell's kernel matrix at the current width.
     counts : Counts. Of all solves.
     """
 
@@ -194,27 +194,21 @@ class Width(ABC):
 
     @classmethod
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that an instance holds, for a cell of so many rows."""
+        """Return the bytes that an instance holds, for a cell of ``n_rows`` rows."""
         return n_rows * n_rows * F4
 
     def move(self, gamma: float, seeds: Seeds) -> None:
-        """Go to a width: write its kernel matrix.
-
-        Parameters
-        ----------
-        gamma : float
-        seeds : Seeds. Where later solves may start.
-        """
+        """Move to a width: compute its kernel matrix. Later solves may start at the seeds."""
         kernel = kernel_of(self.spec, gamma)
         find_kernel(kernel.name).write(self.pairs.cell.base, kernel, self.K)
 
     def decide(self, line: Line, held_out: slice) -> Int64:
-        """Return which class wins each held-out row at each C of the line solved last: (n, h)."""
+        """Return the class that wins each held-out row at each C of the last line: int64 (n, h)."""
         return self.pairs.decide(self.K, line.betas, line.offsets, held_out)
 
     @abstractmethod
     def solve(self, at: int, costs: Float64, tol: float) -> Line:
-        """Train every pair without one fold at each C; count.
+        """Train every pair without one fold at each C; count the solves.
 
         Parameters
         ----------
@@ -223,16 +217,16 @@ class Width(ABC):
         tol : float
         """
 
-    def finish(  # noqa: B027 - nothing to do is an answer, too
+    def finish(  # noqa: B027 - by default there is nothing to do
         self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64
     ) -> None:
-        """Bring the fold models at the width to the precision of kept models, in place; count.
+        """Train the fold models at the width to the precision of kept models, in place; count.
 
         A loss whose solves already have that precision does nothing.
 
         Parameters
         ----------
-        kernel : KernelSpec. That of the width.
+        kernel : KernelSpec. The width's.
         cost : float. The chosen C.
         betas : float32 array, shape (n_folds, s)
         offsets : float64 array, shape (n_folds, n_pairs)

@@ -1,5 +1,6 @@
-"""Tables as they come: files and frames with named columns, as streams of Arrow batches.
+"""Sources of rows: files and frames, read as streams of batches.
 
-A first pass learns what every column holds and how it becomes numbers, which a model keeps as JSON;
-a second pass writes the numbers as a data set on Zarr. A batch is in memory at a time.
+A table of named columns is read twice. The first pass learns what each column holds and how it is
+encoded as numbers; a model keeps this encoding as JSON. The second pass writes the numbers as a
+data set on Zarr. One batch is in memory at a time.
 """

@@ -1,4 +1,4 @@
-"""NumPy files. A matrix is never held whole: members of an archive go to a temporary file first."""
+"""NumPy files, read a block at a time: members of an .npz archive are unpacked to disk first."""
 
 import shutil
 import tempfile
@@ -46,7 +46,7 @@ def open_npz(path: Path, options: ReadOptions) -> Iterator[Features]:
 
 @contextmanager
 def open_npy(path: Path, options: ReadOptions) -> Iterator[Features]:
-    """Open one 2-d array, a column of which is the label."""
+    """Open one 2-d array, one of whose columns may be the label."""
     n_rows, n_columns, dtype = _matrix_header(path, path)
     names = [str(column) for column in range(n_columns)]
     column = pick_label(names, options.label, str(path))
@@ -75,7 +75,7 @@ def _ranges(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
 
 
 def _pick_members(members: set[str], path: Path, options: ReadOptions) -> tuple[str, str | None]:
-    """Names of the features' and the labels' member."""
+    """Return the names of the arrays of features and of labels; None if labels are not wanted."""
     split = options.split
     if split is None and "X" not in members and "X_train" in members:
         split = "train"
@@ -93,7 +93,7 @@ def _pick_members(members: set[str], path: Path, options: ReadOptions) -> tuple[
 
 @contextmanager
 def _scratch(beside: Path) -> Iterator[Path]:
-    """Yield a folder for the time being."""
+    """Yield a temporary folder."""
     with disk_errors(beside, WRITE_AGAIN):
         folder = tempfile.TemporaryDirectory(prefix=".daskls-", dir=beside)
     with folder as path:
@@ -101,7 +101,7 @@ def _scratch(beside: Path) -> Iterator[Path]:
 
 
 def _extract(archive: zipfile.ZipFile, name: str, folder: Path) -> Path:
-    """Unpack one member, a buffer at a time."""
+    """Unpack one member, a buffer at a time; return its file."""
     target = folder / f"{'X' if name.startswith('X') else 'y'}.npy"
     try:
         with (
@@ -118,7 +118,7 @@ def _extract(archive: zipfile.ZipFile, name: str, folder: Path) -> Path:
 def _matrix_table(
     path: Path, X_file: Path, y_file: Path | None, kind: TargetKind = "classes"
 ) -> Features:
-    """The features of a matrix and, in a file of its own, its labels."""
+    """Return the features of a matrix file, with labels from a file of their own if it is given."""
     n_rows, n_features, dtype = _matrix_header(X_file, path)
     labels = None if y_file is None else _scan_vector(y_file, n_rows, path, kind)
 
@@ -134,7 +134,7 @@ def _matrix_table(
 def _scan_vector(
     y_file: Path, n_rows: int, path: Path, kind: TargetKind
 ) -> LabelCoder | NumberCoder:
-    """The classes of a vector of labels."""
+    """Return the coder of a file of labels, (n_rows,) or (n_rows, 1)."""
     shape = _map(y_file, path).shape
     if shape not in ((n_rows,), (n_rows, 1)):
         raise DataError(
@@ -147,7 +147,7 @@ def _scan_vector(
 
 
 def _matrix_header(file: Path, path: Path) -> tuple[int, int, np.dtype[Any]]:
-    """Rows, columns and type of a matrix file."""
+    """Return rows, columns and dtype of a matrix file."""
     mapped = _map(file, path)
     if mapped.ndim != 2:
         raise DataError(f"The features in {path} must be a 2-d array, got shape {mapped.shape}.")
@@ -155,7 +155,7 @@ def _matrix_header(file: Path, path: Path) -> tuple[int, int, np.dtype[Any]]:
 
 
 def _map(file: Path, path: Path) -> AnyArray:
-    """Map an array file; errors name the file that the caller gave."""
+    """Map an array file; errors name ``path``, which the caller gave."""
     try:
         mapped: AnyArray = np.load(file, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -164,12 +164,12 @@ def _map(file: Path, path: Path) -> AnyArray:
 
 
 def _read_rows(file: Path, first: int, stop: int) -> AnyArray:
-    """Copy some rows, in C order, whatever the order in the file."""
-    # Mapped anew each time: pages of earlier blocks are then no part of this process's memory.
+    """Return a copy of some rows, in C order whatever the order in the file."""
+    # Mapped anew for each block, so that pages of earlier blocks do not count as memory in use.
     return np.array(np.load(file, mmap_mode="r", allow_pickle=False)[first:stop], order="C")
 
 
 def _read_labels(file: Path, first: int, stop: int) -> Labels:
-    """Copy some labels; bytes become text."""
+    """Return a copy of some labels; bytes become text."""
     labels = _read_rows(file, first, stop).reshape(-1)
     return np.char.decode(labels, "utf-8") if labels.dtype.kind == "S" else labels

@@ -1,4 +1,4 @@
-"""Arrow columns as numbers and as text. pyarrow is loaded when a table is first read."""
+"""Arrow columns as numbers and as text; pyarrow is loaded when a table is first read."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from daskls.records import Float64
 
 
 def import_arrow() -> Any:
-    """Import pyarrow: not before, as most fits are of arrays, and it takes 100 ms."""
+    """Import pyarrow only when it is needed: it takes 100 ms, and most fits are of arrays."""
     import pyarrow
 
     return pyarrow
@@ -24,7 +24,7 @@ def compute_module() -> Any:
 
 
 def column_of(batch: Any, name: str) -> Any:
-    """Return a column of a batch or a table as one array; dictionaries become their values."""
+    """Return a column of a batch or table as one array; dictionaries are decoded."""
     arrow = import_arrow()
     values = batch.column(name)
     if isinstance(values, arrow.ChunkedArray):
@@ -35,29 +35,29 @@ def column_of(batch: Any, name: str) -> Any:
 
 
 def is_category(kind: Any) -> bool:
-    """Whether a column is of categories by its type."""
+    """Whether a type is that of categories."""
     return bool(import_arrow().types.is_dictionary(kind))
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a column holds text."""
+    """Whether a type is text."""
     types = import_arrow().types
     return any(f(kind) for f in (types.is_string, types.is_large_string, types.is_string_view))
 
 
 def is_date(kind: Any) -> bool:
-    """Whether a column holds dates, times or durations."""
+    """Whether a type is dates, times or durations."""
     return bool(import_arrow().types.is_temporal(kind))
 
 
 def is_number(kind: Any) -> bool:
-    """Whether a column holds numbers."""
+    """Whether a type is numbers; bools are not."""
     types = import_arrow().types
     return any(f(kind) for f in (types.is_integer, types.is_floating, types.is_decimal))
 
 
 def as_text(values: Any) -> Any:
-    """Return values as text; missing ones stay so."""
+    """Return values as text; missing values stay missing."""
     arrow = import_arrow()
     if not is_text(values.type) or arrow.types.is_string_view(values.type):
         values = values.cast(arrow.large_string())
@@ -65,7 +65,7 @@ def as_text(values: Any) -> Any:
 
 
 def try_numbers(values: Any) -> Float64 | None:
-    """Return values as float64, NaN where they are missing; None where some are no numbers."""
+    """Return values as float64, with NaN for missing ones; None if some are not numbers."""
     arrow, compute = import_arrow(), compute_module()
     if is_text(values.type):
         values = compute.utf8_trim_whitespace(as_text(values))
@@ -74,7 +74,7 @@ def try_numbers(values: Any) -> Float64 | None:
     try:
         numbers = compute.cast(values, arrow.float64(), safe=False)
     except arrow.ArrowInvalid:
-        # Arrow reads no plus before a number.
+        # Arrow does not read a plus sign before a number.
         bare = compute.replace_substring_regex(values, pattern=r"^\+", replacement="")
         try:
             numbers = compute.cast(bare, arrow.float64(), safe=False)
@@ -85,18 +85,18 @@ def try_numbers(values: Any) -> Float64 | None:
 
 
 def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float64:
-    """Return values as float64, NaN where they are missing.
+    """Return values as float64, with NaN for missing ones.
 
     Parameters
     ----------
     values : Arrow array
-    name : str. The column's.
-    first_row : int. The number of the first row, for errors.
-    where : str. What to call a table that is not one of queries, for errors.
+    name : str. Name of the column, for errors.
+    first_row : int. Number of the first row, for errors.
+    where : str. Name of a table to convert, for errors; "" for a table of queries.
 
     Raises
     ------
-    DataError : text among them, with its row
+    DataError : a value is not a number; the message names its row
     """
     arrow = import_arrow()
     if is_text(values.type) or is_number(values.type) or arrow.types.is_null(values.type):

@@ -1,6 +1,7 @@
-"""What every source of rows comes to: a table of named columns, and features that stream.
+"""What every source of rows becomes: a table of named columns, and a stream of features.
 
-Labels of any kind to class codes, by the distinct values of a first reading; or numbers.
+Labels of any kind become codes of sorted classes, whose distinct values a first pass collects; the
+targets of a regression stay numbers.
 """
 
 import math
@@ -19,20 +20,34 @@ from daskls.records import AnyArray, Codes, Float64, Labels, TargetKind
 MAX_CLASSES = 65_536
 # Labels that a scan reads at once.
 SCAN_ROWS = 65_536
+# Values of a batch: 8 MiB of float64.
+BATCH_FIELDS = 2**20
+# Values of a block that is copied once more, or parsed in Python at some sixty bytes a field.
+BLOCK_FIELDS = 2**18
+# Names by which a column of labels is recognized.
+USUAL_NAMES = ("y", "label", "target", "class")
+# Names of columns that an error lists.
+N_LISTED = 20
 
+# Labels as the source spells them: typed, or text of a text file.
 RawLabels: TypeAlias = Labels | list[str]
+# Features, labels as the source spells them, and weights; None for what the source does not hold.
+Block: TypeAlias = tuple[AnyArray, RawLabels | None, AnyArray | None]
+
+
+# Labels.
 
 
 @dataclass(frozen=True)
 class LabelCoder:
-    """Sorted classes, and the code of every label as the file spells it."""
+    """Sorted classes, and the code of each label as the file spells it."""
 
     classes: list[Any]
     codes: dict[Any, int]
     dtype: ClassVar[str] = "int32"
 
     def encode(self, labels: RawLabels) -> Codes:
-        """Class codes of raw labels; each must be one that the scan saw."""
+        """Return the class codes of raw labels, all of which the scan must have seen."""
         try:
             if isinstance(labels, list):
                 return np.fromiter(map(self.codes.__getitem__, labels), np.int32, len(labels))
@@ -54,7 +69,7 @@ class LabelScan:
         self._is_text = False
 
     def add(self, labels: Labels, first_row: int) -> None:
-        """Take a block of typed labels; its first one belongs to row `first_row`."""
+        """Add a block of typed labels; the first one belongs to row `first_row`."""
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             row = first_row + int(np.argmin(np.isfinite(labels)))
             raise DataError(
@@ -66,7 +81,7 @@ class LabelScan:
         self._take(np.unique(labels).tolist())
 
     def add_text(self, label: str, where: str) -> None:
-        """Take one label as text from a text file; `where` names its line."""
+        """Add one label of a text file; `where` names its line."""
         if label in self._values:
             return
         if label.lower() in ("", "nan", "na", "null"):
@@ -75,11 +90,11 @@ class LabelScan:
         self._take([label])
 
     def _take(self, values: list[Any]) -> None:
-        """Add distinct values, up to a bound that no class label reaches."""
+        """Add distinct values; refuse more of them than classes can have."""
         self._values.update(values)
         if len(self._values) > MAX_CLASSES:
             raise DataError(
-                f"There are more than {MAX_CLASSES} different labels, so they are no classes; "
+                f"There are more than {MAX_CLASSES} different labels, so they are not classes; "
                 "name the label column with `label`."
             )
 
@@ -93,21 +108,21 @@ class LabelScan:
 
 @dataclass(frozen=True)
 class NumberCoder:
-    """Numbers of a regression, as float64."""
+    """Targets of a regression, as float64."""
 
     classes: None = None
     dtype: ClassVar[str] = "float64"
 
     def encode(self, labels: RawLabels) -> Float64:
-        """Numbers of raw labels, which the scan has seen."""
+        """Return the numbers of raw targets, which the scan has checked."""
         return np.array(labels, np.float64)
 
 
 class NumberScan:
-    """Checks the numbers of a file, one block at a time; the interface of `LabelScan`."""
+    """Checks the targets of a file, one block at a time; same interface as `LabelScan`."""
 
     def add(self, numbers: Labels, first_row: int) -> None:
-        """Take a block of typed numbers; its first one belongs to row `first_row`."""
+        """Check a block of typed numbers; the first one belongs to row `first_row`."""
         if numbers.dtype.kind not in "iuf":
             raise DataError(
                 f"The column of targets has type {numbers.dtype}; a regressor needs numbers. Use a "
@@ -121,9 +136,9 @@ class NumberScan:
             )
 
     def add_text(self, number: str, where: str) -> None:
-        """Take one number as text from a text file; `where` names its line."""
+        """Check one number of a text file; `where` names its line."""
         try:
-            # Python reads "1_0" as 10; nobody who writes it in a data file means that.
+            # Python reads "1_0" as 10; in a data file it is no number.
             is_finite = "_" not in number and math.isfinite(float(number))
         except ValueError:
             is_finite = False
@@ -134,27 +149,30 @@ class NumberScan:
             )
 
     def finish(self) -> NumberCoder:
-        """Return what reads the numbers."""
+        """Return the coder of the numbers."""
         return NumberCoder()
 
 
 def scan_of(kind: TargetKind) -> LabelScan | NumberScan:
-    """Return what a first reading of a column of labels, or of numbers, adds to."""
+    """Return an empty scan for a column of classes, or of numbers."""
     return LabelScan() if kind == "classes" else NumberScan()
 
 
 def _tidy(values: set[Any]) -> dict[Any, Any]:
-    """Each value as its class: floats without a fraction, all of them, are integers."""
+    """Return the class of each value: the value, or an integer if all are whole floats."""
     if all(isinstance(value, float) and value.is_integer() for value in values):
         return {value: int(value) for value in values}
     return {value: value for value in values}
 
 
 def _read_texts(texts: set[str]) -> dict[Any, Any]:
-    """Texts as bools, integers or floats where all of them are; so "1" and "+1" are one class."""
+    """Return the class of each text: a bool, an integer or a float if all texts are; else the text.
+
+    So "1" and "+1" are one class.
+    """
     if texts <= {"True", "False"}:
         return {text: text == "True" for text in texts}
-    # Python reads "1_0" as 10; nobody who writes it in a data file means that.
+    # Python reads "1_0" as 10; in a data file it is no number.
     if not any("_" in text for text in texts):
         for kind in (int, float):
             try:
@@ -167,14 +185,7 @@ def _read_texts(texts: set[str]) -> dict[Any, Any]:
     return {text: text for text in texts}
 
 
-# Values of a batch: 8 MiB of float64. Of a block that is copied once more, or parsed in Python at
-# some sixty bytes a field, fewer.
-BATCH_FIELDS, BLOCK_FIELDS = 2**20, 2**18
-USUAL_NAMES = ("y", "label", "target", "class")
-N_LISTED = 20
-
-# Features, the labels as the source spells them, and weights; None of what it does not hold.
-Block: TypeAlias = tuple[AnyArray, RawLabels | None, AnyArray | None]
+# Tables and features.
 
 
 @dataclass(frozen=True)
@@ -183,11 +194,11 @@ class TableSource:
 
     Attributes
     ----------
-    where : str. What to call it in errors.
-    schema : Arrow schema. Names and kinds of the columns.
-    batches : called with names of columns; yields Arrow batches of them, in row order
-    n_rows : int, or None where only reading tells
-    is_typed : bool. Whether the kinds of the columns are known; else all are text.
+    where : str. Its name in errors.
+    schema : Arrow schema. Names and types of the columns.
+    batches : called with names of columns; yields Arrow batches of these columns, in row order
+    n_rows : int, or None if unknown until the table is read
+    is_typed : bool. Whether the types of the columns are known; else all are text.
     """
 
     where: str
@@ -204,16 +215,16 @@ class TableSource:
 
 @dataclass(frozen=True)
 class Features:
-    """Features of a source, with its labels: sizes are known, rows are not held.
+    """The features and labels of a source: sizes are known, rows are not in memory.
 
     Attributes
     ----------
-    where : str. What to call the source in errors, and in the data set that is made of it.
-    n_rows : int, or None where only reading tells
-    dtype : of the features
+    where : str. The source's name in errors, and in the data set that is made of it.
+    n_rows : int, or None if unknown until the source is read
+    dtype : dtype of the features
     names : list of str, one a feature, or None
-    labels : what codes the labels, or None where there are none
-    blocks : yields the rows in blocks, from the first on, in row order; can be called again
+    labels : the coder of the labels, or None if there are no labels
+    blocks : yields all rows in blocks, in row order; can be called again
     """
 
     where: str
@@ -227,7 +238,7 @@ class Features:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What of a file is read, and how; `daskls.datasets.convert` says more.
+    """How to read a file of features: the parameters of `daskls.datasets.convert`.
 
     ``scratch`` is a folder for temporary files.
     """
@@ -241,17 +252,12 @@ class ReadOptions:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The names of columns as one line, the first ones only if they are many."""
+    """Return the names of columns on one line, at most `N_LISTED` of them."""
     return ", ".join(names[:N_LISTED]) + (", ..." if len(names) > N_LISTED else "")
 
 
 def check_unique(names: Sequence[Any], where: str) -> None:
-    """Refuse names of columns that do not tell these apart.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse two columns of one name."""
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise DataError(
@@ -261,12 +267,7 @@ def check_unique(names: Sequence[Any], where: str) -> None:
 
 
 def check_same_columns(paths: Sequence[Path], names: Sequence[Sequence[str]]) -> None:
-    """Refuse files of one table that have other columns than the first one, in any order.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse files of one table whose columns differ from the first file's; order is free."""
     for path, own in zip(paths, names, strict=True):
         if set(own) != set(names[0]):
             raise DataError(
@@ -276,39 +277,35 @@ def check_same_columns(paths: Sequence[Path], names: Sequence[Sequence[str]]) ->
 
 
 def batch_rows(n_columns: int, n_fields: int = BATCH_FIELDS) -> int:
-    """Return the rows of a batch of so many fields."""
+    """Return the number of rows of a batch of ``n_fields`` values; at least 1."""
     return max(1, n_fields // max(n_columns, 1))
 
 
 def column_error(where: str, name: Any, names: Sequence[str]) -> DataError:
-    """Return the error of a column that is not there."""
+    """Return the error that a table has no column of a name."""
     return DataError(
         f"{where} has no column {name!r}; its {len(names)} columns are: {listed(names)}."
     )
 
 
 def usual_names(names: Sequence[str]) -> list[str]:
-    """The columns that are called as labels usually are."""
+    """Return the columns that have a usual name of labels."""
     return [name for name in names if name.strip().lower() in USUAL_NAMES]
 
 
-def take_usual(names: Sequence[str], where: str, call: str, remedy: str = "") -> str:
-    """The one column that is called as labels usually are; a warning says so.
+def guess_label(names: Sequence[str], where: str, call: str, remedy: str = "") -> str:
+    """Return the only column that has a usual name of labels, with a warning.
 
     Parameters
     ----------
     names : all columns
-    where : str. What to call the table.
-    call : str. How the label is named in Python, with NAME in place of it.
-    remedy : str. What else to do where there is none.
-
-    Warns
-    -----
-    UserWarning
+    where : str. The table's name in errors.
+    call : str. Python code that names the label, with NAME in place of it.
+    remedy : str. Added to the error: what else to do.
 
     Raises
     ------
-    DataError : none or several are
+    DataError : no column or several have such a name
     """
     usual = usual_names(names)
     if len(usual) != 1:
@@ -328,17 +325,19 @@ def take_usual(names: Sequence[str], where: str, call: str, remedy: str = "") ->
 
 
 def pick_label(names: Sequence[str], label: str | int | None, where: str) -> int | None:
-    """The label's column: by name, by index, or by a usual name of labels; None for "none".
+    """Return the index of the label's column; None for "none".
+
+    ``label`` is a name or an index; None: the column with a usual name of labels.
 
     Raises
     ------
-    DataError : no such column, or none of a usual name
+    DataError : no such column, or not exactly one of a usual name
     """
     if label == "none":
         return None
     if label is None:
         remedy = "; --label none, or label='none', where there is none"
-        return list(names).index(take_usual(names, where, "label=NAME", remedy))
+        return list(names).index(guess_label(names, where, "label=NAME", remedy))
     if label in names:
         return list(names).index(str(label))
     try:
@@ -348,11 +347,13 @@ def pick_label(names: Sequence[str], label: str | int | None, where: str) -> int
 
 
 def feature_dtype(dtype: np.dtype[Any], where: Any) -> np.dtype[Any]:
-    """The type in which features of a type are stored: integers and floats as they are.
+    """Return the dtype in which features of a dtype are stored.
+
+    Integers stay as they are, bools become uint8, floats float32 or float64.
 
     Raises
     ------
-    DataError : neither
+    DataError : not a numeric dtype
     """
     if dtype.kind == "b":
         return np.dtype(np.uint8)
@@ -364,11 +365,11 @@ def feature_dtype(dtype: np.dtype[Any], where: Any) -> np.dtype[Any]:
 
 
 def narrowed(X: AnyArray, dtype: np.dtype[Any], where: Any) -> AnyArray:
-    """Numbers that were text as integers, where such are asked for and nothing is lost by it.
+    """Return numbers read from text in an integer dtype; for a float dtype they stay unchanged.
 
     Raises
     ------
-    DataError : some are no integers, or too large for the type
+    DataError : some are not integers, or too large for the dtype
     """
     if dtype.kind == "f":
         return X

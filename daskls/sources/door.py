@@ -1,12 +1,10 @@
-"""What X is, asked once, where it comes in; every stage after that reads the answer.
+"""`open_source` determines once what X, y or weights are; all later stages read its answer.
 
-A `Source` holds what was given, its kind, sizes and names: no rows of what is not in memory. The
-same door takes y and weights.
+A `Source` is a handle with the kind, sizes and names of what was given; it holds no rows of what is
+not in memory.
 
-The formats of files, and the files that a path, a folder or a pattern leads to.
-
-One line a format: `fit`, `predict`, `convert` and the command line read it. It names modules and
-imports none, so that a process loads the readers that it uses and no others.
+`FORMATS` lists the formats of files for `fit`, `predict`, `convert` and the command line. It names
+the readers' modules without importing them, so that a process loads only the readers that it uses.
 """
 
 import glob
@@ -30,7 +28,8 @@ from daskls.store.arrays import ArrayHandle, find_zarr
 from daskls.store.dataset import Dataset
 from daskls.store.files import expand_path
 
-OF_ZARR = ("zarr.json", ".zgroup", ".zarray")
+# Files that mark a folder as a Zarr array or group.
+ZARR_MARKERS = ("zarr.json", ".zgroup", ".zarray")
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,15 @@ class Format:
 
     Attributes
     ----------
-    suffixes : tuple of str. In small letters, the dot included.
-    open : str. As ``module:function`` below the package. Of a table it takes (paths, label, where)
-        and returns a `TableSource`; of features it takes (path, `ReadOptions`) and is a context
-        that yields `Features`.
-    holds : "table" of named columns, of any kinds; or "features", numbers without names
-    packings : tuple of str. Suffixes that may follow.
-    in_folders : bool. Whether a folder of such files is a table.
-    takes : tuple of str. Arguments of `daskls.datasets.convert` that are for this format alone.
-    lazily : str. The function of dask.dataframe that reads such files behind a URL, or "".
+    suffixes : tuple of str. In lower case, with the dot.
+    open : str. The reader, as ``module:function`` below the package. For a table it takes (paths,
+        label, where) and returns a `TableSource`; for features it takes (path, `ReadOptions`) and
+        is a context that yields `Features`.
+    holds : "table": named columns of any type; or "features": numbers without names
+    packings : tuple of str. Suffixes of compression that may follow.
+    in_folders : bool. Whether a folder of such files is one table.
+    takes : tuple of str. Parameters of `daskls.datasets.convert` that only this format has.
+    lazily : str. The function of dask.dataframe that reads such files from a URL, or "".
     """
 
     suffixes: tuple[str, ...]
@@ -85,8 +84,161 @@ FORMATS = (
 )
 
 
+Kind = Literal["memory", "frame", "table", "dask table", "features", "dask", "zarr"]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A handle on rows, as they were given.
+
+    Attributes
+    ----------
+    given : the object as given; for an xarray DataArray over Dask the Dask array in it
+    kind : "memory": an array, or what scikit-learn converts to one; "frame": a DataFrame in memory,
+        used as an array if its labels are given separately; "table": named columns that are read in
+        batches, from files or a lazy frame; "dask table": a Dask DataFrame; "features": a file of
+        numbers without names; "dask": an array; "zarr": an array or a data set
+    where : str. Its name in errors.
+    files, format : of kinds that are files
+    handle : of an array on Zarr, given as an array on disk or by a path or URL
+    dataset : of a data set on Zarr
+    """
+
+    given: Any
+    kind: Kind
+    where: str = "X"
+    files: tuple[Path, ...] = ()
+    format: Format | None = None
+    handle: ArrayHandle | None = None
+    dataset: Dataset | None = None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are in memory, so that scikit-learn's checks apply."""
+        return self.kind in ("memory", "frame")
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether columns are encoded as features before use; for a frame in memory they may be."""
+        return self.kind in ("frame", "table", "dask table", "features")
+
+    def is_table(self, y: Any) -> bool:
+        """Whether one of the columns is the target; a frame with labels apart is an array."""
+        return self.has_columns and not (
+            self.kind == "frame" and y is not None and not isinstance(y, str)
+        )
+
+    @cached_property
+    def names(self) -> list[str] | None:
+        """Names of the columns, or of a data set's features; None if there are none.
+
+        Names that are not text, as the default numbers of pandas, count as none.
+
+        Raises
+        ------
+        DataError : some names are text and others are not
+        """
+        if self.dataset is not None or self.kind == "zarr":
+            return None if self.dataset is None else self.dataset.feature_names
+        return column_names(self.given)
+
+    @property
+    def array(self) -> Any:
+        """The array of features: that of a data set, else the object as given."""
+        return self.given if self.dataset is None else self.dataset.X
+
+    @property
+    def local_path(self) -> str | None:
+        """The path that workers must see; None for rows in memory, lazy ones or a URL."""
+        if self.kind != "zarr" or self.handle is None or "://" in self.handle.path:
+            return None
+        return self.handle.path
+
+    @cached_property
+    def nbytes(self) -> int | None:
+        """Bytes of the files, or of the array once it is read; None if unknown before."""
+        if self.files:
+            return sum(file.stat().st_size for file in self.files)
+        if self.handle is not None:
+            return math.prod(self.handle.shape) * self.handle.itemsize
+        found = getattr(self.array, "nbytes", None)
+        # Not of pandas, which has one value a column; NaN if Dask does not know the rows.
+        return int(found) if isinstance(found, int | float) and found == found else None
+
+    def open(self, label: str | None, scratch: Path) -> TableSource:
+        """Open a table of named columns.
+
+        Parameters
+        ----------
+        label : str or None. The first line of a text file that holds this name is a header.
+        scratch : Path. A folder for temporary files, which the caller removes.
+
+        Raises
+        ------
+        DataError : two columns of one name; files that cannot be read
+        """
+        if self.format is None:
+            table = open_frame(self.given, scratch)
+        else:
+            table = load_object(self.format.open)(list(self.files), label, self.where)
+        check_unique(table.names, table.where)
+        return table
+
+
+def open_source(given: Any) -> Source:
+    """Return a handle on what was given; a handle is returned as it is.
+
+    Parameters
+    ----------
+    given : NumPy, Dask or Zarr array, frame, or anything that NumPy converts to an array; a path,
+        a pattern or a URL
+
+    Raises
+    ------
+    DataError : files of several formats, or of an unknown one
+    StoreError : nothing exists at the path, or neither an array nor a data set
+    """
+    if isinstance(given, Source):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return _at_path(given)
+    if hasattr(given, "store_path"):
+        return Source(given, "zarr", handle=find_zarr(given)[0])
+    # An xarray DataArray over Dask.
+    if hasattr(given, "dims") and isinstance(getattr(given, "data", None), da.Array):
+        return Source(given.data, "dask")
+    frame = find_frame(given)
+    if frame is not None:
+        return Source(given, frame.kind, frame.where)
+    return Source(given, "dask" if dask.is_dask_collection(given) else "memory")
+
+
+def _at_path(path: str | os.PathLike[str]) -> Source:
+    """Return a handle on the files, the array or the data set at a path."""
+    files = find_files(path)
+    known = shared_format(files)
+    where = os.fspath(path)
+    if known is not None:
+        kind: Kind = "table" if known.holds == "table" else "features"
+        return Source(path, kind, where, tuple(files), known)
+    handle, dataset = find_zarr(path)
+    return Source(path, "zarr", where, handle=handle, dataset=dataset)
+
+
+def check_label(label: Any) -> None:
+    """Refuse labels beside a table: a table's labels are one of its columns."""
+    if label is not None and not isinstance(label, str):
+        raise DataError(
+            f"y is of type {type(label).__name__} beside a table; name the column of the table "
+            "that holds the labels, as in fit(X, NAME) or --label NAME."
+        )
+
+
+# Formats and files.
+
+
 def format_of(path: str | os.PathLike[str]) -> Format | None:
-    """Return the format of a file, by its suffix; None of any other.
+    """Return the format of a file, by its suffix; None if it has no known one.
 
     Examples
     --------
@@ -99,19 +251,19 @@ def format_of(path: str | os.PathLike[str]) -> Format | None:
 
 
 def all_suffixes() -> str:
-    """Return the suffixes of files that can be read, for errors."""
+    """Return the suffixes of readable files, for errors."""
     ends = ", ".join(end for known in FORMATS for end in known.suffixes)
     packed = ", ".join(end for known in FORMATS for end in known.packings)
     return f"{ends}; text may be packed ({packed})"
 
 
 def find_files(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the files that a path leads to, in natural order; none where it leads to Zarr data.
+    """Return the files at a path, in natural order; none if Zarr data are there.
 
     Raises
     ------
-    DataError : a pattern that nothing matches; folders named by values of a column; a URL of a
-        file that is not read from there
+    DataError : a pattern without a match; folders that are named by the values of a column; the
+        URL of a table
     """
     text = expand_path(path)
     if "://" in text:
@@ -130,8 +282,8 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """Return the files of a folder, and of those in it, that are parts of one table."""
-    if any((folder / name).is_file() for name in OF_ZARR):
+    """Return the files in a folder and its subfolders that are parts of one table."""
+    if any((folder / name).is_file() for name in ZARR_MARKERS):
         return []
     ends = [end for known in FORMATS if known.in_folders for end in known.suffixes]
     found = [file for end in ends for file in folder.rglob(f"*{end}")]
@@ -145,12 +297,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _check_remote(url: str) -> None:
-    """Refuse tables behind URLs, which are read from local files alone.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse a table behind a URL: tables are read from local files only."""
     known = format_of(urlsplit(url).path)
     if known is None:
         return
@@ -162,11 +309,11 @@ def _check_remote(url: str) -> None:
 
 
 def shared_format(files: list[Path]) -> Format | None:
-    """Return the format of files that are one table; None of no file, and of a folder.
+    """Return the format of files that are one table; None for no file, and for a folder.
 
     Raises
     ------
-    DataError : they have several formats, or one that is not known
+    DataError : several formats, or an unknown one
     """
     if not files or (len(files) == 1 and files[0].is_dir()):
         return None
@@ -184,158 +331,3 @@ def _natural_order(path: Path) -> list[str | int]:
     """Return a sorting key by which part 10 comes after part 9."""
     parts = re.split(r"(\d+)", str(path))
     return [int(part) if i % 2 else part for i, part in enumerate(parts)]
-
-
-Kind = Literal["memory", "frame", "table", "dask table", "features", "dask", "zarr"]
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A handle on rows, as they were given.
-
-    Attributes
-    ----------
-    given : what was given; of an xarray DataArray over Dask the array in it
-    kind : "memory": an array, or what scikit-learn makes one of; "frame": a DataFrame in memory,
-        which is an array too, where its labels come beside it; "table": named columns that are
-        read in batches, of files or a lazy frame; "dask table"; "features": a file of numbers
-        without names; "dask": an array; "zarr": an array or a data set
-    where : str. What to call it in errors.
-    files, format : of kinds that are files
-    handle : of an array on Zarr on a disk, or behind a path or URL
-    dataset : of a data set on Zarr
-    """
-
-    given: Any
-    kind: Kind
-    where: str = "X"
-    files: tuple[Path, ...] = ()
-    format: Format | None = None
-    handle: ArrayHandle | None = None
-    dataset: Dataset | None = None
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether scikit-learn's checks may look at the rows."""
-        return self.kind in ("memory", "frame")
-
-    @property
-    def has_columns(self) -> bool:
-        """Whether it has to become features before it is used, unless it is a frame in memory."""
-        return self.kind in ("frame", "table", "dask table", "features")
-
-    def is_table(self, y: Any) -> bool:
-        """Whether a column of it is to be learned: a frame with labels beside it is an array."""
-        return self.has_columns and not (
-            self.kind == "frame" and y is not None and not isinstance(y, str)
-        )
-
-    @cached_property
-    def names(self) -> list[str] | None:
-        """Names of the columns, or of a data set's features; None where X has none.
-
-        Names that are not text, as the numbers that pandas gives, are no names.
-
-        Raises
-        ------
-        DataError : when some names are text and others are not
-        """
-        if self.dataset is not None or self.kind == "zarr":
-            return None if self.dataset is None else self.dataset.feature_names
-        return column_names(self.given)
-
-    @property
-    def array(self) -> Any:
-        """The array of features: of a data set its own, else what was given."""
-        return self.given if self.dataset is None else self.dataset.X
-
-    @property
-    def local_path(self) -> str | None:
-        """The path that workers must see; None of what is in memory, lazy or behind a URL."""
-        if self.kind != "zarr" or self.handle is None or "://" in self.handle.path:
-            return None
-        return self.handle.path
-
-    @cached_property
-    def nbytes(self) -> int | None:
-        """Bytes of the files, or of the array once it is read; None where only reading tells."""
-        if self.files:
-            return sum(file.stat().st_size for file in self.files)
-        if self.handle is not None:
-            return math.prod(self.handle.shape) * self.handle.itemsize
-        found = getattr(self.array, "nbytes", None)
-        # Dask has NaN where it does not know the rows; pandas has a value a column.
-        return int(found) if isinstance(found, int | float) and found == found else None
-
-    def open(self, label: str | None, scratch: Path) -> TableSource:
-        """Open a table of named columns.
-
-        Parameters
-        ----------
-        label : str or None. A name that makes the first line of a text file a header.
-        scratch : Path. A folder, for what has to be on disk first; the caller removes it.
-
-        Raises
-        ------
-        DataError : two columns of one name; files that cannot be read
-        """
-        if self.format is None:
-            table = open_frame(self.given, scratch)
-        else:
-            table = load_object(self.format.open)(list(self.files), label, self.where)
-        check_unique(table.names, table.where)
-        return table
-
-
-def open_source(given: Any) -> Source:
-    """Return a handle on what was given; one that is a handle already stays.
-
-    Parameters
-    ----------
-    given : array of NumPy, Dask or Zarr, a frame, or what NumPy makes an array of; a path, a
-        pattern or a URL
-
-    Raises
-    ------
-    DataError : files of several formats, or of one that is not known
-    StoreError : a path that leads to nothing, or to no array and no data set
-    """
-    if isinstance(given, Source):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return _at_path(given)
-    if hasattr(given, "store_path"):
-        return Source(given, "zarr", handle=find_zarr(given)[0])
-    # An xarray DataArray over Dask.
-    if hasattr(given, "dims") and isinstance(getattr(given, "data", None), da.Array):
-        return Source(given.data, "dask")
-    frame = find_frame(given)
-    if frame is not None:
-        return Source(given, frame.kind, frame.where)
-    return Source(given, "dask" if dask.is_dask_collection(given) else "memory")
-
-
-def _at_path(path: str | os.PathLike[str]) -> Source:
-    """Return a handle on what a path leads to."""
-    files = find_files(path)
-    known = shared_format(files)
-    where = os.fspath(path)
-    if known is not None:
-        kind: Kind = "table" if known.holds == "table" else "features"
-        return Source(path, kind, where, tuple(files), known)
-    handle, dataset = find_zarr(path)
-    return Source(path, "zarr", where, handle=handle, dataset=dataset)
-
-
-def check_label(label: Any) -> None:
-    """Refuse labels beside a table: they are a column of it.
-
-    Raises
-    ------
-    DataError
-    """
-    if label is not None and not isinstance(label, str):
-        raise DataError(
-            f"y is of type {type(label).__name__} beside a table; name the column of the table "
-            "that holds the labels, as in fit(X, NAME) or --label NAME."
-        )

@@ -1,7 +1,8 @@
 """The encoding of named columns as features: a record that a model keeps as JSON.
 
-A number stays as it is, true and false become 1 and 0, a category becomes one column a value. Where
-training rows had missing values, a median stands for them and a column more says so.
+A number stays as it is, true and false become 1 and 0, a category becomes one column a value. If a
+column had missing values in training, the median (of a category zeros) replaces them, and an added
+column marks them.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -11,23 +12,24 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.records import AnyArray, Float64, Mask
-from daskls.sources.arrow import as_numbers, as_text, column_of, compute_module
+from daskls.sources.arrow import as_numbers, as_text, column_of, compute_module, import_arrow
 
 Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
+# Names or values that an error or a description lists.
 MAX_LISTED = 12
 
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """One column of a table.
+    """The encoding of one column.
 
     Attributes
     ----------
     name : str
     kind : "number", "flag" (true or false) or "category"
     categories : tuple of str. Sorted values of a category.
-    fill : float or None. The substitute for a missing value; None where training rows had none.
+    fill : float or None. Replaces a missing value; None if training rows had no missing value.
     """
 
     name: str
@@ -43,7 +45,7 @@ class ColumnEncoding:
         return [*(values if self.kind == "category" else [self.name]), *missing]
 
     def describe(self) -> str:
-        """Describe the encoding of the column in a few words."""
+        """Return the encoding in words, for printing."""
         kinds = {
             "number": "a number",
             "flag": "true or false, as 1 or 0",
@@ -63,8 +65,8 @@ class TableEncoding:
     ----------
     columns : tuple of ColumnEncoding. The features come in this order.
     label : str or None. The column of labels.
-    unknown : "error" or "zero". A category that training rows had not becomes an error, or a zero
-        in each of its columns.
+    unknown : "error" or "zero". A category that no training row had raises an error, or becomes 0
+        in all columns of its feature.
     dtype : str. Of the features.
     weight : str or None. The column of the weights of training rows.
     """
@@ -100,11 +102,11 @@ class TableEncoding:
         return cls(**{**values, "columns": columns})
 
     def with_unknown(self, unknown: Unknown) -> Self:
-        """Return the encoding with another treatment of categories that training rows had not."""
+        """Return the encoding with another treatment of categories that no training row had."""
         return replace(self, unknown=unknown)
 
     def describe(self) -> list[str]:
-        """Return lines that describe the encoding; columns of plain numbers share one line."""
+        """Return the encoding in words, a line a column; plain numbers share one line."""
         plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
         shown = ", ".join(plain[:MAX_LISTED]) + (", ..." if len(plain) > MAX_LISTED else "")
         lines = [] if self.label is None else [f"label: {self.label}"]
@@ -114,12 +116,7 @@ class TableEncoding:
         return lines + [f"{column.name}: {column.describe()}" for column in others]
 
     def check_columns(self, names: list[str]) -> None:
-        """Refuse a table that lacks a column; their order does not matter.
-
-        Raises
-        ------
-        DataError
-        """
+        """Refuse a table that lacks a column; the order of columns is free."""
         lacking = [name for name in self.column_names if name not in set(names)]
         if lacking:
             raise DataError(
@@ -138,8 +135,8 @@ class TableEncoding:
 
         Raises
         ------
-        DataError : a missing value where training rows had none, an unseen category, text among
-            numbers; with column and row
+        DataError : a missing value in a column that had none in training, an unseen category, text
+            in a column of numbers; the message names column and row
         """
         X = np.zeros((batch.num_rows, len(self.feature_names)), self.dtype)
         start = 0
@@ -150,7 +147,7 @@ class TableEncoding:
         return X
 
     def _fill(self, out: AnyArray, column: ColumnEncoding, values: Any, first_row: int) -> None:
-        """Write the features of one column into zeros."""
+        """Write the features of one column into ``out``, which holds zeros."""
         if column.kind == "number":
             numbers = as_numbers(values, column.name, first_row)
             missing = np.isnan(numbers)
@@ -173,13 +170,14 @@ class TableEncoding:
             )
 
     def _codes(self, column: ColumnEncoding, values: Any, first_row: int) -> tuple[Float64, Mask]:
-        """Return the number of each value's category, -1 where it has none; and what is missing."""
+        """Return the index of each value's category, -1 if it has none; and the missing values."""
         compute = compute_module()
         text = as_text(values)
         text = compute.utf8_lower(text) if column.kind == "flag" else text
         known = FLAGS if column.kind == "flag" else column.categories
         missing = np.asarray(text.is_null())
-        found = compute.index_in(text, value_set=type_of(text, known))
+        categories = import_arrow().array(list(known), text.type)
+        found = compute.index_in(text, value_set=categories)
         codes: Float64 = np.asarray(compute.fill_null(found, -1)).astype(np.float64)
         unseen = (codes < 0) & ~missing
         if unseen.any() and (self.unknown == "error" or column.kind == "flag"):
@@ -194,19 +192,12 @@ class TableEncoding:
 
 
 def _column_to_json(column: ColumnEncoding) -> dict[str, Any]:
-    """Return one column as JSON values, without what is as usual."""
-    usual = asdict(ColumnEncoding(column.name, column.kind))
+    """Return one column as JSON values, without values that are the defaults."""
+    default = asdict(ColumnEncoding(column.name, column.kind))
+    default["categories"] = []
     values = {**asdict(column), "categories": list(column.categories)}
-    usual["categories"] = []
     return {
         key: value
         for key, value in values.items()
-        if key in ("name", "kind") or value != usual[key]
+        if key in ("name", "kind") or value != default[key]
     }
-
-
-def type_of(text: Any, known: tuple[str, ...]) -> Any:
-    """Return values as an Arrow array of the type of a text."""
-    from daskls.sources.arrow import import_arrow
-
-    return import_arrow().array(list(known), text.type)

@@ -1,8 +1,7 @@
-"""Parquet files as one table, read in row groups of bounded batches.
+"""Readers of files: Parquet and text tables (CSV, TSV), and the LIBSVM / SVMlight format.
 
-Text tables: CSV and TSV, packed or not, one file or several, as batches of text.
-
-The LIBSVM / SVMlight text format: a label, then `index:value` pairs, indices from 1 rising.
+Tables are one file or several, read in bounded batches; text may be compressed. A LIBSVM line is a
+label, then `index:value` pairs with indices that rise from 1.
 """
 
 import csv
@@ -34,6 +33,21 @@ from daskls.sources.base import (
     usual_names,
 )
 
+TEXT_BLOCK_NBYTES = 4 << 20
+# Bytes that are read to find the delimiter and the header.
+HEAD_NBYTES = 1 << 20
+DELIMITERS = ",;\t"
+# Texts that mean a missing value, as in pandas.
+MISSING = (
+    *("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None"),
+    *("n/a", "<NA>", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "#N/A N/A"),
+)
+# A LIBSVM line that needs no check pair by pair.
+PLAIN_PAIRS = re.compile(r"[^:\s]+(?:\s+[0-9]+:[^:\s_]+)*")
+
+
+# Parquet.
+
 
 def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSource:
     """Open Parquet files as one table.
@@ -41,12 +55,12 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
     Parameters
     ----------
     paths : list of Path. Read one after the other; columns are found by name in each.
-    label : str or None. Of no use here: the files name their columns.
-    where : str. What to call them in errors.
+    label : str or None. Not used: the files name their columns.
+    where : str. The table's name in errors.
 
     Raises
     ------
-    DataError : one is no such file, or has other columns
+    DataError : one is not a Parquet file, or has other columns
     """
     arrow = import_arrow()
     from pyarrow import parquet
@@ -55,8 +69,8 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
         schemas = [parquet.read_schema(path) for path in paths]
         n_rows = sum(parquet.read_metadata(path).num_rows for path in paths)
     except arrow.ArrowInvalid as error:
-        told = str(error).rstrip(".")
-        raise DataError(f"{where} is not a Parquet file: {told}. Check the file.") from error
+        reason = str(error).rstrip(".")
+        raise DataError(f"{where} is not a Parquet file: {reason}. Check the file.") from error
     check_same_columns(paths, [schema.names for schema in schemas])
 
     def batches(names: list[str]) -> Iterator[Any]:
@@ -67,21 +81,14 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
     return TableSource(where, schemas[0], batches, n_rows)
 
 
-TEXT_BLOCK_NBYTES = 4 << 20
-HEAD_NBYTES = 1 << 20
-DELIMITERS = ",;\t"
-# As pandas reads them.
-MISSING = (
-    *("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None"),
-    *("n/a", "<NA>", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "#N/A N/A"),
-)
+# CSV and TSV.
 
 
 @dataclass(frozen=True)
 class _Head:
-    """The beginning of a file: delimiter and names; numbers where it has none.
+    """The delimiter and the names of a file's columns: "0", "1", .. if it has no header.
 
-    ``n_skipped`` are the lines before the first row, blank ones included.
+    ``n_skipped`` is the number of lines before the first row, blank ones included.
     """
 
     delimiter: str
@@ -90,13 +97,13 @@ class _Head:
 
 
 def open_text(paths: list[Path], label: str | None, where: str) -> TableSource:
-    """Open text files as one table; columns are found by name in each of them.
+    """Open text files as one table of text columns, which are found by name in each file.
 
     Parameters
     ----------
     paths : list of Path. Read one after the other.
-    label : str or None. A name that makes a first line a header.
-    where : str. What to call them in errors.
+    label : str or None. A first line that holds this name is a header.
+    where : str. The table's name in errors.
     """
     arrow = import_arrow()
     heads = [_read_head(path, label) for path in paths]
@@ -111,7 +118,7 @@ def open_text(paths: list[Path], label: str | None, where: str) -> TableSource:
 
 
 def _read_head(path: Path, label: str | None) -> _Head:
-    """Find the delimiter and the names in the first line that is not blank."""
+    """Find the delimiter, and the names in the first line that is not blank."""
     arrow = import_arrow()
     try:
         with arrow.input_stream(str(path), compression="detect") as stream:
@@ -132,8 +139,8 @@ def _read_head(path: Path, label: str | None) -> _Head:
 
 
 def _are_names(first: list[str], numbered: list[str], label: str | None) -> bool:
-    """Whether the first line holds names: one that is the label's, or none that is a number."""
-    # "2" may be the label's number, and a field of the first row too.
+    """Whether the first line is a header: it holds the label's name, or no number."""
+    # The label "2" may be a column's number, and also a field of the first row.
     names_label = label in first and not _is_number(str(label))
     is_usual = label is None and usual_names(first)
     return bool(names_label or is_usual) or first == numbered or not any(map(_is_number, first))
@@ -148,7 +155,7 @@ def _is_number(field: str) -> bool:
 
 
 def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
-    """Yield the batches of one file, all text."""
+    """Yield the batches of one file; all columns are text."""
     arrow = import_arrow()
     from pyarrow import csv as arrow_csv
 
@@ -157,10 +164,10 @@ def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
             str(path),
             read_options=arrow_csv.ReadOptions(
                 column_names=head.names,
-                # Not `skip_rows`, which counts the lines of one quoted name as several.
+                # Not `skip_rows`, which counts lines: a quoted name may have several.
                 skip_rows_after_names=head.n_skipped,
                 block_size=TEXT_BLOCK_NBYTES,
-                # As fast, batch by batch; and only so errors name the row.
+                # Without threads errors name the row; batch by batch it is as fast.
                 use_threads=False,
             ),
             parse_options=arrow_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True),
@@ -172,7 +179,7 @@ def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
             ),
         )
     except arrow.ArrowInvalid as error:
-        # Arrow says so of a file without rows.
+        # The error that Arrow raises for a file without rows.
         if "Empty CSV" in str(error):
             return
         raise _damaged(path, error) from error
@@ -187,18 +194,18 @@ def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
-    """Return the error of a line that is no row."""
+    """Return the error of a line that cannot be parsed."""
     return DataError(
         f"{path} cannot be read as a table: {error}. Correct or remove the line; the text must be "
         "UTF-8."
     )
 
 
-PLAIN_PAIRS = re.compile(r"[^:\s]+(?:\s+[0-9]+:[^:\s_]+)*")
+# LIBSVM.
 
 
 class _Line(NamedTuple):
-    """One row of the file."""
+    """One row of a LIBSVM file; column indices from 0."""
 
     label: str
     columns: list[int]
@@ -207,7 +214,7 @@ class _Line(NamedTuple):
 
 @contextmanager
 def open_svmlight(path: Path, options: ReadOptions) -> Iterator[Features]:
-    """Open a sparse text file; the first pass finds its width and its labels."""
+    """Open a LIBSVM file; a first pass finds its width and its labels."""
     with_y = _check_label(options.label)
     scan = scan_of(options.kind)
     n_rows = largest = 0
@@ -236,7 +243,7 @@ def open_svmlight(path: Path, options: ReadOptions) -> Iterator[Features]:
 
 
 def _check_label(label: str | int | None) -> bool:
-    """Whether labels are kept; the format has them in one place only."""
+    """Whether labels are kept; a LIBSVM file has them first in each line."""
     if label not in (None, "none"):
         raise ParameterError(
             f"label must be None or 'none' for a LIBSVM file, where it is first, got {label!r}."
@@ -245,7 +252,7 @@ def _check_label(label: str | int | None) -> bool:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, _Line]]:
-    """Every row and its line number; comments and blank lines are skipped."""
+    """Yield every row with its line number, skipping comments and blank lines."""
     with path.open(encoding="utf-8") as file:
         for line, text in enumerate(file, start=1):
             content = text.partition("#")[0].strip()
@@ -258,7 +265,7 @@ def _rows(path: Path) -> Iterator[tuple[int, _Line]]:
 
 
 def _parse(content: str) -> _Line:
-    """One row: quickly where it has the plain form, as nearly all have."""
+    """Return one row; nearly all have the plain form, which is parsed quickly."""
     if PLAIN_PAIRS.fullmatch(content):
         label, *tokens = content.replace(":", " ").split()
         columns = [int(index) - 1 for index in tokens[::2]]
@@ -268,7 +275,12 @@ def _parse(content: str) -> _Line:
 
 
 def _parse_pairs(content: str) -> _Line:
-    """One row, pair by pair, or a ValueError that says what is wrong with it."""
+    """Return one row, parsed pair by pair.
+
+    Raises
+    ------
+    ValueError : the message says what is wrong with the line
+    """
     label, *pairs = content.split()
     if ":" in label:
         raise ValueError(f"starts with {label!r} where the label should be")
@@ -292,7 +304,7 @@ def _parse_pairs(content: str) -> _Line:
 def _dense(
     block: list[_Line], n_features: int, dtype: np.dtype[Any], path: Path
 ) -> np.ndarray[Any, Any]:
-    """Some rows as a dense matrix."""
+    """Return rows as a dense matrix (len(block), n_features) of a dtype."""
     X = np.zeros((len(block), n_features), np.float64 if dtype.kind != "f" else dtype)
     for row, (_, columns, values) in zip(X, block, strict=True):
         row[columns] = values

@@ -1,6 +1,6 @@
-"""Tables in memory or behind Dask, as Arrow batches: pandas, Polars, Arrow, Dask, xarray.
+"""Frames of pandas, Polars, Arrow, Dask and xarray, as tables of Arrow batches.
 
-None of these packages is imported here: what is given brings its own.
+No such package is imported here: a frame of it exists only where it is loaded already.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,14 +23,14 @@ DASK = "dask.DataFrame"
 
 @dataclass(frozen=True)
 class TableKind:
-    """A kind of tables that are no files.
+    """A class of frames.
 
     Attributes
     ----------
-    kind : as of `daskls.sources.door.Source`: "frame" where NumPy makes an array of it, as
-        scikit-learn would
-    where : str. What to call it in errors.
-    open : called with a table, a folder for what has to be on disk first, and ``where``
+    kind : as in `daskls.sources.door.Source`; "frame" if NumPy can make an array of it, as
+        scikit-learn does
+    where : str. Its name in errors.
+    open : called with a frame, a folder for temporary files, and ``where``
     """
 
     kind: Literal["frame", "table", "dask table"]
@@ -39,8 +39,8 @@ class TableKind:
 
 
 def frame_name(X: Any) -> str | None:
-    """Return the package and class of what may be a table, as "pandas.DataFrame"."""
-    # A delayed object has every attribute that it is asked for.
+    """Return the package and class of an object, as "pandas.DataFrame"; None of a delayed one."""
+    # A delayed object seems to have every attribute.
     if isinstance(X, Delayed):
         return None
     if dask.is_dask_collection(X) and hasattr(X, "npartitions") and hasattr(X, "columns"):
@@ -50,17 +50,17 @@ def frame_name(X: Any) -> str | None:
 
 
 def find_frame(X: Any) -> TableKind | None:
-    """Return what kind of a table this is; None of anything else."""
+    """Return the entry of a frame in `FRAMES`; None of anything else."""
     return FRAMES.get(frame_name(X) or "")
 
 
 def open_frame(X: Any, scratch: Path) -> TableSource:
-    """Open a table of any known package.
+    """Open a frame of any class in `FRAMES`.
 
     Parameters
     ----------
-    X : a table, one of `FRAMES`
-    scratch : Path. A folder, for what has to be on disk first; the caller removes it.
+    X : frame
+    scratch : Path. A folder for temporary files, which the caller removes.
     """
     frame = find_frame(X)
     assert frame is not None
@@ -68,20 +68,20 @@ def open_frame(X: Any, scratch: Path) -> TableSource:
 
 
 def all_columns(X: Any) -> list[Any]:
-    """Return what the columns of a table are called, text or not; none of an array."""
-    # A table of Arrow calls the columns themselves so.
+    """Return the names of a frame's columns, text or not; none of an array."""
+    # `columns` of an Arrow table holds the columns themselves.
     names = getattr(X, "column_names", getattr(X, "columns", None))
     return [] if names is None or callable(names) else list(names)
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of a table, or of an array that has such; else None.
+    """Return the names of the columns, or None if there are none.
 
-    Names that are not text, as the numbers that pandas gives, are no names.
+    Names that are not text, as the default numbers of pandas, count as none.
 
     Raises
     ------
-    DataError : when some names are text and others are not
+    DataError : some names are text and others are not
     """
     names = all_columns(X)
     are_text = {isinstance(name, str) for name in names}
@@ -96,9 +96,13 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
-    """Return a Dask DataFrame with its labels as a column, and the column's name.
+    """Join a Dask DataFrame and labels that are a Dask series; return it and the column's name.
 
-    Anything else than labels that are a series of the same partitions is returned as it is.
+    Any other X and y are returned as they are.
+
+    Raises
+    ------
+    DataError : the labels' column would replace a column of X
     """
     if frame_name(X) != DASK or not hasattr(y, "to_frame") or not dask.is_dask_collection(y):
         return X, y
@@ -128,12 +132,12 @@ def _open_batch(batch: Any, scratch: Path, where: str) -> TableSource:
 
 
 def _open_polars(frame: Any, scratch: Path, where: str) -> TableSource:
-    """Open a Polars DataFrame, which Arrow holds already."""
+    """Open a Polars DataFrame, whose columns are Arrow arrays already."""
     return _open_arrow(frame.to_arrow(), scratch, where)
 
 
 def _open_lazy(frame: Any, scratch: Path, where: str) -> TableSource:
-    """Open a Polars LazyFrame: Polars' own streaming engine keeps its memory bounded."""
+    """Open a Polars LazyFrame: Polars streams it to a file, in bounded memory."""
     path = scratch / "lazy.parquet"
     with disk_errors(path, WRITE_AGAIN):
         scratch.mkdir(parents=True, exist_ok=True)
@@ -142,7 +146,7 @@ def _open_lazy(frame: Any, scratch: Path, where: str) -> TableSource:
 
 
 def _open_pandas(frame: Any, scratch: Path, where: str) -> TableSource:
-    """Open a pandas DataFrame; a slice of rows is turned into Arrow at a time."""
+    """Open a pandas DataFrame; one slice of rows is converted to Arrow at a time."""
 
     def batches(names: list[str]) -> Iterator[Any]:
         rows = batch_rows(len(names))
@@ -154,7 +158,12 @@ def _open_pandas(frame: Any, scratch: Path, where: str) -> TableSource:
 
 
 def _from_pandas(frame: Any, where: str, *, schema_only: bool = False) -> Any:
-    """Return a pandas DataFrame as an Arrow table, or its schema."""
+    """Return a pandas DataFrame as an Arrow table, or only its schema.
+
+    Raises
+    ------
+    DataError : two columns of one name, a name that is not text, or a column of mixed types
+    """
     arrow = import_arrow()
     check_unique(list(frame.columns), where)
     odd = [name for name in frame.columns if not isinstance(name, str)]
@@ -213,13 +222,13 @@ def _open_xarray(dataset: Any, scratch: Path, where: str) -> TableSource:
 
 
 def _plain(values: Any) -> Any:
-    """Return values as Arrow takes them: text of fixed width as objects; NaN is missing."""
+    """Return values as an Arrow array: fixed-width text by way of objects, NaN as missing."""
     arrow = import_arrow()
     values = values.astype(object) if values.dtype.kind in "UT" else values
     return arrow.array(values, from_pandas=True)
 
 
-# One line a kind; what is given brings its package, by whose name and class it is known.
+# By the names of package and class, so that no package has to be imported.
 FRAMES = {
     "pandas.DataFrame": TableKind("frame", "The DataFrame", _open_pandas),
     "polars.DataFrame": TableKind("frame", "The polars.DataFrame", _open_polars),

@@ -1,9 +1,9 @@
-"""The column of labels: named by the user, or found by its usual name with a warning.
+"""The column of labels: which one it is, its raw values, and whether it holds classes or numbers.
 
-What a column holds that is to be learned, where nobody says so: classes, or numbers.
-
-Text, booleans and categories are classes, fractions are numbers. Whole numbers of a table are
-classes if they are few, or if each has rows enough; those of a data set on Zarr always were.
+Where the user does not name it, it is found by a usual name, with a warning. Where the user does
+not say what it holds, its values decide: text, booleans and categories are classes, fractions are
+numbers. Whole numbers of a table are classes if they are few, or if each has enough rows; those of
+a data set on Zarr are always classes.
 """
 
 from collections import Counter
@@ -22,39 +22,47 @@ from daskls.sources.base import (
     RawLabels,
     TableSource,
     column_error,
+    guess_label,
     listed,
-    take_usual,
     usual_names,
 )
 
+# Whole numbers of at most so many different values are classes; more values are classes if each has
+# so many rows.
+FEW_CLASSES, CLASS_ROWS = 10, 10
+# More different values are never classes.
+MOST_CLASSES = 65_536
+# Rows of a data set that are read at once.
+SCANNED_ROWS = 65_536
+
 
 def pick_label_column(source: TableSource, label: str | None, *, required: bool) -> str | None:
-    """Return the column of labels: the named one, or the one with a usual name of labels.
+    """Return the named column of labels or, if required, the only one with a usual name.
 
     Warns
     -----
-    UserWarning : where it was not named, with its name
+    UserWarning : the column is found by its name
 
     Raises
     ------
-    DataError : no such column; none or several of the usual names
+    DataError : no such column; not exactly one column with a usual name
     """
     names = source.names
     if label is None:
-        return take_usual(names, source.where, "fit(X, NAME)") if required else None
+        return guess_label(names, source.where, "fit(X, NAME)") if required else None
     if label not in names:
         raise column_error(source.where, label, names)
     return label
 
 
 def asked_label_column(source: TableSource, label: str | None, trained: str | None) -> str:
-    """Return the column that a table is scored by: the named one, or that of the training table.
+    """Return the column to score a table by: the named one, or that of the training table.
 
     It is never guessed: a feature may have a usual name of labels.
 
     Raises
     ------
-    DataError : none is known, or it is not there
+    DataError : neither is known, or the table does not have it
     """
     known = label or trained
     if known is not None and known in source.names:
@@ -68,12 +76,7 @@ def asked_label_column(source: TableSource, label: str | None, trained: str | No
 
 
 def check_no_feature(label: str, features: list[str]) -> None:
-    """Refuse a feature as the column of labels.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse a feature as the column of labels."""
     if label in features:
         raise DataError(
             f"The label {label!r} is a feature that the model was trained on. Name the column that "
@@ -84,7 +87,7 @@ def check_no_feature(label: str, features: list[str]) -> None:
 def add_labels(
     scan: LabelScan | NumberScan, values: Any, source: TableSource, name: str, row: int
 ) -> None:
-    """Take the labels, or the numbers, of a batch.
+    """Add the labels or numbers of a batch to a scan; the first one belongs to ``row``.
 
     Raises
     ------
@@ -104,14 +107,14 @@ def add_labels(
 
 
 def raw_labels(values: Any, source: TableSource) -> RawLabels:
-    """Return the labels of a batch as the scan saw them."""
+    """Return the labels of a batch in the form in which the scan saw them."""
     if not source.is_typed:
         return [label.strip() for label in values.to_pylist()]
     return _typed(values)
 
 
 def _typed(values: Any) -> Labels:
-    """Return labels as NumPy holds them."""
+    """Return labels as a NumPy array."""
     labels: Labels
     if is_text(values.type):
         labels = as_text(values).to_numpy(zero_copy_only=False).astype(str)
@@ -120,15 +123,13 @@ def _typed(values: Any) -> Labels:
     return labels
 
 
-# Whole numbers of so many different values are classes; of more, if each has so many rows.
-FEW_CLASSES, CLASS_ROWS = 10, 10
-# Of more different values there are no classes.
-MOST_CLASSES = 65_536
-SCANNED_ROWS = 65_536
+# Classes or numbers.
 
 
 def kind_of_values(parts: Iterable[AnyArray]) -> tuple[TargetKind, str]:
-    """Return what numbers in parts are, and why, as of a table.
+    """Return whether the numbers of a table are classes or numbers, and why.
+
+    ``parts`` are arrays of them.
 
     Examples
     --------
@@ -148,17 +149,21 @@ def kind_of_values(parts: Iterable[AnyArray]) -> tuple[TargetKind, str]:
         counts.update(dict(zip(found.tolist(), n_rows.tolist(), strict=True)))
         if len(counts) > MOST_CLASSES:
             return "numbers", f"it holds more than {MOST_CLASSES:,} whole numbers"
-    told = f"it holds {len(counts):,} whole numbers"
+    reason = f"it holds {len(counts):,} whole numbers"
     if len(counts) <= FEW_CLASSES:
-        return "classes", told
+        return "classes", reason
     least = min(counts.values())
     if least >= CLASS_ROWS:
-        return "classes", f"{told}, each in {least:,} rows or more"
-    return "numbers", f"{told}, some in {least} row{'s' * (least > 1)}"
+        return "classes", f"{reason}, each in {least:,} rows or more"
+    return "numbers", f"{reason}, some in {least} row{'s' * (least > 1)}"
+
+
+class _TextError(Exception):
+    """A column of a text file holds a value that is not a number."""
 
 
 def kind_of_column(source: TableSource, label: str) -> tuple[TargetKind, str]:
-    """Return what a column of a table is, and why; it is read alone, if its type does not tell."""
+    """Return what a column of a table holds, and why; it is read if its type does not decide."""
     kind = source.schema.field(label).type
     if source.is_typed and (is_category(kind) or not is_number(kind)):
         return "classes", f"it holds {kind}"
@@ -176,12 +181,8 @@ def kind_of_column(source: TableSource, label: str) -> tuple[TargetKind, str]:
         return "classes", "it holds text"
 
 
-class _TextError(Exception):
-    """A column of a text file holds what is no number."""
-
-
 def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
-    """Return what the labels of a file of arrays are, and why; without labels classes."""
+    """Return what the labels of a file of arrays are, and why; classes if it has no labels."""
     suffix = Path(path).suffix.lower()
     if suffix == ".npz":
         with np.load(path, allow_pickle=False) as found:
@@ -199,7 +200,7 @@ def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
 
 
 def _first_words(path: str) -> AnyArray | None:
-    """Return the labels of a LIBSVM file; None where they are no numbers."""
+    """Return the labels of a LIBSVM file, the first word of each line; None if some are text."""
     with Path(path).open(encoding="utf-8") as file:
         words = [line.split(None, 1)[0] for line in file if line.strip()]
     try:
@@ -209,7 +210,7 @@ def _first_words(path: str) -> AnyArray | None:
 
 
 def kind_of_data(dataset: Any) -> tuple[TargetKind, str]:
-    """Return what y of a data set on Zarr is, and why: whole numbers are classes."""
+    """Return what y of a data set on Zarr holds, and why: whole numbers are classes."""
     if dataset.y is None or dataset.classes is not None or dataset.y.dtype.kind != "f":
         return "classes", "y holds classes"
     for start in range(0, dataset.n_rows, SCANNED_ROWS):

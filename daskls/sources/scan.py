@@ -1,4 +1,4 @@
-"""The first pass over a table: the kind of each column, its missing values and their substitute."""
+"""The first pass over a table: the encoding of each column, and the coder of the labels."""
 
 import re
 from collections import Counter
@@ -29,59 +29,133 @@ from daskls.sources.labels import add_labels
 
 Missing = Literal["refuse", "median"]
 MAX_CATEGORIES = 64
-# Rows that a median is taken of: its rank is then within 1 % of the middle.
+# Rows that a median is taken from: its rank is then within 1 % of the middle.
 MEDIAN_SAMPLE = 8192
-# "1,5" and "1,000": as categories they would fit, and mean nothing.
+# "1,5" and "1,000": few enough to pass for categories, but meant as numbers.
 COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d*)?)\s*")
-# Types that float32 holds exactly.
+# Arrow types whose values float32 holds exactly.
 SMALL = ("int8", "int16", "uint8", "uint16", "bool", "halffloat", "float")
 
 
 @dataclass(frozen=True)
 class ScannedTable:
-    """The findings of the first pass."""
+    """The result of the first pass; ``labels`` is None without a column of labels."""
 
     n_rows: int
     encoding: TableEncoding
     labels: LabelCoder | NumberCoder | None
 
 
+def scan_table(
+    source: TableSource,
+    label: str | None,
+    *,
+    drop: list[str] | None = None,
+    missing: Missing = "refuse",
+    unknown: Unknown = "error",
+    seed: int = 0,
+    kind: TargetKind = "classes",
+) -> ScannedTable:
+    """Read a table once and choose the encoding of its columns.
+
+    Parameters
+    ----------
+    source : TableSource
+    label : str or None. The column of labels; None: there is none.
+    drop : columns to leave out
+    missing : "refuse"; or "median": the median replaces a missing number, zeros a missing category,
+        and an added column marks them
+    unknown : "error" or "zero", for queries
+    seed : int. Of the sample that medians are taken from.
+    kind : "classes" or "numbers". What the column of labels holds.
+
+    Raises
+    ------
+    DataError : columns that cannot become numbers; no rows, or no features
+    """
+    names = _feature_columns(source, label, drop or [])
+    kinds = {name: source.schema.field(name).type for name in names}
+    refused = {name: why for name, kind in kinds.items() if (why := _refused_type(kind))}
+    columns = [
+        _Column(name, kind, with_median=missing == "median")
+        for name, kind in kinds.items()
+        if name not in refused
+    ]
+    labels = None if label is None else scan_of(kind)
+    row = 0
+    # Read on even if some are refused already, so that one error names all bad columns.
+    read = [column.name for column in columns]
+    for batch in source.batches(read if label is None else [*read, label]):
+        keys = row_keys(np.arange(row, row + batch.num_rows), MEDIAN_ROWS(seed))
+        for column in columns:
+            values = column_of(batch, column.name)
+            column.add(values, keys, row, is_typed=source.is_typed)
+        if labels is not None and label is not None:
+            add_labels(labels, column_of(batch, label), source, label, row)
+        row += batch.num_rows
+    if not row:
+        raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
+    refused |= {column.name: why for column in columns if (why := column.refusal())}
+    gaps = [column for column in columns if missing == "refuse" and column.name not in refused]
+    _check_columns(
+        source.where,
+        {name: refused[name] for name in names if name in refused},
+        {c.name: c.first_missing for c in gaps if c.first_missing is not None},
+    )
+    found = tuple(column.encoding() for column in columns)
+    encoding = TableEncoding(found, label, unknown, _dtype(source, kinds))
+    _check_features(encoding.feature_names, source.where)
+    return ScannedTable(row, encoding, None if labels is None else labels.finish())
+
+
+def scan_labels(
+    source: TableSource, label: str, kind: TargetKind = "classes"
+) -> tuple[int, LabelCoder | NumberCoder]:
+    """Read only the column of labels; return its number of rows, and its coder."""
+    scan, row = scan_of(kind), 0
+    for batch in source.batches([label]):
+        add_labels(scan, column_of(batch, label), source, label, row)
+        row += batch.num_rows
+    return row, scan.finish()
+
+
 @dataclass
 class _MedianSample:
-    """The values of the rows whose keys are least: the same rows for any batches."""
+    """The values of the rows with the least keys, which do not depend on the batches."""
 
     keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
     values: Float64 = field(default_factory=lambda: np.empty(0))
 
     def add(self, keys: Keys, values: Float64) -> None:
-        """Take the values of a batch that are there."""
-        there = ~np.isnan(values)
+        """Add the values of a batch that are not missing."""
+        added = ~np.isnan(values)
         if len(self.keys) >= MEDIAN_SAMPLE:
-            there &= keys < self.keys.max()
-        keys, values = np.r_[self.keys, keys[there]], np.r_[self.values, values[there]]
+            added &= keys < self.keys.max()
+        keys, values = np.r_[self.keys, keys[added]], np.r_[self.values, values[added]]
         least = np.argsort(keys, kind="stable")[:MEDIAN_SAMPLE]
         self.keys, self.values = keys[least], values[least]
 
     def median(self) -> float:
-        """Return the median; 0 of no values."""
+        """Return the median; 0 if there are no values."""
         return float(np.median(self.values)) if len(self.values) else 0.0
 
 
 class _Column:
-    """What is known of one column so far."""
+    """What the batches read so far say of one column."""
 
     def __init__(self, name: str, kind: Any, *, with_median: bool) -> None:
         self.name = name
         self.kind = kind
-        # What is text in a file may be a number; what is text in a frame is not.
+        # False for good once a value is not a number; text can be one in a file, not in a frame.
         self.may_be_number = not (is_category(kind) or import_arrow().types.is_boolean(kind))
+        # Distinct values as text; None if there are more than categories may have.
         self.values: set[str] | None = set()
         self.first_text: tuple[int, str] | None = None
         self.first_missing: int | None = None
         self.sample = _MedianSample() if with_median else None
 
     def add(self, values: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
-        """Take a batch of values."""
+        """Add a batch of values; the first one belongs to ``row``."""
         numbers = self._numbers(values, row, is_typed=is_typed)
         missing = np.asarray(values.is_null()) if numbers is None else np.isnan(numbers)
         if self.first_missing is None and missing.any():
@@ -96,7 +170,7 @@ class _Column:
                 self.values = None
 
     def _numbers(self, values: Any, row: int, *, is_typed: bool) -> Float64 | None:
-        """Return the batch as numbers, if the column is of numbers as far as is known."""
+        """Return the batch as numbers, if all of the column so far are numbers; else None."""
         if not self.may_be_number or (is_typed and is_text(values.type)):
             numbers = None
         elif is_text(values.type):
@@ -105,13 +179,13 @@ class _Column:
             numbers = as_numbers(values, self.name, row)
         if numbers is None and self.may_be_number and values.null_count < len(values):
             self.may_be_number = False
-            held = values.drop_null().to_pylist()
-            texts = [v for v in held if not isinstance(v, str) or not _reads(v, is_typed)]
-            self.first_text = (row, str(texts[0] if texts else held[0]))
+            present = values.drop_null().to_pylist()
+            texts = [v for v in present if not isinstance(v, str) or not _reads(v, is_typed)]
+            self.first_text = (row, str(texts[0] if texts else present[0]))
         return numbers
 
     def encoding(self) -> ColumnEncoding:
-        """Decide what becomes of the column."""
+        """Return the encoding of the column as a number, a flag or a category."""
         has_missing = self.first_missing is not None
         if self.may_be_number:
             median = self.sample.median() if has_missing and self.sample is not None else None
@@ -121,8 +195,8 @@ class _Column:
             return ColumnEncoding(self.name, "flag", fill=fill)
         return ColumnEncoding(self.name, "category", tuple(sorted(values)), fill)
 
-    def held(self) -> str | None:
-        """Say what the column holds if it becomes no features."""
+    def refusal(self) -> str | None:
+        """Return what the column holds if it cannot become features; else None."""
         if self.may_be_number:
             return None
         if self.values is not None and _are_dates(self.values):
@@ -138,7 +212,7 @@ class _Column:
 
 
 def _reads(value: str, is_typed: bool) -> bool:
-    """Whether a text of a file is a number."""
+    """Whether a text is a number; only in a file, where all columns are text."""
     try:
         float(value)
     except ValueError:
@@ -147,82 +221,15 @@ def _reads(value: str, is_typed: bool) -> bool:
 
 
 def _are_dates(values: set[str]) -> bool:
-    """Whether all texts begin as ISO dates do."""
+    """Whether all texts begin with an ISO date."""
     heads = [value.strip()[:10] for value in values]
     return bool(heads) and all(
         len(h) == 10 and h[4] == h[7] == "-" and (h[:4] + h[5:7] + h[8:]).isdigit() for h in heads
     )
 
 
-def scan_table(
-    source: TableSource,
-    label: str | None,
-    *,
-    drop: list[str] | None = None,
-    missing: Missing = "refuse",
-    unknown: Unknown = "error",
-    seed: int = 0,
-    kind: TargetKind = "classes",
-) -> ScannedTable:
-    """Read a table once and decide the encoding of its columns.
-
-    Parameters
-    ----------
-    source : TableSource
-    label : str or None. The column of labels; None: there is none.
-    drop : columns to leave out
-    missing : "refuse", or "median": the median stands for a missing number, zeros for a missing
-        category, and a column more says so
-    unknown : "error" or "zero", for queries
-    seed : int. Of the rows that medians are taken of.
-    kind : "classes" or "numbers". What the column of labels holds.
-
-    Raises
-    ------
-    DataError : columns that become no numbers; no rows, or no features
-    """
-    names = _feature_columns(source, label, drop or [])
-    kinds = {name: source.schema.field(name).type for name in names}
-    refused = {name: held for name, kind in kinds.items() if (held := _held_by_kind(kind))}
-    columns = [
-        _Column(name, kind, with_median=missing == "median")
-        for name, kind in kinds.items()
-        if name not in refused
-    ]
-    labels = None if label is None else scan_of(kind)
-    row = 0
-    # Though some are refused already, all are read: one error names every column.
-    read = [column.name for column in columns]
-    for batch in source.batches(read if label is None else [*read, label]):
-        keys = row_keys(np.arange(row, row + batch.num_rows), MEDIAN_ROWS(seed))
-        for column in columns:
-            values = column_of(batch, column.name)
-            column.add(values, keys, row, is_typed=source.is_typed)
-        if labels is not None and label is not None:
-            add_labels(labels, column_of(batch, label), source, label, row)
-        row += batch.num_rows
-    if not row:
-        raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
-    refused |= {column.name: held for column in columns if (held := column.held())}
-    gaps = [column for column in columns if missing == "refuse" and column.name not in refused]
-    _check_columns(
-        source.where,
-        {name: refused[name] for name in names if name in refused},
-        {c.name: c.first_missing for c in gaps if c.first_missing is not None},
-    )
-    found = tuple(column.encoding() for column in columns)
-    encoding = TableEncoding(found, label, unknown, _dtype(source, kinds))
-    _check_features(encoding.feature_names, source.where)
-    return ScannedTable(row, encoding, None if labels is None else labels.finish())
-
-
 def _check_features(names: list[str], where: str) -> None:
-    """Refuse features of one name, as a column "a=b" and the value "b" of a column "a" are.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse two features of one name, as of a column "a=b" and the value "b" of a column "a"."""
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise DataError(
@@ -232,7 +239,7 @@ def _check_features(names: list[str], where: str) -> None:
 
 
 def _feature_columns(source: TableSource, label: str | None, drop: list[str]) -> list[str]:
-    """Return the columns that become features; names to leave out may be joined by commas."""
+    """Return the columns that become features; names in ``drop`` may be joined by commas."""
     known = set(source.names)
     dropped = {part for name in drop for part in ([name] if name in known else name.split(","))}
     strange = sorted(dropped - known)
@@ -247,8 +254,8 @@ def _feature_columns(source: TableSource, label: str | None, drop: list[str]) ->
     return names
 
 
-def _held_by_kind(kind: Any) -> str | None:
-    """Say what a column holds if its kind is neither numbers, nor text, nor categories."""
+def _refused_type(kind: Any) -> str | None:
+    """Return what a column holds if its type is not numbers, bools, text or categories."""
     if is_date(kind):
         return f"dates or times ({kind})"
     types = import_arrow().types
@@ -259,38 +266,34 @@ def _held_by_kind(kind: Any) -> str | None:
 
 
 def _check_columns(where: str, refused: dict[str, str], gaps: dict[str, int]) -> None:
-    """Refuse columns that become no features, and those with missing values, all of them at once.
+    """Refuse columns that cannot become features, or have missing values, all in one error.
 
     Parameters
     ----------
-    where : str. What to call the table.
-    refused : what each of the former holds, by name
-    gaps : the first row without a value of each of the latter, by name
-
-    Raises
-    ------
-    DataError
+    where : str. The table's name in the error.
+    refused : names of the former, with what they hold
+    gaps : names of the latter, with their first row without a value
     """
-    said = []
+    reasons = []
     if refused:
-        told = listed([f"column {name!r} holds {held}" for name, held in refused.items()])
-        said.append(
-            f"{told}. No distance is defined for that. Leave such columns out: "
+        bad = listed([f"column {name!r} holds {what}" for name, what in refused.items()])
+        reasons.append(
+            f"{bad}. No distance is defined for that. Leave such columns out: "
             f"{_drop_line(list(refused))}, or fit(..., drop={list(refused)}); or make numbers of "
             "them first, of dates as days since a fixed one."
         )
     if gaps:
-        told = listed([f"column {n!r} has a missing value in row {row}" for n, row in gaps.items()])
-        said.append(
-            f"{told} (the first is 0). Fill or remove such rows, or let the median stand for them "
+        bad = listed([f"column {n!r} has a missing value in row {row}" for n, row in gaps.items()])
+        reasons.append(
+            f"{bad} (the first is 0). Fill or remove such rows, or let the median stand for them "
             'and a column say so: --missing median, or fit(..., missing="median").'
         )
-    if said:
-        raise DataError(f"{where}: {' Besides, '.join(said)}")
+    if reasons:
+        raise DataError(f"{where}: {' Besides, '.join(reasons)}")
 
 
 def _drop_line(names: list[str]) -> str:
-    """Return the options that leave columns out, as a shell takes them.
+    """Return the command-line options that leave columns out, quoted for a shell.
 
     >>> _drop_line(["id", "the day", "a,b"])
     "--drop 'id,the day' --drop a,b"
@@ -301,17 +304,6 @@ def _drop_line(names: list[str]) -> str:
 
 
 def _dtype(source: TableSource, kinds: dict[str, Any]) -> str:
-    """Return the type of the features: float32 where it holds all values exactly."""
+    """Return the dtype of the features: float32 if it holds all values exactly, else float64."""
     is_small = source.is_typed and all(str(kind) in SMALL for kind in kinds.values())
     return "float32" if is_small else "float64"
-
-
-def scan_labels(
-    source: TableSource, label: str, kind: TargetKind = "classes"
-) -> tuple[int, LabelCoder | NumberCoder]:
-    """Read the column of labels alone; return its rows, and what codes them."""
-    scan, row = scan_of(kind), 0
-    for batch in source.batches([label]):
-        add_labels(scan, column_of(batch, label), source, label, row)
-        row += batch.num_rows
-    return row, scan.finish()

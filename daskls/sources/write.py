@@ -1,6 +1,6 @@
-"""Rows of a source as a data set on Zarr: encoded as a model takes them, or numbers as they are.
+"""Writing rows: a source as a data set on Zarr, and predictions as a CSV or Parquet file.
 
-Predictions of a model as a table: a CSV or Parquet file, in row order.
+Features are encoded as a model needs them (`encoded`), or are the numbers of a table (`plain`).
 """
 
 import csv
@@ -36,11 +36,27 @@ from daskls.store.backend import Backend
 from daskls.store.dataset import Dataset, DatasetWriter
 from daskls.store.files import disk_errors
 
-# Beside the data set: a folder for the weights of its rows.
+# The data set of the weights of rows, beside that of the rows.
 WEIGHTS = "weights"
+# Formats of predictions, by suffix.
+ENDINGS = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "csv",
+    ".tsv.gz": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+# The remedy in errors of a full disk.
+COPY_AGAIN = "predict again"
+# Predictions that are copied at once.
+ANSWER_ROWS = 65_536
 
-# Called with the rows that are done, and all of them if that is known.
+# Called with the number of rows done, and that of all rows if it is known.
 RowsDone = Callable[[int, int | None], None]
+
+
+# Data sets.
 
 
 def encoded(
@@ -52,19 +68,19 @@ def encoded(
     n_rows: int | None = None,
     with_names: bool = True,
 ) -> Features:
-    """Return a table's features, as a model takes them.
+    """Return a table's features, encoded as a model needs them.
 
     Parameters
     ----------
     source : TableSource
     encoding : TableEncoding. Its column of weights is read too.
-    label, labels : the column of labels and what codes them, or None
-    n_rows : int or None. How many there are, for progress.
+    label, labels : the column of labels and its coder, or None
+    n_rows : int or None. Number of rows, for progress.
     with_names : bool. Whether the features keep their names.
 
     Raises
     ------
-    DataError : a column is lacking; in a block, as `TableEncoding.encode`
+    DataError : a column is missing; while a block is read, as `TableEncoding.encode`
     """
     encoding.check_columns(source.names)
     own = [name for name in (label, encoding.weight) if name is not None]
@@ -85,11 +101,11 @@ def encoded(
 
 
 def plain(source: TableSource, options: ReadOptions) -> Features:
-    """Return a table's columns as features, numbers as they are; the label is read once before.
+    """Return a table's numeric columns as features; a first pass reads the label.
 
     Raises
     ------
-    DataError : a column is not numeric; in a block, a value that is missing or no number
+    DataError : a column is not numeric; while a block is read, a value is missing or not a number
     """
     where, names = source.where, source.names
     column = pick_label(names, options.label, where)
@@ -115,20 +131,25 @@ def plain(source: TableSource, options: ReadOptions) -> Features:
             yield X if source.is_typed else narrowed(X, dtype, where), y, None
             first += batch.num_rows
 
-    # Without a header the names are but numbers.
+    # Names that only number the columns come from a file without a header.
     own = None if not source.is_typed and names == list(map(str, range(len(names)))) else wanted
     return Features(where, n_rows, len(wanted), dtype, own, labels, blocks)
 
 
 def _count_rows(source: TableSource) -> int:
-    """Return the rows of a table, reading a column if need be."""
+    """Return the number of rows of a table, reading a column if necessary."""
     if source.n_rows is not None:
         return source.n_rows
     return sum(batch.num_rows for batch in source.batches(source.names[:1]))
 
 
 def _plain_dtype(source: TableSource, names: list[str]) -> np.dtype[Any]:
-    """Return the one type that holds every column; float32 of text."""
+    """Return a dtype that holds every column; float32 for a table of text.
+
+    Raises
+    ------
+    DataError : a column is not numeric
+    """
     if not source.is_typed:
         return np.dtype(np.float32)
     types, dtypes = import_arrow().types, []
@@ -145,11 +166,11 @@ def _plain_dtype(source: TableSource, names: list[str]) -> np.dtype[Any]:
 
 
 def _numbers(values: Any, name: str, first_row: int, where: str) -> AnyArray:
-    """Return a column of a batch as numbers of its own type.
+    """Return a column of a batch as numbers, of its own type if it is numeric.
 
     Raises
     ------
-    DataError : a value that is missing, or no number
+    DataError : a value is missing or not a number
     """
     if values.null_count:
         row = first_row + int(np.argmax(np.asarray(values.is_null())))
@@ -174,23 +195,23 @@ def write_features(
     overwrite: bool = False,
     on_rows: RowsDone | None = None,
 ) -> Dataset:
-    """Write features, and labels if there are some, as a data set; it appears whole or not at all.
+    """Write features, and labels if there are any, as a data set; it appears whole or not at all.
 
-    Weights go into an array ``X`` of one column, in a folder `WEIGHTS` beside it.
+    Weights go into another data set `WEIGHTS` beside it, as an array ``X`` of one column.
 
     Parameters
     ----------
     features : Features
-    target : str. A path or a URL, where nothing is or what may be replaced.
+    target : str. A path or URL, where nothing exists or, with ``overwrite``, a data set.
     dtype : of the features on disk; None: their own
-    chunk_rows : int or None. Rows of a chunk; None: about 4 MiB of them.
+    chunk_rows : int or None. Rows of a chunk; None: about 4 MiB.
     overwrite : bool. Replace a data set.
     on_rows : called after each chunk, and at the end with the number of all rows, or None
 
     Raises
     ------
-    DataError : a block cannot be read, or the source has other rows than at the first reading
-    StoreError : the disk refuses, or has no room
+    DataError : a block cannot be read, or the number of rows has changed since the first pass
+    StoreError : the disk is full or cannot be written
     """
     beside, dtype = os.path.dirname(target), features.dtype if dtype is None else dtype
     folder = open_store(beside)
@@ -230,22 +251,17 @@ def write_features(
                 "reading; do not change the file while it is read."
             )
     if on_rows is not None and features.n_rows is None and done:
-        # Only now it is known how many there were.
+        # The number of all rows is known only now.
         on_rows(done, done)
     return writer.close()
 
 
 def _check_room(features: Features, dtype: np.dtype[Any], folder: Backend) -> None:
-    """Refuse to begin what the disk has no room for: sparse rows are many times larger as dense.
-
-    Raises
-    ------
-    StoreError
-    """
+    """Refuse what the disk has no room for; sparse rows become many times larger when dense."""
     n_rows = features.n_rows or 0
     needed = n_rows * features.n_features * dtype.itemsize
     free = folder.room()
-    # Whole numbers are packed; most floats hardly shrink.
+    # Integers compress well, most floats hardly.
     if dtype.kind == "f" and needed > free:
         raise StoreError(
             f"No space left for {n_rows} rows of {features.n_features} features: they are "
@@ -255,20 +271,11 @@ def _check_room(features: Features, dtype: np.dtype[Any], folder: Backend) -> No
         )
 
 
-ENDINGS = {
-    ".csv": "csv",
-    ".csv.gz": "csv",
-    ".tsv": "csv",
-    ".tsv.gz": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
-COPY_AGAIN = "predict again"
-ANSWER_ROWS = 65_536
+# Predictions.
 
 
 def answer_format(path: str | os.PathLike[str]) -> str | None:
-    """Return "csv" or "parquet" by a path's suffix; None for a Zarr array.
+    """Return "csv" or "parquet" by a path's suffix; None for any other, which is a Zarr array.
 
     Examples
     --------
@@ -280,45 +287,43 @@ def answer_format(path: str | os.PathLike[str]) -> str | None:
 
 
 def write_answers(source: str, target: Path, names: list[str]) -> int:
-    """Copy predictions from a Zarr array to a file of rows; it appears whole or not at all.
+    """Copy predictions from a Zarr array to a CSV or Parquet file; return the number of rows.
+
+    The file appears whole or not at all.
 
     Parameters
     ----------
-    source : str. A path or a URL of an array (n,) of labels, (n, k) of probabilities, or
-        (n, t, 2) of intervals
-    target : Path. Must not exist; its suffix says the format.
+    source : str. Path or URL of an array: (n,) of labels, (n, k) of probabilities, or (n, t, 2) of
+        intervals.
+    target : Path. Must not exist; its suffix decides the format.
     names : one a column
-
-    Returns
-    -------
-    n_rows : int
 
     Raises
     ------
-    StoreError : something is at ``target``, or its disk refuses
+    StoreError : something exists at ``target``, or its disk is full or cannot be written
     """
     array = find_array(source)
     if array is None:
         raise AssertionError(f"{source} is a path")
-    begun = target.with_name(f".{os.getpid()}-{target.name}")
+    partial = target.with_name(f".{os.getpid()}-{target.name}")
     write = _write_csv if answer_format(target) == "csv" else _write_parquet
     with disk_errors(target, COPY_AGAIN):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            write(array, begun, names)
-            # A link fails where a file has come to be there meanwhile; a renaming would replace it.
-            os.link(begun, target)
+            write(array, partial, names)
+            # A link fails if the target has appeared meanwhile; a rename would replace it.
+            os.link(partial, target)
         except FileExistsError as error:
             raise StoreError(
                 f"{target} exists already; give another path or remove it first."
             ) from error
         finally:
-            begun.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
     return array.shape[0]
 
 
 def _blocks(array: ArrayHandle) -> Iterator[AnyArray]:
-    """Yield answers as columns."""
+    """Yield blocks of answers, (m, columns)."""
     for start in range(0, array.shape[0], ANSWER_ROWS):
         rows = array.read(start, min(start + ANSWER_ROWS, array.shape[0]))
         yield rows.reshape(len(rows), -1)
@@ -326,7 +331,7 @@ def _blocks(array: ArrayHandle) -> Iterator[AnyArray]:
 
 @contextmanager
 def _open_text(path: Path) -> Iterator[IO[str]]:
-    """Open a text file, packed if its name says so."""
+    """Open a text file to write, compressed if its name ends with ".gz"."""
     if path.name.lower().endswith(".gz"):
         with gzip.open(path, "wt", newline="", encoding="utf-8") as file:
             yield file
@@ -336,7 +341,7 @@ def _open_text(path: Path) -> Iterator[IO[str]]:
 
 
 def _write_csv(array: ArrayHandle, path: Path, names: list[str]) -> None:
-    """Write lines of names and answers."""
+    """Write a header and the answers as text, a line a row."""
     delimiter = "\t" if ".tsv" in path.name.lower() else ","
     with _open_text(path) as file:
         table = csv.writer(file, delimiter=delimiter)
@@ -346,7 +351,7 @@ def _write_csv(array: ArrayHandle, path: Path, names: list[str]) -> None:
 
 
 def _write_parquet(array: ArrayHandle, path: Path, names: list[str]) -> None:
-    """Write one column a name."""
+    """Write the answers as a Parquet file."""
     arrow = import_arrow()
     from pyarrow import parquet
 

@@ -1,1 +1,1 @@
-"""Everything that is on disk: data sets, exchanged rows and models. The only importer of zarr."""
+"""Everything on disk: data sets, exchanged rows and models. No other package imports Zarr."""

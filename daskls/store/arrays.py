@@ -1,4 +1,4 @@
-"""Input arrays on disk, as handles that are passed to tasks."""
+"""Users' Zarr arrays, and predictions, as handles that tasks receive."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ from zarr.storage import LocalStore
 
 from daskls.errors import StoreError
 from daskls.records import AnyArray
-from daskls.store.artifacts import open_store, remote_errors, remove_begun, write_errors
+from daskls.store.artifacts import open_store, remote_errors, remove_unfinished, write_errors
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.dataset_checks import check_there
 from daskls.store.files import MALFORMED, disk_errors, expand_path
@@ -31,7 +31,7 @@ from daskls.store.sources import (
 )
 
 PREDICT_AGAIN = "predict again"
-# What Zarr raises where no array is, or one that it cannot make out.
+# What Zarr raises where there is no array, or one that it cannot parse.
 NO_ARRAY = (FileNotFoundError, NotADirectoryError, zarr.errors.ContainsGroupError, *MALFORMED)
 
 
@@ -39,7 +39,8 @@ NO_ARRAY = (FileNotFoundError, NotADirectoryError, zarr.errors.ContainsGroupErro
 class ArrayHandle:
     """A Zarr array on disk: its path, and its sizes for planning.
 
-    ``chunk_rows`` are the rows of a file, ``unit_rows`` those of it that are read together.
+    ``chunk_rows`` is the number of rows in one file (a chunk or a shard); ``unit_rows`` of them are
+    read together.
     """
 
     path: str
@@ -50,11 +51,11 @@ class ArrayHandle:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of a value."""
+        """Bytes per value."""
         return np.dtype(self.dtype).itemsize
 
     def read(self, start: int, stop: int) -> AnyArray:
-        """Return rows start .. stop - 1, C-contiguous; of a plain chunk no more than them.
+        """Return rows start .. stop - 1, C-contiguous; an uncompressed chunk is read only in part.
 
         Raises
         ------
@@ -81,27 +82,27 @@ class ArrayHandle:
         return array
 
     def write(self, start: int, values: AnyArray) -> None:
-        """Write rows from ``start`` on; they must fill whole chunks, as only one task owns each.
+        """Write rows from ``start`` on; they must fill whole chunks, as one task owns each chunk.
 
         Raises
         ------
-        StoreError : when the array is gone, or its disk refuses
+        StoreError : when the array is gone, or the disk refuses
         """
         with write_errors(self.path, PREDICT_AGAIN):
             zarr.open_array(writable(self.path), mode="r+")[start : start + len(values)] = values
             try:
                 self.check_exists()
             except StoreError:
-                # Removed meanwhile, by an interrupted call perhaps, and half of it made anew.
+                # Removed meanwhile, perhaps by an interrupted call; this write recreated a part.
                 self.delete()
                 raise
 
     def check_exists(self) -> None:
-        """Raise StoreError where the array is gone."""
+        """Raise `StoreError` if the array is gone."""
         check_there(self.path, PREDICT_AGAIN)
 
     def count_chunks(self) -> int:
-        """Return how many chunks are written."""
+        """Return the number of chunks that are written."""
         return int(zarr.open_array(writable(self.path), mode="r").nchunks_initialized)
 
     def delete(self) -> None:
@@ -110,7 +111,7 @@ class ArrayHandle:
 
 
 def _dtype(array: "zarr.Array[Any]") -> str:
-    """Return the type of what is read: Zarr's own strings are objects to everything else."""
+    """Return the dtype of the values read: NumPy sees Zarr's variable-length strings as objects."""
     return "|O" if array.dtype.kind == "T" else str(array.dtype.str)
 
 
@@ -123,13 +124,13 @@ def _handle(path: str, array: "zarr.Array[Any]") -> ArrayHandle:
 
 
 def shared_path(source: str | os.PathLike[str]) -> str:
-    """Return a URL as it is and a path made absolute: workers may stand in other folders."""
+    """Return a URL unchanged and a path as absolute: workers may have other working directories."""
     path = expand_path(source)
     return path if "://" in path else os.path.abspath(path)
 
 
 def find_array(source: Any) -> ArrayHandle | None:
-    """Return the handle of a Zarr array that is on disk; None for anything else.
+    """Return the handle of a Zarr array on disk; None for anything else.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def find_array(source: Any) -> ArrayHandle | None:
 
 
 def find_zarr(source: Any) -> tuple[ArrayHandle | None, Dataset | None]:
-    """Return the handle of an array, or of the features of a data set, and that data set.
+    """Return the handle of an array, or of a data set's features together with the data set.
 
     Parameters
     ----------
@@ -177,20 +178,13 @@ def find_zarr(source: Any) -> tuple[ArrayHandle | None, Dataset | None]:
 
 
 def save_array(path: str, values: AnyArray, chunk_rows: int) -> ArrayHandle:
-    """Write an array from memory to disk so that every worker can read it."""
-    # As Zarr gives them back, whatever the order of bytes was.
+    """Write an array from memory to disk, for workers to read."""
+    # Zarr returns native byte order, whatever the input's was.
     dtype = values.dtype.newbyteorder("=")
     with write_errors(path):
-        array = zarr.create_array(
-            writable(path),
-            shape=values.shape,
-            dtype=dtype,
-            chunks=(max(min(chunk_rows, len(values)), 1), *values.shape[1:]),
-            # Not compressed, for any dtype: it is removed when the fit ends.
-            compressors=own_codecs(np.dtype("f8")),
-            zarr_format=3,
-            **OWN_ARRAY,
-        )
+        # Checksums but no compression, for any dtype: it is removed when the fit ends.
+        codecs = own_codecs(np.dtype("f8"))
+        array = _create_array(path, values.shape, dtype, min(chunk_rows, len(values)), codecs)
         array[...] = values
     return _handle(path, array)
 
@@ -199,38 +193,37 @@ def save_array(path: str, values: AnyArray, chunk_rows: int) -> ArrayHandle:
 def new_output(
     path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int
 ) -> Iterator[ArrayHandle]:
-    """Yield a new array for predictions, which is removed if the body fails.
+    """Yield a new array for predictions; it is removed if the body fails.
 
     Parameters
     ----------
-    path : str. A path or a URL, where nothing is.
+    path : str. A path or a URL at which nothing exists.
     shape : tuple of int. Rows first; a chunk has all columns.
-    dtype : str
     chunk_rows : int. One task owns each chunk.
 
     Raises
     ------
-    StoreError : when something is there, or the disk refuses
+    StoreError : when something exists at the path, or the disk refuses
     """
     made, done = threading.Event(), threading.Event()
     found: list[ArrayHandle | BaseException] = []
 
     def create() -> None:
         try:
-            _make_place(path)
+            _reserve_path(path)
             made.set()
-            found.append(_create_array(path, shape, dtype, chunk_rows))
+            found.append(_create_output(path, shape, dtype, chunk_rows))
         except BaseException as error:
             found.append(error)
         finally:
             done.set()
 
-    # Ctrl-C does not stop the thread: what it began is whole, and known, when this one goes on. A
-    # daemon: the process does not wait for it where a second Ctrl-C ended the waiting here.
+    # Ctrl-C does not interrupt the thread, so that the array is complete, and known, before this
+    # thread cleans up. A daemon, so that a second Ctrl-C, which ends the wait, ends the process.
     thread = threading.Thread(target=create, name="daskls-output", daemon=True)
     try:
         thread.start()
-        # Not join: where Ctrl-C comes into it, CPython 3.11 takes the thread for ended.
+        # Not join: when Ctrl-C interrupts it, CPython 3.11 considers the thread ended.
         done.wait()
         if isinstance(found[0], BaseException):
             raise found[0]
@@ -240,13 +233,13 @@ def new_output(
         if thread.ident is not None:
             done.wait()
         if made.is_set():
-            # Rows without an answer would read as the fill value.
-            remove_begun(path)
+            # Rows without a prediction would read as the fill value.
+            remove_unfinished(path)
         raise
 
 
-def _make_place(path: str) -> None:
-    """Make a folder that does not exist; of a URL, look that nothing is there."""
+def _reserve_path(path: str) -> None:
+    """Create the array's folder, which must not exist; of a URL, check that nothing is there."""
     store = open_store(path)
     is_free = store.local() is not None or not store.exists("")
     with disk_errors(path, PREDICT_AGAIN):
@@ -260,18 +253,30 @@ def _make_place(path: str) -> None:
         raise StoreError(f"{path} exists already; give another path or remove it first.")
 
 
-def _create_array(path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:
-    """Create an array without values."""
+def _create_output(path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:
+    """Create the array of `new_output`, without values."""
     with write_errors(path, PREDICT_AGAIN), warnings.catch_warnings():
-        # Fixed-width text has no Zarr 3 specification yet; both that read it today agree on it.
+        # Fixed-width text has no Zarr 3 specification yet; today's two readers agree on its format.
         warnings.simplefilter("ignore", UnstableSpecificationWarning)
-        array = zarr.create_array(
-            writable(path),
-            shape=shape,
-            dtype=dtype,
-            chunks=(max(chunk_rows, 1), *shape[1:]),
-            compressors=own_codecs(np.dtype(dtype)),
-            zarr_format=3,
-            **OWN_ARRAY,
-        )
+        codecs = own_codecs(np.dtype(dtype))
+        array = _create_array(path, shape, dtype, chunk_rows, codecs)
     return _handle(path, array)
+
+
+def _create_array(
+    path: str,
+    shape: tuple[int, ...],
+    dtype: str | np.dtype[Any],
+    chunk_rows: int,
+    codecs: tuple[Any, ...],
+) -> "zarr.Array[Any]":
+    """Create a Zarr array with chunks of whole rows."""
+    return zarr.create_array(
+        writable(path),
+        shape=shape,
+        dtype=dtype,
+        chunks=(max(chunk_rows, 1), *shape[1:]),
+        compressors=codecs,
+        zarr_format=3,
+        **OWN_ARRAY,
+    )

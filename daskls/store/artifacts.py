@@ -1,13 +1,9 @@
-"""Artifacts inside a store, on any back end: how they are opened and marked.
+"""Artifacts in a store, on any back end: how a store is opened, written once and removed.
 
-The data of an attempt has a name of its own, by a number that is drawn; the marker, which is put
-last and once, holds the number, the lengths and the sums. So a reader sees one writer's data or
-another's, never a mixture, and files of a killed writer are never read. A marker that does not
-verify counts as absent: the next one takes its place.
-
-Errors of drivers for URLs, as one error.
-
-Stores that are removed while in use, and folders that go because their writing failed.
+An attempt's data has a name of its own, made from a random number; the marker, which is put last
+and once, holds that number, the lengths and the checksums. A reader therefore sees the data of one
+writer or of another, never a mixture, and never the files of a killed writer. A marker that does
+not verify counts as absent: the next one replaces it.
 """
 
 import os
@@ -23,25 +19,23 @@ from daskls.store.files import GO_ON, disk_errors, local_path
 from daskls.store.folder import Folder
 
 Location = str | os.PathLike[str] | Backend
-
-
-# Others that come between a look and a put; they put whole markers.
-MOST_PUTS = 20
+# Tries to replace a damaged marker. Others may put one in between, but they put whole ones.
+MAX_PUTS = 20
 
 
 def _bucket(url: str) -> Backend:
-    """Return the store in a bucket; its driver is loaded with the first one."""
+    """Return the store in a bucket; the bucket's driver is loaded on the first call."""
     from daskls.store.bucket import Bucket
 
     return Bucket(url)
 
 
-# What a store may lie in, by the scheme of its URL; a path is a folder's.
+# Back ends by the scheme of a store's URL; a path is a folder.
 BACKENDS: dict[str, Callable[[str], Backend]] = dict.fromkeys(("s3", "gs", "az"), _bucket)
 
 
 def open_store(location: Location) -> Backend:
-    """Return the store at a path or a URL; nothing is touched."""
+    """Return the store at a path or a URL; no file is touched and no request is sent."""
     if isinstance(location, Backend):
         return location
     path = os.fspath(location)
@@ -60,7 +54,12 @@ def is_bucket(location: str | os.PathLike[str]) -> bool:
 
 @contextmanager
 def write_errors(location: str | os.PathLike[str], then: str = GO_ON) -> Iterator[None]:
-    """Turn what goes wrong in writing to a path or a URL into a `StoreError` with its remedy."""
+    """Turn errors of writing to a path or a URL into a `StoreError` that says the remedy.
+
+    Parameters
+    ----------
+    then : str. What to do once the remedy is applied.
+    """
     where = os.fspath(location)
     if not is_bucket(where):
         with disk_errors(where, then):
@@ -91,56 +90,52 @@ def put_once(
 
     Parameters
     ----------
-    put : of a stamp: puts where no marker is, or the one with this stamp; returns False where
-        another one is
-    verify : raises DamageError where the one that is there is not what was written
-    stamp : returns the stamp of the one that is there
+    put : called with a stamp; puts the marker if there is none, or if the present one has this
+        stamp; returns False if another one is present
+    verify : raises DamageError if the present marker is not what was written
+    stamp : returns the stamp of the present marker
 
     Returns
     -------
-    is_ours : bool. Whether the marker is the one that was put.
+    is_ours : bool. Whether the marker is the one that this call put.
     """
     seen: Hashable = None
-    for _ in range(MOST_PUTS):
+    for _ in range(MAX_PUTS):
         if put(seen):
             return True
-        # Before it is looked at: what gives way is the one that was damaged, no later one.
+        # Taken before the check, so that only the marker found damaged is replaced, no later one.
         seen = stamp()
         with suppress(DamageError):
             verify()
             return False
     raise StoreError(
-        f"A damaged marker ({seen}) does not give way, though nothing else was put there in "
-        f"{MOST_PUTS} tries. Remove it, or use another store."
+        f"A damaged marker ({seen}) could not be replaced in {MAX_PUTS} tries. Remove it, or use "
+        "another store."
     )
 
 
-# What Zarr raises where there is nothing, or something else.
+# What Zarr raises where there is nothing, or something of another kind.
 ABSENT = (FileNotFoundError, ValueError, KeyError, zarr.errors.ContainsGroupError)
 
 
 @contextmanager
 def remote_errors(path: str) -> Iterator[None]:
-    """Turn what a driver raises into one `StoreError`; that nothing is there passes as it is.
+    """Turn a driver's errors into one `StoreError`; an error of absence is raised unchanged.
 
-    Each driver has its own kinds of errors for missing credentials, a network that is away, or a
-    bucket that is denied; a local path has those of the system.
-
-    Raises
-    ------
-    StoreError
+    Each driver has its own errors for missing credentials, an unreachable network or a forbidden
+    bucket; a local path has the system's.
     """
     try:
         yield
     except (StoreError, *ABSENT):
         if is_bucket(path):
-            # Zarr takes a bucket that is not there for an empty one: whoever asks it is told.
+            # Zarr takes a missing bucket for an empty one; this request fails with the real reason.
             open_store(path).exists("")
         raise
     except ImportError as error:
         raise StoreError(f"The driver for {path!r} is not installed: {error}.") from error
     except OSError as error:
-        raise StoreError(f"Cannot open {path!r}: {_said(error)}. {_remedy(path)}") from error
+        raise StoreError(f"Cannot open {path!r}: {_message(error)}. {_remedy(path)}") from error
     except Exception as error:
         if "://" not in path:
             raise
@@ -148,16 +143,16 @@ def remote_errors(path: str) -> Iterator[None]:
             from daskls.store.connections import as_store_error
 
             raise as_store_error(path, error, "call again") from error
-        raise StoreError(f"Cannot open {path!r}: {_said(error)}. {_remedy(path)}") from error
+        raise StoreError(f"Cannot open {path!r}: {_message(error)}. {_remedy(path)}") from error
 
 
-def _said(error: Exception) -> str:
-    """Return an error's kind and words."""
+def _message(error: Exception) -> str:
+    """Return an error's type and message."""
     return f"{type(error).__name__}: {str(error).rstrip('.')}"
 
 
 def _remedy(path: str) -> str:
-    """Say what to look at."""
+    """Return what the user should check."""
     if "://" not in path:
         return "Check the path and who may read it."
     return (
@@ -166,43 +161,43 @@ def _remedy(path: str) -> str:
     )
 
 
-# Looks whether a folder that was removed has come back.
+# Removals in a row, and the pause after each: late writers may recreate the folder.
 N_REMOVALS, REMOVAL_S = 4, 0.05
-# How often, and after what pause, one looks whether a file goes that is there.
-MANY_LOOKS, FEW_LOOKS = 40, 6
-LOOK_PAUSE_S = 0.05
+# Checks whether a file that is still there disappears, and the pause between two of them.
+MANY_CHECKS, FEW_CHECKS = 40, 6
+CHECK_PAUSE_S = 0.05
 
 
 def is_being_removed(store: Backend, key: str, error: Exception) -> bool:
-    """Return whether an error is due to an artifact that is gone, or to its store being removed.
+    """Whether an error occurred because an artifact is gone, or because its store is being removed.
 
     Removing a store takes a while: the first artifact found missing may not be this one.
     """
-    for number in range(_n_looks(error)):
+    for number in range(_n_checks(error)):
         if number:
-            time.sleep(LOOK_PAUSE_S)
+            time.sleep(CHECK_PAUSE_S)
         if not store.exists(key):
             return True
     return False
 
 
-def _n_looks(error: BaseException | None) -> int:
-    """Return how often to look: longest where a file was missed, not at all for other reasons."""
+def _n_checks(error: BaseException | None) -> int:
+    """Return how often to check: most after a missing file, once after an unrelated error."""
     if not isinstance(error, OSError | StoreError):
         return 1
     while error is not None:
         if isinstance(error, FileNotFoundError):
-            return MANY_LOOKS
+            return MANY_CHECKS
         error = error.__cause__
-    # The cause does not travel with an error from a worker.
-    return FEW_LOOKS
+    # An error from a worker arrives without its cause.
+    return FEW_CHECKS
 
 
-def remove_begun(location: str) -> None:
+def remove_unfinished(location: str) -> None:
     """Remove Zarr data whose writing failed, for good.
 
-    Of several files that Zarr writes at once the first failure comes back; the others continue for
-    a moment, and would make the folder again.
+    Of several files that Zarr writes at once, the first failure is raised; the other writes
+    continue for a moment and would recreate the folder.
     """
     store = open_store(location)
     for _ in range(N_REMOVALS):

@@ -1,15 +1,16 @@
-"""The contract of a store's back end: a folder today; another back end is one more file.
+"""The contract of a store's back end.
 
 A *key* is a path inside the store, its names joined by slashes; "" is the store itself. After a
 crash, every artifact is whole or absent. A part of several files is written as an *attempt*: its
-files have a place of their own until its marker, the last one, names them. A marker is put once: of
-several writers of one part the first one's stays, and the others' attempts go.
+files have a place of their own until its marker, written last, names them. A marker is put once: of
+several writers of one part, the first one's marker stays and the others' attempts are removed.
 
-One artifact says who writes the store. Its *owner* took it while nobody else could, renews it while
-it lives, and gives it back; who finds it old by the back end's own clock takes it over, unless it
-is another one by then. Who is alive is not for the back end to judge: see `store/lock.py`.
+One artifact says who writes the store. Its *owner* takes it while nobody else can, renews it while
+it lives, and gives it back. Another process that finds it stale by the back end's own clock takes
+it over, unless it has changed since it was examined. The back end does not judge who is alive: see
+`store/lock.py`.
 
-`tests/backend_contract.py` holds what every back end promises.
+`tests/backend_contract.py` tests what every back end promises.
 """
 
 import fnmatch
@@ -23,12 +24,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from daskls.records import AnyArray
-from daskls.store.files import GO_ON, NOT_WRITTEN, checksum, damaged
+from daskls.store.files import BAD_CHECKSUM, GO_ON, checksum, damaged
+
+# An owner's artifact is far smaller.
+MAX_OWNER_NBYTES = 4096
 
 
 def draw_attempt() -> int:
-    """Return the number of a new attempt, which no other has; 0 is that of data without one."""
-    # Not by `random`: forked processes draw the same from it. 62 bits, as markers keep an int64.
+    """Return a random, unique number for a new attempt; 0 denotes data without an attempt."""
+    # Not from `random`, which repeats its numbers in forks. 62 bits: markers store it as int64.
     return secrets.randbits(62) | 1
 
 
@@ -43,18 +47,18 @@ def attempt_key(key: str, attempt: int) -> str:
 
 
 class Writer(Protocol):
-    """Takes the bytes of one artifact, piece after piece."""
+    """Takes the bytes of one artifact, piece by piece."""
 
     def write(self, piece: Any, /) -> object:
         """Append bytes, or a buffer."""
 
 
 class Reader(ABC):
-    """One artifact, opened; its ranges are read by position.
+    """One opened artifact, of which ranges are read by position.
 
     Attributes
     ----------
-    name : str. Where it is, for people.
+    name : str. Its location, for messages.
     nbytes : int
     """
 
@@ -67,47 +71,46 @@ class Reader(ABC):
 
         Raises
         ------
-        DamageError : the artifact ends before
+        DamageError : when the artifact ends too early
         """
 
     def fill_record(self, values: AnyArray, at: int, expected: int, start: int = 0) -> None:
-        """As `fill`, of a record whose sum is known.
+        """Fill as `fill` does, and check the bytes against the ``expected`` checksum.
 
         Raises
         ------
-        DamageError : the sum, begun with ``start``, is another one
+        DamageError : when the checksum, started from ``start``, is another one
         """
         self.fill(values, at)
         if checksum(values, start) != expected:
-            raise damaged(self.name, NOT_WRITTEN)
+            raise damaged(self.name, BAD_CHECKSUM)
 
 
 class Attempt(Protocol):
-    """One writer's files of a part, which are not visible before they are committed.
+    """One writer's files of a part, invisible until they are committed.
 
     Attributes
     ----------
-    prefix : str. What goes before the files' names once they are committed; the marker keeps it.
+    prefix : str. Prefix of the files' names once they are committed; the marker stores it.
     """
 
     prefix: str
 
     def write(self, name: str, *pieces: Any) -> None:
-        """Write one file, of bytes or buffers one after the other."""
+        """Write one file from bytes or buffers, one after the other."""
 
     def commit(self, name: str, marker: bytes) -> bool:
-        """Make all of it the part by its marker; False if the part was there already."""
+        """Make the files the part by writing its marker; False if the part was already there."""
 
 
 @dataclass(frozen=True)
-class Held:
-    """An owner's artifact, as it was when somebody looked.
+class OwnerArtifact:
+    """An owner's artifact, as it was when it was examined.
 
     Attributes
     ----------
-    content : bytes
-    stamp : Hashable. Another one once it is renewed, or another owner's; a sum of the content
-        alone is none.
+    stamp : Hashable. Changes when the artifact is renewed or gets another owner; a checksum of the
+        content alone would not.
     """
 
     content: bytes
@@ -115,18 +118,18 @@ class Held:
 
 
 class Backend(ABC):
-    """A store, by keys; made from its location, and sent to workers as that.
+    """A store, addressed by keys; made from its location, and pickled as it.
 
     Attributes
     ----------
-    then : str. What to do after a mishap in writing, as for `disk_errors`.
+    then : str. What to do after a failed write, as for `disk_errors`.
     """
 
     then: str = GO_ON
 
     @abstractmethod
     def where(self, key: str = "") -> str:
-        """Return the location of an artifact, for people; that of a store or a part opens it."""
+        """Return an artifact's location, for messages; that of a store or a part can be opened."""
 
     def __str__(self) -> str:
         return self.where()
@@ -140,24 +143,23 @@ class Backend(ABC):
 
     @abstractmethod
     def make(self, key: str = "") -> None:
-        """Make the store, or a part of it, in which artifacts are put; either may exist."""
+        """Create the store, or a part of it, to put artifacts in; either may already exist."""
 
     def unmake(self) -> None:  # noqa: B027
-        """Undo `make` of a store in which nothing is."""
+        """Undo `make` of a store that is still empty."""
 
     @abstractmethod
     def put(
         self, key: str, *pieces: Any, create: bool = False, instead_of: Hashable = None
     ) -> bool:
-        """Write an artifact whole, in the place of any old one.
+        """Write a whole artifact, replacing any old one.
 
         Parameters
         ----------
-        key : str
         pieces : bytes, or buffers one after the other
-        create : bool. Leave one that is there as it is, and return False; one that holds just this
-            may count as the one that was put.
-        instead_of : Hashable. The stamp of one that gives way all the same: a damaged one.
+        create : bool. Leave an existing artifact as it is and return False; one with the same
+            content may count as this one.
+        instead_of : Hashable. The stamp of an artifact to replace even so: a damaged one.
 
         Raises
         ------
@@ -166,35 +168,34 @@ class Backend(ABC):
 
     @abstractmethod
     def stream(self, key: str) -> AbstractContextManager[Writer]:
-        """Yield a writer of an artifact, which is put when the body ends without error.
+        """Yield a writer of an artifact, which is put when the body ends without an error.
 
-        What it lies in was made: a task that comes late must not make half of a part anew that was
-        dropped.
+        Its folder must exist: a late task must not recreate half of a part that was dropped.
         """
 
     @abstractmethod
     def attempt(
         self, key: str, *, replace: bool = False, instead_of: Hashable = None
     ) -> AbstractContextManager[Attempt]:
-        """Yield an attempt at a part; nothing is left of one that is not committed.
+        """Yield an attempt at a part; one that is not committed leaves nothing behind.
 
         Parameters
         ----------
-        key : str. Of the part, which lies below it.
-        replace : bool. Whether an old part gives way.
-        instead_of : Hashable. The stamp of a marker whose part gives way all the same.
+        key : str. Of the part; its files have keys below it.
+        replace : bool. Whether to replace an old part.
+        instead_of : Hashable. The stamp of a marker whose part is replaced even so.
         """
 
     @abstractmethod
     def exists(self, key: str) -> bool:
-        """Whether something has this key; without permission to look, it counts as there."""
+        """Whether something has this key; if that may not be looked up, it counts as existing."""
 
     @abstractmethod
     def names(self, key: str = "") -> list[str]:
-        """Return the names directly below a key; none where there is nothing."""
+        """Return the names directly below a key; none if nothing is there."""
 
     def find(self, *patterns: str) -> list[str]:
-        """Return the keys that match patterns, in order; a * stands for any part of a name."""
+        """Return the keys that match any pattern, sorted; a * stands for any part of a name."""
         return sorted({key for pattern in patterns for key in self._match(pattern)})
 
     def _match(self, pattern: str) -> list[str]:
@@ -208,15 +209,15 @@ class Backend(ABC):
                 for name in ([part] if is_plain else fnmatch.filter(self.names(key), part))
             )
             keys = [f"{key}/{name}" if key else name for key, name in found]
-        # A name without a pattern was taken without a look.
+        # A last name without a wildcard was not looked up yet.
         return [key for key in keys if self.exists(key)] if is_plain else keys
 
     @abstractmethod
     def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
-        """Return the keys of all artifacts below a key, but those of names that match ``skip``."""
+        """Return the keys of all artifacts below a key, except where a name matches ``skip``."""
 
     def has_part(self, key: str, marker: str) -> bool:
-        """Whether a part was committed by a marker of this name; a folder has its name then."""
+        """Whether a part was committed by a marker of this name; by default, whether it exists."""
         return self.exists(key)
 
     def parts(self, key: str, marker: str) -> list[str]:
@@ -224,28 +225,28 @@ class Backend(ABC):
         return self.names(key)
 
     def drop_attempts(self, key: str, marker: str) -> None:  # noqa: B027
-        """Remove what killed attempts at parts below a key left, where such has their names."""
+        """Remove killed attempts at parts below a key, if they have the parts' own names."""
 
     @abstractmethod
     def size(self, key: str) -> int:
-        """Return the bytes of an artifact.
+        """Return the number of bytes of an artifact.
 
         Raises
         ------
-        DamageError : it is missing, or nothing that a store holds
+        DamageError : when it is missing, or nothing that a store contains
         """
 
     @abstractmethod
     def nbytes(self, key: str = "") -> int:
-        """Return the bytes of an artifact, or of all below a key."""
+        """Return the number of bytes of an artifact, or of all artifacts below a key."""
 
     @abstractmethod
     def room(self) -> int:
-        """Return how many bytes more may be put."""
+        """Return the number of bytes that can still be put."""
 
     @abstractmethod
     def stamp(self, key: str) -> Hashable:
-        """Return a stamp that changes when an artifact is put anew, be it with the same bytes."""
+        """Return a stamp that changes whenever an artifact is put, even with the same bytes."""
 
     @abstractmethod
     def reading(self, key: str) -> AbstractContextManager[Reader]:
@@ -253,63 +254,63 @@ class Backend(ABC):
 
         Raises
         ------
-        DamageError : as `size`; at the latest when something of it is read
-        StoreError : it may not be read
+        DamageError : as `size`, at the latest when something is read
+        StoreError : when it may not be read
         """
 
     @abstractmethod
     def drop(self, *patterns: str, strict: bool = False) -> None:
-        """Remove artifacts and all below their keys; what is not there is passed over.
+        """Remove artifacts and everything below their keys; skip what does not exist.
 
         Parameters
         ----------
-        patterns : str. As of `find`; "" is the whole store.
-        strict : bool. Whether it is an error if something cannot be removed.
+        patterns : str. As for `find`; "" is the whole store.
+        strict : bool. Whether to raise if something cannot be removed.
         """
 
     # The owner
 
     @abstractmethod
     def take(self, key: str, content: bytes) -> bool:
-        """Put an owner's artifact, which nobody may have; of two at a time one gets it.
+        """Put an owner's artifact if there is none; of two concurrent calls, one succeeds.
 
         Raises
         ------
-        StoreError : as `put`; also of the other methods of an owner
+        StoreError : as `put`; so do the owner's other methods
         """
 
     @abstractmethod
-    def examine(self, key: str) -> Held | None:
-        """Return an owner's artifact; None where there is none."""
+    def examine(self, key: str) -> OwnerArtifact | None:
+        """Return an owner's artifact; None if there is none."""
 
     @abstractmethod
-    def age(self, key: str, held: Held) -> float:
+    def age(self, key: str, seen: OwnerArtifact) -> float:
         """Return how many seconds ago it was renewed, by the back end's own clock."""
 
     @abstractmethod
     def renew(self, key: str, content: bytes) -> bool:
-        """Make it new, if it still has this content; False if not."""
+        """Renew the artifact if it still has this content; False if not."""
 
     @abstractmethod
-    def take_over(self, key: str, held: Held, content: bytes) -> bool:
-        """Put one's own in the place of exactly the one that was examined.
+    def take_over(self, key: str, seen: OwnerArtifact, content: bytes) -> bool:
+        """Replace exactly the artifact that was examined.
 
         Returns
         -------
-        is_ours : bool. False if it was renewed, given back or another's by then; at another's no
-            harm is done.
+        is_ours : bool. False if it was renewed, given back or replaced meanwhile; another owner's
+            artifact stays intact.
         """
 
     @abstractmethod
     def give_back(self, key: str, content: bytes) -> None:
-        """Remove it, if it still has this content."""
+        """Remove the artifact if it still has this content."""
 
     def read(self, key: str, most: int) -> bytes:
         """Return an artifact's bytes.
 
         Raises
         ------
-        DamageError : as `reading`, and where it has more bytes than any such artifact
+        DamageError : as `reading`, and when it has more than ``most`` bytes
         """
         with self.reading(key) as reader:
             if reader.nbytes > most:
@@ -320,17 +321,15 @@ class Backend(ABC):
         return content.tobytes()
 
     def copy_from(self, source: "Backend", keys: Iterable[str], last: str) -> bool:
-        """Put some artifacts of another store here, where there is nothing yet.
+        """Copy some artifacts of another store into this one, which must be empty.
 
         Parameters
         ----------
-        source : Backend
-        keys : str
-        last : str. The one without which nobody takes the others for a store: it is put last.
+        last : str. The key that is put last: without it nobody takes the others for a store.
 
         Returns
         -------
-        is_ours : bool. False where another store came in between.
+        is_ours : bool. False if another store appeared meanwhile.
         """
         own: list[str] = []
         is_ours = False
@@ -342,7 +341,7 @@ class Backend(ABC):
                     return False
             is_ours = True
         finally:
-            # Nothing of another store, which may have come to be here meanwhile.
+            # Only what this call put: another store may have appeared here meanwhile.
             if not is_ours:
                 self.drop(*own)
         return True

@@ -1,12 +1,13 @@
-"""A store in a bucket: Amazon's S3 and what speaks like it, Google's, Azure's; by obstore.
+"""A store in a bucket of S3 or a compatible server, of Google's or of Azure's, through obstore.
 
-An object appears whole, by one put; parts of several objects have a prefix of their own until a
-marker names it. A marker is put if there is none, or in the place of one that was seen. An answer
-may get lost after its put has arrived, and the next try then finds its own object: what is there is
-compared with what was to be put before anybody counts as second.
+An object appears whole, by one put; a part of several objects has a prefix of its own until a
+marker names it. A marker is put if there is none, or in place of one that was seen. The response to
+a put that succeeded may get lost, and the retry then finds its own object: before a put counts as
+second, the object that is there is compared with the one that was to be put.
 
-What is correct rests on reads by name; lists serve progress and cleaning. Settings and credentials
-come from the environment of each process, by the names that obstore knows: nothing of them travels.
+Correctness rests on reads by name; listings serve progress and cleaning only. Settings and
+credentials come from each process's environment, by the names that obstore knows; none are sent to
+workers.
 """
 
 import secrets
@@ -23,33 +24,31 @@ import numpy as np
 
 from daskls.errors import DamageError, StoreError
 from daskls.records import AnyArray
-from daskls.store.backend import Backend, Held, Reader, draw_attempt
-from daskls.store.connections import bucket_errors, connect, patiently, split_url
+from daskls.store.backend import MAX_OWNER_NBYTES, Backend, OwnerArtifact, Reader, draw_attempt
+from daskls.store.connections import bucket_errors, connect, retry_truncated, split_url
 from daskls.store.files import GO_ON, damaged, disk_errors
 
-# Streams of fewer bytes are one put, from memory; others lie in a file until they are whole.
+# Shorter streams stay in memory; longer ones are kept in a file until they are whole.
 SPOOLED_NBYTES = 8 << 20
-# Parts of one object that are under way at once, 5 MiB each.
+# Parts of one object that are uploaded at once, 5 MiB each.
 N_PARTS = 4
-# Who asks for an artifact's size wants its beginning, and mostly all of it.
+# Fetched with an artifact's size: its beginning is read next, and mostly all of it.
 FIRST_NBYTES = 64 << 10
-# What is read beyond a range: the sum behind a chunk then needs no request of its own.
-BEHIND_NBYTES = 16
+# Read beyond a range: the checksum behind a chunk then needs no request of its own.
+AHEAD_NBYTES = 16
 ROOM_NBYTES = 1 << 60
 READ_AGAIN = "call again"
-# An owner's artifact is far smaller.
-MAX_OWNER_NBYTES = 4096
-# How often something is done again that another process may disturb.
-N_AGAIN = 5
+# Tries at what another process may disturb.
+N_OWNER_TRIES = 5
 
 
 class Bucket(Backend):
-    """A store below a path of a bucket.
+    """A store below a path in a bucket.
 
     Parameters
     ----------
     url : str. ``s3://<bucket>/<path>``, or ``gs://``, ``az://``.
-    then : str. What to do after a mishap, as for `disk_errors`.
+    then : str. What to do after a failed write, as for `disk_errors`.
     """
 
     def __init__(self, url: str, then: str = GO_ON) -> None:
@@ -81,17 +80,17 @@ class Bucket(Backend):
         """Do nothing: a bucket has no folders."""
 
     def put(self, key: str, *pieces: Any, create: bool = False, instead_of: Any = None) -> bool:
-        """Put an object, as one request up to 5 MiB, and as one always where it is conditional."""
+        """Put an object: up to 5 MiB, and always if conditional, by one request."""
         content = b"".join(pieces)
         if not create:
             with self._errors(key, self.then):
                 self._bucket.put(self._path(key), content, max_concurrency=N_PARTS)
             return True
-        # Not by the answer alone: it may be the second one to a put that arrived.
+        # The response is not enough: it may answer the retry of a put that had succeeded.
         return self._swap(key, content, instead_of) or self.has(key, content)
 
     def _swap(self, key: str, content: bytes, seen: Any) -> bool:
-        """Put an object where none is, or the one that was seen; False where that has changed."""
+        """Put an object if there is none, or in place of the one seen; False if that changed."""
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         token = dict(seen[0]) if seen else "create"
@@ -103,7 +102,7 @@ class Bucket(Backend):
         return True
 
     def has(self, key: str, content: bytes) -> bool:
-        """Whether an object is as it was to be put."""
+        """Whether an object has this content."""
         try:
             return self.read(key, len(content)) == content
         except DamageError:
@@ -111,7 +110,7 @@ class Bucket(Backend):
 
     @contextmanager
     def stream(self, key: str) -> Iterator[IO[bytes]]:
-        """Yield a file of this process, which is put at the end."""
+        """Yield a temporary file of this process, which is put at the end."""
         folder = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
         with tempfile.SpooledTemporaryFile(SPOOLED_NBYTES, dir=folder) as file:
             with disk_errors(folder, self.then):
@@ -124,17 +123,17 @@ class Bucket(Backend):
     def attempt(
         self, key: str, *, replace: bool = False, instead_of: Any = None
     ) -> Iterator["BucketAttempt"]:
-        """Yield an attempt below a prefix of its own."""
+        """Yield an attempt under a prefix of its own."""
         attempt = BucketAttempt(self, key, replace, instead_of)
         try:
             yield attempt
         finally:
-            # Where nobody knows whether the marker arrived, they may be what it names.
+            # None: the marker may have arrived, and these are the objects that it names.
             if attempt.is_ours is False:
                 self.delete(attempt.written)
 
     def drop(self, *patterns: str, strict: bool = False) -> None:
-        """Remove objects and all below their keys."""
+        """Remove objects and everything below their keys."""
         with nullcontext() if strict else suppress(StoreError):
             for pattern in patterns:
                 is_plain = not set(pattern) & set("*?[")
@@ -142,27 +141,27 @@ class Bucket(Backend):
                     self.delete([*([key] if key else []), *self.below(key)])
 
     def delete(self, keys: Collection[str]) -> None:
-        """Remove objects, some hundred a request; those that are gone are passed over."""
+        """Remove objects, some hundred per request; missing ones are skipped."""
         if keys:
             paths = [self._path(key) for key in keys]
             with self._errors(then=self.then):
                 try:
                     self._bucket.delete(paths)
                 except FileNotFoundError:
-                    # Of some drivers the first that is gone ends it.
+                    # Some drivers stop at the first missing object.
                     for path in paths:
                         with suppress(FileNotFoundError):
                             self._bucket.delete(path)
 
-    # Looking
+    # Listing and reading
 
     def exists(self, key: str) -> bool:
-        """Whether an object has this key, or one has a key below it."""
+        """Whether an object has this key or one below it."""
         with self._errors(key):
             return bool(key and self._head(key)) or bool(self.names(key))
 
     def _head(self, key: str) -> dict[str, Any] | None:
-        """Return what is known of an object; None where there is none."""
+        """Return an object's metadata; None if there is none."""
         with self._errors(key):
             try:
                 return dict(self._bucket.head(self._path(key)))
@@ -172,18 +171,20 @@ class Bucket(Backend):
     def names(self, key: str = "") -> list[str]:
         """Return the names directly below a key."""
         with self._errors(key):
-            found = patiently(lambda: self._bucket.list_with_delimiter(self._path(key) or None))
+            found = retry_truncated(
+                lambda: self._bucket.list_with_delimiter(self._path(key) or None)
+            )
         paths = [*found["common_prefixes"], *(own["path"] for own in found["objects"])]
-        # Consoles make folders as objects that end in a slash: of those there are none here.
+        # Consoles represent a folder by an object that ends in a slash; it is not a name.
         own = {path.rstrip("/") for path in paths} - {self._path(key)}
         return sorted(path.rpartition("/")[2] for path in own)
 
     def _match(self, pattern: str) -> list[str]:
-        """Return the keys that match a pattern: by one list below its first plain names."""
+        """Return the keys that match a pattern, by one listing below its first plain names."""
         plain, _, rest = pattern.partition("*")
         start, depth = plain.rpartition("/")[0], pattern.count("/")
         if not rest.count("/") or not start:
-            # One level, or below the whole store, of which most is something else.
+            # One level is a short listing; one of the whole store would be mostly other keys.
             return super()._match(pattern)
         names = (own.split("/") for own in self.below(start))
         keys = {"/".join(own[: depth + 1]) for own in names if len(own) > depth}
@@ -191,21 +192,21 @@ class Bucket(Backend):
         return [key for key in keys if all(map(fnmatchcase, key.split("/"), patterns))]
 
     def has_part(self, key: str, marker: str) -> bool:
-        """Whether the marker is there: other objects may be of an attempt."""
+        """Whether the marker is there: other objects may belong to an attempt."""
         return self._head(f"{key}/{marker}") is not None
 
     def parts(self, key: str, marker: str) -> list[str]:
-        """Return the names of objects, and of what has a marker, by one list."""
+        """Return the names of objects, and of parts with a marker, by one listing."""
         return sorted(self._parts_among(self.below(key), key, marker))
 
     @staticmethod
     def _parts_among(keys: list[str], key: str, marker: str) -> set[str]:
-        """Return the names of parts below a key, of the keys of all that lies there."""
+        """Return the names of the parts below a key, given all keys below it."""
         below = (own[len(key) + 1 :].split("/") for own in keys)
         return {names[0] for names in below if names[1:] in ([], [marker])}
 
     def drop_attempts(self, key: str, marker: str) -> None:
-        """Remove what lies in parts that have no marker."""
+        """Remove all objects of parts without a marker."""
         keys = self.below(key)
         whole = self._parts_among(keys, key, marker)
         self.delete([own for own in keys if own[len(key) + 1 :].split("/")[0] not in whole])
@@ -221,11 +222,13 @@ class Bucket(Backend):
         )
 
     def listing(self, key: str) -> list[tuple[str, Any]]:
-        """Return the keys of all objects below a key, and what is known of each."""
+        """Return the keys of all objects below a key, each with its metadata."""
         start = len(self._prefix) + 1 if self._prefix else 0
         with self._errors(key):
-            # A list may be many requests, and one that was cut off begins anew.
-            found = patiently(lambda: list(self._bucket.list(self._path(key) or None).collect()))
+            # A listing may take many requests; one that was cut off starts again.
+            found = retry_truncated(
+                lambda: list(self._bucket.list(self._path(key) or None).collect())
+            )
         return [(o["path"][start:], o) for o in found if o["path"].rstrip("/") != self._path(key)]
 
     def size(self, key: str) -> int:
@@ -241,34 +244,34 @@ class Bucket(Backend):
         return sum(int(meta["size"]) for _, meta in ([(key, own)] if own else self.listing(key)))
 
     def room(self) -> int:
-        """Return a number beyond any store: a bucket has no end."""
+        """Return a number larger than any store: a bucket has no limit."""
         return ROOM_NBYTES
 
     def stamp(self, key: str) -> Any:
-        """Return the object's tags and time: a tag alone is the same for the same bytes."""
+        """Return the object's tags and time: equal contents may have equal tags."""
         found = self._head(key)
         return found and _stamp_of(found)
 
     @contextmanager
     def reading(self, key: str) -> Iterator["BucketReader"]:
-        """Yield a reader of an object; the first request is the first one that it needs."""
+        """Yield a reader of an object; it sends no request before something is read."""
         yield BucketReader(self, key)
 
     def _get(self, key: str, **options: Any) -> tuple[memoryview, Any]:
-        """Return bytes of an object, and what is known of it."""
+        """Return bytes of an object, and its metadata."""
         found = self._bucket.get(self._path(key), options=options)
         return memoryview(found.bytes()), found.meta
 
     def read_range(self, key: str, start: int, stop: int) -> tuple[memoryview, int]:
-        """Return a range of an object's bytes, as far as it goes, and the object's size."""
+        """Return a range of an object's bytes, cut at the object's end, and the object's size."""
         from obstore.exceptions import GenericError
 
         with self._errors(key):
             try:
-                content, meta = patiently(lambda: self._get(key, range=(start, stop)))
+                content, meta = retry_truncated(lambda: self._get(key, range=(start, stop)))
                 return content, int(meta["size"])
             except GenericError:
-                # It may begin behind the end, where there is nothing; that of an empty object too.
+                # The range may begin at or behind the end, as does any range of an empty object.
                 size = self.size(key)
                 if start < size:
                     raise
@@ -277,90 +280,92 @@ class Bucket(Backend):
     # The owner
 
     def take(self, key: str, content: bytes) -> bool:
-        """Put the owner's object, if nobody has it.
+        """Put the owner's object if there is none.
 
         Raises
         ------
-        StoreError : also where the bucket takes a second one, which none may do that fits use
+        StoreError : also if the bucket ignores conditions on puts, so that fits cannot share it
+            safely
         """
-        if not self.put(key, _as_new(content), create=True):
+        if not self.put(key, _make_unique(content), create=True):
             return False
-        if self._swap(key, _as_new(content), None):
+        if self._swap(key, _make_unique(content), None):
             raise StoreError(
-                f"The bucket of {self} puts objects in the place of others though it was asked "
-                "not to (If-None-Match), so that two fits would write one store. Use a bucket of "
-                "a server that puts conditionally."
+                f"The bucket of {self} replaces existing objects although it was asked not to "
+                "(If-None-Match), so that two fits would write one store. Use a bucket of a server "
+                "that supports conditional puts."
             )
         return True
 
-    def examine(self, key: str) -> Held | None:
-        """Read the owner's object, its tags and its time."""
+    def examine(self, key: str) -> OwnerArtifact | None:
+        """Return the owner's object, with its tags and time as the stamp."""
         with self._errors(key):
             try:
-                content, meta = patiently(lambda: self._get(key, range=(0, MAX_OWNER_NBYTES)))
+                content, meta = retry_truncated(lambda: self._get(key, range=(0, MAX_OWNER_NBYTES)))
             except FileNotFoundError:
                 return None
-        return Held(content.tobytes().rpartition(b"\n")[0], _stamp_of(meta))
+        return OwnerArtifact(content.tobytes().rpartition(b"\n")[0], _stamp_of(meta))
 
-    def age(self, key: str, held: Held) -> float:
+    def age(self, key: str, seen: OwnerArtifact) -> float:
         """Compare its time with that of an object that is put now."""
-        for _ in range(N_AGAIN):
-            # As the attempts that killed tasks left, should it stay: an owner may remove it.
+        for _ in range(N_OWNER_TRIES):
+            # Named like a killed task's attempt: if it is left behind, an owner removes it.
             probe = f"{key}.{uuid.uuid4().hex}"
             self.put(probe)
             now = self.stamp(probe)
             self.delete([probe])
             if now is not None:
-                return float(now[1] - cast(Any, held.stamp)[1])
+                return float(now[1] - cast(Any, seen.stamp)[1])
         raise StoreError(f"{self.where(key)}.* is removed as soon as it is put. Call fit again.")
 
     def renew(self, key: str, content: bytes) -> bool:
-        """Put it anew, with another end: equal contents have equal tags."""
-        held = self.examine(key)
+        """Put the same content again with another ending: equal objects have equal tags."""
+        seen = self.examine(key)
         return (
-            held is not None
-            and held.content == content
-            and self.put(key, _as_new(content), create=True, instead_of=held.stamp)
+            seen is not None
+            and seen.content == content
+            and self.put(key, _make_unique(content), create=True, instead_of=seen.stamp)
         )
 
-    def take_over(self, key: str, held: Held, content: bytes) -> bool:
-        """Put one's own in the place of the object that has the tags which were seen."""
-        return self.put(key, _as_new(content), create=True, instead_of=held.stamp)
+    def take_over(self, key: str, seen: OwnerArtifact, content: bytes) -> bool:
+        """Put this owner's object in place of the one with the examined tags."""
+        return self.put(key, _make_unique(content), create=True, instead_of=seen.stamp)
 
     def give_back(self, key: str, content: bytes) -> None:
-        """Remove the object: nobody takes it over so soon after it was renewed."""
-        # A renewal that was under way may come in between.
-        for _ in range(N_AGAIN):
+        """Remove the object; nobody takes it over right after it was renewed."""
+        # A concurrent renewal may change the object between the two steps.
+        for _ in range(N_OWNER_TRIES):
             if self.renew(key, content):
                 self.delete([key])
                 return
 
 
-def _as_new(content: bytes) -> bytes:
-    """Return an owner's content as one that no other put has."""
+def _make_unique(content: bytes) -> bytes:
+    """Return an owner's content with a random ending, so that no two puts are equal."""
     return content + b"\n" + secrets.token_hex(8).encode()
 
 
 def _stamp_of(meta: Any) -> tuple[tuple[tuple[str, str], ...], float]:
-    """Return what tells an object from any other under its key: its tags, for puts, and its time.
+    """Return what distinguishes an object from any other under its key: its tags and its time.
 
-    Not every bucket has both tags; one that is None would be asked for.
+    Puts are conditional on the tags. Not every bucket has both, and one that is None must not
+    become a condition.
     """
     tags = ((name, meta[name]) for name in ("e_tag", "version"))
     return tuple(own for own in tags if own[1] is not None), meta["last_modified"].timestamp()
 
 
 class BucketAttempt:
-    """Objects under a prefix of their own, which nobody reads until the marker names it."""
+    """Objects under a prefix of their own, which nobody reads before the marker names it."""
 
     def __init__(self, bucket: Bucket, key: str, replace: bool, instead_of: Any) -> None:
         self._bucket, self._key, self._instead_of = bucket, key, instead_of
-        # An old part gives way as it was when this attempt began.
+        # Only the old part that was there when this attempt began is replaced.
         self._replaced = (
             {own: _stamp_of(meta) for own, meta in bucket.listing(key)} if replace else {}
         )
         self.prefix = f"{draw_attempt():x}."
-        # None while nobody knows.
+        # None while it is unknown.
         self.is_ours: bool | None = False
         self.written: list[str] = []
 
@@ -370,53 +375,53 @@ class BucketAttempt:
         self._bucket.put(self.written[-1], *pieces)
 
     def commit(self, name: str, marker: bytes) -> bool:
-        """Put the marker; what others left, killed or replaced, is then nobody's."""
+        """Put the marker, then remove the objects of killed or replaced writers."""
         key, bucket = f"{self._key}/{name}", self._bucket
         seen = self._instead_of or self._replaced.get(key)
         self.is_ours = None
         self.is_ours = is_ours = bucket.put(key, marker, create=True, instead_of=seen)
         if is_ours:
             others = [own for own in bucket.below(self._key) if own not in {key, *self.written}]
-            # Unless another one has replaced it since, whose they may be.
+            # Unless another marker has replaced it since: they may belong to that one.
             if others and bucket.has(key, marker):
                 bucket.delete(others)
         return is_ours
 
 
 class BucketReader(Reader):
-    """An object, of which ranges are read; a little that was read is kept."""
+    """Reads ranges of an object; some bytes beyond the last range are kept."""
 
     def __init__(self, bucket: Bucket, key: str) -> None:
         self._bucket, self._key = bucket, key
         self.name = bucket.where(key)
-        # Where the bytes that are kept begin, and they.
+        # The position of the kept bytes, and the bytes.
         self._at, self._kept = 0, memoryview(b"")
 
     @cached_property
     def nbytes(self) -> int:  # type: ignore[override]
-        """The size, found with the first bytes."""
+        """The size, fetched together with the first bytes."""
         self._kept, nbytes = self._bucket.read_range(self._key, 0, FIRST_NBYTES)
         self._at = 0
         return nbytes
 
     def fill(self, values: AnyArray, at: int) -> None:
-        """Fill an array, by one request for what is not kept."""
+        """Fill an array, by one request for the bytes that are not kept."""
         view = values.view(np.uint8).reshape(-1)
         n_kept = self._copy_kept(view, at)
         if n_kept == len(view):
             return
         start, stop = at + n_kept, at + len(view)
-        found, _ = self._bucket.read_range(self._key, start, stop + BEHIND_NBYTES)
+        found, _ = self._bucket.read_range(self._key, start, stop + AHEAD_NBYTES)
         content = found[: stop - start]
         view[n_kept : n_kept + len(content)] = np.frombuffer(content, np.uint8)
         if len(content) < stop - start:
             lacking = stop - start - len(content)
             raise damaged(self.name, f"it ends {lacking} bytes too early")
-        # A copy: a view would keep all that was read.
+        # A copy: a view would keep all bytes of the request alive.
         self._at, self._kept = stop, memoryview(bytes(found[len(content) :]))
 
     def _copy_kept(self, view: AnyArray, at: int) -> int:
-        """Copy what is kept of a range's beginning; return how many bytes that is."""
+        """Copy the kept beginning of a range; return its number of bytes."""
         skip = at - self._at
         if not 0 <= skip < len(self._kept):
             return 0

@@ -1,4 +1,4 @@
-"""Caches that a process keeps for its next task, and their release."""
+"""Caches that a process keeps between tasks, and their release."""
 
 import threading
 from collections import OrderedDict
@@ -14,7 +14,7 @@ _lock = threading.Lock()
 
 
 def kept(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return `functools.lru_cache` of this size, whose content `drop_caches` drops."""
+    """Return a decorator like `functools.lru_cache`, whose cache `drop_caches` clears."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         cached = lru_cache(maxsize)(function)
@@ -25,7 +25,7 @@ def kept(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def on_drop(drop: Callable[[], object]) -> None:
-    """Let `drop_caches` call a function too."""
+    """Register a function that `drop_caches` calls."""
     with _lock:
         _droppers.append(drop)
 
@@ -37,28 +37,29 @@ def drop_caches() -> None:
 
 
 class SizedCache:
-    """Keeps what was used last, up to so many bytes; threads may share it."""
+    """A least-recently-used cache bounded in bytes; threads may share it."""
 
     def __init__(self, nbytes: int) -> None:
         self._left = nbytes
-        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Any:
-        """Return what was put, or None."""
+        """Return the value of a key, or None."""
         with self._lock:
-            if key not in self._held:
+            if key not in self._entries:
                 return None
-            self._held.move_to_end(key)
-            return self._held[key][0]
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
 
     def put(self, key: Hashable, value: Any, nbytes: int) -> None:
-        """Keep a value of so many bytes, in the place of what was not used for longest."""
+        """Store a value of ``nbytes`` bytes, evicting the least recently used ones."""
         with self._lock:
-            # Another thread may have put it; what would not fit an empty cache pushes nothing out.
-            if key in self._held or nbytes > self._left + sum(n for _, n in self._held.values()):
+            # Another thread may have put it; a value larger than the whole cache evicts nothing.
+            used_nbytes = sum(n for _, n in self._entries.values())
+            if key in self._entries or nbytes > self._left + used_nbytes:
                 return
             while nbytes > self._left:
-                self._left += self._held.popitem(last=False)[1][1]
-            self._held[key] = value, nbytes
+                self._left += self._entries.popitem(last=False)[1][1]
+            self._entries[key] = value, nbytes
             self._left -= nbytes

@@ -1,6 +1,6 @@
-"""Checks of what is read before compiled code trusts it: sizes, pointers, trees, codes.
+"""Checks of stored values before compiled code uses them: sizes, pointers, trees, codes.
 
-A checksum says that a file is what was written. These make sure that its values are valid to index
+A checksum says that a file is what was written. These checks say that its values are valid to index
 by, even in files that daskls did not write.
 """
 
@@ -11,17 +11,17 @@ import numpy as np
 
 from daskls.kernels.kernel import KERNELS
 from daskls.records import SCORINGS, CellReport, Int64, Ints, SolverSpec, Table
-from daskls.store.earlier import UNSAID
+from daskls.store.earlier import EARLIER_SPEC
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
 from daskls.targets import TARGET_DTYPES, Target
 
-# Labels are held by every process that answers; a dtype may claim far more than they have text.
+# Every process that predicts keeps the labels; their dtype may claim far more than their text.
 MAX_LABELS_NBYTES = 64 << 20
 
 
 def check_root(group: Group) -> None:
-    """Refuse a root that lacks what every reader takes from it.
+    """Refuse a root that lacks values that every reader needs.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def check_root(group: Group) -> None:
     """
     with malformed_is_damage(group.where()):
         attributes = group.attrs
-        # By exact types: the true of JSON is an int to isinstance.
+        # Exact types: to isinstance, JSON's true is an int.
         _expect(type(attributes["fingerprint"]) is str, "fingerprint")
         _expect(type(attributes["seed"]) is int, "seed")
         _expect(type(attributes["complete"]) is bool, "complete")
@@ -54,18 +54,18 @@ def _expect(is_so: bool, what: str) -> None:
 def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
     """Return the spec as JSON values.
 
-    Without what came later where it has its default: stores that do not know it keep their names.
+    Fields added later are omitted at their default, so that older stores keep their fingerprint.
     """
     values = asdict(spec)
-    return {key: value for key, value in values.items() if (key, value) not in UNSAID}
+    return {key: value for key, value in values.items() if (key, value) not in EARLIER_SPEC}
 
 
 def spec_from_json(values: dict[str, Any]) -> SolverSpec:
-    """Return the spec that `spec_to_json` took apart.
+    """Return the spec that `spec_to_json` wrote.
 
     Raises
     ------
-    ValueError, TypeError, KeyError : it is none
+    ValueError, TypeError, KeyError : when the values are no spec
     """
     lists = {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
     spec = SolverSpec(**{**values, **lists})
@@ -94,7 +94,7 @@ def spec_from_json(values: dict[str, Any]) -> SolverSpec:
 
 
 def check_classes(values: Any) -> None:
-    """Refuse labels whose dtype would take more memory than they have text.
+    """Refuse labels whose dtype would take far more memory than their text.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def check_classes(values: Any) -> None:
 
 
 def check_report(table: Table, n_cells: int | None) -> None:
-    """Refuse a table of cells whose counts cannot be.
+    """Refuse a table of cells with impossible counts.
 
     Raises
     ------
@@ -122,13 +122,13 @@ def check_report(table: Table, n_cells: int | None) -> None:
 
 
 def check_counts(where: str, name: str, counts: Int64, total: int | None = None) -> None:
-    """Refuse numbers of parts that are negative or do not add up.
+    """Refuse counts that are negative, or that do not add up to ``total`` if it is given.
 
     Raises
     ------
     DamageError
     """
-    # Summed as Python's integers: a sum that overflows may be any number.
+    # Summed as Python integers, which do not overflow.
     if len(counts) and int(counts.min()) < 0:
         raise damaged(where, f"{name} holds {int(counts.min())}, which is not a count")
     found = sum(counts.tolist())
@@ -144,11 +144,11 @@ def check_codes(where: str, name: str, codes: Ints, n_codes: int) -> None:
     DamageError
     """
     if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < n_codes:
-        raise damaged(where, f"{name} reaches from {codes.min()} to {codes.max()} of {n_codes}")
+        raise damaged(where, f"{name} ranges from {codes.min()} to {codes.max()} of {n_codes}")
 
 
 def check_tiles(where: str, tiles: list[tuple[int, int]], n: int | None) -> None:
-    """Refuse bundles that do not follow each other from 0 on; ``n`` is what they hold in all.
+    """Refuse bundles (first, last) that do not follow each other from 0 up to ``n`` - 1.
 
     Raises
     ------

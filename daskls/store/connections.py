@@ -1,6 +1,6 @@
-"""Connections of a process to buckets, through obstore: kept, and opened by the environment.
+"""A process's connections to buckets, through obstore, and obstore's errors as one error.
 
-What a bucket's driver raises, as one error with its remedy.
+Connections are kept, and configured by the environment of each process.
 """
 
 import os
@@ -15,7 +15,129 @@ from urllib.parse import quote
 from daskls.errors import StoreError
 from daskls.store.files import GO_ON, damaged
 
-# What an answer says, what is wrong, and what to do about it: the first that is found.
+T = TypeVar("T")
+# obstore retries on 5xx, lost connections and timeouts. A task that would wait longer should fail:
+# the next call continues from what is finished.
+RETRY_S, MAX_RETRIES = 60.0, 8
+BACKOFF_S = (0.1, 5.0)
+# Connections that a process keeps: to buckets, and to Zarr arrays in them.
+MAX_OPEN_STORES = 64
+SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")
+
+
+def connect(url: str) -> Any:
+    """Return this process's store at a URL, configured by the current environment."""
+    return _connected(url, os.getpid(), _settings())
+
+
+def _settings() -> tuple[tuple[str, str], ...]:
+    """Return the environment variables that configure drivers of buckets."""
+    return tuple(item for item in sorted(os.environ.items()) if item[0].startswith(SETTINGS))
+
+
+@lru_cache(MAX_OPEN_STORES)
+def _connected(base: str, pid: int, _: tuple[tuple[str, str], ...]) -> Any:
+    """Return a process's own store at a URL.
+
+    Raises
+    ------
+    StoreError : in a fork of a process that has used a bucket: the fork lacks obstore's threads and
+        would wait for them forever
+    """
+    import_obstore(base)
+    if _first_pid() != pid:
+        raise StoreError(
+            f"{base} cannot be used here: this process was forked from one that has used a bucket "
+            "before. Start it by 'spawn', as Dask's workers are."
+        )
+    from obstore.store import from_url
+
+    first, most = (timedelta(seconds=s) for s in BACKOFF_S)
+    with bucket_errors(base):
+        # No client options: with any, obstore ignores those of the environment.
+        return from_url(
+            base,
+            retry_config={
+                "max_retries": MAX_RETRIES,
+                "retry_timeout": timedelta(seconds=RETRY_S),
+                "backoff": {"init_backoff": first, "max_backoff": most, "base": 2},
+            },
+        )
+
+
+@cache
+def _first_pid() -> int:
+    """Return the process that used a bucket first: this one, or the one it was forked from."""
+    return os.getpid()
+
+
+def import_obstore(where: str) -> None:
+    """Make sure that obstore is installed.
+
+    Raises
+    ------
+    StoreError
+    """
+    try:
+        import obstore  # noqa: F401
+    except ImportError as error:
+        raise StoreError(
+            f"{where} needs the package obstore, which is not installed ({error}). Install it on "
+            "every worker and the client: pip install 'daskls[cloud]'."
+        ) from error
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Return a URL's bucket, and the path in it.
+
+    >>> split_url("s3://data/models/a/")
+    ('s3://data', 'models/a')
+    """
+    scheme, _, rest = url.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    if not bucket:
+        raise StoreError(
+            f"The URL {url!r} names no bucket. Give it as {scheme}://<bucket>/<path of the store>."
+        )
+    return f"{scheme}://{bucket}", prefix.strip("/")
+
+
+def zarr_place(url: str, *, read_only: bool = True) -> Any:
+    """Return a URL as a store for Zarr, configured as for models.
+
+    Raises
+    ------
+    StoreError : when obstore is not installed, or the URL names no bucket
+    """
+    from zarr.storage import ObjectStore
+
+    base, prefix = split_url(url)
+    # A store rooted there: in a larger one Zarr would create groups for all parents of the path.
+    own = connect(f"{base}/{quote(prefix)}" if prefix else base)
+    return ObjectStore(own, read_only=read_only)
+
+
+# obstore's words for a response that ended too early, and how often such a request is sent.
+TRUNCATED, N_REQUESTS = "response body error", 4
+
+
+def retry_truncated(request: Callable[[], T]) -> T:
+    """Return a response, sending the request again while it ends too early.
+
+    Of some requests obstore does so by itself.
+    """
+    from obstore.exceptions import GenericError
+
+    for _ in range(N_REQUESTS - 1):
+        try:
+            return request()
+        except GenericError as error:
+            if TRUNCATED not in str(error):
+                raise
+    return request()
+
+
+# What is wrong, and the remedy.
 REGION = (
     "The bucket of {where} lies in another region",
     "Set AWS_REGION to its own, on every worker and the client",
@@ -29,7 +151,8 @@ NO_KEYS = (
     "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role, on every worker "
     "and the client",
 )
-ANSWERS = {
+# The same by words of an error; the first that occurs counts.
+CAUSES = {
     "RequestTimeTooSkewed": (
         "{where} was refused, as the clock of this machine is wrong",
         "Set it (NTP) on every worker and the client",
@@ -56,10 +179,10 @@ ANSWERS = {
     "Missing AccessKeyId": NO_KEYS,
     "169.254.169.254": NO_KEYS,
     "AccessDenied": DENIED,
-    # An answer without a body, as to HEAD, does not say why.
+    # A response without a body, as to HEAD, does not give the reason.
     "lacked the necessary privileges": (
         DENIED[0],
-        f"{DENIED[1]}; a clock that is wrong is refused so, too",
+        f"{DENIED[1]}; a wrong clock is refused in the same way",
     ),
     "401 Unauthorized": (
         "There are no credentials for {where}, or wrong ones",
@@ -74,45 +197,13 @@ ANSWERS = {
         "Check the network and the endpoint (AWS_ENDPOINT_URL)",
     ),
 }
-UNKNOWN = ("The request for {where} failed", "Look at what the server says")
-MAX_WORDS = 300
-# What obstore says of an answer that ended too early, and how often it is asked for.
-CUT_OFF, N_ANSWERS = "response body error", 4
-T = TypeVar("T")
-
-
-def import_obstore(where: str) -> None:
-    """Make sure that the driver is installed.
-
-    Raises
-    ------
-    StoreError
-    """
-    try:
-        import obstore  # noqa: F401
-    except ImportError as error:
-        raise StoreError(
-            f"{where} needs the package obstore, which is not installed ({error}). Install it on "
-            "every worker and the client: pip install 'daskls[cloud]'."
-        ) from error
-
-
-def patiently(ask: Callable[[], T]) -> T:
-    """Return an answer, asking again where it ended too early: obstore does so of some alone."""
-    from obstore.exceptions import GenericError
-
-    for _ in range(N_ANSWERS - 1):
-        try:
-            return ask()
-        except GenericError as error:
-            if CUT_OFF not in str(error):
-                raise
-    return ask()
+UNKNOWN = ("The request for {where} failed", "Read the server's message")
+MAX_MESSAGE_CHARS = 300
 
 
 @contextmanager
 def bucket_errors(where: str, then: str = GO_ON) -> Iterator[None]:
-    """Turn what obstore raises, after its retries, into one `StoreError`.
+    """Turn obstore's errors, raised after its own retries, into one `StoreError`.
 
     Parameters
     ----------
@@ -121,8 +212,8 @@ def bucket_errors(where: str, then: str = GO_ON) -> Iterator[None]:
 
     Raises
     ------
-    DamageError : there is no such object
-    StoreError : anything else
+    DamageError : when there is no such object
+    StoreError : otherwise
     """
     from obstore.exceptions import BaseError
 
@@ -133,109 +224,24 @@ def bucket_errors(where: str, then: str = GO_ON) -> Iterator[None]:
             raise damaged(where, "it is missing") from error
         raise as_store_error(where, error, then) from error
     except ValueError as error:
-        # As of one with two dots in it.
+        # obstore refuses a path with "..", for example.
         if "parse path" not in str(error):
             raise
-        raise damaged(where, f"no object has this name ({_said(error)})") from error
+        raise damaged(where, f"no object has this name ({_message(error)})") from error
     except BaseError as error:
         raise as_store_error(where, error, then) from error
 
 
 def as_store_error(where: str, error: Exception, then: str) -> StoreError:
-    """Return the error of what obstore raised."""
+    """Return the `StoreError` for an error of obstore."""
     text = str(error)
-    what, remedy = next((own for word, own in ANSWERS.items() if word in text), UNKNOWN)
-    return StoreError(f"{what.format(where=where)} ({_said(error)}). {remedy}, then {then}.")
+    what, remedy = next((own for word, own in CAUSES.items() if word in text), UNKNOWN)
+    return StoreError(f"{what.format(where=where)} ({_message(error)}). {remedy}, then {then}.")
 
 
-def _said(error: Exception) -> str:
-    """Return what the server answered; else the first line, as obstore goes on with its state."""
+def _message(error: Exception) -> str:
+    """Return the server's message, or the first line: obstore's own state follows it."""
     text = str(error)
     found = re.search(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", text, re.DOTALL)
     words = ": ".join(found.groups()) if found else text.partition("\n")[0]
-    return words[:MAX_WORDS].rstrip(".")
-
-
-# Retries are the library's: 5xx, lost connections, timeouts. A task that waits longer had better
-# fail, as the same call goes on from what is there.
-RETRY_S, MAX_RETRIES = 60.0, 8
-BACKOFF_S = (0.1, 5.0)
-# Stores that a process keeps: buckets, and places of Zarr's arrays in them.
-MOST_OPEN = 64
-SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")
-
-
-@cache
-def _first_user() -> int:
-    """Return the number of the process in which a bucket was used first."""
-    return os.getpid()
-
-
-def _settings() -> tuple[tuple[str, str], ...]:
-    """Return what the environment says of buckets, by any driver's names."""
-    return tuple(item for item in sorted(os.environ.items()) if item[0].startswith(SETTINGS))
-
-
-def connect(url: str) -> Any:
-    """Return this process's store at a URL, by the settings that hold now."""
-    return _connected(url, os.getpid(), _settings())
-
-
-@lru_cache(MOST_OPEN)
-def _connected(base: str, pid: int, _: tuple[tuple[str, str], ...]) -> Any:
-    """Return a process's own store at a URL.
-
-    Raises
-    ------
-    StoreError : in a fork of a process that has used one: obstore's threads are not in it, and it
-        would wait for them without end
-    """
-    import_obstore(base)
-    if _first_user() != pid:
-        raise StoreError(
-            f"{base} cannot be used here: this process was forked from one that has used a bucket "
-            "before. Start it by 'spawn', as Dask's workers are."
-        )
-    from obstore.store import from_url
-
-    first, most = (timedelta(seconds=s) for s in BACKOFF_S)
-    with bucket_errors(base):
-        # Without options of the HTTP client: with any, those of the environment count for nothing.
-        return from_url(
-            base,
-            retry_config={
-                "max_retries": MAX_RETRIES,
-                "retry_timeout": timedelta(seconds=RETRY_S),
-                "backoff": {"init_backoff": first, "max_backoff": most, "base": 2},
-            },
-        )
-
-
-def split_url(url: str) -> tuple[str, str]:
-    """Return a URL's bucket, and the path in it.
-
-    >>> split_url("s3://data/models/a/")
-    ('s3://data', 'models/a')
-    """
-    scheme, _, rest = url.partition("://")
-    bucket, _, prefix = rest.partition("/")
-    if not bucket:
-        raise StoreError(
-            f"The URL {url!r} names no bucket. Give it as {scheme}://<bucket>/<path of the store>."
-        )
-    return f"{scheme}://{bucket}", prefix.strip("/")
-
-
-def zarr_place(url: str, *, read_only: bool = True) -> Any:
-    """Return a URL as Zarr opens it, by the same settings as models.
-
-    Raises
-    ------
-    StoreError : obstore is not installed, or the URL names no bucket
-    """
-    from zarr.storage import ObjectStore
-
-    base, prefix = split_url(url)
-    # One that begins there: in a path of a larger one Zarr makes groups of all that lies above.
-    own = connect(f"{base}/{quote(prefix)}" if prefix else base)
-    return ObjectStore(own, read_only=read_only)
+    return words[:MAX_MESSAGE_CHARS].rstrip(".")

@@ -1,38 +1,39 @@
-"""The parts of a store: what each holds, who writes it, when it goes, and what goes with it.
+"""The parts of a store: what each holds, what writes it, when it is removed, and what goes with it.
 
-`SHARED_PARTS` lists what the fits of all methods keep; a method lists its own in `Method.parts`.
-Repair and the removal of leftovers read both, and ``docs/stores.md`` is made from them.
+`SHARED_PARTS` lists the parts that every method's fit keeps; a method lists its own in
+`Method.parts`. Repair and the removal of leftovers read both, and ``docs/stores.md`` is made from
+them.
 
-Dimensions are named: n rows, d features, b blocks, p partitions or problems, k classes, t numbers
-of a row; the others say what they count. ``X`` among the dtypes is that of the data set as floats
-(``float32`` or ``float64``), ``any`` that of the data set itself.
+Dimensions: n rows, d features, b blocks, p partitions or problems, k classes, t numbers per row;
+other names say what they count. The dtype ``X`` is the data set's as a float (``float32`` or
+``float64``); ``any`` is the data set's own.
 """
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-# When a part goes, of most parts.
+# When most parts are removed.
 NEVER, FINISH, ENDS = "never", "the model is finished", "the fit ends"
 SCORED = "all folds are scored"
 
 
 @dataclass(frozen=True)
 class StorePart:
-    """What a store holds at the keys of one pattern.
+    """What a store holds at the keys that match one pattern.
 
     Attributes
     ----------
-    key : str. A * stands for any part of a name.
+    key : str. The pattern; a * stands for any part of a name.
     by : str. What writes it.
-    holds : str. Name, dtype and dimensions of each array; the name is * of a file that holds none.
-    dropped : str. When it goes.
-    kind : "group", sealed; "bundles": groups, one a bundle; "packs": one a task; "files": what
-        only the tasks that read it check
-    follows : tuple of str. Patterns of what goes with it where it is damaged: ``{name}`` is the
-        last name of its key, ``{stem}`` that name before its first dot, ``{folder}`` what the name
-        lies in, ``{series}`` the folder before its last dash.
-    forgets : tuple of str. Attributes of the root that go with it, too.
+    holds : str. Name, dtype and dimensions of each array; the name of a file without arrays is *.
+    dropped : str. When it is removed.
+    kind : "group", sealed; "bundles": one group per bundle; "packs": one per task; "files": checked
+        only by the tasks that read them
+    follows : tuple of str. Patterns of what is removed with it when it is damaged: ``{name}`` is
+        the last name of its key, ``{stem}`` that name before its first dot, ``{folder}`` the key
+        before the last name, ``{series}`` that folder before its last dash.
+    forgets : tuple of str. Attributes of the root that are reset with it.
     """
 
     key: str
@@ -50,30 +51,30 @@ class StorePart:
 
     @property
     def arrays(self) -> list[tuple[str, str, str]]:
-        """What it holds: name, dtype and dimensions of each array."""
-        # Some have no dimensions.
+        """Name, dtype and dimensions of each array."""
+        # Scalars have no dimensions.
         split = (array.split(" ", 2) for array in self.holds.split("; "))
         return [(name, dtype, "".join(dims)) for name, dtype, *dims in split]
 
     @property
     def is_leftover(self) -> bool:
-        """Whether a finished model has no use for it: what is left of it then is removed."""
+        """Whether a finished model has no use for it: leftovers are removed."""
         return self.dropped in (FINISH, ENDS, SCORED)
 
     def matches(self, key: str) -> bool:
-        """Whether a key is one of this part's."""
+        """Whether a key belongs to this part."""
         names, patterns = key.split("/"), self.key.split("/")
         return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
 
     def followers(self, key: str) -> set[str]:
-        """Return patterns of what goes with the part at a key."""
+        """Return the patterns of what is removed with the part at a key."""
         folder, _, name = key.rpartition("/")
         series, stem = folder.rpartition("-")[0], name.partition(".")[0]
         words = {"folder": folder, "series": series, "name": name, "stem": stem}
         return {pattern.format(**words) for pattern in self.follows}
 
 
-# The trees inside the leaves of a bundle, whose center is the partition's; and whole ones.
+# Arrays of the trees inside a bundle's leaves, whose center is the partition's; and of whole trees.
 BRANCHES_HELD = "directions float64 nodes, d; thresholds float64 nodes; children int32 nodes, 2"
 TREES_HELD = f"center float64 d; n_nodes int64 p; {BRANCHES_HELD}"
 POINTS_HELD = "points float64 cells, d"
@@ -83,7 +84,7 @@ COUNTS_HELD = (
     "leaf_rows int64 leaves; n_cells int64 leaves; cell_rows int64 cells; "
     "cells float64 cells, 3 d + 2; leaves float64 leaves, 3 d + 2"
 )
-# Rows of a block, of any attempt, and their marker go together; what was made of blocks, too.
+# A block's rows, of all attempts, are removed with its marker, and with what was made from blocks.
 MANIFESTS = "exchange-*/manifest-*"
 BLOCK = ("{folder}/{stem}.*", "{folder}/group-*", MANIFESTS)
 MERGED = ("{folder}/{stem}.*", MANIFESTS)
@@ -155,7 +156,7 @@ SHARED_PARTS = (
         "bundles",
         ("leaves",),
     ),
-    # A folder of these goes as a whole.
+    # Each of these folders is removed as a whole.
     *(
         StorePart(f"regions/{key}/*", by, holds, FINISH, "packs", ("{folder}",))
         for key, by, holds in (

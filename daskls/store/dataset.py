@@ -1,8 +1,8 @@
 """A data set on disk: a Zarr group with arrays `X (n, d)` and `y (n,)`, written chunk by chunk.
 
 The group's attributes say what it is. While rows are being written its kind is
-`dataset-unfinished`; the last act of a writer is to replace the attributes. So the files of a
-writer that was stopped never open as a data set, and may be overwritten.
+`dataset-unfinished`; a writer replaces the attributes last. So the files of a writer that was
+stopped never open as a data set, and may be overwritten.
 """
 
 import os
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from daskls.errors import DataError, StoreError
 from daskls.records import AnyArray
-from daskls.store.artifacts import remote_errors, remove_begun, write_errors
+from daskls.store.artifacts import remote_errors, remove_unfinished, write_errors
 from daskls.store.dataset_checks import (
     DATASET_FORMAT,
     DATASET_KIND,
@@ -34,13 +34,14 @@ from daskls.store.dataset_checks import (
 from daskls.store.files import MALFORMED, expand_path
 from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_errors, writable
 
-# A task holds a chunk packed and decoded at once; each is a file to open and to list.
+# Small, as a task holds a chunk both packed and unpacked; not smaller, as each chunk is a file to
+# open and to list.
 CHUNK_NBYTES = 4 * 2**20
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """An opened data set. The arrays are handles: no row is read until they are indexed.
+    """An opened data set. No row is read until its arrays are indexed.
 
     Attributes
     ----------
@@ -71,15 +72,8 @@ class Dataset:
 
 
 def default_chunk_rows(n_features: int, dtype: DTypeLike) -> int:
-    """Rows in a chunk of at most 4 MiB of X: a power of two, at least 1.
+    """Return the rows of a chunk of at most 4 MiB of X: a power of two, at least 1.
 
-    Parameters
-    ----------
-    n_features : int, >= 1
-    dtype : NumPy dtype of X
-
-    Examples
-    --------
     >>> default_chunk_rows(28, "float32")
     32768
     """
@@ -94,16 +88,12 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
 
     Parameters
     ----------
-    path : str or path. A folder, or a URL that zarr can open.
-
-    Returns
-    -------
-    Dataset
+    path : str or path. A folder, or a URL that Zarr can open.
 
     Raises
     ------
-    StoreError : when nothing is there, when it is no data set, when its writing was never
-        finished, when its arrays are missing or do not match, or when a newer daskls wrote it.
+    StoreError : when nothing is there, when it is no data set, when it is unfinished, when its
+        arrays are missing or do not match, or when a newer daskls wrote it.
     """
     where = expand_path(path)
     group = _open_group(where)
@@ -124,7 +114,7 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
 
 
 def _open_group(where: str) -> zarr.Group:
-    """The Zarr group at `where`, or a StoreError that tells absent from foreign."""
+    """Return the Zarr group at `where`; the error says whether it is absent or something else."""
     if "://" not in where and not os.path.lexists(where):
         raise StoreError(f"No data set at {where!r}: the path does not exist; check the path.")
     try:
@@ -138,14 +128,14 @@ def _open_group(where: str) -> zarr.Group:
 
 
 class DatasetWriter:
-    """Write a data set row block by row block, the number of rows not known in advance.
+    """Writes a data set block by block, without knowing the number of rows in advance.
 
     Use it as a context manager: leaving the block finishes the data set; an exception inside it
-    removes what was written. Memory: one chunk, besides the block passed in. One writer a path.
+    removes what was written. Memory: one chunk, besides the block passed in. One writer per path.
 
     Parameters
     ----------
-    path : str or path. A folder that does not exist yet, or a URL as of `store=`.
+    path : str or path. A folder that does not exist yet, or a URL as for `store=`.
     n_features : int, >= 1
     dtype : dtype of the stored X: integer or floating point.
     with_y : bool. Whether every block comes with labels.
@@ -158,7 +148,8 @@ class DatasetWriter:
 
     Raises
     ------
-    StoreError : when `path` exists and may not be replaced, is a URL, or the disk is full.
+    StoreError : when `path` exists and may not be replaced, is a URL of another kind, or the disk
+        is full.
     ParameterError : when a parameter is out of its range.
 
     Examples
@@ -206,7 +197,7 @@ class DatasetWriter:
             with write_errors(self.path, WRITE_AGAIN):
                 self._create_arrays(n_features, with_y)
         except BaseException:
-            remove_begun(self.path)
+            remove_unfinished(self.path)
             raise
         self._X_buffer = np.empty((self.chunk_rows, n_features), self._dtype)
         self._y_buffer = np.empty(self.chunk_rows, self._y_dtype) if with_y else None
@@ -214,34 +205,31 @@ class DatasetWriter:
         self._open = True
 
     def _create_arrays(self, n_features: int, with_y: bool) -> None:
-        """Make the group, marked as unfinished, and its empty arrays."""
+        """Create the group, marked as unfinished, and its empty arrays."""
         self._group = zarr.open_group(
             writable(self.path),
             mode="w-",
             zarr_format=3,
             attributes={"daskls_format": DATASET_FORMAT, "kind": UNFINISHED},
         )
-        self._X = self._group.create_array(
-            "X",
-            shape=(0, n_features),
-            chunks=(self.chunk_rows, n_features),
-            dtype=self._dtype,
-            compressors=own_codecs(self._dtype),
+        self._X = self._create_array("X", (n_features,), self._dtype)
+        self._y = self._create_array("y", (), self._y_dtype) if with_y else None
+
+    def _create_array(
+        self, name: str, row_shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> zarr.Array:
+        """Create an array without rows."""
+        return self._group.create_array(
+            name,
+            shape=(0, *row_shape),
+            chunks=(self.chunk_rows, *row_shape),
+            dtype=dtype,
+            compressors=own_codecs(dtype),
             **OWN_ARRAY,
         )
-        self._y = None
-        if with_y:
-            self._y = self._group.create_array(
-                "y",
-                shape=(0,),
-                chunks=(self.chunk_rows,),
-                dtype=self._y_dtype,
-                compressors=own_codecs(self._y_dtype),
-                **OWN_ARRAY,
-            )
 
     def append(self, X: ArrayLike, y: ArrayLike | None = None) -> None:
-        """Add a block of rows after the ones already there; whole chunks go to disk at once.
+        """Append a block of rows; whole chunks are written to disk at once.
 
         Parameters
         ----------
@@ -250,13 +238,13 @@ class DatasetWriter:
 
         Raises
         ------
-        DataError : when a shape is wrong, a value does not fit the stored type, or a class code is
+        DataError : when a shape is wrong, a value does not fit the stored dtype, or a class code is
             out of range. No row of the block is then kept.
         StoreError : when the writer is closed or the disk refuses.
         """
         if not self._open:
             raise StoreError(f"The writer of {self.path!r} is closed; open a new one.")
-        X_block, y_block = self._checked(np.asarray(X), None if y is None else np.asarray(y))
+        X_block, y_block = self._validated(np.asarray(X), None if y is None else np.asarray(y))
         first = 0
         while first < len(X_block):
             taken = min(self.chunk_rows - self._n_buffered, len(X_block) - first)
@@ -266,12 +254,12 @@ class DatasetWriter:
                 self._y_buffer[filled] = y_block[first : first + taken]
             self._n_buffered += taken
             first += taken
-            # Chunks go to disk whole: to add to one later is to read it and write it again.
+            # Only whole chunks are written: appending to one would read and rewrite it.
             if self._n_buffered == self.chunk_rows:
                 self._flush()
 
-    def _checked(self, X: AnyArray, y: AnyArray | None) -> tuple[AnyArray, AnyArray | None]:
-        """The block in the stored types, or a DataError."""
+    def _validated(self, X: AnyArray, y: AnyArray | None) -> tuple[AnyArray, AnyArray | None]:
+        """Return the block in the stored dtypes, or raise DataError."""
         n_features = self._X_buffer.shape[1]
         if X.ndim != 2 or X.shape[1] != n_features:
             raise DataError(f"X must have shape (m, {n_features}), got {X.shape}.")
@@ -291,12 +279,12 @@ class DatasetWriter:
         return X, cast("y", y, self._y_dtype)
 
     def _flush(self) -> None:
-        """Write the buffered rows, always from a chunk's first row on."""
+        """Write the buffered rows; they always start at a chunk's first row."""
         stop = self.n_rows + self._n_buffered
-        # zarr would make a data set anew that somebody removed: the part from here on.
+        # Zarr would recreate a removed data set, with only the rows from here on.
         check_there(self.path, WRITE_AGAIN)
         with write_errors(self.path, WRITE_AGAIN):
-            # A resize writes some hundred bytes of metadata: nothing beside a chunk.
+            # A resize writes a few hundred bytes of metadata: negligible beside a chunk.
             self._X.resize((stop, self._X_buffer.shape[1]))
             self._X[self.n_rows : stop] = self._X_buffer[: self._n_buffered]
             if self._y is not None and self._y_buffer is not None:
@@ -306,11 +294,11 @@ class DatasetWriter:
         self._n_buffered = 0
 
     def close(self) -> Dataset:
-        """Write the last chunk, then the attributes that make it a data set; open it."""
+        """Write the last chunk, then the attributes that make it a data set; return it opened."""
         if self._open:
             if self._n_buffered:
                 self._flush()
-            # As in `_flush`: zarr would make a removed data set anew, without rows.
+            # As in `_flush`: Zarr would recreate a removed data set, without rows.
             check_there(self.path, WRITE_AGAIN)
             with write_errors(self.path, WRITE_AGAIN):
                 self._group.update_attributes(self._attributes)
@@ -318,10 +306,10 @@ class DatasetWriter:
         return open_dataset(self.path)
 
     def abort(self) -> None:
-        """Give up: remove what was written. Nothing happens after `close`."""
+        """Remove what was written; does nothing after `close`."""
         if self._open:
             self._open = False
-            remove_begun(self.path)
+            remove_unfinished(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -343,5 +331,5 @@ class DatasetWriter:
 
 
 def _plain_list(classes: Any) -> list[Any] | None:
-    """Classes as JSON can hold them."""
+    """Return classes as a list for JSON."""
     return None if classes is None else np.asarray(classes).tolist()

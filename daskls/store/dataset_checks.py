@@ -1,4 +1,4 @@
-"""The definition of a data set: its attributes, its arrays, and the values that these can hold."""
+"""The definition of a data set: its attributes, its arrays, and the values that they can hold."""
 
 import errno
 import json
@@ -23,9 +23,9 @@ WRITE_AGAIN = "write the data set again"
 
 
 def check_attributes(where: str, attributes: dict[str, Any]) -> None:
-    """Refuse what else daskls writes, and what is unfinished or of a newer format."""
+    """Refuse daskls' other groups, and data sets that are unfinished or of a newer format."""
     if "daskls_format" not in attributes:
-        # Somebody else's, whose arrays have to say what it is.
+        # Not written by daskls: its arrays must show that it is a data set.
         return
     kind, version = attributes.get("kind"), attributes["daskls_format"]
     if kind not in (DATASET_KIND, UNFINISHED):
@@ -46,7 +46,7 @@ def check_attributes(where: str, attributes: dict[str, Any]) -> None:
 
 
 def check_arrays(where: str, X: object, y: object) -> None:
-    """Refuse arrays that are missing, of a wrong rank, or of different lengths."""
+    """Refuse arrays that are missing, of the wrong rank or of different lengths."""
     if not isinstance(X, zarr.Array):
         raise StoreError(
             f"{where!r} has no array 'X', so it is not a daskls data set, or a damaged one; give a "
@@ -65,7 +65,7 @@ def check_arrays(where: str, X: object, y: object) -> None:
 
 
 def read_classes(where: str, attributes: dict[str, Any]) -> list[Any] | None:
-    """The labels of y's codes, of a data set that daskls wrote."""
+    """Return the labels of y's codes; None without any, or if daskls did not write the data set."""
     classes = attributes.get("classes") if "daskls_format" in attributes else None
     if classes is not None and not isinstance(classes, list):
         raise StoreError(f"{where!r} has damaged classes, {classes!r}; write it again.")
@@ -73,13 +73,13 @@ def read_classes(where: str, attributes: dict[str, Any]) -> list[Any] | None:
 
 
 def read_names(where: str, attributes: dict[str, Any], X: Any) -> list[str] | None:
-    """The names of the columns, of a data set that daskls wrote."""
+    """Return the names of the columns; None as for `read_classes`."""
     names = attributes.get("feature_names") if "daskls_format" in attributes else None
     if names is None:
         return None
     if not isinstance(names, list) or [type(name) for name in names] != [str] * X.shape[1]:
         raise StoreError(
-            f"{where!r} has damaged feature_names: wanted {X.shape[1]} names, one a column of X, "
+            f"{where!r} has damaged feature_names: wanted {X.shape[1]} names, one per column of X, "
             f"got {names!r}; write it again."
         )
     return names
@@ -88,7 +88,7 @@ def read_names(where: str, attributes: dict[str, Any], X: Any) -> list[str] | No
 def check_shape(
     n_features: int, dtype: np.dtype[Any], chunk_rows: int | None, feature_names: Any
 ) -> None:
-    """Refuse a data set that could not be written."""
+    """Refuse a data set that cannot be written."""
     if n_features < 1:
         raise ParameterError(f"n_features must be at least 1, got {n_features}.")
     if dtype.kind not in "iuf":
@@ -97,24 +97,25 @@ def check_shape(
         raise ParameterError(f"chunk_rows must be at least 1, got {chunk_rows}.")
     if feature_names is not None and len(feature_names) != n_features:
         raise ParameterError(
-            f"feature_names must hold {n_features} names, one a feature, got {len(feature_names)}."
+            f"feature_names must hold {n_features} names, one per feature, "
+            f"got {len(feature_names)}."
         )
 
 
 def cast(name: str, values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Values in the stored type, or a DataError where that would change them beyond rounding."""
+    """Return values in the stored dtype; DataError where that changes them beyond rounding."""
     if values.dtype == dtype:
         return values
     same_kind = values.dtype.kind == "b" or np.can_cast(values.dtype, dtype, "same_kind")
     if not same_kind:
         raise DataError(f"{name} has type {values.dtype}, which cannot be stored as {dtype}.")
     try:
-        # NumPy makes infinity of what is too large, and only warns.
+        # By default NumPy turns values that are too large into infinity, and only warns.
         with np.errstate(over="raise"):
             stored = values.astype(dtype)
     except FloatingPointError as error:
         raise DataError(f"{name} holds values too large for {dtype}; store float64.") from error
-    # Integers wrap without a word.
+    # Integers wrap around silently.
     if dtype.kind in "iu" and not np.array_equal(stored, values):
         raise DataError(
             f"{name} holds values from {values.min()} to {values.max()}, "
@@ -124,11 +125,11 @@ def cast(name: str, values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
 
 
 def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
-    """Refuse a path at which no data set may be written; touch nothing.
+    """Refuse a path where no data set may be written; touch nothing.
 
     Raises
     ------
-    StoreError : when `path` is a URL of another kind than `store=` takes, holds a data set and
+    StoreError : when `path` is a URL of a kind that `store=` does not take, holds a data set and
         `overwrite` is false, or holds anything that daskls did not write as a data set.
     """
     where = expand_path(path)
@@ -151,7 +152,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
 
 
 def clear_path(path: str, overwrite: bool) -> None:
-    """Make sure that nothing is at `path`; remove only what daskls wrote as a data set."""
+    """Remove a data set at `path` if `overwrite` allows it; anything else there is refused."""
     check_target(path, overwrite)
     store = open_store(path)
     store.then = WRITE_AGAIN
@@ -159,7 +160,7 @@ def clear_path(path: str, overwrite: bool) -> None:
 
 
 def kind_at(store: Backend) -> str | None:
-    """The `kind` that a store's own metadata claims, regardless of the state of its arrays."""
+    """Return the `kind` that a store's own metadata claims, whatever the state of its arrays."""
     try:
         attributes = json.loads(store.read(DESCRIPTION, MAX_METADATA_NBYTES))["attributes"]
         return str(attributes["kind"]) if "daskls_format" in attributes else None
@@ -168,7 +169,7 @@ def kind_at(store: Backend) -> str | None:
 
 
 def check_there(path: str, then: str) -> None:
-    """Refuse Zarr data that somebody removed.
+    """Refuse Zarr data that was removed.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""What finished models of earlier versions lack, or say in another way: the one place that knows.
+"""What finished models of earlier versions lack or store differently.
 
-Format 2 has a folder for each part of a chunk's name. Bundles up to format 3 may keep the kernels
-of cells in their report alone, whose rows may lack the last columns. Models of before a parameter
-had its default of today do not name it, nor solvers' specs what came later. What is filled in is
-never written: a model stays as it is.
+Up to format 2, each part of a chunk's name is a folder. Up to format 3, bundles may keep their
+cells' kernels only in the report, whose rows may lack the last columns. A model stores neither the
+parameters nor the fields of a solver's spec that were added later. What is filled in is never
+written: a model stays as it is.
 """
 
 from typing import Any
@@ -12,10 +12,10 @@ import numpy as np
 
 from daskls.records import CellReport, Float64, Int64, Table
 
-# Between the parts of a chunk's name, where a group does not say it.
+# Separates the parts of a chunk's name where a group does not store the separator.
 CHUNK_SEPARATOR = "/"
-# By estimator: what parameters were whose default is another now.
-PARAMS: dict[str, dict[str, Any]] = {
+# By estimator: values of parameters that a model does not store, where today's default differs.
+EARLIER_PARAMS: dict[str, dict[str, Any]] = {
     "VoronoiSVC": {
         "loss": "hinge",
         "feature_scale": None,
@@ -23,8 +23,8 @@ PARAMS: dict[str, dict[str, Any]] = {
         "probability": False,
     }
 }
-# Fields of a spec that are younger than stores without them, and what those stores meant.
-UNSAID = (
+# Fields of a spec that older stores lack, with the values that those stores imply.
+EARLIER_SPEC = (
     ("loss", "hinge"),
     ("target", "classes"),
     ("width", None),
@@ -36,26 +36,26 @@ UNSAID = (
     ("quantile", None),
     ("constant_losses", None),
 )
-ROW = CellReport(0, 0, 0, 0, 0.0).as_tuple()
+DEFAULT_ROW = CellReport(0, 0, 0, 0, 0.0).as_tuple()
 
 
 def fill_params(estimator: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Return an estimator's parameters, with those that its model does not name.
+    """Return an estimator's parameters, with those that its model does not store.
 
     >>> fill_params("VoronoiSVC", {"loss": "squared_error"})["probability"]
     False
     """
-    return {**PARAMS.get(estimator, {}), **params}
+    return {**EARLIER_PARAMS.get(estimator, {}), **params}
 
 
 def fill_row(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a cell's row of a report with the columns that it lacks."""
-    return row + ROW[len(row) :]
+    """Return a cell's row of a report, completed with the columns that it lacks."""
+    return row + DEFAULT_ROW[len(row) :]
 
 
 def kernels_of(report: Table) -> tuple[Int64, Float64]:
-    """Return how many classes each cell keeps, and its gamma, as its report has them."""
+    """Return how many classes each cell keeps, and its gamma, from the report."""
     gamma = report["gamma"]
-    # A constant model keeps one class, even if its cell held several.
+    # A constant model keeps one class, even if its cell had rows of several.
     n_kept = np.where(report["n_support"] > 0, report["n_classes"], 1)
     return n_kept, np.where(np.isnan(gamma), 1.0, gamma)

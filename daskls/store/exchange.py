@@ -1,12 +1,12 @@
 """The exchange: rows regrouped by leaf on disk.
 
-Stage 2 writes one file a block, its rows sorted by leaf in each partition. Where blocks and leaves
-are so many that reading every leaf from every block would be requests without end, the blocks are
-merged once: a group of neighboring blocks becomes as many files, each with the rows of the whole
-group in a range of leaves, a *window*. Then the manifest, a file a window, says where each leaf's
-rows lie. Stage 3 reads a leaf by one range of every block, or of every group.
+Stage 2 writes one file per block, its rows sorted by leaf within each partition. If blocks and
+leaves are so many that reading every leaf from every block takes too many requests, the blocks are
+merged once: each group of neighboring blocks becomes as many files, each with the group's rows in a
+range of leaves, a *window*. The manifest, one file per window, then says where each leaf's rows
+lie. Stage 3 reads a leaf by one range of every block, or of every group.
 
-Within a leaf the rows are in the order of their global row numbers, regardless of the blocks.
+Within a leaf, rows are in the order of their global row numbers, whatever the blocks were.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,23 +22,24 @@ from daskls.errors import DamageError
 from daskls.records import LEAVES_NBYTES, Int64, Ints, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.backend import Backend, Reader, Writer
-from daskls.store.files import NOT_WRITTEN, SUM_NBYTES, checksum, damaged, sum_as_bytes
+from daskls.store.files import BAD_CHECKSUM, SUM_NBYTES, checksum, damaged, sum_as_bytes
 from daskls.store.packs import read_pack, write_pack
 from daskls.store.sorted_rows import (
     Marker,
     Rows,
     SortedRows,
     fill_run,
+    leaf_ranges,
     pack_rows,
     record_of,
     unpack_rows,
 )
 
-# Markers that are read at once: of a folder it makes no difference, of a bucket each waits.
+# Markers that are read at once: in a folder it makes no difference, in a bucket each read waits.
 N_READERS = 8
-# The rows of each block, in the exchange's folder.
+# The pack in the exchange's folder that holds the number of rows of each block.
 GRID = "grid"
-# An entry of the manifest: the rows of a leaf in one file, and their sum.
+# An entry of the manifest: the range of a leaf's rows in one file, and their checksum.
 ENTRY = np.dtype([("start", "<i8"), ("stop", "<i8"), ("sum", "<u4")])
 
 
@@ -46,16 +47,12 @@ ENTRY = np.dtype([("start", "<i8"), ("stop", "<i8"), ("sum", "<u4")])
 class Exchange:
     """A handle on the exchange: its location and the shape of what it holds.
 
-    Leaves are numbered through all partitions, of which each holds every row once.
+    Leaves are numbered through all partitions; each partition holds every row once.
 
     Attributes
     ----------
-    location : str
-    n_blocks, n_leaves, n_features : int
+    location : str. Of the exchange's folder.
     dtype : str. Of the features.
-    n_partitions : int
-    target_dtype : str
-    target_width : int
     group_blocks : int. Blocks that are merged into one group; 1: none are.
     """
 
@@ -82,7 +79,7 @@ class Exchange:
         return self.location.rpartition("/")[2]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without the opened store: the handle travels to every task.
+        # Without the opened store: the handle is sent to every task.
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
@@ -97,11 +94,11 @@ class Exchange:
 
     @property
     def n_windows(self) -> int:
-        """The number of ranges of leaves: a group's file of one is about as large as a block."""
+        """The number of windows: a group's file of one is about as large as a block."""
         return min(self.group_blocks, self.n_leaves)
 
     def window(self, number: int) -> tuple[int, int]:
-        """Return the first leaf of a window, and of the next one."""
+        """Return the first leaf of a window and that of the next one."""
         first, stop = (self.n_leaves * i // self.n_windows for i in (number, number + 1))
         return first, stop
 
@@ -110,25 +107,25 @@ class Exchange:
         return number + (leaf >= self.window(number)[1])
 
     def create(self, grid: Iterable[int]) -> None:
-        """Make the folder of the blocks, and keep how many rows each has."""
+        """Create the exchange's folder, and store the number of rows of each block."""
         self._store.make(self._folder)
         key = f"{self._folder}/{GRID}"
         if not self._store.exists(key):
             write_pack(self._store, key, {"rows": np.array([*grid], np.int64)})
 
     def delete(self) -> None:
-        """Remove all that the exchange holds."""
+        """Remove the exchange."""
         self._store.drop(self._folder)
 
     def nbytes(self) -> int:
-        """Return the bytes on disk."""
+        """Return the bytes that the exchange takes on disk."""
         return self._store.nbytes(self._folder)
 
-    def _block(self, block: int) -> SortedRows:
+    def _block_file(self, block: int) -> SortedRows:
         key = f"{self._folder}/block-{block:06d}"
         return SortedRows(self._store, key, self._record, self.n_leaves)
 
-    def _merged(self, group: int, window: int) -> SortedRows:
+    def _group_file(self, group: int, window: int) -> SortedRows:
         """Return the file of a group's rows in a window."""
         first, stop = self.window(window)
         key = f"{self._folder}/group-{group:06d}-{window:06d}"
@@ -140,53 +137,54 @@ class Exchange:
     # Blocks
 
     def find_block(self, block: int) -> int | None:
-        """Return a finished block's checksum, or None; all of it is read, from a disk.
+        """Return a finished block's checksum, or None; a block in a folder is read whole to check.
 
         Raises
         ------
-        DamageError : it is not what was written
+        DamageError : when it is not what was written
         """
-        file = self._block(block)
+        file = self._block_file(block)
         if not file.is_written:
             return None
-        return self._checked(file).identity
+        return self._verified_marker(file).identity
 
-    def _checked(self, file: SortedRows) -> Marker:
-        """Return a marker, and read all that it names from a disk.
+    def _verified_marker(self, file: SortedRows) -> Marker:
+        """Return a file's marker; in a folder, all rows are read to check them.
 
-        Over a network that costs as much as to write it anew: sums are looked at with the leaves.
+        Over a network that would cost as much as writing them anew: the checksums are compared when
+        leaves are read.
 
         Raises
         ------
-        DamageError : it is not what was written
+        DamageError : when it is not what was written
         """
         return file.check() if self._store.local() is not None else file.read_marker()
 
     def drop_block(self, block: int) -> None:
-        """Remove a block, of all attempts, and what was made of it."""
-        # First what names it: what stands is of blocks that stand, wherever the removal is cut off.
+        """Remove a block, of all attempts, and what was made from it."""
+        # What was made from the block goes first, so that an interrupted removal leaves nothing
+        # that was made from a missing block.
         group = f"{self._folder}/group-{block // self.group_blocks:06d}-*"
         self._store.drop(f"{self._folder}/manifest-*", strict=True)
         self._store.drop(f"{group}.marker", strict=True)
         self._store.drop(group, strict=True)
-        self._block(block).drop()
+        self._block_file(block).drop()
 
     def count_blocks(self) -> int:
-        """Return how many blocks are finished."""
+        """Return the number of finished blocks."""
         return len(self._store.find(f"{self._folder}/block-*.marker"))
 
     def write_block(
         self, block: int, rows: Rows, partitions: Iterable[Ints], identity: int
     ) -> None:
-        """Write one block's rows sorted by leaf, partition by partition; then its marker.
+        """Write one block's rows sorted by leaf, partition by partition, then its marker.
 
         Parameters
         ----------
-        block : int
         rows : Rows, in the order of their numbers
-        partitions : iterable of int array, shape (m,). Each row's leaf in each partition; taken
-            one at a time, so that memory does not grow with their number.
-        identity : int in [0, 2^64). The checksum of the values, regardless of their order.
+        partitions : iterable of int array, shape (m,). Each row's leaf in each partition; taken one
+            at a time, so that memory does not grow with their number.
+        identity : int in [0, 2^64). The checksum of the values, whatever their order.
         """
 
         def sections() -> Iterator[tuple[Int64, Iterator[Table]]]:
@@ -196,46 +194,46 @@ class Exchange:
                 counts = np.bincount(leaves, minlength=self.n_leaves)
                 yield counts, pack_rows(rows, order, self._record)
 
-        self._block(block).write(sections(), identity)
+        self._block_file(block).write(sections(), identity)
 
     # Groups
 
     def count_merged(self) -> int:
-        """Return how many files of groups are finished."""
+        """Return the number of finished files of groups."""
         return len(self._store.find(f"{self._folder}/group-*.marker"))
 
     def merge(self, group: int, window: int) -> None:
         """Write the rows of a group of blocks in one window, sorted by leaf.
 
-        A file that is there and what it should be is left alone. Peak memory: about as many bytes
-        as a block, twice, and the largest run.
+        An intact file is left alone. Peak memory: about twice the bytes of a block, and the largest
+        run.
 
         Raises
         ------
-        DamageError : a block is missing, or not what was written
+        DamageError : when a block is missing, or not what was written
         """
-        file, (first, stop) = self._merged(group, window), self.window(window)
+        file, (first, stop) = self._group_file(group, window), self.window(window)
         if file.is_written:
-            self._checked(file)
+            self._verified_marker(file)
             return
         begin = group * self.group_blocks
         blocks = range(begin, min(begin + self.group_blocks, self.n_blocks))
-        files = [self._block(block) for block in blocks]
+        files = [self._block_file(block) for block in blocks]
         markers = self._read_markers(files)
         counts = sum(np.diff(marker.offsets[first : stop + 1]) for marker in markers)
-        # Leaves of about as many rows as a block at a time, whose file holds them once a partition;
-        # a leaf of more, block by block.
+        # Merge leaves of about a block's rows at a time; a block's file holds its rows once per
+        # partition. A leaf with more rows is merged block by block.
         most = max(int(marker.offsets[-1]) for marker in markers) // self.n_partitions
         pieces = (
             piece
-            for a, b in _ranges(np.asarray(counts), most)
+            for a, b in leaf_ranges(np.asarray(counts), most)
             for piece in _merge_leaves(files, markers, first + a, first + b)
         )
         file.write([(np.asarray(counts), pieces)])
 
     def drop_merged(self, group: int, window: int) -> bool:
-        """Remove a group's file of a window, and the manifest that names it; False if none is."""
-        file = self._merged(group, window)
+        """Remove a group's file of a window, and the manifest that names it; False without one."""
+        file = self._group_file(group, window)
         if not file.is_written:
             return False
         self._store.drop(self._manifest(window), strict=True)
@@ -252,25 +250,25 @@ class Exchange:
     def _files(self, window: int) -> list[SortedRows]:
         """Return the files that hold the rows of a window."""
         if not self.is_merged:
-            return [self._block(block) for block in range(self.n_blocks)]
-        return [self._merged(group, window) for group in range(self.n_groups)]
+            return [self._block_file(block) for block in range(self.n_blocks)]
+        return [self._group_file(group, window) for group in range(self.n_groups)]
 
     def write_manifest(self, window: int = 0) -> Int64:
-        """Write where the leaves of a window lie, unless that stands; return the rows of each.
+        """Write where a window's leaves lie, unless it is written; return the rows of each leaf.
 
         Raises
         ------
-        DamageError : a marker, or the size of a file, is not what was written
+        DamageError : when a marker, or the size of a file, is not what was written
         """
         files = self._files(window)
-        # It goes with each of these files, so that one that stands is of them.
+        # It is removed with any of these files, so that an intact manifest describes them.
         with suppress(DamageError):
             return self._read_manifest(window, len(files))
         markers = self._read_markers(files)
         starts = np.array([marker.offsets for marker in markers])
         sums = np.array([marker.sums for marker in markers])
-        # A record a leaf, so that a leaf's task reads its own only; then one of the files: the
-        # attempt that holds each, and its size.
+        # One record per leaf, so that a leaf's task reads only its own. The last record describes
+        # the files: the attempt that wrote each, and its number of rows.
         last = np.zeros(len(files), ENTRY)
         last["start"], last["stop"] = [marker.attempt for marker in markers], starts[:, -1]
         first, stop = self.window(window)
@@ -285,7 +283,7 @@ class Exchange:
         return leaf_rows
 
     def _read_manifest(self, window: int, n_files: int) -> Int64:
-        """Return the rows of each leaf of a window, as its manifest says."""
+        """Return the rows of each leaf of a window, from its manifest."""
         first, stop = self.window(window)
         with self._store.reading(self._manifest(window)) as reader:
             _read_entries(reader, stop - first, n_files, [self.n_leaves + window])
@@ -294,22 +292,22 @@ class Exchange:
         return leaf_rows
 
     def read_leaf(self, leaf: int) -> Rows:
-        """Return all rows of a leaf, in the order of their numbers; one read a file.
+        """Return all rows of a leaf in the order of their numbers, by one read per file.
 
         Raises
         ------
-        DamageError : a file is missing, or not what was written
+        DamageError : when a file is missing, or not what was written
         """
         return next(self.read_leaves(leaf, leaf))
 
     def read_leaves(self, first: int, last: int) -> Iterator[Rows]:
-        """Yield all rows of each of some leaves, in the order of their numbers.
+        """Yield all rows of each leaf from ``first`` to ``last``, in the order of their numbers.
 
-        Neighboring leaves of up to `LEAVES_NBYTES` are read together: one read a file.
+        Neighboring leaves of up to `LEAVES_NBYTES` are read together, by one read per file.
 
         Raises
         ------
-        DamageError : a file is missing, or not what was written
+        DamageError : when a file is missing, or not what was written
         """
         most = LEAVES_NBYTES // self._record.itemsize
         for window in range(self._window_of(first), self._window_of(last) + 1):
@@ -323,9 +321,9 @@ class Exchange:
                 )
             data = [file.data(int(at)) for file, at in zip(files, written["start"], strict=True)]
             counts = (entries["stop"] - entries["start"]).sum(axis=1)
-            for a, b in _ranges(counts, most):
+            for a, b in leaf_ranges(counts, most):
                 if b - a == 1:
-                    # Nothing else is held of it while its rows are used.
+                    # No variable refers to the records while the caller uses the rows.
                     yield unpack_rows(self._read_together(data, entries[a:b])[0])
                     continue
                 records, ends, n_rows = self._read_together(data, entries[a:b])
@@ -334,9 +332,10 @@ class Exchange:
                     yield unpack_rows(np.concatenate([records[i:j] for i, j in runs]))
 
     def _read_together(self, data: list[str], entries: Table) -> tuple[Table, Int64, Int64]:
-        """Return the records of neighboring leaves, file after file and in each leaf after leaf.
+        """Return the records of neighboring leaves, sorted by file, then by leaf.
 
-        Also where each leaf ends in each file's records, and how many it has, (files, leaves).
+        Also where each leaf ends in each file's records, and its number of records, both (files,
+        leaves).
         """
         counts: Int64 = (entries["stop"] - entries["start"]).T
         ends: Int64 = np.cumsum(counts).reshape(counts.shape)
@@ -349,29 +348,18 @@ class Exchange:
 
 
 def stored_grids(location: Location) -> list[tuple[int, ...]]:
-    """Return the rows of each block of the exchanges that a store holds: of one, mostly.
+    """Return the rows of each block, for each exchange in a store: mostly there is one.
 
-    That of which the largest part is written comes first.
+    The exchange of which the largest share is written comes first.
     """
     store, found = open_store(location), []
     for key in store.find(f"exchange-*/{GRID}"):
-        # What is damaged is no grid: the exchange is written anew.
+        # An exchange with a damaged grid is written anew.
         with suppress(DamageError):
             grid = tuple(read_pack(store, key, ["rows"])["rows"].tolist())
             n_done = len(store.find(f"{key.removesuffix(GRID)}block-*.marker"))
             found.append((n_done / max(len(grid), 1), grid))
     return [grid for _, grid in sorted(found, key=lambda own: own[0], reverse=True)]
-
-
-def _ranges(counts: Int64, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of neighboring leaves of at most so many rows, or of one leaf."""
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    first = 0
-    while first < len(counts):
-        stop = int(np.searchsorted(ends, ends[first] + most, "right")) - 1
-        stop = min(max(stop, first + 1), len(counts))
-        yield first, stop
-        first = stop
 
 
 def _merge_leaves(
@@ -380,12 +368,12 @@ def _merge_leaves(
     """Yield the records of some leaves of several blocks, sorted by leaf, then by block."""
     runs = (own.read(marker, first, stop) for own, marker in zip(files, markers, strict=True))
     if stop - first == 1:
-        # In order already; and it may be larger than a block.
+        # Already in order; and one leaf may have more rows than a block.
         yield from runs
         return
     counts = [np.diff(marker.offsets[first : stop + 1]) for marker in markers]
     leaves = np.concatenate([np.repeat(np.arange(stop - first), own) for own in counts])
-    # Where each row goes. Stable: of a leaf the rows of earlier blocks, whose numbers are smaller,
+    # Where each row goes. Stable: within a leaf, rows of earlier blocks, whose numbers are smaller,
     # come first.
     place = np.empty(len(leaves), np.int64)
     place[np.argsort(leaves, kind="stable")] = np.arange(len(leaves))
@@ -397,18 +385,21 @@ def _merge_leaves(
 
 
 def _write_entries(file: Writer, entries: Table, number: int) -> None:
-    """Write a record of the manifest; its number is in its sum, so that no two change places."""
+    """Write a record of the manifest; its checksum covers its number, so that none can move."""
     file.write(entries.data)
     file.write(sum_as_bytes(checksum(entries, number)))
 
 
 def _read_entries(reader: Reader, place: int, n_files: int, numbers: Sequence[int]) -> Table:
-    """Return neighboring records of these numbers from a place of a manifest on, (m, files)."""
+    """Return neighboring records of a manifest from ``place`` on, (m, files).
+
+    ``numbers`` are theirs, each covered by its record's checksum.
+    """
     content = np.empty((len(numbers), n_files * ENTRY.itemsize + SUM_NBYTES), np.uint8)
     reader.fill(content, place * content.shape[1])
     entries = np.empty((len(numbers), n_files), ENTRY)
     for i, number in enumerate(numbers):
         entries[i] = content[i, :-SUM_NBYTES].view(ENTRY)
         if sum_as_bytes(checksum(entries[i], number)) != content[i, -SUM_NBYTES:].tobytes():
-            raise damaged(reader.name, NOT_WRITTEN)
+            raise damaged(reader.name, BAD_CHECKSUM)
     return entries

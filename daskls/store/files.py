@@ -1,11 +1,7 @@
-"""Paths of stores and data, and errors of disks as one error with its remedy.
+"""Paths, the errors of disks and of damaged files, and checksums.
 
-Damage: bytes that differ from those that were written. One error, which names the file.
-
-Checksums of what is on disk: crc32c, which a file's key may go into.
-
-Two files of a kind that change places are each whole, so a sum of a description begins with the
-key that it belongs to.
+Checksums are crc32c. Two files of a kind that are swapped are each intact, so the checksum of a
+description starts from the key that it belongs to.
 """
 
 import errno
@@ -22,17 +18,17 @@ import numpy as np
 from daskls.errors import DamageError, StoreError
 from daskls.records import AnyArray
 
-NOT_WRITTEN = "its checksum is not that of what was written"
-# What Python raises where values are not of the kind or the number that was written.
+BAD_CHECKSUM = "its checksum is not that of what was written"
+# What Python raises if values have another type or number than was written.
 MALFORMED = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError),
-    # JSON that is nested too deep, and lengths that nobody wrote.
+    # From JSON that is nested too deep, and from absurd lengths.
     *(RecursionError, MemoryError),
 )
 
 
 def damaged(where: str | os.PathLike[str], why: str) -> DamageError:
-    """Return the error of a damaged file: it names the file, what is wrong, and what to do."""
+    """Return the error of a damaged file, with the file, what is wrong, and what to do."""
     return DamageError(
         f"The store's file {where} is damaged: {why}. Copy the model again; or call fit again with "
         "the same data, parameters and store: what is damaged is removed, and only that is "
@@ -44,7 +40,7 @@ def damaged(where: str | os.PathLike[str], why: str) -> DamageError:
 
 @contextmanager
 def malformed_is_damage(where: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what the parsing of a file's values raises into an error that names the file."""
+    """Turn errors of parsing a file's values into an error that names the file."""
     try:
         yield
     except MALFORMED as error:
@@ -54,9 +50,9 @@ def malformed_is_damage(where: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def expand_path(location: str | os.PathLike[str]) -> str:
-    """Return a path with its ~ replaced and ``file://`` taken off; another URL as it is.
+    """Return a path with its ~ expanded and ``file://`` removed; another URL unchanged.
 
-    A shell replaces ~ at the beginning of a word only, Python nowhere.
+    A shell expands ~ only at the start of a word, Python nowhere.
     """
     text = os.fspath(location).removeprefix("file://")
     return text if "://" in text else os.path.expanduser(text)
@@ -67,9 +63,8 @@ def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path
 
     Raises
     ------
-    StoreError : for a URL of another kind: `store_at` knows those of stores. For no text, and for
-        the home folder of a user that is not there: both would be the working directory, or a
-        folder in it.
+    StoreError : for another URL (`store_at` takes those of stores); for an empty text, and for the
+        home folder of an unknown user: both would mean the working directory, or a folder in it
     """
     text = expand_path(location)
     if not text:
@@ -88,7 +83,7 @@ def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path
     return Path(text).absolute()
 
 
-# What the system says, as what is wrong and what to do about it.
+# For each error of the system, what is wrong and the remedy.
 FULL = (
     "No space left on the disk of {path}",
     "Free some space, or give a path (for temporary stores: Dask's temporary-directory) on a "
@@ -102,7 +97,7 @@ FORBIDDEN = (
 IN_THE_WAY = ("A file is in the way of {path}", "Give another path, or remove that file")
 REMOVED = (
     "{path} is gone, or a folder above it is, or this machine does not see it",
-    "Let nothing remove it while it is in use",
+    "Keep it in place while it is in use",
 )
 FAILED = ("The disk of {path} failed", "Check the disk, or the connection to it")
 TOO_LARGE = (
@@ -113,7 +108,7 @@ TOO_MANY = (
     "Too many files are open to write {path}",
     "Raise the limit (ulimit -n), or let fewer tasks run at once",
 )
-OTHER = ("{path} cannot be written", "Mend that, or give another path")
+OTHER = ("{path} cannot be written", "Fix that, or give another path")
 REASONS = {
     **dict.fromkeys(("ENOSPC", "EDQUOT"), FULL),
     "EROFS": READ_ONLY,
@@ -129,7 +124,7 @@ GO_ON = "call fit again on the same store: what is finished is kept, and only th
 
 @contextmanager
 def disk_errors(path: str | Path, then: str = GO_ON) -> Iterator[None]:
-    """Turn errors of the operating system on writing into a `StoreError` with its remedy.
+    """Turn the operating system's errors on writing into a `StoreError` with its remedy.
 
     Parameters
     ----------
@@ -139,7 +134,7 @@ def disk_errors(path: str | Path, then: str = GO_ON) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # zarr raises a FileNotFoundError of its own, without a number.
+        # Zarr raises FileNotFoundError without an error number.
         number = errno.ENOENT if isinstance(error, FileNotFoundError) else error.errno
         what, remedy = REASONS.get(errno.errorcode.get(number or 0, ""), OTHER)
         reason = error.strerror or str(error)[:200]
@@ -148,7 +143,7 @@ def disk_errors(path: str | Path, then: str = GO_ON) -> Iterator[None]:
         raise StoreError(f"{what.format(path=path)} ({reason}). {remedy}, then {then}.") from error
 
 
-# Bytes of a sum where it stands beside raw bytes, as Zarr's codec of that name writes it.
+# Bytes of a checksum behind raw bytes, as Zarr's codec ``crc32c`` writes it.
 SUM_NBYTES = 4
 
 
@@ -157,8 +152,7 @@ def checksum(data: AnyArray | bytes, start: int = 0) -> int:
 
     Parameters
     ----------
-    data : array or bytes
-    start : int. The sum of what comes before.
+    start : int. The checksum of what comes before.
 
     >>> checksum(b"23456789", checksum(b"1")) == checksum(b"123456789") == 0xE3069283
     True
@@ -169,11 +163,11 @@ def checksum(data: AnyArray | bytes, start: int = 0) -> int:
 
 
 def sum_as_bytes(value: int) -> bytes:
-    """Return a sum as it is written behind raw bytes."""
+    """Return a checksum in the form written behind raw bytes."""
     return value.to_bytes(SUM_NBYTES, "little")
 
 
 def json_checksum(key: str, values: Any) -> int:
-    """Return the sum of JSON values at a key, regardless of the order of keys and white space."""
+    """Return the checksum of JSON values at a key, whatever their order of keys and white space."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     return checksum(text.encode(), checksum(key.encode() + b"\n"))

@@ -1,7 +1,7 @@
-"""Flat arrays in Zarr's format: what they are, and how they are written chunk by chunk.
+"""Flat arrays in Zarr's format: their description, and how they are written chunk by chunk.
 
-Chunks hold rows, whole ones, uncompressed; each ends in its crc32c, as Zarr's codec of that name
-wants it, so that any Zarr library reads them.
+A chunk holds whole rows, uncompressed, and ends in its crc32c, as Zarr's codec of that name
+expects, so that any Zarr library reads it.
 """
 
 import json
@@ -18,16 +18,17 @@ from daskls.store.earlier import CHUNK_SEPARATOR
 from daskls.store.files import checksum, sum_as_bytes
 
 DESCRIPTION = "zarr.json"
-# Rows of a chunk of support rows: a cell's slice then touches few chunks, and little beside it.
+# Rows of a chunk of support rows: few enough that reading a cell reads little else, and enough that
+# it touches few chunks.
 MAX_CHUNK_ROWS = 4096
 MAX_CHUNK_NBYTES = 4 << 20
-# Between the parts of a chunk's name. A slash makes a folder of each part, and to make folders
-# was half of what a small array cost.
+# Separates the parts of a chunk's name. A slash would make each part a folder, and creating folders
+# was half the cost of a small array.
 SEPARATOR = "."
-# Arrays that are packed into one are kept while their group is open.
+# Packed arrays stay in memory while their group is open.
 MAX_PACKED_NBYTES = 64 << 10
-# The widest dtype below: each packed array begins where any of them is aligned, so that a reader
-# may view it in place.
+# The size of the widest dtype below: packed arrays start at its multiples, so that a reader may
+# view them in place.
 ALIGNMENT = 8
 PACKED_DTYPES = frozenset(
     np.dtype(name).str for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
@@ -36,7 +37,7 @@ PACKED_DTYPES = frozenset(
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """The dtype and the shape of an array, kept in a group's description."""
+    """An array's dtype, shape, chunks and checksums, stored in its group's description."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -46,7 +47,7 @@ class ArraySpec:
 
     @classmethod
     def of(cls, values: AnyArray, chunk_rows: int) -> "ArraySpec":
-        """Return the spec of an array that is to be written, without its sums."""
+        """Return the spec of an array to be written, without its checksums."""
         row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
         rows = min(len(values), chunk_rows, MAX_CHUNK_NBYTES // row_nbytes)
         dtype = values.dtype.newbyteorder("<").str
@@ -54,42 +55,42 @@ class ArraySpec:
 
     @classmethod
     def from_json(cls, values: Any) -> "ArraySpec":
-        """Return the spec that a description holds.
+        """Return the spec stored in a description.
 
         Raises
         ------
-        ValueError, TypeError, KeyError : it is none
+        ValueError, TypeError, KeyError : when the values are no spec
         """
         dtype, shape, chunk_rows = values["dtype"], values["shape"], values["chunk_rows"]
         separator = values.get("separator", CHUNK_SEPARATOR)
         spec = cls(dtype, tuple(shape), chunk_rows, tuple(values["sums"]), separator)
         numbers = (*spec.shape, spec.chunk_rows, *spec.sums)
         if dtype not in PACKED_DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
-            raise ValueError("an array of a dtype, a shape or sums that none has")
+            raise ValueError("an array with an unknown dtype, or an invalid shape or sums")
         if separator not in (SEPARATOR, CHUNK_SEPARATOR):
-            raise ValueError(f"an array whose chunks are named with {separator!r}")
+            raise ValueError(f"an array whose chunks are named with the separator {separator!r}")
         if not spec.shape or chunk_rows < 1:
             raise ValueError("an array without rows or chunks")
         if len(spec.sums) != spec.n_chunks:
-            raise ValueError(f"{len(spec.sums)} sums of {spec.n_chunks} chunks")
+            raise ValueError(f"{len(spec.sums)} sums for {spec.n_chunks} chunks")
         return spec
 
     @property
     def row_nbytes(self) -> int:
-        """Bytes of a row."""
+        """Bytes per row."""
         return np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
 
     @property
     def n_chunks(self) -> int:
-        """The number of chunks, 0 of an array without values."""
+        """The number of chunks; 0 if the array has no values."""
         return -(-self.shape[0] // self.chunk_rows) if math.prod(self.shape) else 0
 
     def chunk_key(self, number: int) -> str:
-        """Return the key of a chunk below that of its array."""
+        """Return the key of a chunk below its array's key."""
         return self.separator.join(("c", str(number), *("0" for _ in self.shape[1:])))
 
     def describe(self) -> dict[str, Any]:
-        """Return what the array's own ``zarr.json`` says, which other Zarr libraries read."""
+        """Return the content of the array's own ``zarr.json``, for other Zarr libraries."""
         dtype = np.dtype(self.dtype)
         chunk_shape = [self.chunk_rows, *(max(n, 1) for n in self.shape[1:])]
         keys = {"name": "default", "configuration": {"separator": self.separator}}
@@ -111,7 +112,7 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class Slot:
-    """The place of an array inside a packed one, of bytes, kept in a group's description."""
+    """The place of an array inside a packed one, stored in its group's description."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -119,16 +120,16 @@ class Slot:
 
     @classmethod
     def from_json(cls, values: Any, n_packed: int) -> "Slot":
-        """Return the slot that a description names, in ``n_packed`` bytes.
+        """Return the slot stored in a description, inside ``n_packed`` bytes.
 
         Raises
         ------
-        ValueError, TypeError, KeyError : it is none
+        ValueError, TypeError, KeyError : when the values are no slot
         """
         slot = cls(values["dtype"], tuple(values["shape"]), values["at"])
         numbers = (*slot.shape, slot.at)
         if slot.dtype not in PACKED_DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
-            raise ValueError("an array of a dtype, a shape or an offset that none has")
+            raise ValueError("an array with an unknown dtype, or an invalid shape or offset")
         if not slot.shape or slot.at % ALIGNMENT or slot.at + slot.nbytes > n_packed:
             raise ValueError(f"an array at byte {slot.at} of {n_packed}")
         return slot
@@ -139,13 +140,13 @@ class Slot:
         return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
     def take(self, packed: Bytes) -> AnyArray:
-        """Return the array, a copy."""
+        """Return a copy of the array."""
         own = packed[self.at : self.at + self.nbytes].copy()
         return own.view(self.dtype).reshape(self.shape)
 
 
 def pack_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Bytes, dict[str, Slot]]:
-    """Return arrays as one of bytes, uint8 (n,), and where each is in it."""
+    """Return arrays packed into one of bytes, uint8 (n,), and the place of each in it."""
     pieces, slots, at = [], {}, 0
     for name, values in arrays.items():
         dtype = values.dtype.newbyteorder("<").str
@@ -157,7 +158,7 @@ def pack_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Bytes, dict[str, Slot]]
 
 
 def write_array(attempt: Attempt, name: str, values: AnyArray, chunk_rows: int) -> ArraySpec:
-    """Write an array's chunks and description; return what it is."""
+    """Write an array's chunks and description; return its spec."""
     spec = ArraySpec.of(values, chunk_rows)
     sums = []
     for number in range(spec.n_chunks):
@@ -165,13 +166,13 @@ def write_array(attempt: Attempt, name: str, values: AnyArray, chunk_rows: int) 
         chunk = _chunk(values[first : first + spec.chunk_rows], spec)
         sums.append(checksum(chunk))
         attempt.write(f"{name}/{spec.chunk_key(number)}", chunk.data, sum_as_bytes(sums[-1]))
-    # Without white space: that would take Python's own encoder in place of the compiled one.
+    # Without indentation, which would use Python's encoder in place of the compiled one.
     attempt.write(f"{name}/{DESCRIPTION}", json.dumps(spec.describe()).encode())
     return replace(spec, sums=tuple(sums))
 
 
 def _chunk(part: AnyArray, spec: ArraySpec) -> AnyArray:
-    """Return a chunk as it is written: the last one is filled up with zeros."""
+    """Return a chunk in its stored form: the last one is padded with zeros."""
     if len(part) == spec.chunk_rows:
         return np.ascontiguousarray(part, spec.dtype)
     chunk = np.zeros((spec.chunk_rows, *spec.shape[1:]), spec.dtype)

@@ -1,8 +1,8 @@
-"""A store in a folder of a local or a shared file system: the one module that touches its files.
+"""A store in a folder of a local or shared file system: the only module that touches its files.
 
-Files appear by an atomic rename, parts of several files by the rename of their folder, markers by
-a hard link, which only one of several writers gets. Files are looked at before they are opened:
-plain ones, inside the store.
+Files appear by an atomic rename, parts of several files by a rename of their folder, and markers by
+a hard link, which only one of several writers gets. Before a file is opened it is checked to be a
+plain file inside the store.
 """
 
 import errno
@@ -24,7 +24,7 @@ from daskls.store.backend import Backend, Reader
 from daskls.store.files import GO_ON, damaged, disk_errors
 from daskls.store.folder_owner import OwnedFolder, link_once
 
-# What opening a path says where something else than a file that can be read is there.
+# Errors of opening a path where there is no readable file.
 NOT_A_FILE = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
     *(errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG),
@@ -37,13 +37,13 @@ class Folder(OwnedFolder):
     Parameters
     ----------
     root : str. The folder; it may lie behind a link.
-    then : str. What to do after a mishap in writing, as for `disk_errors`.
+    then : str. What to do after a failed write, as for `disk_errors`.
     """
 
     def __init__(self, root: str, then: str = GO_ON) -> None:
-        # With a slash at its end a link would count as what it leads to.
+        # With a trailing slash, a link would count as its target.
         self.root, self.then = root.rstrip("/") or root, then
-        # Folders that no link leads to: each is looked at once, not for every file in it.
+        # Folders without links on their path: each is checked once, not for every file in it.
         self._plain = {""}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -60,7 +60,7 @@ class Folder(OwnedFolder):
     # Writing
 
     def make(self, key: str = "") -> None:
-        """Make the folder of a new store, or one below it."""
+        """Create the folder of a new store, or a folder below it."""
         if key:
             self._make_folders(key)
             return
@@ -68,16 +68,16 @@ class Folder(OwnedFolder):
             os.makedirs(self.root, exist_ok=True)
 
     def unmake(self) -> None:
-        """Remove the folder, if it is empty."""
+        """Remove the folder if it is empty."""
         with suppress(OSError):
             os.rmdir(self.root)
 
     def put(
         self, key: str, *pieces: Any, create: bool = False, instead_of: Hashable = None
     ) -> bool:
-        """Write a file whole; its folder is made."""
+        """Write a whole file; its folder is created if needed."""
         self._make_folder_of(key)
-        with self._beside(key) as temporary:
+        with self._temporary_beside(key) as temporary:
             write_file(temporary, *pieces)
             if create:
                 if instead_of is not None and self.stamp(key) == instead_of:
@@ -88,45 +88,45 @@ class Folder(OwnedFolder):
 
     @contextmanager
     def stream(self, key: str) -> Iterator[BinaryIO]:
-        """Yield a temporary file that takes its place at the end; its folder must be there."""
-        with self._beside(key) as temporary:
+        """Yield a temporary file that is renamed at the end; its folder must exist."""
+        with self._temporary_beside(key) as temporary:
             with create_file(temporary) as file:
                 yield file
             os.replace(temporary, self.where(key))
 
     @contextmanager
-    def _beside(self, key: str) -> Iterator[str]:
-        """Yield a temporary path beside a file's; nothing is left there at the end."""
+    def _temporary_beside(self, key: str) -> Iterator[str]:
+        """Yield a temporary path beside a file; nothing is left there at the end."""
         temporary = self._temporary(key)
         try:
             with disk_errors(self.where(key), self.then):
                 yield temporary
         finally:
-            # Where nothing can be written nothing can be removed: the body's own error tells.
+            # A disk that cannot be written to allows no removal either; the body's error counts.
             with suppress(OSError):
                 os.unlink(temporary)
 
     def _temporary(self, key: str) -> str:
-        """Return a path of this writer alone, in the folder of a file."""
+        """Return a path for this writer alone, in the folder of a file."""
         folder, _, name = key.rpartition("/")
         return f"{self.where(folder)}/.{name}.{uuid.uuid4().hex}"
 
     def _make_folder_of(self, key: str) -> None:
-        """Make the folder of a file, if it is not there."""
+        """Create the folder of a file if it does not exist."""
         folder = key.rpartition("/")[0]
         if folder and not os.path.isdir(self.where(folder)):
             self._make_folders(folder)
 
     def _make_folders(self, folder: str) -> None:
-        """Make a folder below the store's own, which must be there.
+        """Create a folder below the store's own, which must exist.
 
-        A task that comes late, to a store that was removed, must not make half of it anew.
+        A late task must not recreate part of a store that was removed.
         """
         path = self.root
         with disk_errors(self.where(folder), self.then):
             for name in folder.split("/"):
                 path = f"{path}/{name}"
-                # Another task may make it at the same moment.
+                # Another task may create it at the same moment.
                 with suppress(FileExistsError):
                     os.mkdir(path)
 
@@ -145,7 +145,7 @@ class Folder(OwnedFolder):
             shutil.rmtree(attempt.path, ignore_errors=True)
 
     def copy_from(self, source: Backend, keys: Iterable[str], last: str) -> bool:
-        """Copy into a temporary folder, which is renamed in the end."""
+        """Copy into a temporary folder, which is renamed at the end."""
         above, name = os.path.split(self.root)
         parent = Folder(above, self.then)
         parent.make()
@@ -159,17 +159,17 @@ class Folder(OwnedFolder):
         for key in self.find(*patterns):
             path = self.where(key)
             with disk_errors(path, self.then) if strict else suppress(OSError):
-                # rmtree refuses links: a link goes, what it leads to stays.
+                # rmtree refuses links; a link is removed and its target stays.
                 if os.path.isdir(path) and not os.path.islink(path):
                     shutil.rmtree(path, ignore_errors=not strict)
                 else:
                     with suppress(FileNotFoundError):
                         os.unlink(path)
 
-    # Looking
+    # Listing
 
     def exists(self, key: str) -> bool:
-        """Whether something has this path."""
+        """Whether this path exists."""
         try:
             os.lstat(self.where(key))
         except (FileNotFoundError, NotADirectoryError):
@@ -190,16 +190,16 @@ class Folder(OwnedFolder):
     def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
         """Return the keys of all files below a folder."""
         found = []
-        # By itself os.walk passes over a folder that cannot be read, as if it were empty.
+        # By default os.walk treats a folder that cannot be read as empty.
         for at, folders, files in os.walk(self.where(key), onerror=_raise):
             folders[:] = [name for name in folders if not _matches(name, skip)]
             found += [os.path.join(at, name) for name in files if not _matches(name, skip)]
         return sorted(path[len(self.root) + 1 :] for path in found)
 
     def nbytes(self, key: str = "") -> int:
-        """Return the bytes of a file, or of a folder's files; 0 where there is none."""
+        """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
         total = 0
-        # What goes meanwhile takes no room.
+        # Files that are removed meanwhile take no space.
         with suppress(FileNotFoundError, NotADirectoryError):
             is_folder = os.path.isdir(self.where(key))
             for file in self.below(key) if is_folder else [key]:
@@ -207,21 +207,21 @@ class Folder(OwnedFolder):
         return total
 
     def room(self) -> int:
-        """Return the bytes that are free on the folder's disk."""
+        """Return the free bytes on the folder's disk."""
         return shutil.disk_usage(self.root).free
 
     def stamp(self, key: str) -> tuple[int, int]:
-        """Return a file's number and time."""
+        """Return a file's inode number and modification time."""
         try:
             status = os.stat(self.where(key))
         except OSError:
-            # Whoever opens it finds out why.
+            # Opening the file will raise the reason.
             return 0, 0
-        # Both: a file system may give the number of a removed file to the next one.
+        # Both, because a file system may reuse the inode number of a removed file.
         return status.st_ino, status.st_mtime_ns
 
     def size(self, key: str) -> int:
-        """Return the size of a plain file, which is not opened."""
+        """Return the size of a plain file, without opening it."""
         path = self.where(key)
         self._check_folders(key)
         try:
@@ -236,7 +236,7 @@ class Folder(OwnedFolder):
         return status.st_size
 
     def _check_folders(self, key: str) -> None:
-        """Refuse a file in a folder that links lead to out of the store."""
+        """Refuse a file whose folder lies outside the store, by links."""
         folder = key.rpartition("/")[0]
         if folder in self._plain:
             return
@@ -263,21 +263,21 @@ class Folder(OwnedFolder):
 
     @contextmanager
     def reading(self, key: str) -> Iterator["FolderReader"]:
-        """Yield a plain file, open and not buffered."""
-        # Before it is opened: to open a pipe may wait for ever, to open a device may move it.
+        """Yield a plain file, opened without a buffer."""
+        # Checked before opening: opening a pipe may wait forever, opening a device may act on it.
         nbytes, path = self.size(key), self.where(key)
         try:
-            # Not blocking, in case that it was replaced by a pipe since that look.
+            # Not blocking, in case a pipe has replaced it since.
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-        # A buffer would read beyond the range that is wanted.
+        # A buffer would read beyond the requested range.
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             yield FolderReader(file, path, nbytes)
 
 
 class FolderAttempt:
-    """A temporary folder that takes a part's place."""
+    """A temporary folder that becomes a part."""
 
     prefix = ""
 
@@ -289,7 +289,7 @@ class FolderAttempt:
         self._made = {""}
 
     def write(self, name: str, *pieces: Any) -> None:
-        """Write a file; its folder is made."""
+        """Write a file; its folder is created if needed."""
         folder = name.rpartition("/")[0]
         if folder not in self._made:
             os.makedirs(f"{self.path}/{folder}", exist_ok=True)
@@ -297,7 +297,7 @@ class FolderAttempt:
         write_file(f"{self.path}/{name}", *pieces)
 
     def commit(self, name: str, marker: bytes) -> bool:
-        """Write the marker, then rename the folder; one that is there stays unless it gives way."""
+        """Write the marker, then rename the folder; an existing part stays, or is replaced."""
         self.write(name, marker)
         old = self._instead_of
         if old is not None and self._folder.stamp(f"{self._key}/{name}") == old:
@@ -305,11 +305,11 @@ class FolderAttempt:
         return self.move()
 
     def move(self) -> bool:
-        """Rename the folder to its place."""
+        """Rename the folder to its final path; False if something is there."""
         target = self._folder.where(self._key)
         if self._replace:
-            # No folder is renamed over one with files. A crash in between leaves none: not made
-            # yet.
+            # A folder with files cannot be renamed over. A crash in between leaves no part, which
+            # counts as not written yet.
             shutil.rmtree(target, ignore_errors=True)
         try:
             os.rename(self.path, target)
@@ -321,7 +321,7 @@ class FolderAttempt:
 
 
 class FolderReader(Reader):
-    """An open file."""
+    """Reads ranges of an open file."""
 
     def __init__(self, file: FileIO, name: str, nbytes: int) -> None:
         self._file, self.name, self.nbytes = file, name, nbytes
@@ -350,17 +350,18 @@ def create_file(path: str) -> BinaryIO:
 
 
 def write_file(path: str, *pieces: Any) -> None:
-    """Write bytes, or buffers one after the other, into a new file."""
+    """Write bytes, or buffers one after the other, to a new file."""
     with create_file(path) as file:
         for piece in pieces:
             file.write(piece)
 
 
 def _link(source: str, target: str) -> bool:
-    """Give a file a second name that nobody has yet; False if somebody has it."""
+    """Give a file a second name; False if the name is taken."""
     is_ours = link_once(source, target)
     if is_ours is None:
-        # Of two that come here together the later one's stays: what it names is there as well.
+        # Without hard links, of two concurrent writers the later one's marker stays: the data that
+        # it names exists as well.
         is_ours = not os.path.lexists(target)
         if is_ours:
             os.replace(source, target)
@@ -368,7 +369,7 @@ def _link(source: str, target: str) -> bool:
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> StoreError:
-    """Return the error of a file that cannot be opened: missing is damage, forbidden is not."""
+    """Return the error for a file that cannot be opened: missing is damage, forbidden is not."""
     if isinstance(error, FileNotFoundError):
         return damaged(path, "it is missing")
     if isinstance(error, ValueError) or error.errno in NOT_A_FILE:
@@ -384,5 +385,5 @@ def _matches(name: str, patterns: Collection[str]) -> bool:
 
 
 def _raise(error: OSError) -> None:
-    """Let a folder that cannot be read end the walk."""
+    """Raise the error of a folder that `os.walk` cannot read."""
     raise error

@@ -1,9 +1,9 @@
-"""The owner of a folder: who gets its file, when it was renewed, and who takes it over.
+"""The owner's file of a store in a folder: how it is taken, renewed and taken over.
 
 Two contenders never both get it. The file appears with its content under an unused name, by a hard
-link. A file that is taken over is first renamed aside, which one contender can do, and put back if
-it is not the one that was examined. Contenders of one machine do so one after the other. Ages are
-taken between two files of the folder's own disk, whose clock need not be this machine's.
+link. To take a file over, a contender first renames it aside, which only one can do, and puts it
+back if it is not the one that was examined. Contenders on one machine do so one at a time. Ages are
+differences between two files of the folder's own disk, whose clock need not be this machine's.
 """
 
 import errno
@@ -14,20 +14,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from daskls.store.backend import Backend, Held
+from daskls.store.backend import MAX_OWNER_NBYTES, Backend, OwnerArtifact
 from daskls.store.files import disk_errors
 
-# What disks without hard links say.
+# Errors of disks without hard links.
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
-MAX_NBYTES = 4096
-# How often, and how long, a contender waits for another of its machine.
-N_TURNS, TURN_S = 20, 0.05
-# Contenders are done in moments: what is older was left by one that was killed.
-LEFT_S = 60.0
+# How often, and how long, a contender waits for another one on its machine.
+N_LOCK_TRIES, LOCK_PAUSE_S = 20, 0.05
+# A contender takes moments: an older file was left by one that was killed.
+LEFTOVER_S = 60.0
 
 
 class OwnedFolder(Backend):
-    """The owner's part of a store in a folder.
+    """The part of a folder's back end that handles the owner's file.
 
     Attributes
     ----------
@@ -37,28 +36,28 @@ class OwnedFolder(Backend):
     root: str
 
     def take(self, key: str, content: bytes) -> bool:
-        """Give a file of this contender's own the owner's name, if nobody has it."""
+        """Link a file of this contender to the owner's name, if nobody has that name."""
         with disk_errors(self.root, self.then), self._own_file(key, content) as mine:
-            with _one_by_one(self.root):
+            with _one_at_a_time(self.root):
                 is_ours = _claim(mine, Path(self.where(key)))
             if is_ours:
-                self._clean(key, _time_of(mine))
+                self._clean(key, _mtime_ns(mine))
         return is_ours
 
-    def examine(self, key: str) -> Held | None:
-        """Read the owner's file, and its time."""
+    def examine(self, key: str) -> OwnerArtifact | None:
+        """Read the owner's file and its modification time."""
         path = self.where(key)
         with disk_errors(path, self.then):
             return _read(Path(path))
 
-    def age(self, key: str, held: Held) -> float:
-        """Compare its time, the stamp, with that of a new file."""
-        assert isinstance(held.stamp, int)
+    def age(self, key: str, seen: OwnerArtifact) -> float:
+        """Compare its modification time, the stamp, with that of a new file."""
+        assert isinstance(seen.stamp, int)
         with disk_errors(self.root, self.then), self._own_file(key, b"") as mine:
-            return (_time_of(mine) - held.stamp) / 1e9
+            return (_mtime_ns(mine) - seen.stamp) / 1e9
 
     def renew(self, key: str, content: bytes) -> bool:
-        """Set the file's time."""
+        """Update the file's modification time."""
         path = Path(self.where(key))
         with disk_errors(path, self.then):
             found = _read(path)
@@ -67,14 +66,14 @@ class OwnedFolder(Backend):
                 os.utime(path)
         return is_ours
 
-    def take_over(self, key: str, held: Held, content: bytes) -> bool:
-        """Take the file that was examined away, then the name as by `take`."""
+    def take_over(self, key: str, seen: OwnerArtifact, content: bytes) -> bool:
+        """Rename the examined file aside, then take the name as `take` does."""
         path = Path(self.where(key))
         with disk_errors(self.root, self.then), self._own_file(key, content) as mine:
-            with _one_by_one(self.root):
-                is_ours = _set_aside(path, held, mine.with_suffix(".old")) and _claim(mine, path)
+            with _one_at_a_time(self.root):
+                is_ours = _set_aside(path, seen, mine.with_suffix(".old")) and _claim(mine, path)
             if is_ours:
-                self._clean(key, _time_of(mine))
+                self._clean(key, _mtime_ns(mine))
         return is_ours
 
     def give_back(self, key: str, content: bytes) -> None:
@@ -87,27 +86,27 @@ class OwnedFolder(Backend):
 
     @contextmanager
     def _own_file(self, key: str, content: bytes) -> Iterator[Path]:
-        """Yield a new file of this contender alone."""
+        """Yield a new file that belongs to this contender alone."""
         mine = Path(f"{self.where(key)}.{uuid.uuid4().hex}.new")
         try:
             mine.write_bytes(content)
             yield mine
         finally:
-            # Where nothing can be written nothing can be removed.
+            # A disk that cannot be written to allows no removal either.
             with suppress(OSError):
                 mine.unlink()
 
     def _clean(self, key: str, now_ns: int) -> None:
-        """Remove what contenders that were killed left."""
+        """Remove the files of killed contenders."""
         for path in Path(self.root).glob(f"{key}.*"):
             with suppress(FileNotFoundError):
-                if now_ns - _time_of(path) > LEFT_S * 1e9:
+                if now_ns - _mtime_ns(path) > LEFTOVER_S * 1e9:
                     path.unlink()
 
 
-def _set_aside(path: Path, expected: Held, aside: Path) -> bool:
-    """Take a file away, unless it is another one by now."""
-    # A look first, as others miss the file while it is aside.
+def _set_aside(path: Path, expected: OwnerArtifact, aside: Path) -> bool:
+    """Rename a file aside, unless it is no longer the expected one."""
+    # Checked before the rename: others find no file while it is aside.
     if _read(path) != expected:
         return False
     try:
@@ -116,28 +115,28 @@ def _set_aside(path: Path, expected: Held, aside: Path) -> bool:
         return False
     is_expected = _read(aside) == expected
     if not is_expected:
-        # Somebody was quicker, or the owner woke up.
+        # Another contender was faster, or the owner renewed it.
         _claim(aside, path)
     aside.unlink()
     return is_expected
 
 
 @contextmanager
-def _one_by_one(folder: str) -> Iterator[None]:
-    """Let contenders of one machine wait for each other, where the system has a way."""
+def _one_at_a_time(folder: str) -> Iterator[None]:
+    """Let contenders on one machine wait for each other, where the system supports it."""
     descriptor = None
     try:
-        # Not on Windows, nor of a folder on some network file systems; nobody waits for a process
-        # that was stopped in here. The renames are safe all the same.
+        # Windows and some network file systems cannot lock a folder, and the wait is bounded in
+        # case its holder is suspended. The renames are safe without the lock.
         with suppress(OSError, ImportError):
             import fcntl
 
             descriptor = os.open(folder, os.O_RDONLY)
-            for _ in range(N_TURNS):
+            for _ in range(N_LOCK_TRIES):
                 with suppress(BlockingIOError):
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
-                time.sleep(TURN_S)
+                time.sleep(LOCK_PAUSE_S)
         yield
     finally:
         if descriptor is not None:
@@ -145,7 +144,7 @@ def _one_by_one(folder: str) -> Iterator[None]:
 
 
 def link_once(source: str | Path, target: str | Path) -> bool | None:
-    """Give a file a second name; False if somebody has it, None on a disk without hard links."""
+    """Give a file a second name; False if the name is taken, None on a disk without hard links."""
     try:
         os.link(source, target)
     except FileExistsError:
@@ -158,11 +157,11 @@ def link_once(source: str | Path, target: str | Path) -> bool | None:
 
 
 def _claim(source: Path, target: Path) -> bool:
-    """Give a contender's file the owner's name; False if somebody has it."""
+    """Give a contender's file the owner's name; False if the name is taken."""
     is_ours = link_once(source, target)
     if is_ours is not None:
         return is_ours
-    # Without links it is empty for a moment, which counts as owned by somebody.
+    # Without links the file is empty for a moment; an empty file counts as owned by somebody.
     try:
         with target.open("xb") as file:
             file.write(source.read_bytes())
@@ -171,16 +170,16 @@ def _claim(source: Path, target: Path) -> bool:
     return True
 
 
-def _read(path: Path) -> Held | None:
-    """Read an owner's file; None if there is none."""
+def _read(path: Path) -> OwnerArtifact | None:
+    """Return an owner's artifact; None if there is none."""
     try:
-        # Opened first: a network file system asks its server at that moment.
+        # Opened before `fstat`: a network file system asks its server when a file is opened.
         with path.open("rb") as file:
-            return Held(file.read(MAX_NBYTES), os.fstat(file.fileno()).st_mtime_ns)
+            return OwnerArtifact(file.read(MAX_OWNER_NBYTES), os.fstat(file.fileno()).st_mtime_ns)
     except FileNotFoundError:
         return None
 
 
-def _time_of(path: Path) -> int:
-    """Return a file's time, in nanoseconds of the disk's clock."""
+def _mtime_ns(path: Path) -> int:
+    """Return a file's modification time, in nanoseconds of the disk's clock."""
     return path.stat().st_mtime_ns

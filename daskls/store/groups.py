@@ -1,14 +1,14 @@
 """Sealed groups: a Zarr group whose description holds a checksum of itself and of every chunk.
 
-A group's ``zarr.json`` keeps, among its attributes, what its arrays are and the sum of each of
-their chunks, and at last its own sum, which the group's key in the store goes into. It is
-written last, so it is the marker of the whole. Chunks end in the same sum, as Zarr's codec
-``crc32c`` wants it: any Zarr library reads them. They are read here by position, so that a size is
-known before memory is taken, a missing chunk is no fill value, and nothing is followed out of the
-store.
+The attributes in a group's ``zarr.json`` describe its arrays, with the checksum of each chunk, and
+end in the description's own checksum, which starts from the group's key in the store. The
+description is written last, so it is the marker of the whole group. Each chunk ends in its
+checksum, as Zarr's codec ``crc32c`` expects: any Zarr library reads them. Here, they are read by
+position, so that a size is known before memory is allocated, a missing chunk is not taken for the
+fill value, and no link leads out of the store.
 
-Small arrays may be packed into one array of bytes, ``packed``: each file costs more than what is
-in it. The attribute of that name says where each of them is, by dtype, shape and first byte.
+Small arrays may be packed into one array of bytes, ``packed``, as each file costs more than its
+content. The attribute of that name holds the dtype, shape and first byte of each.
 """
 
 import json
@@ -24,7 +24,7 @@ from daskls.records import AnyArray, Bytes, Floats
 from daskls.store.artifacts import Location, open_store, put_once
 from daskls.store.backend import Attempt, Backend
 from daskls.store.files import (
-    NOT_WRITTEN,
+    BAD_CHECKSUM,
     SUM_NBYTES,
     damaged,
     json_checksum,
@@ -42,7 +42,7 @@ from daskls.store.flat import (
 )
 
 ARRAYS, PACKED, PREFIX, SUM = "arrays", "packed", "prefix", "crc32c"
-# A description is far smaller: some hundred bytes a cell of a bundle.
+# A description is far smaller: some hundred bytes per cell of a bundle.
 MAX_DESCRIPTION_NBYTES = 64 << 20
 
 
@@ -52,14 +52,13 @@ def _description_of(key: str) -> str:
 
 
 def describe_group(key: str, attributes: Mapping[str, Any]) -> bytes:
-    """Return the sealed description of the group at a key.
+    """Return the sealed description of the group at a key; "" is the root's.
 
     Parameters
     ----------
-    key : str. The group's path inside the store; "" of the root.
     attributes : JSON values
     """
-    # As it is read back: keys are texts, tuples lists.
+    # The checksum is of what is read back, where keys are strings and tuples are lists.
     own = json.loads(json.dumps(dict(attributes)))
     sealed = {**own, SUM: f"{json_checksum(key, own):08x}"}
     content = {"zarr_format": 3, "node_type": "group", "attributes": sealed}
@@ -76,21 +75,20 @@ def write_group(
     *,
     replace: bool = False,
 ) -> bool:
-    """Write a group whole; its description comes last.
+    """Write a whole group; its description comes last.
 
     Parameters
     ----------
     root : path or Backend. The store.
-    key : str. The group's key.
-    arrays : arrays by name. Uncompressed, in chunks of at most ``chunk_rows`` rows.
+    arrays : arrays by name. Written uncompressed, in chunks of at most ``chunk_rows`` rows.
     attributes : JSON values
-    loose : names of arrays that stay by themselves, while all others are packed into one if they
-        are small; None to pack none
-    replace : whether a group that is there gives way
+    loose : names of arrays that stay separate, while all others are packed into one if they are
+        small; None to pack none
+    replace : whether to replace an existing group
 
     Returns
     -------
-    is_ours : bool. False where another task's group was first, and stays.
+    is_ours : bool. False if another task wrote the group first; that one stays.
     """
     store = open_store(root)
 
@@ -110,7 +108,7 @@ def _write_arrays(
     chunk_rows: int,
     loose: Collection[str] | None,
 ) -> dict[str, Any]:
-    """Write a group's arrays; return its attributes, what the arrays are among them."""
+    """Write a group's arrays; return its attributes, extended by the description of the arrays."""
     small = {} if loose is None else {n: a for n, a in arrays.items() if n not in loose}
     if small and sum(values.nbytes for values in small.values()) <= MAX_PACKED_NBYTES // 2:
         packed, slots = pack_arrays(small)
@@ -127,19 +125,17 @@ def _write_arrays(
 
 
 def write_description(root: Location, key: str, attributes: Mapping[str, Any]) -> None:
-    """Write a group's description, sealed, in the place of any old one."""
+    """Write a group's sealed description, replacing any old one."""
     open_store(root).put(_description_of(key), describe_group(key, attributes))
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A sealed group, opened: its description is read and checked, its arrays are read on demand.
+    """An opened sealed group: its description is checked, its arrays are read on demand.
 
     Attributes
     ----------
-    store : Backend
-    key : str. The group's key.
-    attrs : dict. Its attributes.
+    attrs : dict. The attributes, without the description of the arrays.
     """
 
     store: Backend
@@ -151,11 +147,11 @@ class Group:
     _prefix: str = ""
 
     def where(self, name: str = DESCRIPTION) -> str:
-        """Return where an array is, or what says what the group is: for people and for errors."""
+        """Return the location of an array, or of the group's description, for messages."""
         return self.store.where(self._key(name))
 
     def _key(self, name: str) -> str:
-        """Return the key of what lies in the group."""
+        """Return the key of an array or of the description."""
         below = name if name == DESCRIPTION else f"{self._prefix}{name}"
         return f"{self.key}/{below}" if self.key else below
 
@@ -185,19 +181,18 @@ class Group:
         kind: str = "",
         finite: bool = True,
     ) -> AnyArray:
-        """Return (a slice of rows of) an array.
+        """Return an array, or a slice of its rows.
 
         Parameters
         ----------
-        name : str
         rows : slice without a step
-        shape : of the whole array, as its reader expects it; None for any number
-        kind : the kinds of dtype that its reader expects; none for any
+        shape : the expected shape of the whole array; None in it stands for any number
+        kind : the expected kinds of dtype; "" for any
         finite : whether infinity is damage; NaN always is
 
         Raises
         ------
-        DamageError : something is missing, or is not what was written or expected
+        DamageError : when something is missing, or not what was written or expected
         """
         spec = self._slots.get(name) or self._spec(name)
         if kind and np.dtype(spec.dtype).kind not in kind:
@@ -205,7 +200,7 @@ class Group:
         if shape is not None and not _fits(spec.shape, shape):
             raise damaged(
                 self.where(),
-                f"the array {name!r} has shape {spec.shape}, and {_shown(shape)} is expected",
+                f"the array {name!r} has shape {spec.shape}, and {_shape_text(shape)} is expected",
             )
         if isinstance(spec, Slot):
             values = spec.take(self._packed)[rows]
@@ -219,25 +214,25 @@ class Group:
 
     @cached_property
     def _packed(self) -> Bytes:
-        """The bytes of small arrays; they are few."""
+        """The bytes of the packed arrays, which are few."""
         spec = self._spec(PACKED)
         self._check_description(PACKED, spec)
         return self._read_rows(PACKED, spec, 0, spec.shape[0])
 
     def _check_description(self, name: str, spec: ArraySpec) -> None:
-        """Compare an array's own description with what the group says of it, once."""
+        """Compare an array's own description with the group's, once."""
         if name in self._described:
             return
         key = f"{self._key(name)}/{DESCRIPTION}"
         where = self.store.where(key)
-        # Other programs may write it in another order or with other white space.
+        # Compared as JSON: other programs may change the order of keys or the white space.
         found = parse_json(where, self.store.read(key, MAX_DESCRIPTION_NBYTES))
         if found != spec.describe():
-            raise damaged(where, "it is not as the group's description says")
+            raise damaged(where, "it differs from the group's description")
         self._described.add(name)
 
     def _read_rows(self, name: str, spec: ArraySpec, start: int, stop: int) -> AnyArray:
-        """Return rows start .. stop - 1, read by chunks."""
+        """Return rows start .. stop - 1, read chunk by chunk."""
         size = spec.chunk_rows
         numbers = range(start // size, -(-stop // size)) if stop > start and spec.sums else ()
         keys = [f"{self._key(name)}/{spec.chunk_key(number)}" for number in numbers]
@@ -248,7 +243,7 @@ class Group:
             first = number * size
             inside = slice(max(start, first), min(stop, first + size))
             out = values[inside.start - start : inside.stop - start]
-            # What is wanted whole is read to where it goes; anything else by a copy of the chunk.
+            # A whole chunk is read directly into the result, any other through a copy.
             chunk = out if len(out) == size else np.empty((size, *spec.shape[1:]), spec.dtype)
             self._read_chunk(key, chunk, spec.sums[number])
             if chunk is not out:
@@ -256,23 +251,23 @@ class Group:
         return values
 
     def _check_size(self, key: str, spec: ArraySpec) -> None:
-        """Refuse a chunk of another size than its description says, before memory is taken."""
+        """Refuse a chunk whose size differs from its description, before memory is allocated."""
         size, expected = self.store.size(key), spec.chunk_rows * spec.row_nbytes + SUM_NBYTES
         if size != expected:
             why = f"it has {size} bytes, and {expected} are expected"
             raise damaged(self.store.where(key), why)
 
     def _read_chunk(self, key: str, chunk: AnyArray, expected: int) -> None:
-        """Fill an array with a chunk, and check its sum."""
-        behind = np.empty(SUM_NBYTES, np.uint8)
+        """Fill an array with a chunk, and check its checksum."""
+        stored_sum = np.empty(SUM_NBYTES, np.uint8)
         with self.store.reading(key) as reader:
             reader.fill_record(chunk, 0, expected)
-            reader.fill(behind, chunk.nbytes)
-            if behind.tobytes() != sum_as_bytes(expected):
-                raise damaged(reader.name, NOT_WRITTEN)
+            reader.fill(stored_sum, chunk.nbytes)
+            if stored_sum.tobytes() != sum_as_bytes(expected):
+                raise damaged(reader.name, BAD_CHECKSUM)
 
     def check(self) -> list[str]:
-        """Read all of the group; return the files that are damaged."""
+        """Read the whole group; return the locations of damaged files."""
         found: list[str] = []
         for name, spec in self._specs.items():
             try:
@@ -289,18 +284,18 @@ class Group:
 
 
 def _fits(shape: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:
-    """Whether a shape is the expected one, in which None is any number."""
+    """Whether a shape is the expected one, where None stands for any number."""
     return len(shape) == len(expected) and all(
         want is None or have == want for have, want in zip(shape, expected, strict=True)
     )
 
 
-def _shown(shape: tuple[int | None, ...]) -> str:
+def _shape_text(shape: tuple[int | None, ...]) -> str:
     return f"({', '.join('any' if n is None else str(n) for n in shape)})"
 
 
 def _is_sound(values: Floats, finite: bool) -> bool:
-    """Whether an array holds no NaN, and no infinity where it may not."""
+    """Whether an array has no NaN, and no infinity if ``finite``."""
     return bool(np.isfinite(values).all() if finite else not np.isnan(values).any())
 
 
@@ -309,18 +304,18 @@ def parse_json(where: str, content: bytes) -> Any:
 
     Raises
     ------
-    DamageError : it is none
+    DamageError : when it is none
     """
     with malformed_is_damage(where):
         return json.loads(content)
 
 
 def parse_attributes(where: str, content: bytes) -> dict[str, Any] | None:
-    """Return the attributes of a description, its sum among them; None if it is of no group.
+    """Return the attributes of a description, with its checksum; None if it describes no group.
 
     Raises
     ------
-    DamageError : it is no JSON
+    DamageError : when it is no JSON
     """
     found = parse_json(where, content)
     is_group = isinstance(found, dict) and found.get("node_type") == "group"
@@ -329,11 +324,11 @@ def parse_attributes(where: str, content: bytes) -> dict[str, Any] | None:
 
 
 def read_attributes(root: Location, key: str) -> dict[str, Any] | None:
-    """Return what a group's description holds, of which nothing is checked; None if it is none.
+    """Return the unchecked attributes of a group's description; None if it describes no group.
 
     Raises
     ------
-    DamageError : it is missing, or no JSON
+    DamageError : when it is missing, or no JSON
     """
     store = open_store(root)
     own = _description_of(key)
@@ -350,7 +345,7 @@ def open_group(root: Location, key: str) -> Group:
 
     Raises
     ------
-    DamageError : its description is missing, or not what was written
+    DamageError : when its description is missing, or not what was written
     """
     store = open_store(root)
     attributes = read_attributes(store, key)
@@ -360,11 +355,11 @@ def open_group(root: Location, key: str) -> Group:
 
 
 def check_seal(root: Location, key: str, attributes: dict[str, Any]) -> Group:
-    """Return the group of attributes whose sum is right.
+    """Return the group with these attributes, after comparing their checksum.
 
     Raises
     ------
-    DamageError : it is not
+    DamageError : when it differs
     """
     store = open_store(root)
     where = store.where(_description_of(key))
@@ -372,7 +367,7 @@ def check_seal(root: Location, key: str, attributes: dict[str, Any]) -> Group:
     with malformed_is_damage(where):
         expected = f"{json_checksum(key, own):08x}"
     if attributes.get(SUM) != expected:
-        raise damaged(where, NOT_WRITTEN)
+        raise damaged(where, BAD_CHECKSUM)
     with malformed_is_damage(where):
         specs = {str(k): ArraySpec.from_json(v) for k, v in own.pop(ARRAYS, {}).items()}
         slots = _parse_slots(own.pop(PACKED, {}), specs.get(PACKED))
@@ -381,11 +376,11 @@ def check_seal(root: Location, key: str, attributes: dict[str, Any]) -> Group:
 
 
 def _parse_slots(values: Any, packed: ArraySpec | None) -> dict[str, Slot]:
-    """Return where packed arrays are.
+    """Return the slots of packed arrays.
 
     Raises
     ------
-    ValueError, TypeError, KeyError, AttributeError : not inside a packed array of bytes
+    ValueError, TypeError, KeyError, AttributeError : when they do not lie inside an array of bytes
     """
     if not values and packed is None:
         return {}

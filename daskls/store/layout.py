@@ -1,20 +1,18 @@
-"""The layout of a model on disk, and its root: reading and checking.
+"""The root of a model on disk: how it is created, opened, checked and updated.
 
-`store/contents.py` lists the parts of a store. Groups are sealed (`store/groups.py`), what is
-deleted are packs (`store/packs.py`) and the exchange's files: every byte that is read has a
-checksum. The partition and the index keep a copy of what the root says; `store/repair.py` removes
-damaged parts.
-
-The bundles of a model that hold the cells of a query, so that no other file is opened.
+`store/contents.py` lists the parts of a store. Groups are sealed (`store/groups.py`); what a fit
+removes at its end are packs (`store/packs.py`) and the exchange's files. So every byte that is read
+has a checksum. Some groups keep a copy of the root's attributes; `store/repair.py` removes damaged
+parts.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import AnyArray, CellReport, Int64, Ints, Table
+from daskls.records import AnyArray, CellReport, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.checks import check_report, check_root
 from daskls.store.contents import SHARED_PARTS, StorePart
@@ -33,48 +31,13 @@ from daskls.store.groups import (
 from daskls.store.lock import check_owner
 from daskls.targets import Target
 
-# Support rows read at once: enough to make a read worth its overhead, few enough for any worker.
-READ_NBYTES = 8 << 20
-
-
-def asked_bundles(cells: Ints, first_cells: Sequence[int]) -> Iterator[tuple[int, Ints]]:
-    """Yield each bundle that holds an asked cell, and these cells, counted from its first one.
-
-    Parameters
-    ----------
-    cells : int array, increasing
-    first_cells : the first cell of each bundle, and the number of cells last
-
-    Examples
-    --------
-    >>> [(i, own.tolist()) for i, own in asked_bundles(np.array([1, 7, 8]), [0, 3, 7, 9])]
-    [(0, [1]), (2, [0, 1])]
-    """
-    bounds = np.searchsorted(cells, first_cells)
-    for bundle in np.flatnonzero(np.diff(bounds)).tolist():
-        yield bundle, cells[bounds[bundle] : bounds[bundle + 1]] - first_cells[bundle]
-
-
-def adjacent_runs(cells: Ints, row_ptr: Int64, max_rows: int) -> Iterator[list[int]]:
-    """Cut increasing cells into runs of adjacent cells with few support rows in all."""
-    run: list[int] = []
-    for cell in cells.tolist():
-        adjacent = run and cell == run[-1] + 1
-        if run and not (adjacent and row_ptr[cell + 1] - row_ptr[run[0]] <= max_rows):
-            yield run
-            run = []
-        run.append(cell)
-    if run:
-        yield run
-
-
 # 2: every file has a checksum. 3: chunks lie in the folder of their array, and a bundle's small
-# arrays are packed into one. 4: another exchange; finished models are as of 3.
+# arrays are packed into one. 4: another exchange; finished models are the same as in 3.
 MODEL_FORMAT, READABLE = 4, (2, 3, 4)
 MODEL_KIND = "model"
-# Groups that keep what the root says: a damaged root is written anew from it.
+# Groups that keep a copy of the root's attributes, from which a damaged root is restored.
 HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition", "scale"), "root"
-# Attempts of tasks that were killed: see `store/folder.py`.
+# Names of killed tasks' attempts: see `store/folder.py`.
 ATTEMPTS = ("bundles/.*", "rows/.*", ".new-*", ".*." + "[0-9a-f]" * 32)
 
 
@@ -88,12 +51,11 @@ def report_from_json(group: Group, n_cells: int | None = None) -> Table:
 
     Parameters
     ----------
-    group : Group
     n_cells : int, or None for any number of cells
 
     Raises
     ------
-    DamageError : it keeps no such table
+    DamageError : when it keeps no such table
     """
     with malformed_is_damage(group.where()):
         rows = group.attrs["report"]
@@ -105,12 +67,12 @@ def report_from_json(group: Group, n_cells: int | None = None) -> Table:
 
 
 def root_stamp(root: Location) -> Hashable:
-    """Return what changes when a model's root is written anew."""
+    """Return a stamp that changes whenever a model's root is written."""
     return open_store(root).stamp(DESCRIPTION)
 
 
 def find_root(root: Location) -> bool:
-    """Whether something is where a model's root would be."""
+    """Whether there is something at the path of a model's root."""
     return open_store(root).exists(DESCRIPTION)
 
 
@@ -122,7 +84,7 @@ class Root:
         self.group = group
 
     def where(self, key: str = "") -> str:
-        """Return the location of the model, or of a part of it: what its tasks open."""
+        """Return the location of the model, or of a part of it, which tasks open."""
         return self.store.where(key)
 
     @classmethod
@@ -131,7 +93,7 @@ class Root:
 
         Raises
         ------
-        StoreError : when there is none, it is something else, or of another format
+        StoreError : when there is none, when it is something else, or when it has another format
         DamageError : when its description is not what was written
         """
         store = open_store(location)
@@ -147,17 +109,17 @@ class Root:
                 "path that save() or `daskls fit` wrote."
             )
         _check_kind(store.where(), attributes)
-        # A format may have other checksums, so it is looked at first.
+        # Before the checksum: another format may have another one.
         group = check_seal(store, "", attributes)
         check_root(group)
         return cls(group)
 
     @classmethod
     def create(cls, location: Location, attributes: dict[str, Any]) -> "Root":
-        """Create the group with its identity; the marker is not set."""
+        """Create the root group with its identity; it is not marked complete."""
         store = open_store(location)
         own = {"daskls_format": MODEL_FORMAT, "kind": MODEL_KIND, "complete": False, **attributes}
-        # Before the folder is made: a fit that lost its store must not begin it anew.
+        # Before the folder is created: a fit that lost its store must not start it again.
         check_owner(store)
         store.make()
         write_description(store, "", own)
@@ -170,24 +132,24 @@ class Root:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the marker is set: all bundles and the index are there."""
+        """Whether the model is marked complete: all bundles and the index are written."""
         return bool(self.group.attrs.get("complete", False))
 
     def check_format(self) -> None:
-        """Refuse an unfinished fit of an earlier version: its exchange is another.
+        """Refuse an unfinished fit of an earlier version, whose exchange has another format.
 
         Raises
         ------
         StoreError
         """
         found = self.group.attrs["daskls_format"]
-        # With its index a model lacks nothing that is in the exchange: it may be repaired.
-        begun = not self.is_complete and not has_group(self.store, "index")
-        if begun and found != MODEL_FORMAT:
+        # A model with an index needs the exchange no more, so it may be repaired.
+        is_unfinished = not self.is_complete and not has_group(self.store, "index")
+        if is_unfinished and found != MODEL_FORMAT:
             raise StoreError(
                 f"The store {self.where()} holds an unfinished fit of format {found!r}, and this "
-                f"daskls goes on with those of format {MODEL_FORMAT}. Finish it with the daskls "
-                "that began it, or give another store; nothing of it was changed."
+                f"daskls continues those of format {MODEL_FORMAT}. Finish it with the daskls "
+                "that began it, or give another store; nothing was changed."
             )
 
     @property
@@ -197,24 +159,24 @@ class Root:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows that count."""
+        """The number of rows that count: of positive weight."""
         return int(self.group.attrs["meta"]["n_rows"])
 
     @property
     def target(self) -> Target:
-        """What the model answers: classes, or numbers."""
+        """What the model predicts: classes, or numbers."""
         return Target.from_json(self.group.attrs["meta"])
 
     def update(self, **attributes: Any) -> None:
-        """Set some attributes, the marker among them; the description is replaced whole.
+        """Set attributes, the marker among them; the description is replaced as a whole.
 
         Raises
         ------
-        StoreError : when the fit that does so has lost its store, or the disk refuses
+        StoreError : when this fit has lost its store, or the disk refuses
         """
-        # A fit that was suspended, and whose store another took over, finds out before its marker.
+        # A suspended fit whose store was taken over must find out before it sets the marker.
         check_owner(self.store)
-        # A store that was begun in an earlier format is continued in this one.
+        # A store started in an earlier format continues in this one.
         own = {**self.group.attrs, "daskls_format": MODEL_FORMAT, **attributes}
         write_description(self.store, "", own)
         self.group = open_group(self.store, "")
@@ -226,7 +188,7 @@ class Root:
         attributes: Mapping[str, Any],
         chunk_rows: int = MAX_CHUNK_ROWS,
     ) -> None:
-        """Write a subgroup in the place of any old one; it appears whole.
+        """Write a whole subgroup, replacing any old one.
 
         Raises
         ------
@@ -234,7 +196,7 @@ class Root:
         """
         check_owner(self.store)
         if name in HOLD_ROOT_COPY:
-            # The copy is older than the marker: a root restored from it is not finished.
+            # Without the marker: a restored root is unfinished.
             copy = {key: value for key, value in self.group.attrs.items() if key != "complete"}
             attributes = {**attributes, ROOT_COPY: copy}
         write_group(self.store, name, arrays, attributes, chunk_rows, replace=True)
@@ -244,24 +206,24 @@ class Root:
 
         Raises
         ------
-        DamageError : it is damaged
+        DamageError : when it is damaged
         """
         return open_group(self.store, name) if has_group(self.store, name) else None
 
     def remove_leftovers(self, own: tuple[StorePart, ...]) -> None:
-        """Remove what only a fit needs, of earlier tries too, and what killed tasks left.
+        """Remove what only a fit needs, of earlier attempts too, and what killed tasks left.
 
         Parameters
         ----------
-        own : tuple of StorePart. Those of the store's method.
+        own : tuple of StorePart. The parts of the store's method.
         """
-        passing = {part.top for part in (*SHARED_PARTS, *own) if part.is_leftover}
-        self.store.drop(*ATTEMPTS, *sorted(passing))
+        leftovers = {part.top for part in (*SHARED_PARTS, *own) if part.is_leftover}
+        self.store.drop(*ATTEMPTS, *sorted(leftovers))
         self.store.drop_attempts("bundles", DESCRIPTION)
 
 
 def _check_kind(path: str, attributes: dict[str, Any]) -> None:
-    """Refuse what is no model, and a model of another format."""
+    """Refuse what is no model, and a model of a format that cannot be read."""
     if attributes.get("kind") != MODEL_KIND:
         raise StoreError(
             f"{path} is a Zarr group of kind {attributes.get('kind')!r}, not a daskls model. "

@@ -1,8 +1,8 @@
-"""The training rows of a model that searches among them: regrouped by leaf and by region, once.
+"""The training rows of models that search among them, regrouped by leaf and by region.
 
 ``rows/<first>-<last>/`` holds the rows of some leaves as flat arrays; a folder appears whole. A
 row's *position* counts through all leaves. Leaves are read one at a time and kept in a cache of
-bounded size, a cache a process.
+bounded size, one per process.
 """
 
 import threading
@@ -26,18 +26,18 @@ from daskls.store.sorted_rows import Rows
 
 ROWS_KIND = "rows"
 INDEX = "leaves"
-# A leaf is read whole, so its rows need few chunks.
+# A leaf is read as a whole, so its chunks are large.
 LEAF_CHUNK_ROWS = 1 << 14
-# Rows that a process caches between tasks and blocks: three bundles of gathered rows at their most,
-# since queries near the border of a leaf read its neighbors again and again. A task with less than
-# four times as much memory caches a quarter of its own (run/regroup.py).
+# Rows that a process caches between tasks and blocks: up to three bundles of gathered rows, since
+# queries near the border of a leaf read its neighbors again and again. A task with less than four
+# times as much memory caches a quarter of its own (run/regroup.py).
 CACHE_NBYTES = 96 << 20
 
 
 def stored_dtype(dtype: np.dtype[Any]) -> str:
-    """Return the dtype that rows are kept in: a float that holds the data set's values.
+    """Return the dtype that rows are stored in: a float that holds the data set's values.
 
-    Integers would need a value that no row holds, to tell a missing chunk.
+    Integers would need a value that no row has, as the fill value that marks a missing chunk.
     """
     if dtype.kind == "f":
         return "<f8" if dtype.itemsize > 4 else "<f4"
@@ -73,11 +73,9 @@ def write_leaves(
     Parameters
     ----------
     root : path or Backend. The model's store.
-    first_leaf : int
-    leaves : sequence of Rows
-    region_ptrs : sequence of int array. Where the regions of each leaf begin, and its rows end.
-    inner : sequence of Regions. Those of each leaf.
-    regions : Regions. Of the leaves.
+    region_ptrs : sequence of int array, one per leaf. Where its regions begin, and its rows end.
+    inner : sequence of Regions. Those inside each leaf.
+    regions : Regions. The leaves themselves.
     """
     arrays = {
         "X": np.concatenate([leaf.X for leaf in leaves]),
@@ -85,7 +83,7 @@ def write_leaves(
         "weights": np.concatenate([leaf.weights for leaf in leaves]),
         "numbers": np.concatenate([leaf.numbers for leaf in leaves]),
         "leaf_rows": np.array([len(leaf.X) for leaf in leaves]),
-        # Stores keep the names of earlier versions, in which regions were cells.
+        # Regions were called cells in earlier versions; stores keep these names.
         "n_cells": np.array([len(ptr) - 1 for ptr in region_ptrs]),
         "cell_rows": np.concatenate([np.diff(ptr) for ptr in region_ptrs]),
         "cells": np.concatenate([pack(own) for own in inner]),
@@ -96,7 +94,7 @@ def write_leaves(
 
 
 def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
-    """Gather what a search needs to know of all leaves before it reads any."""
+    """Gather the arrays of all leaves that a search needs before it reads any leaf."""
     groups = [open_leaf_group(root.store, *bundle) for bundle in bundles]
     arrays = {
         # Regions of leaves without rows have no bounds.
@@ -108,7 +106,7 @@ def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
 
 
 def open_leaf_group(root: Location, first: int, last: int) -> Group:
-    """Return the group of the rows of some leaves."""
+    """Return the group that holds the rows of the leaves from ``first`` to ``last``."""
     return open_group(root, bundle_key(first, last, ROWS_KIND))
 
 
@@ -117,8 +115,9 @@ class LeafReader:
 
     Attributes
     ----------
-    regions : Regions, one a leaf
-    first_positions : int64 array, shape (n_leaves + 1,). The position of each leaf's first row.
+    regions : Regions, one per leaf
+    first_positions : int64 array, shape (n_leaves + 1,). The position of each leaf's first row, and
+        the number of rows last.
     """
 
     def __init__(self, root: Root, cache_nbytes: int = CACHE_NBYTES) -> None:
@@ -159,7 +158,7 @@ class LeafReader:
         return len(self.regions.r_max)
 
     def check_bundles(self) -> None:
-        """Refuse rows of which some are not on disk.
+        """Refuse a model whose rows are not all on disk.
 
         Raises
         ------
@@ -184,7 +183,7 @@ class LeafReader:
         return found
 
     def read_leaf(self, leaf: int) -> LeafRows:
-        """Return one leaf's rows; the last ones read are kept."""
+        """Return one leaf's rows, cached."""
         found: LeafRows | None = self._cache.get((leaf, "rows"))
         if found is None:
             found = self._read(leaf)
@@ -192,19 +191,19 @@ class LeafReader:
         return found
 
     def _read_labels(self, leaf: int) -> tuple[Targets, Float64]:
-        """Return targets and weights of one leaf's rows; the last ones read are kept."""
+        """Return the targets and weights of one leaf's rows, cached."""
         found: tuple[Targets, Float64] | None = self._cache.get((leaf, "labels"))
         if found is None:
             found = self._targets(leaf), self._column(leaf, "weights")
-            # Chunks of neighborhoods touch the same leaves again and again.
+            # Successive chunks of neighborhoods read the same leaves.
             self._cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
         return found
 
     def _column(self, leaf: int, name: str, whole: bool = False) -> AnyArray:
-        """Return a leaf's rows of an array, or those of its whole bundle."""
+        """Return one array for a leaf's rows, or with ``whole`` for all rows of its bundle."""
         first, last = self._bundles[int(np.searchsorted(self._first_leaves, leaf, "right")) - 1]
         if first not in self._groups:
-            # Kept open: it says where everything is.
+            # Kept open: its description is needed for every read.
             self._groups[first] = open_leaf_group(self._store, first, last)
         begin, start, stop, end = self.first_positions[[first, leaf, leaf + 1, last + 1]].tolist()
         widths = {"X": (self.regions.low.shape[1],)}
@@ -214,7 +213,7 @@ class LeafReader:
         return self._groups[first].read(name, own, shape=(end - begin, *widths.get(name, ())))
 
     def _targets(self, leaf: int) -> Targets:
-        """Return the targets of a leaf's rows; by codes of classes votes are counted."""
+        """Return the targets of a leaf's rows; class codes are checked, as they index the votes."""
         found = self._column(leaf, "codes")
         if self._target.kind == "classes":
             check_codes(self._store.where(ROWS_KIND), "codes", found, self._target.n_classes)
@@ -239,7 +238,7 @@ class LeafReader:
 
         Parameters
         ----------
-        positions : int array of any shape
+        positions : int array of any shape, not empty
 
         Returns
         -------
@@ -276,9 +275,9 @@ on_drop(_close_leaves)
 
 
 def open_leaves(location: str, fingerprint: str, cache_nbytes: int = CACHE_NBYTES) -> LeafReader:
-    """Return the reader of a model's rows, kept open for the next task of this process.
+    """Return the reader of a model's rows, kept open for this process's next task.
 
-    One model's rows are kept at a time, so that a process holds one cache.
+    Only one model's reader is kept, so that a process has one cache.
     """
     key = location, fingerprint, root_stamp(location)
     with _open_lock:

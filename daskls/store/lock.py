@@ -1,10 +1,9 @@
-"""One fit at a time on a store: its artifact ``.owner`` says which process is writing it.
+"""One fit at a time on a store: its artifact ``.owner`` names the process that writes it.
 
-It says host, process and since when, and is renewed while the fit runs. On the same machine an
-owner is gone when its process is; of another machine one only sees that the artifact grows old. How
-one of two contenders gets it, and how old it is, is the back end's: see `store/backend.py`.
-
-The process and the machine that write a store, and whether it still runs.
+The artifact names host, process and start, and is renewed while the fit runs. On the owner's own
+machine, the owner is gone when its process is; from another machine one only sees that the artifact
+grows old. The back end decides which of two contenders gets it, and how old it is: see
+`store/backend.py`.
 """
 
 import json
@@ -26,112 +25,60 @@ from daskls.store.artifacts import Location, is_being_removed, open_store
 from daskls.store.backend import Backend
 from daskls.store.flat import DESCRIPTION
 
-
-@dataclass(frozen=True)
-class Owner:
-    """A process that writes a store.
-
-    Attributes
-    ----------
-    host : str. For people: two machines may have the same name.
-    machine : str. Where ``pid`` means a process: see `find_machine`.
-    pid : int
-    started : str. When the process began, which distinguishes it from a later one of the same
-        number.
-    since : float. When it took the store, in seconds since 1970.
-    token : str. Names one fit.
-    """
-
-    host: str
-    machine: str
-    pid: int
-    started: str
-    since: float
-    token: str
-
-    @classmethod
-    def parse(cls, content: bytes) -> "Owner | None":
-        """Return the owner that a file names, or None if it is damaged or not yet written."""
-        try:
-            owner = cls(**json.loads(content))
-        except (ValueError, TypeError):
-            return None
-        kinds = (str, str, int, str, float, str)
-        values = asdict(owner).values()
-        known = all(type(v) is kind for v, kind in zip(values, kinds, strict=True))
-        # The system takes 0 and negative numbers for groups of processes.
-        return owner if known and 0 < owner.pid < 1 << 31 else None
-
-    @classmethod
-    def here(cls) -> "Owner":
-        """Return this process, and a new token."""
-        pid = os.getpid()
-        start = find_start(pid) or ""
-        return cls(socket.gethostname(), find_machine(), pid, start, time.time(), uuid.uuid4().hex)
-
-    def __str__(self) -> str:
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since))
-        return f"process {self.pid} on {self.host}, since {since}"
-
-
-@cache
-def find_machine() -> str:
-    """Return a name of the machine's run and of the space of process numbers in it.
-
-    Containers share the boot's id with their host and may share its name, but not its processes.
-    """
-    with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    return f"{socket.gethostname()} {uuid.getnode():x}"
-
-
-def find_start(pid: int) -> str | None:
-    """Return when a process of this machine began; None if it is gone, "" if that is hidden."""
-    if not Path("/proc/self/stat").exists():
-        try:
-            return repr(psutil.Process(pid).create_time())
-        except psutil.NoSuchProcess:
-            return None
-        except psutil.AccessDenied:
-            return ""
-    try:
-        # In ticks since boot: a time of day moves when the clock is set. The name, which stands in
-        # parentheses, may hold anything.
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return "" if _is_hidden(pid) else None
-    # A zombie writes no more.
-    return None if words[0] in "ZX" else f"{words[19]} ticks"
-
-
-def _is_hidden(pid: int) -> bool:
-    """Whether a process is there though /proc does not show it, as under ``hidepid``."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 OWNER = ".owner"
-# How often a fit renews its artifact, and after how long without that a fit of another machine may
-# take the store over.
+# How often a fit renews its artifact, and how long after the last renewal a fit on another machine
+# may take the store over.
 BEAT_S = 5.0
 STALE_S = 60.0
-# Contenders that come between another's steps.
+# Tries of a contender, as others may act between its steps; and the pause of `StoreLock.check`.
 N_TRIES = 20
 PAUSE_S = 0.05
-
-# The fits of this process that own a store or try to, by token. A fork has a copy of it, but
-# another number.
+# This process's fits that own a store or try to, by token. A fork has a copy, but another process
+# number.
 _locks: dict[str, "StoreLock"] = {}
 
 
+@contextmanager
+def own_store(store: Location) -> Iterator[None]:
+    """Keep all other fits from a store while the body runs; it is created if it does not exist.
+
+    Parameters
+    ----------
+    store : path, URL or Backend
+
+    Raises
+    ------
+    StoreError : when another fit owns the store, or when it was removed or taken over while the
+        body ran; then in place of any error that followed
+    """
+    lock = StoreLock(open_store(store))
+    try:
+        lock.acquire()
+        try:
+            yield
+            lock.check()
+        except Exception as error:
+            _raise_if_lost(lock, error)
+            raise
+    finally:
+        lock.release()
+
+
+def check_owner(store: Location) -> None:
+    """Make sure that this process's fit still owns a store, if one does.
+
+    Raises
+    ------
+    StoreError : when the fit lost the store
+    """
+    where = open_store(store).where()
+    for lock in list(_locks.values()):
+        if lock.owns and lock.store.where() == where:
+            lock.check()
+
+
 class StoreLock:
-    """One fit's hold on a store, or its attempt to get it."""
+    """One fit's ownership of a store, or its attempt to get it."""
 
     def __init__(self, store: Backend) -> None:
         self.store = store
@@ -150,7 +97,7 @@ class StoreLock:
         ------
         StoreError : when another fit owns it, or the disk refuses
         """
-        # Before it appears: an owner of this process that is not listed here counts as gone.
+        # Before the artifact appears: an owner in this process that is not listed counts as gone.
         _locks[self.me.token] = self
         self.store.make()
         self._take()
@@ -158,18 +105,18 @@ class StoreLock:
         self._beating.start()
 
     def _take(self) -> None:
-        """Become the owner, if nobody alive is."""
+        """Become the owner, unless the current one is alive."""
         for _ in range(N_TRIES):
             if self.store.take(OWNER, self.content):
                 return
-            held = self.store.examine(OWNER)
-            # It was given back, or is being taken over, between the two looks.
-            if held is None:
+            seen = self.store.examine(OWNER)
+            # It was given back, or is being taken over, between the two calls.
+            if seen is None:
                 continue
-            owner, age_s = Owner.parse(held.content), self.store.age(OWNER, held)
+            owner, age_s = Owner.parse(seen.content), self.store.age(OWNER, seen)
             if is_alive(owner, age_s):
-                raise StoreError(_refusal(self.store, owner, age_s))
-            if self.store.take_over(OWNER, held, self.content):
+                raise StoreError(_refusal_message(self.store, owner, age_s))
+            if self.store.take_over(OWNER, seen, self.content):
                 return
         raise StoreError(
             f"Several fits are taking the store {self.store} over from one that ended. Call fit "
@@ -179,34 +126,34 @@ class StoreLock:
     # Holding
 
     def _beat(self) -> None:
-        """Renew the artifact until the end."""
+        """Renew the artifact until `release`."""
         while not self._stopped.wait(BEAT_S):
-            # A disk that fails for a moment, or a store that is gone: the fit itself finds out,
-            # when it sets the marker at the latest.
+            # The disk may fail for a moment. If the store is gone, the fit itself finds out, at the
+            # latest when it sets the marker.
             with suppress(StoreError):
                 self.store.renew(OWNER, self.content)
 
     def check(self) -> None:
-        """Make sure that the store is still this fit's.
+        """Make sure that this fit still owns the store.
 
         Raises
         ------
-        StoreError : when it was removed or taken over
+        StoreError : when the store was removed or taken over
         """
         for _ in range(N_TRIES):
             with suppress(StoreError):
-                held = self.store.examine(OWNER)
-                if held is not None and held.content == self.content:
+                seen = self.store.examine(OWNER)
+                if seen is not None and seen.content == self.content:
                     return
-            # A contender may have it in its hands, and puts it back.
+            # A contender may have renamed it aside for a moment, and puts it back.
             time.sleep(PAUSE_S)
-        raise StoreError(self._loss())
+        raise StoreError(self._loss_message())
 
-    def _loss(self) -> str:
-        """Say what became of the store."""
-        held = self.store.examine(OWNER)
-        if held is not None:
-            who = Owner.parse(held.content) or "another fit"
+    def _loss_message(self) -> str:
+        """Return the message of how this fit lost the store."""
+        seen = self.store.examine(OWNER)
+        if seen is not None:
+            who = Owner.parse(seen.content) or "another fit"
             return (
                 f"The store {self.store} was taken over by {who}, as this fit had given no sign of "
                 f"life for {STALE_S:g} s (a suspended machine, or a disk out of reach). What this "
@@ -218,34 +165,91 @@ class StoreLock:
                 "from this store. Call fit again: what is finished is kept, and only the rest runs."
             )
         return (
-            f"The store {self.store} was removed while fit was writing it. Let nothing remove it, "
+            f"The store {self.store} was removed while fit was writing it. Keep it in place, "
             "then call fit again: it begins anew."
         )
 
     # Giving back
 
     def release(self) -> None:
-        """Give the store back; nothing happens in a fork, or where it is another's by now."""
+        """Give the store back; does nothing in a fork, or if the store is another fit's by now."""
         if os.getpid() != self.me.pid:
             return
         self._stopped.set()
         self.owns = False
         if self._beating.ident is not None:
-            # A renewal that is under way would come after the end.
+            # A renewal in progress would come after the artifact was given back.
             self._beating.join(BEAT_S)
-        # What cannot be removed now is known as that of a fit which ended.
+        # An artifact that cannot be removed now is recognized as that of a fit that ended.
         with suppress(StoreError):
             self.store.give_back(OWNER, self.content)
         _locks.pop(self.me.token, None)
 
 
+def _raise_if_lost(lock: StoreLock, error: Exception) -> None:
+    """Raise the loss of the store if that is the reason for an error."""
+    try:
+        is_being_removed(lock.store, OWNER, error)
+        lock.check()
+    except StoreError as loss:
+        # The fit's last write may have recreated the folder of a removed store.
+        lock.store.unmake()
+        raise loss from error
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process that writes a store.
+
+    Attributes
+    ----------
+    host : str. For messages only: two machines may have the same name.
+    machine : str. Where ``pid`` is valid: see `find_machine`.
+    started : str. When the process began, which distinguishes it from a later one with the same
+        number.
+    since : float. When it took the store, in seconds since 1970.
+    token : str. Identifies one fit.
+    """
+
+    host: str
+    machine: str
+    pid: int
+    started: str
+    since: float
+    token: str
+
+    @classmethod
+    def parse(cls, content: bytes) -> "Owner | None":
+        """Return the owner that an artifact names, or None if it is damaged or not yet written."""
+        try:
+            owner = cls(**json.loads(content))
+        except (ValueError, TypeError):
+            return None
+        kinds = (str, str, int, str, float, str)
+        values = asdict(owner).values()
+        known = all(type(v) is kind for v, kind in zip(values, kinds, strict=True))
+        # The system takes 0 and negative numbers for process groups.
+        return owner if known and 0 < owner.pid < 1 << 31 else None
+
+    @classmethod
+    def here(cls) -> "Owner":
+        """Return an owner for this process, with a new token."""
+        pid = os.getpid()
+        start = find_start(pid) or ""
+        return cls(socket.gethostname(), find_machine(), pid, start, time.time(), uuid.uuid4().hex)
+
+    def __str__(self) -> str:
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since))
+        return f"process {self.pid} on {self.host}, since {since}"
+
+
 def is_alive(owner: Owner | None, age_s: float) -> bool:
-    """Return whether an owner still writes.
+    """Whether an owner still writes.
 
     Parameters
     ----------
-    owner : Owner, or None of a file that cannot be read
-    age_s : float. Seconds since its last sign of life.
+    owner : Owner, or None if the artifact cannot be parsed
+    age_s : float. Seconds since its last renewal.
     """
     if owner is not None and owner.machine == find_machine():
         start = find_start(owner.pid)
@@ -256,8 +260,8 @@ def is_alive(owner: Owner | None, age_s: float) -> bool:
     return age_s < STALE_S
 
 
-def _refusal(store: Backend, owner: Owner | None, age_s: float) -> str:
-    """Say who writes the store, and how to go on."""
+def _refusal_message(store: Backend, owner: Owner | None, age_s: float) -> str:
+    """Return the message of who writes the store, and how to continue."""
     who = owner or f"who, the file {OWNER} does not say"
     return (
         f"Another fit is writing the store {store}: {who}; its last sign of life was "
@@ -267,51 +271,43 @@ def _refusal(store: Backend, owner: Owner | None, age_s: float) -> str:
     )
 
 
-def check_owner(store: Location) -> None:
-    """Make sure that this process's fit still owns a store, where one does.
+@cache
+def find_machine() -> str:
+    """Return a name of the machine's current boot and of the namespace of its process numbers.
 
-    Raises
-    ------
-    StoreError : when it lost it
+    Containers share the boot's id with their host, and may share its name, but not its processes.
     """
-    where = open_store(store).where()
-    for lock in list(_locks.values()):
-        if lock.owns and lock.store.where() == where:
-            lock.check()
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    return f"{socket.gethostname()} {uuid.getnode():x}"
 
 
-@contextmanager
-def own_store(store: Location) -> Iterator[None]:
-    """Keep all other fits from a store while the body runs; made if it does not exist.
-
-    Parameters
-    ----------
-    store : path, URL or Backend
-
-    Raises
-    ------
-    StoreError : when another fit owns it; when it was removed or taken over while the body ran,
-        in place of any error that followed
-    """
-    lock = StoreLock(open_store(store))
-    try:
-        lock.acquire()
+def find_start(pid: int) -> str | None:
+    """Return when a process of this machine began; None if it is gone, "" if that is hidden."""
+    if not Path("/proc/self/stat").exists():
         try:
-            yield
-            lock.check()
-        except Exception as error:
-            _raise_loss(lock, error)
-            raise
-    finally:
-        lock.release()
-
-
-def _raise_loss(lock: StoreLock, error: Exception) -> None:
-    """Raise what became of the store where it is the reason for an error."""
+            return repr(psutil.Process(pid).create_time())
+        except psutil.NoSuchProcess:
+            return None
+        except psutil.AccessDenied:
+            return ""
     try:
-        is_being_removed(lock.store, OWNER, error)
-        lock.check()
-    except StoreError as loss:
-        # What the fit was about to write may have made the folder of a removed store anew.
-        lock.store.unmake()
-        raise loss from error
+        # In ticks since boot, which do not change when the clock is set. The process's name, in
+        # parentheses, may contain anything.
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "" if _is_hidden(pid) else None
+    # A zombie writes no more.
+    return None if words[0] in "ZX" else f"{words[19]} ticks"
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether a process exists though /proc does not show it, as under ``hidepid``."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,4 +1,7 @@
-"""Models of a bundle's cells as flat arrays, written whole; and read back cell by cell."""
+"""The bundles of a store, and the models of a bundle's cells as flat arrays.
+
+A bundle is written as a whole, and read back cell by cell.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,22 +33,24 @@ from daskls.store.earlier import kernels_of
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.flat import DESCRIPTION
 from daskls.store.groups import Group, has_group, open_group, write_group
-from daskls.store.layout import READ_NBYTES, adjacent_runs, report_from_json, report_to_json
+from daskls.store.layout import report_from_json, report_to_json
 
 NAME = re.compile(r"(\d{6,})-(\d{6,})")
+# Support rows read at once: enough to make a read worth its overhead, few enough for any worker.
+READ_NBYTES = 8 << 20
 
-# Arrays of a bundle that are read cell by cell; what is small beside them is one array.
+# Arrays of a bundle that are read cell by cell; the others are small and packed into one.
 LARGE = ("rows", "coef")
-# The errors of the grids' combinations.
+# The array of the validation errors of the grid's combinations.
 ERRORS = "errors"
-# What a bundle's reader keeps once it was asked for.
+# Cached properties of `BundleModels`, which `BundleModels.close` drops.
 OPENED = ("group", "decision", "_table", "_cells", "_scales")
-# Of models that are read to answer: the table of cells is for people, see `BundleModels.report`.
+# The report of models read for prediction, which needs none: see `BundleModels.report`.
 UNREPORTED = CellReport(0, 0, 0, 0, 0.0)
 
 
 def bundle_key(first_leaf: int, last_leaf: int, kind: str = "bundles") -> str:
-    """Return the key of a bundle's models (or, in "rows", of its leaves' rows)."""
+    """Return the key of a bundle's models (or of its leaves' rows, if ``kind`` is "rows")."""
     return f"{kind}/{first_leaf:06d}-{last_leaf:06d}"
 
 
@@ -61,20 +66,20 @@ def finished_bundles(root: Location, kind: str = "bundles") -> list[tuple[int, i
 
 
 def has_bundle(root: Location, first_leaf: int, last_leaf: int, kind: str = "bundles") -> bool:
-    """Whether a bundle is on disk: a task that asks for its own need not list those of others."""
+    """Whether a bundle is on disk, without listing the others."""
     return has_group(root, bundle_key(first_leaf, last_leaf, kind))
 
 
 def tile_leaves(bundles: list[tuple[int, int]], n_leaves: int) -> list[tuple[int, int]] | None:
-    """Return bundles that hold each leaf exactly once, or None if there are no such.
+    """Return bundles that hold each leaf exactly once, or None if there are none.
 
-    Bundles may overlap where a task of an earlier, lost client finished late: it grouped the
-    leaves in another way. The models of a leaf are the same in all of them.
+    Bundles may overlap if a late task of an earlier, lost client grouped the leaves differently.
+    The models of a leaf are the same in all of them.
 
     >>> tile_leaves([(0, 2), (3, 3), (3, 4), (4, 4)], 5)
     [(0, 2), (3, 3), (4, 4)]
     """
-    # By the leaf that comes next, the bundle that leads there.
+    # By the next leaf, the bundle that ends before it.
     reached: dict[int, tuple[int, int] | None] = {0: None}
     for first, last in sorted(bundles):
         if first in reached:
@@ -101,9 +106,9 @@ def disjoint_bundles(bundles: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def done_mask(root: Location, n: int, kind: str = "bundles") -> list[bool]:
-    """Return which of n leaves (or centers) some bundle on disk holds."""
+    """Return which of n leaves (or centers) are in a bundle on disk."""
     done = [False] * n
-    # Of bundles that overlap one counts: what the others hold is done again, so that bundles tile.
+    # Of overlapping bundles one counts: the other leaves are done again, so that bundles tile.
     for first, last in disjoint_bundles(finished_bundles(root, kind)):
         done[first : last + 1] = [True] * (last + 1 - first)
     return done
@@ -114,7 +119,7 @@ def find_tiles(root: Location, n: int, kind: str = "bundles") -> list[tuple[int,
 
     Raises
     ------
-    StoreError : when there are no such: what was finished is gone
+    StoreError : when there are none, because finished bundles are gone
     """
     tiles = tile_leaves(finished_bundles(root, kind), n)
     if tiles is None:
@@ -138,18 +143,14 @@ def write_bundle(
     models: Sequence[LocalModel],
     extra: dict[str, AnyArray],
 ) -> BundleReport:
-    """Write the models of a bundle; they appear whole, unless another task was first.
+    """Write the models of a bundle; they appear whole, unless another task wrote them first.
 
     Parameters
     ----------
     root : path or Backend. The model's store.
     first_leaf, last_leaf : int. The bundle's name: its leaves, or its centers.
     models : sequence of LocalModel, in the order of cells
-    extra : dict of arrays that the method keeps beside them
-
-    Returns
-    -------
-    report : BundleReport
+    extra : arrays that the method keeps beside them, by name
     """
     d = len(models[0].center)
     report = np.array([m.report.as_tuple() for m in models], CellReport.dtype())
@@ -161,14 +162,14 @@ def write_bundle(
         "intercepts": np.concatenate([m.intercepts for m in models]),
         "classes": np.concatenate([m.classes for m in models]),
         "n_support": np.concatenate([np.diff(m.class_ptr) for m in models]),
-        # The one home of a local model's gamma; of the kernel's other numbers it is the root.
+        # The only place that stores a local model's gamma; the root stores the rest of its kernel.
         "gamma": np.array([m.kernel.gamma for m in models], np.float64),
         "n_kept": np.array([len(m.classes) for m in models]),
         **extra,
     }
     attributes: dict[str, Any] = {"report": report_to_json(report)}
     if models[0].decision != "ovo":
-        # Bundles of pairs say nothing: they are older than the others.
+        # Omitted for "ovo", as in bundles of earlier versions.
         attributes["decision"] = models[0].decision
     write_group(root, bundle_key(first_leaf, last_leaf), arrays, attributes, loose=(*LARGE, ERRORS))
     return BundleReport(
@@ -182,9 +183,9 @@ def write_bundle(
 
 
 def grid_arrays(models: Sequence[LocalModel]) -> dict[str, AnyArray]:
-    """Return the errors of the combinations that cells have tried, for `write_bundle`.
+    """Return the validation errors of the grid's combinations, as an array for `write_bundle`.
 
-    Of cells that tried none, as those of one class, all are -1.
+    -1 for cells that tried none, such as those of one class.
     """
     known = [model.errors for model in models if model.errors is not None]
     if not known:
@@ -195,18 +196,18 @@ def grid_arrays(models: Sequence[LocalModel]) -> dict[str, AnyArray]:
 
 
 def _layout(n_kept: Int64, decision: Decision) -> tuple[Int64, Int64]:
-    """Return how many functions cells of so many classes have, and how many rows of ``coef``."""
+    """Return the numbers of decision functions and of rows of ``coef``, by each cell's classes."""
     if decision == "values":
         return n_kept, n_kept
     if decision == "ovo":
         return n_kept * (n_kept - 1) // 2, n_kept - 1
-    # One of two classes, none of one.
+    # Two classes share one function; a single class has none.
     functions = np.where(n_kept > 2, n_kept, n_kept - 1)
     return functions, functions
 
 
 def _scale_arrays(frames: Sequence[Frame]) -> dict[str, AnyArray]:
-    """Return the scales of frames as an array (n_cells, d); no array where none has one."""
+    """Return the scales of frames as an array (n_cells, d); no array if none has one."""
     if all(frame.scale is None for frame in frames):
         return {}
     ones = np.ones(len(frames[0].center))
@@ -214,7 +215,7 @@ def _scale_arrays(frames: Sequence[Frame]) -> dict[str, AnyArray]:
 
 
 def _starts(counts: Int64) -> Int64:
-    """Return where each of parts of these sizes begins, and where the last one ends."""
+    """Return where each part of these sizes begins, and where the last one ends."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
@@ -224,8 +225,8 @@ def _starts(counts: Int64) -> Int64:
 class BundleModels:
     """Reads one bundle's models; only small arrays are kept, support rows are read on demand.
 
-    ``n_cells``, ``n_features`` and ``n_functions`` are what the model's index says; None where
-    there is no index yet.
+    ``n_cells``, ``n_features`` and ``n_functions`` are those of the model's index; None if there is
+    no index yet.
     """
 
     root: Location
@@ -238,11 +239,11 @@ class BundleModels:
 
     @cached_property
     def group(self) -> Group:
-        """The bundle's arrays, those among them that the method keeps beside the models."""
+        """The bundle's group, which may hold arrays of the method beside the models."""
         return open_group(self.root, bundle_key(self.first_leaf, self.last_leaf))
 
     def close(self) -> None:
-        """Let go of what was read; it is read again when it is asked for again."""
+        """Drop what was read; it is read again when it is needed."""
         for name in OPENED:
             self.__dict__.pop(name, None)
 
@@ -255,7 +256,7 @@ class BundleModels:
 
     def report(self) -> np.ndarray[Any, Any]:
         """Return the structured table of the bundle's cells, numbered from 0."""
-        # A copy, as whoever asks numbers the cells in it.
+        # A copy: callers renumber the cells in it.
         return self._table.copy()
 
     def count_cells(self) -> int:
@@ -271,7 +272,7 @@ class BundleModels:
         """Small arrays of all cells, and where each cell's part of the large ones begins."""
         group, n_cells = self.group, self.count_cells()
         n_kept, gamma = self._kernels(n_cells)
-        # Bounded first: a sum of counts that nobody wrote may overflow.
+        # Checked first: the sum of damaged counts may overflow.
         most = group.shape_of("classes")[0] if self.n_functions is None else self.n_functions
         check_codes(group.where(), "n_kept", n_kept - 1, most)
         n_functions, n_rows = _layout(n_kept, self.decision)
@@ -295,9 +296,9 @@ class BundleModels:
         return small
 
     def grid_errors(self) -> Float32 | None:
-        """Return the errors of the combinations that each cell has tried, (n_cells, n).
+        """Return the validation errors of the combinations that each cell tried, (n_cells, n).
 
-        -1 where one was not tried to the end; None of a bundle without such.
+        -1 for a combination that was not tried to the end; None if the bundle has no errors.
         """
         if ERRORS not in self.group:
             return None
@@ -322,7 +323,7 @@ class BundleModels:
         return kernels_of(self._table)
 
     def _check_classes(self, small: dict[str, AnyArray]) -> None:
-        """Refuse codes that are out of range or order."""
+        """Refuse class codes that are out of range or order."""
         where, ptr, classes = self.group.where(), small["class_ptr"], small["classes"]
         if self.n_functions is not None:
             check_codes(where, "classes", classes, self.n_functions)
@@ -333,7 +334,7 @@ class BundleModels:
 
     @cached_property
     def _scales(self) -> Float64 | None:
-        """The scale of each cell's frame, (n_cells, d); None of all where there is none."""
+        """The scale of each cell's frame, (n_cells, d); None if there are none."""
         if "scale" not in self.group:
             return None
         shape = self._cells["center"].shape
@@ -348,7 +349,7 @@ class BundleModels:
     def read_cells(self, cells: Ints) -> Iterator[LocalModel]:
         """Yield the models of cells, counted from the bundle's first, in increasing order.
 
-        Support rows of adjacent cells are read at once, up to `READ_NBYTES`.
+        Support rows of adjacent cells are read together, up to `READ_NBYTES`.
         """
         small, group = self._cells, self.group
         width = small["center"].shape[1]
@@ -366,14 +367,14 @@ class BundleModels:
                 yield self._model(cell, rows[own_rows], coef[own_coef])
 
     def _model(self, cell: int, rows: Float32, coef: Float32) -> LocalModel:
-        """Return one cell's model around its support rows and coefficients."""
+        """Return one cell's model, given its support rows and coefficients."""
         small = self._cells
         kept = slice(*small["class_ptr"][cell : cell + 2])
         classes = small["classes"][kept]
         return LocalModel(
             frame=Frame(small["center"][cell], self._scale_of(cell)),
             rows=rows,
-            # Without rows NumPy cannot tell how many functions there are.
+            # Without rows NumPy cannot infer the number of functions.
             coef=coef.reshape(-1, len(rows)) if len(rows) else coef.reshape(0, 0),
             classes=classes,
             class_ptr=_starts(small["support"][kept]),
@@ -390,3 +391,19 @@ class BundleModels:
         table = self.report()
         table["cell"] = first_cell + np.arange(len(table))
         return table
+
+
+def adjacent_runs(cells: Ints, row_ptr: Int64, max_rows: int) -> Iterator[list[int]]:
+    """Split increasing cells into runs of adjacent cells with at most ``max_rows`` support rows.
+
+    A cell with more rows is a run of its own.
+    """
+    run: list[int] = []
+    for cell in cells.tolist():
+        adjacent = run and cell == run[-1] + 1
+        if run and not (adjacent and row_ptr[cell + 1] - row_ptr[run[0]] <= max_rows):
+            yield run
+            run = []
+        run.append(cell)
+    if run:
+        yield run

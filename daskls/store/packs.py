@@ -1,8 +1,8 @@
 """Packs: files of named arrays that a fit keeps between its tasks, each with its checksum.
 
-A pack begins with a header that says what its arrays are, the sum of each, and its own sum, which
-the pack's key in the store goes into. Arrays are read one by one, and their sizes are known
-before memory is taken.
+A pack begins with a header: the dtype, shape and checksum of each array, after the header's own
+checksum, which starts from the pack's key in the store. Arrays are read one by one, and their sizes
+are known before memory is allocated.
 """
 
 import json
@@ -15,14 +15,14 @@ import numpy as np
 from daskls.records import AnyArray
 from daskls.store.artifacts import Location, open_store, put_once
 from daskls.store.backend import Reader
-from daskls.store.files import NOT_WRITTEN, checksum, damaged, malformed_is_damage
+from daskls.store.files import BAD_CHECKSUM, checksum, damaged, malformed_is_damage
 
 MAGIC = b"daskls 2"
-# Of the header: its length and its sum.
+# The header's length and its checksum, each of this dtype.
 LEAD = np.dtype("<u4")
-# The header is read before its sum can be checked: a damaged length must not take memory.
+# The header is read before its checksum can be compared: a damaged length must not take memory.
 MAX_HEADER_NBYTES = 1 << 16
-# Up to this size a pack is read whole.
+# Smaller packs are read as a whole.
 WHOLE_NBYTES = 1 << 20
 
 
@@ -37,14 +37,13 @@ def write_pack(
     Parameters
     ----------
     root : path or Backend. The store.
-    key : str. The pack's key.
     arrays : arrays of numbers by name
-    verify : raises DamageError where a pack that is there, or what it names, is not what was
-        written; None looks at the pack alone
+    verify : raises DamageError if an existing pack, or what it names, is not what was written; None
+        checks the pack alone
 
     Returns
     -------
-    is_ours : bool. False where another task's pack was first, and stays.
+    is_ours : bool. False if another task wrote the pack first; that one stays.
     """
     store = open_store(root)
     flat = {name: np.asarray(values, order="C") for name, values in arrays.items()}
@@ -64,7 +63,7 @@ def _as_bytes(values: AnyArray) -> Any:
 
 
 def _seal(key: str, header: bytes) -> int:
-    """Return the sum of a header at its key."""
+    """Return the checksum of a header at a key."""
     return checksum(header, checksum(key.encode() + b"\n"))
 
 
@@ -73,19 +72,19 @@ def read_pack(root: Location, key: str, names: Iterable[str] | None = None) -> d
 
     Raises
     ------
-    DamageError : it is missing, or not what was written
+    DamageError : when it is missing, or not what was written
     """
     with open_store(root).reading(key) as opened:
-        # A small one by one read, as each may be a request.
-        reader = opened if opened.nbytes > WHOLE_NBYTES else _Whole(opened)
+        # A small pack by one read: each read may be a request.
+        reader = opened if opened.nbytes > WHOLE_NBYTES else _WholeReader(opened)
         slots = _read_header(reader, key)
         with malformed_is_damage(reader.name):
             wanted = slots if names is None else {name: slots[name] for name in names}
         return {name: _read_array(reader, *own) for name, own in wanted.items()}
 
 
-class _Whole(Reader):
-    """An artifact's bytes, read at once."""
+class _WholeReader(Reader):
+    """An artifact that was read as a whole."""
 
     def __init__(self, reader: Reader) -> None:
         self.name, self.nbytes = reader.name, reader.nbytes
@@ -101,11 +100,11 @@ class _Whole(Reader):
 
 
 def check_pack(root: Location, key: str) -> None:
-    """Read all of a pack.
+    """Read a whole pack.
 
     Raises
     ------
-    DamageError : it is missing, or not what was written
+    DamageError : when it is missing, or not what was written
     """
     read_pack(root, key)
 
@@ -113,17 +112,17 @@ def check_pack(root: Location, key: str) -> None:
 def _read_header(
     reader: Reader, key: str
 ) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], int, int]]:
-    """Return dtype, shape, position and sum of each array, which end where the pack ends."""
+    """Return dtype, shape, position and checksum of each array; they end where the pack ends."""
     lead = np.empty(len(MAGIC) + 2 * LEAD.itemsize, np.uint8)
     reader.fill(lead, 0)
     n_header, seal = lead[len(MAGIC) :].view(LEAD).tolist()
     if lead[: len(MAGIC)].tobytes() != MAGIC or n_header > MAX_HEADER_NBYTES:
-        raise damaged(reader.name, "it does not begin as such files do")
+        raise damaged(reader.name, "it does not begin with the header of a pack")
     content = np.empty(n_header, np.uint8)
     reader.fill(content, len(lead))
     header = content.tobytes()
     if _seal(key, header) != seal:
-        raise damaged(reader.name, NOT_WRITTEN)
+        raise damaged(reader.name, BAD_CHECKSUM)
     at, slots = len(lead) + n_header, {}
     with malformed_is_damage(reader.name):
         for name, (text, shape, own_sum) in json.loads(header).items():
@@ -140,7 +139,7 @@ def _read_header(
 def _read_array(
     reader: Reader, dtype: np.dtype[Any], shape: tuple[int, ...], at: int, own_sum: int
 ) -> AnyArray:
-    """Return one array, whose size is within the pack's."""
+    """Return one array; its size was checked against the pack's."""
     values = np.empty(shape, dtype)
     reader.fill_record(values.reshape(-1), at, own_sum)
     return values

@@ -1,8 +1,8 @@
-"""A finished model, opened: its index in memory, its cells read on demand."""
+"""A finished model, opened: its index is in memory, its cells are read on demand."""
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
@@ -27,7 +27,6 @@ from daskls.store.caches import kept
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.layout import (
     Root,
-    asked_bundles,
     report_from_json,
     root_stamp,
 )
@@ -41,7 +40,8 @@ from daskls.store.reserved import (
 )
 from daskls.store.scale import read_resolved
 
-# Of the bundles that a process keeps open: their tables of cells as JSON values, and small arrays.
+# Bytes of the bundles that a process keeps open; and of a cell's row of the report in one, as JSON
+# values.
 OPEN_NBYTES = 64 << 20
 CELL_NBYTES = 1500
 
@@ -53,12 +53,11 @@ def write_index(
     bundles: list[tuple[int, int]],
     first_cells: list[int],
 ) -> None:
-    """Write the index, then set the marker: from here on the model is complete.
+    """Write the index, then mark the model complete.
 
     Parameters
     ----------
-    root : Root
-    arrays, attributes : what queries are answered by beside the bundles, in the method's own terms
+    arrays, attributes : what predictions need beside the bundles; the method defines them
     bundles : list of (first, last) leaf, or center, in order. Only these belong to the model.
     first_cells : list of int. The first cell of each bundle, and the number of cells last.
     """
@@ -75,18 +74,17 @@ class Report(np.recarray[Any, Any]):
 
     @property
     def partition(self) -> Any:
-        """The column of that name; in any other array it is a method, which compares as unequal."""
+        """The column of that name, which hides the method of all arrays."""
         return self["partition"]
 
 
 class OpenBundles:
-    """The bundles of a model, of which those read last stay open, up to so many bytes.
+    """The bundles of a model; those read last stay open, up to `OPEN_NBYTES`.
 
     Parameters
     ----------
-    bundles : list of BundleModels
-    n_cells : list of int. Of each bundle.
-    cell_nbytes : int. What an open bundle holds of a cell.
+    n_cells : list of int. The number of cells of each bundle.
+    cell_nbytes : int. Memory of an open bundle per cell.
     """
 
     def __init__(self, bundles: list[BundleModels], n_cells: list[int], cell_nbytes: int) -> None:
@@ -96,7 +94,7 @@ class OpenBundles:
         self._lock = threading.Lock()
 
     def find(self, number: int) -> BundleModels:
-        """Return a bundle, to be read at once."""
+        """Return a bundle, to be read at once: later calls may close it."""
         with self._lock:
             if number not in self._open:
                 self._left -= self._n_cells[number]
@@ -105,7 +103,7 @@ class OpenBundles:
             while self._left < 0 and len(self._open) > 1:
                 oldest, _ = self._open.popitem(last=False)
                 self._left += self._n_cells[oldest]
-                # Who reads it in another thread still holds what it has read.
+                # Another thread that is reading it keeps its own references.
                 self._bundles[oldest].close()
         return self._bundles[number]
 
@@ -115,11 +113,11 @@ class ModelReader:
 
     Attributes
     ----------
-    root : Root. Opened once; what reads more of the model is handed it.
-    meta : dict. What the estimator wrote about itself.
-    stage_s : dict. Seconds of each stage of the fit that finished it.
+    root : Root. Opened once, and passed on to whatever reads more of the model.
+    meta : dict. The estimator's description of itself.
+    stage_s : dict. Seconds of each stage of the fit that finished the model.
     index : Group. The arrays by which predictions find their cells.
-    resolved : Resolved. The scale of features, and what all cells were trained with.
+    resolved : Resolved. The scale of features, and the parameters that all cells share.
     target : Target. Classes, or center and scale of numbers.
     """
 
@@ -134,7 +132,7 @@ class ModelReader:
         self.root = root
         self.fingerprint = str(root.attributes["fingerprint"])
         self.meta: dict[str, Any] = root.attributes["meta"]
-        # Models of before this was kept have none.
+        # Models of earlier versions have none.
         self.stage_s: dict[str, float] = root.attributes.get("stage_s", {})
         index = root.find_group("index")
         if index is None:
@@ -143,7 +141,7 @@ class ModelReader:
         listed = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2), kind="i")]
         self._first_cell = self._read_first_cells(len(listed))
         self.resolved = read_resolved(root)
-        # By name only: a bundle is opened when one of its cells is asked.
+        # By name only: a bundle is opened when one of its cells is read.
         missing = sorted(set(listed) - set(finished_bundles(root.store)))
         if missing:
             raise StoreError(
@@ -161,79 +159,79 @@ class ModelReader:
 
     def _read_first_cells(self, n_bundles: int) -> list[int]:
         """Return the first cell of each bundle, and the number of cells last."""
-        # A model of rows or of landmarks has no bundles.
+        # Models of rows or landmarks have no bundles; their one entry is the number of cells.
         found: list[int] = self.index.read("first_cell", shape=(n_bundles + 1,), kind="i").tolist()
         if found[0] * n_bundles or any(a >= b for a, b in pairwise(found)):
-            raise damaged(self.index.where("first_cell"), "the cells of bundles do not rise from 0")
+            raise damaged(self.index.where("first_cell"), "the first cells do not increase from 0")
         return found
 
     @property
     def n_cells(self) -> int:
-        """The number of cells, of all partitions, or of centers."""
+        """The number of cells of all partitions, or of centers."""
         return int(self._first_cell[-1])
 
     @property
     def width(self) -> int:
-        """The number of scaled features: those that cells and partition use."""
+        """The number of scaled features, which cells and partition use."""
         scale = self.resolved.scale
         return int(self.meta["n_features"]) if scale is None else len(scale.columns)
 
     def enter(self, X: Reals) -> Reals:
-        """Return rows as the model uses them: scaled, where it has a scale of features."""
+        """Return rows scaled as the model expects; unchanged if it has no scale of features."""
         scale = self.resolved.scale
         return X if scale is None else scaled(X, scale)
 
     @property
     def n_classes(self) -> int:
-        """The number of classes of the whole model; 0 of numbers."""
+        """The number of classes of the whole model; 0 if it predicts numbers."""
         return self.target.n_classes
 
     @property
     def method(self) -> dict[str, Any]:
-        """The method's description of itself; empty for one on a partition."""
+        """The method's description of itself; empty for a method on a partition."""
         values: dict[str, Any] = self.meta.get("method", {})
         return values
 
     @cached_property
     def false_alarm(self) -> FalseAlarmBound | None:
-        """The bound on false alarms, whose threshold parts the classes; None of most models."""
+        """The bound on false alarms, with the threshold between classes; None for most models."""
         return read_bound(self.root)
 
     @cached_property
     def interval(self) -> CoveringInterval | None:
-        """The interval around answers; None of most models."""
+        """The prediction interval; None for most models."""
         return read_interval(self.root)
 
     @cached_property
     def interval_sizes(self) -> Float64:
-        """The size of residuals in each cell, of a model with intervals."""
+        """The relative size of residuals in each cell, for a model with intervals."""
         return read_sizes(self.root, self.n_cells)
 
     @cached_property
     def spec(self) -> SolverSpec:
-        """Parameters that the cells were trained with; C and gamma as the fit found them."""
+        """The parameters that the cells were trained with; C and gamma as the fit selected them."""
         spec, C, gamma = self.resolved.spec, self.selected("C"), self.selected("gamma")
         spec = spec if C is None else replace(spec, C=(C,))
         return spec if gamma is None else replace(spec, gamma=(gamma,))
 
     def selected(self, name: str) -> float | None:
-        """Return the value of a parameter that the fit has selected for the whole model, if any."""
+        """Return the value that the fit selected for a parameter of the whole model, or None."""
         with malformed_is_damage(self.index.where()):
             value = self.index.attrs.get(name)
             return None if value is None else float(str(value))
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The values that a method of one model tried, and its choice; empty for the others."""
+        """The values that a method of one model tried, and its choice; empty for other methods."""
         with malformed_is_damage(self.index.where()):
             return dict(self.index.attrs.get("summary", {}))
 
     def read_cells(self, cells: Ints) -> Iterator[LocalModel]:
         """Yield the models of cells, given in increasing order, bundle by bundle.
 
-        At most one read's support rows are in memory, besides the model in the caller's hands.
+        Support rows of at most one read are in memory, beside the model that the caller has.
         """
-        for i, own in asked_bundles(cells, self._first_cell):
+        for i, own in split_by_bundle(cells, self._first_cell):
             yield from self._open.find(i).read_cells(own)
 
     def read_cell(self, cell: int) -> LocalModel:
@@ -248,7 +246,7 @@ class ModelReader:
     def grid_errors(self, n_points: int) -> Float64:
         """Return the validation error of each combination in each cell, (n_cells, n_points).
 
-        NaN of what a cell has not tried to the end, and of models of before it was kept.
+        NaN for combinations that a cell did not try to the end, and for models that stored none.
         """
         found = np.full((self.n_cells, n_points), np.nan)
         for i, first in enumerate(self._first_cell[:-1]):
@@ -259,19 +257,22 @@ class ModelReader:
 
     @cached_property
     def report(self) -> Report:
-        """One row a cell, in the order of cells; read from all bundles when it is first asked."""
+        """One row per cell, in the order of cells; read from all bundles when first needed."""
         if "report" in self.index.attrs:
             return report_from_json(self.index, self.n_cells).view(Report)
         return self._tables(range(len(self.bundles)))
 
     def report_of_some(self, most_cells: int) -> Report:
-        """Return the rows of about so many cells, of evenly spaced bundles; of fewer cells all."""
+        """Return the rows of some cells, from evenly spaced bundles.
+
+        They are about ``most_cells``, or all if there are fewer.
+        """
         if self.n_cells <= most_cells or "report" in self.index.attrs:
             return self.report
         return self._tables(range(0, len(self.bundles), -(-self.n_cells // most_cells)))
 
     def _tables(self, bundles: range) -> Report:
-        """Return one row a cell of some bundles."""
+        """Return one row per cell of some bundles."""
         found = [self._open.find(i).numbered_report(self._first_cell[i]) for i in bundles]
         joined = np.concatenate(found) if found else np.empty(0, CellReport.dtype())
         return joined.view(Report)
@@ -282,14 +283,14 @@ def open_model(location: str, fingerprint: str) -> ModelReader:
 
     Raises
     ------
-    StoreError : when another model took its place; also when it did so under an open reader
+    StoreError : when another model took its place, also if a reader was open
     """
     return _open_model(location, fingerprint, root_stamp(location))
 
 
 @kept(maxsize=8)
 def _open_model(location: str, fingerprint: str, stamp: Hashable) -> ModelReader:
-    """Return a reader; the stamp keeps one of replaced files from being used again."""
+    """Return a reader; the stamp makes the cache miss once the files are replaced."""
     reader = ModelReader(location)
     if reader.fingerprint != fingerprint:
         raise StoreError(
@@ -297,3 +298,19 @@ def _open_model(location: str, fingerprint: str, stamp: Hashable) -> ModelReader
             "up. Load the model again and call predict again."
         )
     return reader
+
+
+def split_by_bundle(cells: Ints, first_cells: Sequence[int]) -> Iterator[tuple[int, Ints]]:
+    """Yield each bundle that holds some of the cells, with these cells, counted from its first.
+
+    Parameters
+    ----------
+    cells : int array, increasing
+    first_cells : the first cell of each bundle, and the number of cells last
+
+    >>> [(i, own.tolist()) for i, own in split_by_bundle(np.array([1, 7, 8]), [0, 3, 7, 9])]
+    [(0, [1]), (2, [0, 1])]
+    """
+    bounds = np.searchsorted(cells, first_cells)
+    for bundle in np.flatnonzero(np.diff(bounds)).tolist():
+        yield bundle, cells[bounds[bundle] : bounds[bundle + 1]] - first_cells[bundle]

@@ -1,7 +1,7 @@
-"""Damaged parts of a store, and what goes with them, to be made again by the next fit.
+"""Repair of a store: its damaged parts are removed, for the next fit to make them again.
 
-A fit makes a part from its inputs with the same bits again, so a damaged part is removed, and so
-is what was made from it where that would need more than the part alone.
+A fit remakes a part from its inputs with the same bits. So a damaged part is removed, together with
+what was made from it where remaking the part alone is not enough.
 """
 
 import re
@@ -20,19 +20,18 @@ from daskls.store.packs import check_pack
 
 Parts = tuple[StorePart, ...]
 
-# Packs, and the data that they name by an attempt.
+# Names of packs, and of the data that they name by an attempt.
 PACK = re.compile(r"\d{6,}-\d{6,}(\.\w+)*")
 
 
 def list_parts(root: Location, own: Parts) -> list[tuple[str, bool, int]]:
-    """Return the key of every group and pack of a store, whether it is a pack, and its bytes.
+    """Return the key of each group and pack of a store, whether it is a pack, and its bytes.
 
     Blocks of the exchange are not among them: the task that regroups a block checks it.
 
     Parameters
     ----------
-    root : Location
-    own : tuple of StorePart. Those of the store's method.
+    own : tuple of StorePart. The parts of the store's method.
     """
     store, table = open_store(root), (*SHARED_PARTS, *own)
     keys = [key for key in _keys(table, "group") if has_group(store, key)]
@@ -48,12 +47,12 @@ def list_parts(root: Location, own: Parts) -> list[tuple[str, bool, int]]:
 
 
 def _keys(table: Parts, kind: str) -> list[str]:
-    """Return the keys of a kind, each once."""
+    """Return the distinct keys of a kind of parts."""
     return list(dict.fromkeys(part.key for part in table if part.kind == kind))
 
 
 def check_part(root: Location, key: str, is_pack: bool) -> list[str]:
-    """Read all of a part; return the files of it that are damaged."""
+    """Read a whole part; return its damaged files."""
     try:
         if is_pack:
             check_pack(root, key)
@@ -83,42 +82,41 @@ def part_of(root: str, file: str, own: Parts = ()) -> str | None:
 
 
 def drop_parts(root: Root, keys: Iterable[str], own: Parts) -> None:
-    """Remove damaged parts and what goes with them; the model is complete no more.
+    """Remove damaged parts and what goes with them; the model is no longer complete.
 
     Parameters
     ----------
-    root : Root
-    keys : str. What of it is damaged; none where a part is missing.
-    own : tuple of StorePart. Those of the store's method.
+    keys : keys of the damaged parts; none if a part is missing
+    own : tuple of StorePart. The parts of the store's method.
     """
     damaged, attributes = set(keys), root.attributes
     if root.is_complete and not has_group(root.store, "partition"):
-        # The fit has removed its rows, so that nothing is left which a part could be made from.
+        # The fit has removed its rows, so that no part can be remade: start from the partition.
         damaged.add("partition")
     gone = {other for key in damaged for other in _with_followers(key, own)}
-    again = {name for part in (*SHARED_PARTS, *own) if part.key in gone for name in part.forgets}
-    # First: what is left if the removal is cut off is a model that was not finished. In any case:
-    # a root that is written anew tells readers that what they keep is of yesterday.
-    root.update(complete=False, **{name: None for name in again if name in attributes})
+    reset = {name for part in (*SHARED_PARTS, *own) if part.key in gone for name in part.forgets}
+    # First, so that an interrupted removal leaves an unfinished model. Unconditional, as the root's
+    # new stamp tells readers that their caches are stale.
+    root.update(complete=False, **{name: None for name in reset if name in attributes})
     root.store.drop(*gone, strict=True)
 
 
 def _with_followers(key: str, own: Parts) -> set[str]:
-    """Return patterns of a part and of what goes with it."""
+    """Return patterns of a part and of all that is removed with it."""
     gone = {key}
     for part in (*SHARED_PARTS, *own):
         if part.matches(key):
             gone |= part.followers(key)
-    # All that a method keeps of its own is made from leaves.
+    # All parts of a method are made from the partition's leaves.
     return gone | {part.top for part in own} if key == "partition" else gone
 
 
 def heal_root(location: Location) -> None:
-    """Make sure that a store's root can be read: write it anew from its copy if it is damaged.
+    """Make sure that a store's root is readable: restore it from its copy if it is damaged.
 
     Raises
     ------
-    StoreError : there is no model, it has another format, or it is damaged and there is no copy
+    StoreError : when there is no model, it has another format, or it is damaged without a copy
     """
     store = open_store(location)
     try:
@@ -129,8 +127,8 @@ def heal_root(location: Location) -> None:
         if not _restore_root(store):
             if isinstance(error, DamageError):
                 raise StoreError(
-                    f"{error} But no copy of it is left, so that nobody can tell whose "
-                    f"{store.where()} is: remove it, then fit again."
+                    f"{error} But no copy of it is left, so that the data and parameters of "
+                    f"{store.where()} are unknown: remove it, then fit again."
                 ) from error
             raise
 
@@ -148,7 +146,7 @@ def _is_of_another_format(store: Backend) -> bool:
 
 
 def _restore_root(store: Backend) -> bool:
-    """Write the root from the copy that the index or the partition keeps; False without one."""
+    """Write the root from the copy in another group; False if there is none."""
     for key in HOLD_ROOT_COPY:
         copy = _find_copy(store, key)
         if isinstance(copy, dict) and copy.get("kind") == MODEL_KIND:
@@ -158,7 +156,7 @@ def _restore_root(store: Backend) -> bool:
 
 
 def _find_copy(store: Backend, key: str) -> Any:
-    """Return what a group says of the root, or the root itself where the two changed places."""
+    """Return a group's copy of the root, or the root itself if the two files were swapped."""
     try:
         attributes = read_attributes(store, key)
         if attributes is None:

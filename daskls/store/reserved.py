@@ -1,8 +1,7 @@
-"""What a finished model made of the rows that its fit reserved, in a group of its own.
+"""What a finished model learned from the rows that its fit reserved, each in a group of its own.
 
-The bound on false alarms of a finished model: its threshold, and the scores it is one of.
-
-The intervals of a finished model: their half width, what scales it, and what it was taken of.
+A bound on false alarms is a threshold, one of the scores of the reserved rows. Intervals are a half
+width, one of their residuals, and the sizes by which cells scale it.
 """
 
 from collections.abc import Sequence
@@ -18,49 +17,26 @@ from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
 from daskls.store.layout import Root
 
-
-def reserved_group(root: Root, name: str, lacks: str) -> Group | None:
-    """Return what a finished model keeps of its reserved rows; None of a model without such.
-
-    Parameters
-    ----------
-    root : Root
-    name : str. Of the group, and of what the model says of itself.
-    lacks : str. What a model without the group does not have yet, and which parameter needs it.
-
-    Raises
-    ------
-    StoreError : the fit was stopped before it
-    """
-    if name not in root.attributes["meta"]:
-        return None
-    group = root.find_group(name)
-    if group is None:
-        raise StoreError(
-            f"The model at {root.where()} has no {lacks} needs. Call "
-            f"fit again with store={root.where()!r} and the same data and parameters: nothing else "
-            "runs."
-        )
-    return group
-
-
-# Of a store; and in what a model says of itself, where it has a bound.
-FALSE_ALARM = FalseAlarmSpec.name
+# Names of the groups, and of the entries in the root's ``meta`` of models that have them.
+FALSE_ALARM, INTERVAL = FalseAlarmSpec.name, IntervalSpec.name
+# What a group makes available, and the parameter that needs it.
+_PURPOSES = {FALSE_ALARM: ("threshold", "max_false_alarm"), INTERVAL: ("intervals", "interval")}
 
 
 @dataclass(frozen=True)
 class FalseAlarmBound:
-    """The threshold of a classifier of two classes, and what it was taken from.
+    """The threshold of a classifier of two classes, and how it was chosen.
 
     Attributes
     ----------
-    rate : float. What ``max_false_alarm`` was: the share of ``classes_[0]`` that may be predicted
+    rate : float. The given ``max_false_alarm``: the share of ``classes_[0]`` that may be predicted
         as ``classes_[1]``.
-    delta : float. The probability that more are: the rank's, at most what was asked for.
-    n_negatives : int. Rows of ``classes_[0]`` that were held out of everything.
-    n_positives : int. Rows of ``classes_[1]`` that were; no threshold is made of them.
+    delta : float. The probability of a larger share, as the rank gives it: at most the requested
+        one.
+    n_negatives : int. Reserved rows of ``classes_[0]``.
+    n_positives : int. Reserved rows of ``classes_[1]``; the threshold does not depend on them.
     rank : int. Which of the negatives' scores the threshold is; 1 is the smallest.
-    threshold : float. What is subtracted from decision values.
+    threshold : float. Subtracted from decision values.
     """
 
     rate: float
@@ -71,7 +47,7 @@ class FalseAlarmBound:
     threshold: float
 
     def told(self, classes: Sequence[Any]) -> list[tuple[str, str]]:
-        """Return the bound and how its threshold came to be, as names and values for people.
+        """Return the bound and the origin of its threshold, as (name, text) for people.
 
         >>> bound = FalseAlarmBound(0.1, 0.037, 637, 9, 587, 0.1806)
         >>> print(*(f"{name}: {value}" for name, value in bound.told(["a", "b"])), sep=chr(10))
@@ -85,25 +61,69 @@ class FalseAlarmBound:
         return [("false alarms", rates), ("threshold", f"{self.threshold:.4g}, {rank}")]
 
 
-def write_bound(root: Root, bound: FalseAlarmBound, scores: Float64, codes: Codes) -> None:
-    """Write a bound and the scores of reserved rows; the group appears whole."""
-    root.write_group(FALSE_ALARM, {"scores": scores, "codes": codes}, asdict(bound))
+@dataclass(frozen=True)
+class CoveringInterval:
+    """The interval around each prediction of a regressor, and how it was chosen.
+
+    Attributes
+    ----------
+    coverage : float. The given ``interval``: the probability that it contains y of a new row.
+    n_rows : int. Reserved rows.
+    rank : int. Which of their residuals the half width is; 1 is the smallest.
+    half_widths : tuple of float, one per column of y, in its units. For a cell with residuals of
+        the overall size; those of other cells are in proportion.
+    """
+
+    coverage: float
+    n_rows: int
+    rank: int
+    half_widths: tuple[float, ...]
+
+    def told(self) -> list[tuple[str, str]]:
+        """Return the interval and its origin, as (name, text) for people.
+
+        >>> CoveringInterval(0.9, 1000, 901, (0.25,)).told()
+        [('intervals', 'of 90 % of y, +- 0.25 in the usual cell, rank 901 of 1,000 rows held out')]
+        """
+        widths = ", ".join(f"{width:.4g}" for width in self.half_widths)
+        own = f"of {100 * self.coverage:.3g} % of y, +- {widths} in the usual cell, "
+        return [("intervals", f"{own}rank {self.rank:,} of {self.n_rows:,} rows held out")]
 
 
-def _bound_group(root: Root) -> Group | None:
-    """Return what a finished model keeps of its bound; None of a model without one."""
-    return reserved_group(root, FALSE_ALARM, "threshold yet, which max_false_alarm")
-
-
-def read_bound(root: Root) -> FalseAlarmBound | None:
-    """Return the bound of a finished model; None of a model without one.
+def _reserved_group(root: Root, name: str) -> Group | None:
+    """Return a group of reserved rows; None if the model has no such entry.
 
     Raises
     ------
-    StoreError : the fit was stopped before its threshold
+    StoreError : when the fit was stopped before it wrote the group
+    """
+    if name not in root.attributes["meta"]:
+        return None
+    group = root.find_group(name)
+    if group is None:
+        what, parameter = _PURPOSES[name]
+        raise StoreError(
+            f"The model at {root.where()} has no {what} yet, which {parameter} needs. Call "
+            f"fit again with store={root.where()!r} and the same data and parameters: nothing else "
+            "runs."
+        )
+    return group
+
+
+def write_bound(root: Root, bound: FalseAlarmBound, scores: Float64, codes: Codes) -> None:
+    """Write a bound with the scores and codes of the reserved rows; the group appears whole."""
+    root.write_group(FALSE_ALARM, {"scores": scores, "codes": codes}, asdict(bound))
+
+
+def read_bound(root: Root) -> FalseAlarmBound | None:
+    """Return the bound of a finished model; None if it has none.
+
+    Raises
+    ------
+    StoreError : when the fit was stopped before its threshold
     DamageError
     """
-    group = _bound_group(root)
+    group = _reserved_group(root, FALSE_ALARM)
     if group is None:
         return None
     with malformed_is_damage(group.where()):
@@ -117,19 +137,19 @@ def read_bound(root: Root) -> FalseAlarmBound | None:
             threshold=float(kept["threshold"]),
         )
     if not 1 <= bound.rank <= bound.n_negatives or not np.isfinite(bound.threshold):
-        raise damaged(group.where(), "its rank or its threshold cannot be")
+        raise damaged(group.where(), "its rank or its threshold is impossible")
     return bound
 
 
 def read_reserved(root: Root) -> tuple[Float64, Codes] | None:
-    """Return the scores and the classes of reserved rows; None of a model without a bound.
+    """Return the scores and class codes of the reserved rows; None without a bound.
 
     Raises
     ------
-    StoreError : the fit was stopped before its threshold
+    StoreError : when the fit was stopped before its threshold
     DamageError
     """
-    group = _bound_group(root)
+    group = _reserved_group(root, FALSE_ALARM)
     if group is None:
         return None
     scores = group.read("scores", shape=(None,), kind="f")
@@ -138,60 +158,22 @@ def read_reserved(root: Root) -> tuple[Float64, Codes] | None:
     return scores, codes
 
 
-# Of a store; and in what a model says of itself, where it has intervals.
-INTERVAL = IntervalSpec.name
-
-
-@dataclass(frozen=True)
-class CoveringInterval:
-    """The interval around each answer of a regressor, and what it was taken from.
-
-    Attributes
-    ----------
-    coverage : float. What ``interval`` was: the probability that y of one more row lies within.
-    n_rows : int. Rows that were held out of everything.
-    rank : int. Which of their residuals the half width is; 1 is the smallest.
-    half_widths : tuple of float, in the units of y, one a column. Of a cell whose residuals are of
-        the size of all; other cells' are in proportion.
-    """
-
-    coverage: float
-    n_rows: int
-    rank: int
-    half_widths: tuple[float, ...]
-
-    def told(self) -> list[tuple[str, str]]:
-        """Return the interval and how it came to be, as names and values for people.
-
-        >>> CoveringInterval(0.9, 1000, 901, (0.25,)).told()
-        [('intervals', 'of 90 % of y, +- 0.25 in the usual cell, rank 901 of 1,000 rows held out')]
-        """
-        widths = ", ".join(f"{width:.4g}" for width in self.half_widths)
-        own = f"of {100 * self.coverage:.3g} % of y, +- {widths} in the usual cell, "
-        return [("intervals", f"{own}rank {self.rank:,} of {self.n_rows:,} rows held out")]
-
-
 def write_interval(
     root: Root, interval: CoveringInterval, sizes: Float64, residuals: Float64
 ) -> None:
-    """Write an interval, the size of each cell and scaled residuals; the group appears whole."""
+    """Write an interval with each cell's size and the scaled residuals; it appears whole."""
     root.write_group(INTERVAL, {"sizes": sizes, "residuals": residuals}, asdict(interval))
 
 
-def _interval_group(root: Root) -> Group | None:
-    """Return what a finished model keeps of its intervals; None of a model without such."""
-    return reserved_group(root, INTERVAL, "intervals yet, which interval")
-
-
 def read_interval(root: Root) -> CoveringInterval | None:
-    """Return the interval of a finished model; None of a model without one.
+    """Return the interval of a finished model; None if it has none.
 
     Raises
     ------
-    StoreError : the fit was stopped before its intervals
+    StoreError : when the fit was stopped before its intervals
     DamageError
     """
-    group = _interval_group(root)
+    group = _reserved_group(root, INTERVAL)
     if group is None:
         return None
     with malformed_is_damage(group.where()):
@@ -205,20 +187,20 @@ def read_interval(root: Root) -> CoveringInterval | None:
     widths = np.array(found.half_widths)
     is_sound = 1 <= found.rank <= found.n_rows and widths.shape == (root.target.width,)
     if not is_sound or not (np.isfinite(widths) & (widths >= 0)).all():
-        raise damaged(group.where(), "its rank or its half widths cannot be")
+        raise damaged(group.where(), "its rank or its half widths are impossible")
     return found
 
 
 def read_sizes(root: Root, n_cells: int) -> Float64:
-    """Return the size of residuals in each cell, in units of that of all, float64 (n_cells,).
+    """Return the size of residuals in each cell, in units of the overall size, float64 (n_cells,).
 
-    Of a model with intervals.
+    The model must have intervals.
 
     Raises
     ------
     StoreError, DamageError : as `read_interval`
     """
-    group = _interval_group(root)
+    group = _reserved_group(root, INTERVAL)
     assert group is not None
     sizes: Float64 = group.read("sizes", shape=(n_cells,), kind="f")
     if not (sizes > 0).all():

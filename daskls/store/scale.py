@@ -1,4 +1,4 @@
-"""The choices of a fit before it cuts space: the scale of features, the parameters of all cells."""
+"""What a fit chooses before it cuts space: the scale of features, and parameters of all cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Resolved:
 
     Attributes
     ----------
-    scale : FeatureScale, or None where rows stay as they are
-    spec : SolverSpec. All parameters that cells share are set in it.
-    summary : dict. JSON values for people: what was tried, and why this was taken.
+    scale : FeatureScale, or None if rows are not scaled
+    spec : SolverSpec. All parameters that cells share are set.
+    summary : JSON values for people: what was tried, and why this was chosen
     """
 
     scale: FeatureScale | None
@@ -32,10 +32,10 @@ class Resolved:
 
 
 def candidates_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what a fit decided between, the chosen one first: coding, scale, kernel, error, ...
+    """Return the candidates of a fit's choice, the chosen one first: coding, scale, kernel, error.
 
-    Empty where nothing was. Models of 0.2 name candidates by their scale, and know errors by
-    leave-one-out alone.
+    Empty if there was no choice. Models of version 0.2 name candidates by their scale, and have
+    only leave-one-out errors.
     """
     chosen, others = summary.get("chosen"), summary.get("candidates", [])
     if chosen is None:
@@ -48,7 +48,7 @@ def candidates_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def write_resolved(root: Root, resolved: Resolved) -> None:
-    """Write the choices of a fit; the group appears whole."""
+    """Write a fit's choices; the group appears whole."""
     scale = resolved.scale
     arrays: dict[str, AnyArray] = {}
     if scale is not None:
@@ -70,11 +70,11 @@ def find_resolved(root: Root) -> Resolved | None:
 
 
 def read_resolved(root: Root) -> Resolved:
-    """Return the choices of a finished model's fit; its request, where it left no choice.
+    """Return the choices of a finished model's fit; the parameters as given if it had none to make.
 
     Raises
     ------
-    DamageError : it is damaged, or gone
+    DamageError : when it is damaged or missing
     """
     meta = root.attributes["meta"]
     if meta.get("scaling") is None:
@@ -86,7 +86,7 @@ def read_resolved(root: Root) -> Resolved:
 
 
 def width_of(root: Root) -> int:
-    """Return the number of features that the scaled rows of a fit or a model have."""
+    """Return the number of scaled features of a fit or a model."""
     found = find_resolved(root) if root.attributes["meta"].get("scaling") else None
     if found is None or found.scale is None:
         return root.n_features
@@ -94,7 +94,7 @@ def width_of(root: Root) -> int:
 
 
 def _read(group: Group, n_features: int) -> Resolved:
-    """Return what a group holds."""
+    """Return the choices that a group holds."""
     with malformed_is_damage(group.where()):
         spec = spec_from_json(group.attrs["spec"])
         summary = dict(group.attrs["summary"])
@@ -104,14 +104,14 @@ def _read(group: Group, n_features: int) -> Resolved:
     n_coded = n_features if coding is None else len(coding.sources)
     center = group.read("center", shape=(n_coded,), kind="f")
     factors = group.read("factors", shape=(n_coded,), kind="f")
-    # A factor of 0 leaves its feature out; rows must keep one.
+    # A factor of 0 drops its feature; at least one must remain.
     if (factors < 0).any() or not np.any(factors):
         raise damaged(group.where("factors"), "a factor is negative, or all are 0")
     return Resolved(FeatureScale(center, factors, coding), spec, summary)
 
 
 def _read_coding(group: Group, n_features: int) -> FeatureCoding | None:
-    """Return the coding of features; None where they stay as they are.
+    """Return the coding of features; None if there is none.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""A file of rows sorted by leaf, and its marker: what the exchange is made of.
+"""A file of rows sorted by leaf, and its marker: the exchange consists of these.
 
 A row is one record: features, targets, weight and global row number side by side, so that the rows
-of neighboring leaves are one range of the file. The marker names the file, by its attempt, and
-holds where each leaf begins and the checksum of its rows. A task that is killed or runs twice does
-no harm: see `store/artifacts.py`.
+of neighboring leaves are one range of the file. The marker names the file by its attempt, and holds
+where each leaf begins and the checksum of its rows. So a task that is killed or runs twice does no
+harm: see `store/artifacts.py`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from daskls.records import AnyArray, Codes, Float64, Int64, Reals, RowNumbers, Table, Targets
 from daskls.store.backend import Backend, attempt_key, draw_attempt
-from daskls.store.files import NOT_WRITTEN, checksum, damaged, malformed_is_damage
+from daskls.store.files import BAD_CHECKSUM, checksum, damaged, malformed_is_damage
 from daskls.store.packs import read_pack, write_pack
 
-# Checksums of runs of rows.
+# Checksums, one per leaf.
 Sums = NDArray[np.uint32]
-# What is sorted into records at a time: the sorted copy of a block is never whole in memory.
+# Bytes of records that are sorted at a time: the sorted copy of a block is never whole in memory.
 SORTED_NBYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as the exchange carries them.
+    """Rows in the form of the exchange.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Rows:
 
     @property
     def codes(self) -> Codes:
-        """The targets of a fit of classes: no type tells its rows from those of numbers."""
+        """The targets as class codes, for fits of classes; the type alone does not say which."""
         return cast(Codes, self.targets)
 
     def take(self, rows: Int64) -> "Rows":
@@ -62,7 +62,7 @@ def record_of(dtype: str, n_features: int, target_dtype: str, width: int) -> np.
 
 
 def pack_rows(rows: Rows, order: Int64, record: np.dtype[Any]) -> Iterator[Table]:
-    """Yield the records of rows in the given order, some at a time."""
+    """Yield the records of rows in the given order, in pieces of `SORTED_NBYTES`."""
     step = max(SORTED_NBYTES // record.itemsize, 1)
     targets = rows.targets[:, None] if rows.targets.ndim == 1 else rows.targets
     for start in range(0, len(order), step):
@@ -77,20 +77,21 @@ def unpack_rows(records: Table) -> Rows:
     """Return records as columns."""
     names = records.dtype.names or ()
     X, targets, weights, numbers = (np.ascontiguousarray(records[name]) for name in names)
-    # Codes are a column, numbers may be several.
+    # Class codes are one column, numbers may be several.
     return Rows(X, targets[:, 0] if targets.dtype.kind == "i" else targets, weights, numbers)
 
 
 @dataclass(frozen=True, eq=False)
 class Marker:
-    """What a file of sorted rows holds.
+    """The content of a marker of sorted rows.
 
     Attributes
     ----------
-    offsets : int64 array, shape (n_leaves + 1,). The first row of each leaf, and their number.
-    sums : uint32 array, shape (n_leaves,). Of each leaf's records.
-    attempt : int. Whose data they are.
-    identity : int. The checksum of the values that a block was given.
+    offsets : int64 array, shape (n_leaves + 1,). The first row of each leaf, and the number of rows
+        last.
+    sums : uint32 array, shape (n_leaves,). The checksum of each leaf's records.
+    attempt : int. The attempt that wrote the rows.
+    identity : int. The checksum of a block's values, as given to `SortedRows.write`.
     """
 
     offsets: Int64
@@ -105,10 +106,8 @@ class SortedRows:
 
     Attributes
     ----------
-    store : Backend
-    key : str. Of both, without their endings.
+    key : str. Of both, without their suffixes.
     record : dtype of a row
-    n_leaves : int
     """
 
     store: Backend
@@ -127,12 +126,12 @@ class SortedRows:
 
     @property
     def is_written(self) -> bool:
-        """Whether there is a marker."""
+        """Whether the marker exists."""
         return self.store.exists(self.marker)
 
     def drop(self) -> None:
-        """Remove the rows, of all attempts."""
-        # The marker first: what is left if the removal is cut off is nobody's.
+        """Remove the marker and the rows of all attempts."""
+        # The marker first: rows that an interrupted removal leaves are never read.
         for pattern in (self.marker, f"{self.key}.*rows"):
             self.store.drop(pattern, strict=True)
 
@@ -141,9 +140,9 @@ class SortedRows:
 
         Parameters
         ----------
-        sections : iterable of (counts, records). The leaves of one section come after those of the
-            one before; counts, (n_leaves,), are of each section's own rows, and the records are
-            sorted by leaf, in any pieces.
+        sections : iterable of (counts, records). The leaves of each section follow those of the one
+            before; counts, (n_leaves,), are of a section's own rows, and the records are sorted by
+            leaf, in pieces of any size.
         identity : int in [0, 2^64)
         """
         counts, sums = np.zeros(self.n_leaves, np.int64), np.zeros(self.n_leaves, np.uint32)
@@ -165,21 +164,21 @@ class SortedRows:
             "attempt": np.array(attempt),
         }
         if not write_pack(self.store, self.marker, kept, self.read_marker):
-            # Another attempt was first, and its marker names its own data: nobody reads these.
+            # Another attempt was first, and its marker names its own rows: nobody reads these.
             self.store.drop(data)
 
     def read_marker(self) -> Marker:
-        """Return the marker of a file, which has the size that it says.
+        """Return the marker of a file; the file's size is checked.
 
         Raises
         ------
-        DamageError : they are not what was written
+        DamageError : when one of the two is not what was written
         """
         found, where = read_pack(self.store, self.marker), self.store.where(self.marker)
         offsets, sums = found.get("offsets", np.empty(0)), found.get("sums", np.empty(0))
-        rise = offsets.shape == (self.n_leaves + 1,) and sums.shape == (self.n_leaves,)
-        if not rise or offsets[0] or (np.diff(offsets) < 0).any():
-            raise damaged(where, "its offsets do not rise")
+        is_sound = offsets.shape == (self.n_leaves + 1,) and sums.shape == (self.n_leaves,)
+        if not is_sound or offsets[0] or (np.diff(offsets) < 0).any():
+            raise damaged(where, "its offsets do not increase")
         with malformed_is_damage(where):
             marker = Marker(offsets, sums, int(found["attempt"]), int(found["checksum"]))
         data, expected = self.data(marker.attempt), int(offsets[-1]) * self.record.itemsize
@@ -190,11 +189,11 @@ class SortedRows:
         return marker
 
     def read(self, marker: Marker, first: int, stop: int) -> Table:
-        """Return the records of leaves ``first`` up to ``stop``, by one read.
+        """Return the records of leaves ``first`` to ``stop`` - 1, by one read.
 
         Raises
         ------
-        DamageError : they are not what was written
+        DamageError : when they are not what was written
         """
         start, end = marker.offsets[[first, stop]].tolist()
         records = np.empty(end - start, self.record)
@@ -203,40 +202,49 @@ class SortedRows:
         return records
 
     def check(self) -> Marker:
-        """Read all of the rows; return their marker.
+        """Read and check all rows; return their marker.
 
         Raises
         ------
-        DamageError : they are not what was written
+        DamageError : when they are not what was written
         """
-        marker, first = self.read_marker(), 0
+        marker = self.read_marker()
         most = max(SORTED_NBYTES // self.record.itemsize, 1)
-        while first < self.n_leaves:
-            # Leaves of about a piece, or one that is larger.
-            stop = int(np.searchsorted(marker.offsets, marker.offsets[first] + most, "right")) - 1
-            stop = min(max(stop, first + 1), self.n_leaves)
+        for first, stop in leaf_ranges(np.diff(marker.offsets), most):
             self.read(marker, first, stop)
-            first = stop
         return marker
+
+
+def leaf_ranges(counts: Int64, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of neighboring leaves with at most ``most`` rows, or of one larger leaf.
+
+    >>> list(leaf_ranges(np.array([2, 1, 5, 1]), 3))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    first = 0
+    while first < len(counts):
+        stop = int(np.searchsorted(ends, ends[first] + most, "right")) - 1
+        stop = min(max(stop, first + 1), len(counts))
+        yield first, stop
+        first = stop
 
 
 def fill_run(
     store: Backend, data: str, records: Table, start: int, ends: Int64, sums: AnyArray
 ) -> None:
-    """Fill records with neighboring leaves' rows of one file.
+    """Fill records with the rows of neighboring leaves of one file, and check them.
 
     Parameters
     ----------
-    store : Backend
     data : str. The file's key.
-    records : table, filled from row ``start`` of the file on
-    start : int
+    records : table, filled with rows from ``start`` of the file on
     ends : int array. Where each leaf begins among the records, and where the last one ends.
-    sums : the sums of at least these leaves
+    sums : the checksums of at least these leaves
 
     Raises
     ------
-    DamageError : they are not what was written
+    DamageError : when they are not what was written
     """
     if not len(records):
         return
@@ -244,11 +252,11 @@ def fill_run(
         reader.fill(records, start * records.itemsize)
     for leaf in np.flatnonzero(np.diff(ends)).tolist():
         if checksum(records[ends[leaf] : ends[leaf + 1]]) != sums[leaf]:
-            raise damaged(reader.name, NOT_WRITTEN)
+            raise damaged(reader.name, BAD_CHECKSUM)
 
 
 def _add_sums(sums: Sums, offsets: Int64, at: int, piece: Table) -> None:
-    """Go on with the sum of each leaf through records that begin at row ``at`` of the file."""
+    """Add a piece of records, from row ``at`` of the file on, to the checksums of its leaves."""
     stop = at + len(piece)
     first = int(np.searchsorted(offsets, at, "right")) - 1
     last = int(np.searchsorted(offsets, stop, "left"))

@@ -1,17 +1,14 @@
-"""Opening Zarr data of any origin safely: plain files inside it, of sizes that are planned.
+"""Zarr data of any origin, opened safely: plain files inside it, of bounded size.
 
-What daskls itself writes, data sets and arrays of memory, says so: such an array has every chunk,
-each with its checksum, and one that is missing is damage. Of others' arrays a missing chunk is the
-fill value, as Zarr has it.
+An array that daskls wrote, in a data set or from memory, says so: every chunk of it exists and ends
+in its checksum, and a missing one is damage. In other arrays a missing chunk is the fill value, as
+Zarr defines it.
 
-The size of a packed chunk, found before it is unpacked.
+A packed chunk of some hundred kilobytes may unpack to gigabytes, whatever its array's metadata say,
+so its size is determined before it is unpacked.
 
-A chunk of some hundred kilobytes may unpack to gigabytes, in spite of its array's metadata.
-
-Ranges of rows of an array on disk, read without the rest of their chunks.
-
-Zarr reads a chunk whole. Where a chunk's file is the rows themselves, one after the other, a range
-of them is a range of bytes.
+Zarr reads whole chunks. If a chunk's file consists of its rows alone, unpacked, a range of rows is
+read as a range of bytes.
 """
 
 import bz2
@@ -37,205 +34,43 @@ from daskls.store.connections import zarr_place
 from daskls.store.files import MALFORMED
 from daskls.store.folder import Folder
 
-# Of Zstandard, https://www.rfc-editor.org/rfc/rfc8878: no block unpacks to more.
-ZSTD_MAGIC = 0xFD2FB528
-ZSTD_BLOCK_NBYTES = 128 << 10
-SIZE_NBYTES = (0, 2, 4, 8)
-PIECE_NBYTES = 1 << 20
-
-
-def unpacks_beyond(name: str, data: bytes, most: int) -> bool:
-    """Whether data packed by a codec unpack to more than ``most`` bytes.
-
-    Parameters
-    ----------
-    name : str. The codec, as Zarr names it; of one that is not known here nothing is said.
-    data : bytes
-    most : int
-    """
-    if name == "zstd":
-        return _zstd_nbytes(data) > most
-    # Blosc's header has the size after four bytes of flags, LZ4's chunks of numcodecs begin with
-    # it.
-    if name == "blosc":
-        return int.from_bytes(data[4:8], "little") > most
-    if name == "lz4":
-        return int.from_bytes(data[:4], "little") > most
-    unpackers: dict[str, Callable[[], Any]] = {
-        # 16 more stands for the header of gzip.
-        "gzip": lambda: zlib.decompressobj(zlib.MAX_WBITS | 16),
-        "zlib": zlib.decompressobj,
-        "bz2": bz2.BZ2Decompressor,
-        "lzma": lzma.LZMADecompressor,
-    }
-    return name in unpackers and _streams_beyond(unpackers[name](), data, most)
-
-
-def _zstd_nbytes(data: bytes) -> int:
-    """Return the content's size as its header has it; without one, what its blocks hold at most."""
-    if len(data) < 6 or int.from_bytes(data[:4], "little") != ZSTD_MAGIC:
-        return 0
-    descriptor = data[4]
-    is_single = bool(descriptor & 0x20)
-    # After the descriptor: the window unless all is one segment, and the dictionary's number.
-    at = 5 + (not is_single) + (0, 1, 2, 4)[descriptor & 3]
-    size = SIZE_NBYTES[descriptor >> 6] or int(is_single)
-    if size:
-        # Sizes of two bytes count from 256: one byte says what is below.
-        return int.from_bytes(data[at : at + size], "little") + (256 if size == 2 else 0)
-    total, is_last = 0, False
-    while not is_last and at + 3 <= len(data):
-        header = int.from_bytes(data[at : at + 3], "little")
-        is_last, kind, held = bool(header & 1), header >> 1 & 3, header >> 3
-        total += held if kind < 2 else ZSTD_BLOCK_NBYTES
-        # One byte stands for all of a block of equal ones.
-        at += 3 + (1 if kind == 1 else held)
-    return total
-
-
-def _streams_beyond(unpacker: Any, data: bytes, most: int) -> bool:
-    """Unpack piece by piece, and keep nothing."""
-    total = 0
-    try:
-        while not unpacker.eof and total <= most:
-            piece = unpacker.decompress(data, PIECE_NBYTES)
-            # zlib gives back what it has not used; the others keep it.
-            data = getattr(unpacker, "unconsumed_tail", b"")
-            total += len(piece)
-            if not piece and not data:
-                break
-    except (zlib.error, OSError, EOFError, lzma.LZMAError):
-        # Whoever unpacks it says what is wrong.
-        return False
-    return total > most
-
-
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 MAX_METADATA_NBYTES = 64 << 20
-# Keywords of `zarr.create_array`: what makes an array one of ours.
+# Keywords of `zarr.create_array` for the arrays that daskls writes; the attribute identifies them.
 WHOLE = "every_chunk_is_written"
 OWN_ARRAY: dict[str, Any] = {
     "attributes": {WHOLE: True},
-    # So also one that holds only the fill value is there.
+    # Writes a chunk even if it holds only the fill value.
     "config": {"write_empty_chunks": True},
 }
-# A packed file may be larger than what is in it, but not by much.
+# A packed file may be slightly larger than its content.
 SLACK_NBYTES = 1 << 20
-# Of a label that is text of no fixed width.
+# Assumed bytes of a string of variable width.
 TEXT_NBYTES = 256
 
 
-def own_codecs(dtype: "np.dtype[Any]") -> tuple[Any, ...]:
-    """Return how our arrays are packed: float features hardly shrink, and take twice the time."""
-    return (Crc32cCodec(),) if dtype.kind == "f" else (ZstdCodec(level=0), Crc32cCodec())
+def open_array(path: str) -> "zarr.Array[Any]":
+    """Return an array for reading; Zarr's own error is raised if there is none."""
+    array = zarr.open_array(store=_guarded(path), mode="r")
+    store = array.store_path.store
+    if isinstance(store, GuardedStore):
+        store.set_limits(array)
+    return array
 
 
-class GuardedStore(LocalStore):  # type: ignore[misc]
-    """A folder of Zarr data whose files are looked at before they are read.
-
-    Attributes
-    ----------
-    most : int, or None before an array is open. Bytes of a chunk's file.
-    packing : tuple (codec, bytes), or None. What a chunk is packed by, and may unpack to.
-    is_whole : bool. Whether a missing chunk is damage.
-    """
-
-    most: int | None = None
-    packing: tuple[str, int] | None = None
-    is_whole = False
-
-    def watch(self, array: "zarr.Array[Any]") -> None:
-        """Take the bounds of an array's files from what it says of itself."""
-        itemsize = TEXT_NBYTES if array.dtype.kind == "T" else array.dtype.itemsize
-        nbytes = itemsize * math.prod(array.chunks)
-        outer = itemsize * math.prod(array.shards or array.chunks)
-        self.most = 2 * outer + SLACK_NBYTES
-        name = _packer(array)
-        # A shard is read whole or in parts, and is no packed chunk itself.
-        self.packing = (name, 2 * nbytes + SLACK_NBYTES) if name and not array.shards else None
-        self.is_whole = array.attrs.get(WHOLE) is True
-
-    def _check(self, key: str) -> None:
-        """Refuse a file before it is opened.
-
-        Raises
-        ------
-        StoreError
-        """
-        is_metadata = key.rpartition("/")[2] in METADATA
-        most = MAX_METADATA_NBYTES if is_metadata else self.most
-        folder = Folder(str(self.root))
-        size, where = plain_size(folder, key), folder.where(key)
-        if size is None and self.is_whole and not is_metadata:
-            raise _refused(where, "the chunk is missing")
-        if size is not None and most is not None and size > most:
-            raise _refused(where, f"it has {size} bytes, and at most {most} are expected")
-
-    def _check_packed(self, key: str, found: Any) -> Any:
-        """Refuse a chunk that would unpack to more than its array says."""
-        is_metadata = key.rpartition("/")[2] in METADATA
-        if found is not None and self.packing is not None and not is_metadata:
-            name, most = self.packing
-            if unpacks_beyond(name, found.to_bytes(), most):
-                why = f"it unpacks to more than the {most >> 1} bytes of a chunk"
-                raise _refused(f"{self.root}/{key}", why)
-        return found
-
-    async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a file's bytes, or None."""
-        self._check(key)
-        return self._check_packed(key, await super().get(key, *args, **kwargs))
-
-    def get_sync(self, key: str, *args: Any, **kwargs: Any) -> Any:
-        """Return a file's bytes, or None."""
-        self._check(key)
-        return self._check_packed(key, super().get_sync(key, *args, **kwargs))
-
-
-def plain_size(folder: Folder, key: str) -> int | None:
-    """Return the size of a file of somebody's data, or None if there is none.
-
-    Raises
-    ------
-    StoreError : it is no plain file, or a link out of the data
-    """
-    try:
-        return folder.size(key)
-    except DamageError as error:
-        if folder.exists(key):
-            raise _refused(folder.where(key), error.why) from error
-        return None
-
-
-def _refused(path: str, why: str) -> StoreError:
-    return StoreError(f"The data's file {path} is not read: {why}. Copy or write the data again.")
-
-
-def _packer(array: "zarr.Array[Any]") -> str | None:
-    """Return the name of the codec that is undone first, if an array has one that packs."""
-    metadata = array.metadata
-    if isinstance(metadata, ArrayV2Metadata):
-        return getattr(metadata.compressor, "codec_id", None)
-    names = [str(codec.to_dict()["name"]).removeprefix("numcodecs.") for codec in metadata.codecs]
-    packers = [name for name in names if name not in ("bytes", "crc32c", "transpose")]
-    return packers[-1] if packers else None
-
-
-def _guarded(path: str) -> Any:
-    """Return a path or a URL as Zarr opens it for reading."""
-    if is_bucket(path):
-        return zarr_place(path)
-    return path if "://" in path else GuardedStore(Path(path), read_only=True)
+def open_zarr_group(path: str) -> zarr.Group:
+    """Return a group for reading; Zarr's own error is raised if there is none."""
+    return zarr.open_group(store=_guarded(path), mode="r")
 
 
 def writable(path: str) -> Any:
-    """Return a path or a URL as Zarr opens it for writing."""
+    """Return a path or a URL in the form that Zarr opens for writing."""
     return zarr_place(path, read_only=False) if is_bucket(path) else path
 
 
 @contextmanager
 def read_errors(path: str) -> Iterator[None]:
-    """Turn what Zarr raises where chunks are damaged into a `StoreError`.
+    """Turn Zarr's errors about damaged chunks into a `StoreError`.
 
     Raises
     ------
@@ -252,51 +87,123 @@ def read_errors(path: str) -> Iterator[None]:
         ) from error
 
 
-def open_array(path: str) -> "zarr.Array[Any]":
-    """Return an array for reading; Zarr's own error propagates where there is none."""
-    array = zarr.open_array(store=_guarded(path), mode="r")
-    store = array.store_path.store
-    if isinstance(store, GuardedStore):
-        store.watch(array)
-    return array
+def own_codecs(dtype: "np.dtype[Any]") -> tuple[Any, ...]:
+    """Return the codecs of daskls' arrays: compressing floats saves little and doubles the time."""
+    return (Crc32cCodec(),) if dtype.kind == "f" else (ZstdCodec(level=0), Crc32cCodec())
 
 
-def open_zarr_group(path: str) -> zarr.Group:
-    """Return a group for reading; Zarr's own error propagates where there is none."""
-    return zarr.open_group(store=_guarded(path), mode="r")
+class GuardedStore(LocalStore):  # type: ignore[misc]
+    """A folder of Zarr data whose files are checked before they are read.
+
+    Attributes
+    ----------
+    max_nbytes : int, or None before an array is open. The largest allowed size of a chunk's file.
+    packing : tuple (codec, bytes), or None. The codec that packs a chunk, and the most bytes that
+        it may unpack to.
+    is_whole : bool. Whether a missing chunk is damage.
+    """
+
+    max_nbytes: int | None = None
+    packing: tuple[str, int] | None = None
+    is_whole = False
+
+    def set_limits(self, array: "zarr.Array[Any]") -> None:
+        """Set the limits on an array's files from its metadata."""
+        itemsize = TEXT_NBYTES if array.dtype.kind == "T" else array.dtype.itemsize
+        nbytes = itemsize * math.prod(array.chunks)
+        outer = itemsize * math.prod(array.shards or array.chunks)
+        self.max_nbytes = 2 * outer + SLACK_NBYTES
+        name = _packer(array)
+        # A shard is read in whole or in part, and is not itself a packed chunk.
+        self.packing = (name, 2 * nbytes + SLACK_NBYTES) if name and not array.shards else None
+        self.is_whole = array.attrs.get(WHOLE) is True
+
+    def _check(self, key: str) -> None:
+        """Refuse a file before it is opened.
+
+        Raises
+        ------
+        StoreError
+        """
+        is_metadata = key.rpartition("/")[2] in METADATA
+        max_nbytes = MAX_METADATA_NBYTES if is_metadata else self.max_nbytes
+        folder = Folder(str(self.root))
+        size, where = plain_size(folder, key), folder.where(key)
+        if size is None and self.is_whole and not is_metadata:
+            raise _refused(where, "the chunk is missing")
+        if size is not None and max_nbytes is not None and size > max_nbytes:
+            raise _refused(where, f"it has {size} bytes, and at most {max_nbytes} are expected")
+
+    def _check_packed(self, key: str, found: Any) -> Any:
+        """Return a file's bytes; refuse a chunk that unpacks to more than its metadata say."""
+        is_metadata = key.rpartition("/")[2] in METADATA
+        if found is not None and self.packing is not None and not is_metadata:
+            name, max_nbytes = self.packing
+            if unpacks_beyond(name, found.to_bytes(), max_nbytes):
+                why = f"it unpacks to more than the {max_nbytes >> 1} bytes of a chunk"
+                raise _refused(f"{self.root}/{key}", why)
+        return found
+
+    async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a file's bytes, or None."""
+        self._check(key)
+        return self._check_packed(key, await super().get(key, *args, **kwargs))
+
+    def get_sync(self, key: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a file's bytes, or None."""
+        self._check(key)
+        return self._check_packed(key, super().get_sync(key, *args, **kwargs))
+
+
+def _guarded(path: str) -> Any:
+    """Return a path or a URL in the form that Zarr opens for reading."""
+    if is_bucket(path):
+        return zarr_place(path)
+    return path if "://" in path else GuardedStore(Path(path), read_only=True)
+
+
+def plain_size(folder: Folder, key: str) -> int | None:
+    """Return the size of a file of a user's data, or None if there is none.
+
+    Raises
+    ------
+    StoreError : when it is no plain file, or a link out of the data
+    """
+    try:
+        return folder.size(key)
+    except DamageError as error:
+        if folder.exists(key):
+            raise _refused(folder.where(key), error.why) from error
+        return None
+
+
+def _refused(path: str, why: str) -> StoreError:
+    return StoreError(f"The data's file {path} is not read: {why}. Copy or write the data again.")
+
+
+def _packer(array: "zarr.Array[Any]") -> str | None:
+    """Return the name of the compressor that is undone first; None if there is none."""
+    metadata = array.metadata
+    if isinstance(metadata, ArrayV2Metadata):
+        return getattr(metadata.compressor, "codec_id", None)
+    names = [str(codec.to_dict()["name"]).removeprefix("numcodecs.") for codec in metadata.codecs]
+    packers = [name for name in names if name not in ("bytes", "crc32c", "transpose")]
+    return packers[-1] if packers else None
 
 
 def unit_rows(array: "zarr.Array[Any]") -> int:
-    """Return how many rows are read together: 1 where a range of any rows can be read alone."""
+    """Return how many rows are read together; 1 if any range of rows can be read alone."""
     if not array.chunks or not array.chunks[0]:
         return 1
     return 1 if _stored_dtype(array) is not None else int(array.chunks[0])
 
 
-def _stored_dtype(array: "zarr.Array[Any]") -> np.dtype[Any] | None:
-    """Return the type of the values in a chunk's file, if the file is these and nothing else."""
-    dtype = np.dtype(array.dtype)
-    if not isinstance(array.store_path.store, LocalStore) or dtype.kind not in "biuf":
-        return None
-    metadata = array.metadata
-    if isinstance(metadata, ArrayV2Metadata):
-        packed = metadata.compressor is not None or metadata.filters
-        return None if packed or metadata.order != "C" else dtype
-    if len(metadata.codecs) != 1 or not isinstance(metadata.codecs[0], BytesCodec):
-        return None
-    endian = metadata.codecs[0].endian
-    # Newer Zarr gives a word, older an enumeration of words.
-    word = "<" if endian is None else getattr(endian, "value", endian)
-    stored: np.dtype[Any] = dtype.newbyteorder(word)
-    return stored
-
-
 def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> AnyArray | None:
-    """Return rows start .. stop - 1; None where the array does not lie in files of plain rows.
+    """Return rows start .. stop - 1; None if the chunks' files hold more than plain rows.
 
     Raises
     ------
-    StoreError : a chunk's file that is not of its size, or no file
+    StoreError : when a chunk's file has the wrong size, or is no plain file
     """
     dtype = _stored_dtype(array)
     if dtype is None or start == stop:
@@ -307,9 +214,9 @@ def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> AnyArray | No
         key = f"{inside_of}/{name}" if inside_of else name
         rows = _read_part(folder, key, array.chunks, dtype, first, last)
         if rows is None:
-            # Zarr's answer for a chunk that was never written.
+            # As Zarr reads a chunk that was never written.
             rows = np.full((last - first, *array.chunks[1:]), array.fill_value or 0, dtype)
-        # A chunk at an edge is stored whole, beyond the array's end too.
+        # A chunk at the array's edge is stored whole and extends beyond it.
         inside = tuple(slice(s.stop - s.start) for s in target[1:])
         out[target] = rows[(slice(None), *inside)]
     return out
@@ -318,7 +225,7 @@ def read_range(array: "zarr.Array[Any]", start: int, stop: int) -> AnyArray | No
 def _parts(
     array: "zarr.Array[Any]", start: int, stop: int
 ) -> Iterator[tuple[str, int, int, tuple[slice, ...]]]:
-    """Yield each chunk of the rows: its key, its first and last row, and where these go."""
+    """Yield each chunk of the rows: its key, its range of rows, and the slices that these fill."""
     height = array.chunks[0]
     sizes = list(zip(array.chunks[1:], array.shape[1:], strict=True))
     across = [range(math.ceil(n / c)) for c, n in sizes]
@@ -336,7 +243,7 @@ def _parts(
 def _read_part(
     folder: Folder, key: str, chunks: tuple[int, ...], dtype: np.dtype[Any], first: int, last: int
 ) -> AnyArray | None:
-    """Read rows of one chunk's file; None if there is no file."""
+    """Return rows of one chunk's file; None if there is no file."""
     row_nbytes = dtype.itemsize * math.prod(chunks[1:])
     path, size, nbytes = folder.where(key), plain_size(folder, key), row_nbytes * chunks[0]
     if size is None:
@@ -353,3 +260,96 @@ def _read_part(
     except DamageError as error:
         raise StoreError(f"Cannot read {path}: {error.why}. Write it again.") from error
     return rows
+
+
+def _stored_dtype(array: "zarr.Array[Any]") -> np.dtype[Any] | None:
+    """Return the dtype of the values in a chunk's file if it holds nothing else, otherwise None."""
+    dtype = np.dtype(array.dtype)
+    if not isinstance(array.store_path.store, LocalStore) or dtype.kind not in "biuf":
+        return None
+    metadata = array.metadata
+    if isinstance(metadata, ArrayV2Metadata):
+        packed = metadata.compressor is not None or metadata.filters
+        return None if packed or metadata.order != "C" else dtype
+    if len(metadata.codecs) != 1 or not isinstance(metadata.codecs[0], BytesCodec):
+        return None
+    endian = metadata.codecs[0].endian
+    # Newer Zarr gives a string, older an enumeration member.
+    byte_order = "<" if endian is None else getattr(endian, "value", endian)
+    stored: np.dtype[Any] = dtype.newbyteorder(byte_order)
+    return stored
+
+
+# Zstandard, https://www.rfc-editor.org/rfc/rfc8878: its magic number, the most that a block unpacks
+# to, and the bytes of the content's size by its flag.
+ZSTD_MAGIC = 0xFD2FB528
+ZSTD_BLOCK_NBYTES = 128 << 10
+SIZE_NBYTES = (0, 2, 4, 8)
+# Bytes that are unpacked at a time to find the size of a stream without a header.
+PIECE_NBYTES = 1 << 20
+
+
+def unpacks_beyond(name: str, data: bytes, max_nbytes: int) -> bool:
+    """Whether data packed by a codec unpack to more than ``max_nbytes``.
+
+    Parameters
+    ----------
+    name : str. The codec, as Zarr names it; False for an unknown one.
+    """
+    if name == "zstd":
+        return _zstd_nbytes(data) > max_nbytes
+    # Blosc's header has the size after four bytes of flags; LZ4 data of numcodecs begin with it.
+    if name == "blosc":
+        return int.from_bytes(data[4:8], "little") > max_nbytes
+    if name == "lz4":
+        return int.from_bytes(data[:4], "little") > max_nbytes
+    unpackers: dict[str, Callable[[], Any]] = {
+        # Adding 16 selects the header of gzip.
+        "gzip": lambda: zlib.decompressobj(zlib.MAX_WBITS | 16),
+        "zlib": zlib.decompressobj,
+        "bz2": bz2.BZ2Decompressor,
+        "lzma": lzma.LZMADecompressor,
+    }
+    return name in unpackers and _streams_beyond(unpackers[name](), data, max_nbytes)
+
+
+def _zstd_nbytes(data: bytes) -> int:
+    """Return the content's size from the header, or without one an upper bound from its blocks."""
+    if len(data) < 6 or int.from_bytes(data[:4], "little") != ZSTD_MAGIC:
+        return 0
+    descriptor = data[4]
+    is_single = bool(descriptor & 0x20)
+    # After the descriptor: the window, unless there is a single segment, and the dictionary's id.
+    at = 5 + (not is_single) + (0, 1, 2, 4)[descriptor & 3]
+    size = SIZE_NBYTES[descriptor >> 6] or int(is_single)
+    if size:
+        # Sizes of two bytes count from 256, as one byte holds the smaller ones.
+        return int.from_bytes(data[at : at + size], "little") + (256 if size == 2 else 0)
+    total, is_last = 0, False
+    while not is_last and at + 3 <= len(data):
+        header = int.from_bytes(data[at : at + 3], "little")
+        is_last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
+        total += size if kind < 2 else ZSTD_BLOCK_NBYTES
+        # A block of equal bytes (kind 1) stores one of them.
+        at += 3 + (1 if kind == 1 else size)
+    return total
+
+
+def _streams_beyond(unpacker: Any, data: bytes, max_nbytes: int) -> bool:
+    """Whether data unpack to more than ``max_nbytes``, by unpacking piece by piece.
+
+    Nothing is kept.
+    """
+    total = 0
+    try:
+        while not unpacker.eof and total <= max_nbytes:
+            piece = unpacker.decompress(data, PIECE_NBYTES)
+            # zlib returns the input that it has not used; the others keep it.
+            data = getattr(unpacker, "unconsumed_tail", b"")
+            total += len(piece)
+            if not piece and not data:
+                break
+    except (zlib.error, OSError, EOFError, lzma.LZMAError):
+        # Zarr will raise the error when it unpacks the data.
+        return False
+    return total > max_nbytes

@@ -1,4 +1,4 @@
-"""Temporary stores of models without a path, which go with their last user."""
+"""Temporary stores of models without a path, which are removed with their last user."""
 
 import os
 import tempfile
@@ -21,9 +21,9 @@ from daskls.store.folder import Folder
 
 
 class TemporaryFolder:
-    """A folder that is removed with the last object that refers to this one.
+    """A folder that is removed with the last reference to this object.
 
-    It does not travel: only the process that made the folder removes it.
+    It is not sent to workers: only the process that created the folder removes it.
 
     Attributes
     ----------
@@ -35,24 +35,24 @@ class TemporaryFolder:
         with disk_errors(where, "set it as Dask's temporary-directory, or fit with store="):
             where.mkdir(parents=True, exist_ok=True)
             self.where = Path(tempfile.mkdtemp(prefix="daskls-", dir=where)).absolute()
-        # Runs at the end of the interpreter as well, where __del__ may not.
+        # Also runs at the interpreter's exit, where __del__ may not.
         self._finalizer = weakref.finalize(self, _remove, self.where, os.getpid())
 
 
 def temporary_path() -> Path:
-    """Return a path of nothing yet, where Dask keeps temporary data; the caller removes it."""
+    """Return an unused path where Dask keeps temporary data; the caller removes it."""
     where = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
     return Path(where).expanduser().absolute() / f"daskls-{uuid.uuid4().hex}"
 
 
 @dataclass(frozen=True)
 class Scratch:
-    """What a call writes for itself alone; used as a context, at whose end it is removed.
+    """Files of one call, which are removed when its context ends.
 
     Attributes
     ----------
     folder : Path. For this process.
-    shared : str. A path or a URL, for what workers read too.
+    shared : str. A path or a URL, for workers as well.
     """
 
     folder: Path
@@ -65,12 +65,12 @@ class Scratch:
 
     @classmethod
     def at(cls, folder: Path) -> "Scratch":
-        """Return a folder that workers see."""
+        """Return one in a folder that workers see."""
         return cls(folder, str(folder))
 
     @classmethod
     def inside(cls, store: Backend, name: str) -> "Scratch":
-        """Return one in a store that is being made; in a bucket this process has a folder too."""
+        """Return one in an unfinished store; in a bucket, this process gets a folder of its own."""
         local = store.local(name)
         return cls(temporary_path() if local is None else Path(local), store.where(name))
 
@@ -83,7 +83,7 @@ class Scratch:
 
 
 def _remove(path: Path, owner: int) -> None:
-    """Remove a folder, unless a fork of its owner asks."""
+    """Remove a folder, unless this process is a fork of its owner."""
     if os.getpid() == owner:
         Folder(str(path)).drop("")
 
@@ -91,8 +91,8 @@ def _remove(path: Path, owner: int) -> None:
 class ModelHandle:
     """A handle on a model: a location and a fingerprint.
 
-    ``keep`` ties a temporary folder to the object that holds the handle, an estimator or the graph
-    of a lazy prediction; it is dropped when the handle is sent to a worker.
+    ``keep`` ties a temporary folder to the handle's holder, an estimator or the graph of a lazy
+    prediction; it is dropped when the handle is sent to a worker.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class ModelHandle:
         self.keep = keep
 
     def __getstate__(self) -> dict[str, Any]:
-        # By the name that pickles of earlier versions have.
+        # "path" is the name in pickles of earlier versions.
         return {"path": self.location, "fingerprint": self.fingerprint, "keep": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -114,7 +114,7 @@ class ModelHandle:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Say that the model is gone, where that is the reason for an error in the body.
+        """Raise that the model is gone if that caused an error in the body.
 
         Raises
         ------
@@ -132,5 +132,5 @@ class ModelHandle:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether the model goes when its last user goes."""
+        """Whether the model is removed with its last user."""
         return self.keep is not None

@@ -182,7 +182,7 @@ def test_narrower_kernels_than_those_of_the_own_grid_are_to_be_tried_not_taken()
     model = VoronoiSVC(cell_size=100, cv=3, random_state=0, **PAPERS)
     (message,) = [text for text in told_by(model, rows, labels) if "gamma" in text]
     assert re.match(r"\d of \d cells .* took the largest gamma of their own grid", message)
-    assert message.endswith("and keep what errs less on rows that no fit has seen.")
+    assert message.endswith("and keep what makes fewer errors on rows that no fit has seen.")
 
 
 def test_one_choice_for_all_cells_is_told_apart():
@@ -314,7 +314,7 @@ def test_small_chunks_say_how_many_and_how_large_they_should_be(tmp_path):
     zarr.create_array(tmp_path / "X", data=rows, chunks=(1, 2))
     for given in (da.from_array(rows, chunks=(1, 2)), tmp_path / "X"):
         (message,) = told_by(small_svc(), given, labels)
-        assert message.startswith("X lies in 1,000 chunks of 0.0 KiB in the mean")
+        assert message.startswith("X lies in 1,000 chunks of 0.0 KiB on average")
         assert "chunks of about 1,048,576 rows (16 MiB)" in message
     assert told_by(small_svc(), da.from_array(rows, chunks=(10, 2)), labels) == []
 

@@ -308,10 +308,10 @@ HINGE = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
             VoronoiSVC(probability=False),
             r'probability=False\. Pass probability="auto"',
         ),
-        (VoronoiSVC(**HINGE), r"loss='hinge' knows none\. Pass probability=True"),
+        (VoronoiSVC(**HINGE), r"loss='hinge' has none\. Pass probability=True"),
         (VoronoiSVC(probability=False, **HINGE), r"probability=False\. Pass probability=True"),
-        (RandomChunkSVC(loss="squared_error"), r"RandomChunkSVC knows none\. Pass probability=Tr"),
-        (FalkSVC(), r"FalkSVC knows none\. Pass probability=True"),
+        (RandomChunkSVC(loss="squared_error"), r"RandomChunkSVC has none\. Pass probability=Tr"),
+        (FalkSVC(), r"FalkSVC has none\. Pass probability=True"),
     ],
 )
 def test_where_they_are_absent_the_error_says_why_and_what_to_pass(model, says):

@@ -213,7 +213,7 @@ def test_it_is_saved_with_its_levels(tmp_path):
     ("params", "message"),
     [
         ({"quantile": []}, r"quantile is empty; .*Give 0\.5"),
-        ({"quantile": [0.1, 1.0]}, r"quantile holds 1; it takes a level between 0 and 1"),
+        ({"quantile": [0.1, 1.0]}, r"quantile holds 1; it takes one level or several"),
         ({"quantile": [0.1, 0.1]}, r"a level comes twice; give each level once"),
         ({"quantile": 1.5}, r"quantile"),
         ({"quantile": [[0.1, 0.2]]}, r"quantile is .*flat list"),
@@ -246,7 +246,7 @@ def test_pinball_losses_are_near_those_of_the_true_quantiles():
 def test_a_report_tells_d2_and_coverage_of_other_rows():
     model = small().fit(X, Y)
     facts = dict(ReportDisplay.from_estimator(model, X, Y).facts)
-    assert facts["numbers"].endswith("answered at 0.9, 0.1, 0.5, 0.7, 0.3")
+    assert facts["numbers"].endswith("predicted at levels 0.9, 0.1, 0.5, 0.7, 0.3")
     assert facts["D2"].startswith(f"{model.score(X, Y):.4f} of 900 other rows")
     covered = (Y[:, None] <= model.predict(X)).mean(axis=0)
     shares = [float(own) for own in facts["share at or below 0.9, 0.1, 0.5, 0.7"].split(", ")[:4]]

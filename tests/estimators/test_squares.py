@@ -23,8 +23,8 @@ from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
 from daskls.plan import cell_nbytes
 from daskls.records import CellReport, SolverSpec
+from daskls.scaling.descent import TrialSplit
 from daskls.scaling.grid import Trial, TrialCell
-from daskls.scaling.look import Look
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.solvers.squares.aims import ClassAim
@@ -198,8 +198,8 @@ def test_offsets_of_the_fit_are_in_the_choice(monkeypatch):
         asked.add(trial.offset)
         return found(self, trial)
 
-    found = Look.errors
-    monkeypatch.setattr(Look, "errors", errors)
+    found = TrialSplit.errors
+    monkeypatch.setattr(TrialSplit, "errors", errors)
     for given in (False, True):
         asked.clear()
         model = squares_of(150, loss="squared_error", fit_intercept=given, random_state=0)

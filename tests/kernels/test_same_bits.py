@@ -26,7 +26,7 @@ cap = steps.CLIPPED
 FIRST = """
 zero = 0 * ones
 zeros = 0 * ones, 0 * ones, 0 * ones
-room = down, up, _, half = steps.room_of(zero, bound, ones)
+room = down, up, _, half = steps.step_limits(zero, bound, ones)
 mine = y[3], ones[3], down[3], up[3], K[3]
 steps.update_and_score(None, y.copy(), *room, K, 0, 1, y[0], y[1], y[2], 5, 9, zero.copy())
 hinge._score_partners(None, *mine, y, down, up, half, zero.copy())

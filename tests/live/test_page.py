@@ -45,7 +45,7 @@ def client(cluster):
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(view, "_said", set())
+    monkeypatch.setattr(view, "_shown", set())
 
 
 def gated(folder):
@@ -354,7 +354,7 @@ def test_without_a_page_the_fit_runs_and_says_so_once(
         # Who does not ask finds it in the log.
         assert capfd.readouterr() == ("", "")
         assert [record.message for record in caplog.records if why in record.message]
-        view._said.clear()
+        view._shown.clear()
         for _ in range(2):
             model = small_svc(client=client, verbose=1).fit(slow_rows(), Y)
     assert_same_model(model, expected)

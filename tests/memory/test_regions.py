@@ -18,9 +18,9 @@ from daskls.scaling.grid import (
     TrialGrid,
     check_race,
     check_regions,
-    heat_nbytes,
-    look_nbytes,
     region_rows,
+    rung_nbytes,
+    trial_nbytes,
 )
 from daskls.scaling.heats import ThinJob, draw_cells_of, draw_thin, plan_race, race_rows, write_thin
 from daskls.scaling.race import look_at
@@ -57,7 +57,7 @@ def test_errors(job, cell_rows, ridge):
     job, d, k = job
     trials = [Trial("rbf", width, ridge) for width in (0.5, 1.0)]
     peak = peak_of(lambda: region_errors(0, 2, np.ones(d), trials, cell_rows, job))
-    planned = look_nbytes(region_rows(d), d, k if k > 2 else 1, cell_rows)
+    planned = trial_nbytes(region_rows(d), d, k if k > 2 else 1, cell_rows)
     assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
 
 
@@ -68,7 +68,7 @@ def test_errors(job, cell_rows, ridge):
 )
 def test_gradients_and_held_out_errors(job):
     job, d, k = job
-    planned = look_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)
+    planned = trial_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)
     trial = Trial("exponential", 1.0, 1e-4)
     for task in (
         lambda: region_gradients(0, 2, np.ones(d), trial, 0, job),
@@ -86,7 +86,7 @@ def test_what_no_task_could_look_at_is_refused():
 
 
 @pytest.mark.parametrize(("d", "k"), [(54, 2), *few([(300, 2), (12, 26)])], ids=str)
-def test_a_heat_of_a_race(d, k, tmp_path):
+def test_a_rung_of_a_race(d, k, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((8000, d), dtype="f4")
     codes = (X[:, 0] * k).astype("i4")
@@ -96,11 +96,11 @@ def test_a_heat_of_a_race(d, k, tmp_path):
     (base,) = find_bases(X, ("none",), 0)
     write_thin(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
     parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
-    planned = heat_nbytes(parts, d, k if k > 2 else 1)
+    planned = rung_nbytes(parts, d, k if k > 2 else 1)
     grid = TrialGrid.of(SolverSpec())
     for kernel in ("rbf", "laplacian"):
         start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)
-        call = (0, np.ones(d), start, replace(plan.last, most_looks=2), grid, job)
+        call = (0, np.ones(d), start, replace(plan.last, most_trials=2), grid, job)
         peak = peak_of(lambda call=call: look_at(*call))
         assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
 

@@ -288,7 +288,7 @@ def test_errors_of_candidates_are_not_shares(plane):
     display = ReportDisplay.from_estimator(model)
     facts, panel = dict(display.facts), panels(display)["grid"]
     error = summary["chosen"]["error"]
-    assert facts["R2 of the choice"] == f"{1 - error:.4f} of rows held out"
+    assert facts["R2 of the choice"] == f"{1 - error:.4f} of held-out rows"
     if panel.draw is None:
         assert f"squared error / variance {error:.4g}" in panel.note
     else:
@@ -324,7 +324,7 @@ def test_without_rows_it_says_what_is_left_out(fitted):
         assert NO_NUMBERS in panels(display)[name].note
     assert "R2" not in dict(display.facts)
     (note,) = [note for note in display.notes if "No test set" in note]
-    assert "the R2 is of rows that helped to choose" in note
+    assert "the R2 is that of rows which helped to choose" in note
 
 
 def test_several_columns_are_in_their_deviations():
@@ -337,7 +337,7 @@ def test_several_columns_are_in_their_deviations():
     told = ", ".join(f"{own:.4f}" for own in raw)
     assert facts["R2"] == f"{raw.mean():.4f} of 100 other rows, the mean of {told}"
     assert facts["RMSE"].count(",") == 1
-    assert facts["numbers"].startswith("2 a row: mean ")
+    assert facts["numbers"].startswith("2 per row: mean ")
     ax = display.axes_["answers"]
     (dots,) = ax.collections
     entered = model._reader.target.enter(both[:100])

@@ -9,9 +9,9 @@ from sklearn.metrics.pairwise import laplacian_kernel
 
 from daskls import RandomChunkSVC, VoronoiSVC
 from daskls.records import SolverSpec
+from daskls.scaling.descent import TrialSplit, descend
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
 from daskls.scaling.heats import ThinJob, draw_cells_of, draw_thin, held_out, plan_race, race_rows
-from daskls.scaling.look import Look, climb
 from daskls.scaling.race import (
     LEARNED,
     LEAST_Z_LEARNED,
@@ -38,9 +38,9 @@ def ridge_of(rows, trial=TRIAL):
     return gamma, trial.ridge
 
 
-def test_answers_of_a_look_are_those_of_kernel_ridge():
-    look = Look(A, Y, WEIGHTS, 100, "laplacian", AIM)
-    found = look.errors(TRIAL)
+def test_answers_of_a_split_are_those_of_kernel_ridge():
+    split = TrialSplit(A, Y, WEIGHTS, 100, "laplacian", AIM)
+    found = split.errors(TRIAL)
     gamma, ridge = ridge_of(100)
     K, far = laplacian_kernel(A[:100], gamma=gamma), laplacian_kernel(A[100:], A[:100], gamma)
     values = far @ np.linalg.solve(K + np.diag(ridge / WEIGHTS[:100]), Y[:100])
@@ -50,7 +50,7 @@ def test_answers_of_a_look_are_those_of_kernel_ridge():
 
 
 def test_rows_that_are_left_out_are_answered_by_all_others():
-    found = Look(A[:60], Y[:60], np.ones(60), 60, "laplacian", AIM).errors(TRIAL)
+    found = TrialSplit(A[:60], Y[:60], np.ones(60), 60, "laplacian", AIM).errors(TRIAL)
     gamma, ridge = ridge_of(60)
     for i in range(0, 60, 7):
         others = np.delete(np.arange(60), i)
@@ -60,16 +60,16 @@ def test_rows_that_are_left_out_are_answered_by_all_others():
 
 
 def test_descent_ends_where_no_neighbor_is_better():
-    look, grid = Look(A, Y, WEIGHTS, 100, "rbf", AIM), TrialGrid.of(SolverSpec())
-    trial, answers, n_looks = climb([look], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 999)
+    split, grid = TrialSplit(A, Y, WEIGHTS, 100, "rbf", AIM), TrialGrid.of(SolverSpec())
+    trial, answers, n_trials = descend([split], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 999)
     i, j = grid.place(trial)
     least = np.average(answers.squared, weights=WEIGHTS[100:])
     for place in ((i + 2, j), (i - 2, j), (i, j + 1), (i, j - 1)):
         other = grid.at(place, "rbf")
         if other is not None:
-            assert np.average(look.errors(other).squared, weights=WEIGHTS[100:]) >= least
-    assert n_looks < len(WIDTHS) * len(RIDGES)
-    assert climb([look], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 3)[2] <= 3
+            assert np.average(split.errors(other).squared, weights=WEIGHTS[100:]) >= least
+    assert n_trials < len(WIDTHS) * len(RIDGES)
+    assert descend([split], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 3)[2] <= 3
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "exponential", "laplacian"])
@@ -79,15 +79,17 @@ def test_equal_rows_have_no_distance(kernel):
     assert median_distance(kernel, equal) == 1.0
     other = equal[0] + np.array([3.0, 0.0, 0.0], "f4")
     assert median_distance(kernel, np.vstack([equal, other])) == pytest.approx(3.0, rel=1e-6)
-    answers = Look(equal, Y[:80], WEIGHTS[:80], 50, kernel, AIM).errors(Trial(kernel, 8.0, 0.003))
+    answers = TrialSplit(equal, Y[:80], WEIGHTS[:80], 50, kernel, AIM).errors(
+        Trial(kernel, 8.0, 0.003)
+    )
     mean = np.clip(np.average(Y[:50], axis=0, weights=WEIGHTS[:50]), -1, 1)
     np.testing.assert_allclose(answers.squared, ((mean - Y[50:80]) ** 2).mean(axis=1), atol=2e-3)
 
 
 def test_given_values_are_all_that_is_tried():
     grid = TrialGrid.of(SolverSpec(C=(1.0, 5.0), gamma=(0.5, 2.0, 8.0)))
-    look = Look(A, Y, WEIGHTS, 100, "rbf", AIM)
-    trial, _, _ = climb([look], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 999)
+    split = TrialSplit(A, Y, WEIGHTS, 100, "rbf", AIM)
+    trial, _, _ = descend([split], grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 999)
     assert trial.is_gamma
     assert trial.width in (0.5, 2.0, 8.0)
     assert trial.ridge in (0.5, 0.1)
@@ -176,8 +178,8 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows):
     drawn = draw_thin(n_rows, *race_rows(n_rows), seed=3)
     assert len(np.unique(drawn.rows)) == len(drawn.rows)
     plan = plan_race(drawn, 4000)
-    for heat in (*plan.heats, plan.last):
-        for part in heat.parts:
+    for rung in (*plan.rungs, plan.last):
+        for part in rung.parts:
             train, asked = set(range(*part.train)), set(range(*part.asked))
             assert train
             assert not train & asked

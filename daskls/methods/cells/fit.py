@@ -1,6 +1,6 @@
-"""The three stages of a fit on cells or chunks; finished parts of the store are kept.
+"""A fit on cells or chunks: regroup the rows, train the bundles, write the index.
 
-Stage 3: train the cells of one bundle.
+What is finished in the store is not done again.
 """
 
 import sys
@@ -55,10 +55,14 @@ from daskls.store.reader import write_index
 from daskls.store.scale import width_of
 from daskls.store.sorted_rows import Rows
 
+# Most bytes of the directions of all cuts for which the index holds them; every process that
+# predicts reads it. Beyond, it holds the cuts between leaves, and bundles those inside leaves.
+INDEX_NBYTES = 16 << 20
+
 
 @dataclass(frozen=True)
 class FitJob:
-    """Arguments of every `fit_bundle`: handles and parameters."""
+    """Arguments of all `fit_bundle` tasks: handles and parameters."""
 
     root: str
     fingerprint: str
@@ -69,9 +73,71 @@ class FitJob:
     draw: Draw | None = None
 
 
+def assign_chunks(begun: Beginning) -> Chunks:
+    """Return an assignment of all rows to the fewest chunks of at most ``cell_size`` rows."""
+    n_rows = begun.scan.n_kept
+    return Chunks(n_rows, -(-n_rows // begun.request.cell_size), begun.seed)
+
+
+def fit_cells(begun: Beginning, clock: StageClock, client: Any = None) -> None:
+    """Regroup the rows and train every cell that the store does not hold yet."""
+    root, request = begun.root, begun.request
+    trained = _trained(root)
+    if trained is not None:
+        _finish(begun, trained)
+        return
+    partition, exchange, leaf_rows = regroup_all(begun, clock, client)
+    plan = plan_bundles(
+        begun.sizes, leaf_rows.tolist(), done_mask(root.store, partition.n_leaves), begun.resources
+    )
+    job = FitJob(
+        root.where(),
+        begun.fingerprint,
+        exchange,
+        request.spec,
+        request.cell_size,
+        begun.seed,
+        draw_of(begun),
+    )
+    finished = _finished_cells(root, leaf_rows, request.cell_size)
+    with clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
+        train_bundles(plan.bundles, job, client)
+    _finish(begun, partition)
+
+
+def _trained(root: Root) -> Partition | None:
+    """Return the partition if all cells are trained, so that only the index may be missing."""
+    group = root.find_group("partition")
+    partition = None if group is None else read_partition(group)
+    is_done = partition is not None and all(done_mask(root.store, partition.n_leaves))
+    return partition if is_done else None
+
+
+def _n_cells(leaf_rows: Int64, cell_size: int) -> int:
+    """Return the expected number of cells."""
+    return int((-(-leaf_rows // cell_size)).sum())
+
+
+def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[], int]:
+    """Return a function that counts the cells of the bundles on disk."""
+
+    def count() -> int:
+        return sum(
+            _n_cells(leaf_rows[first : last + 1], cell_size)
+            for first, last in finished_bundles(root.store)
+        )
+
+    return count
+
+
+def train_bundles(bundles: tuple[Bundle, ...], job: FitJob, client: Any = None) -> None:
+    """Train all bundles, largest first."""
+    run_each(fit_bundle, bundles, job, client)
+
+
 @undisturbed
 def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
-    """Train every cell of one bundle; write the models, return counts only.
+    """Train every cell of one bundle and write the models; return counts only.
 
     A retry after a worker's death finds the bundle and returns None.
     Peak memory: ``bundle.nbytes``.
@@ -103,7 +169,7 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
 def _cells_of(
     rows: Rows, tree: Tree, cells: Int32, leaf: int, partition: Partition, job: FitJob
 ) -> Iterator[CellRows]:
-    """Yield the rows of each cell of a leaf, as the solver asks for them."""
+    """Yield the rows of each cell of a leaf; lazily, as the solver decides how many it holds."""
     number = partition.partition_of(leaf)
     for cell in range(tree.n_leaves):
         own = rows.take(np.flatnonzero(cells == cell))
@@ -113,96 +179,22 @@ def _cells_of(
         yield CellRows(own.X, own.targets, own.weights, report, seed, asked)
 
 
-def train_bundles(bundles: tuple[Bundle, ...], job: FitJob, client: Any = None) -> None:
-    """Train all bundles, largest first."""
-    run_each(fit_bundle, bundles, job, client)
-
-
-# An index holds the directions of all cuts up to so many bytes, which every process that predicts
-# reads; of more it holds those between leaves, and the bundles their own.
-INDEX_NBYTES = 16 << 20
-
-
-def fit_cells(begun: Beginning, clock: StageClock, client: Any = None) -> None:
-    """Regroup the rows and train every cell that the store does not hold yet.
-
-    Parameters
-    ----------
-    begun : Beginning
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
-    """
-    root, request = begun.root, begun.request
-    trained = _trained(root)
-    if trained is not None:
-        _finish(begun, trained)
-        return
-    partition, exchange, leaf_rows = regroup_all(begun, clock, client)
-    plan = plan_bundles(
-        begun.sizes, leaf_rows.tolist(), done_mask(root.store, partition.n_leaves), begun.resources
-    )
-    job = FitJob(
-        root.where(),
-        begun.fingerprint,
-        exchange,
-        request.spec,
-        request.cell_size,
-        begun.seed,
-        draw_of(begun),
-    )
-    finished = _finished_cells(root, leaf_rows, request.cell_size)
-    with clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
-        train_bundles(plan.bundles, job, client)
-    _finish(begun, partition)
-
-
-def _trained(root: Root) -> Partition | None:
-    """Return the partition of a model that lacks nothing but its index; else None."""
-    group = root.find_group("partition")
-    partition = None if group is None else read_partition(group)
-    is_done = partition is not None and all(done_mask(root.store, partition.n_leaves))
-    return partition if is_done else None
-
-
-def _n_cells(leaf_rows: Int64, cell_size: int) -> int:
-    """Return the expected number of cells."""
-    return int((-(-leaf_rows // cell_size)).sum())
-
-
-def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[], int]:
-    """Return a function that counts the cells of the bundles on disk."""
-
-    def count() -> int:
-        return sum(
-            _n_cells(leaf_rows[first : last + 1], cell_size)
-            for first, last in finished_bundles(root.store)
-        )
-
-    return count
-
-
-def assign_chunks(begun: Beginning) -> Chunks:
-    """Assign all rows to as few chunks as their size allows."""
-    n_rows = begun.scan.n_kept
-    return Chunks(n_rows, -(-n_rows // begun.request.cell_size), begun.seed)
-
-
 def _finish(begun: Beginning, partition: Partition) -> None:
     """Write the maps to probabilities and the index, and set the marker."""
     root = begun.root
     tiles = find_tiles(root.store, partition.n_leaves)
-    # Any spec will do: counts and trees are read, no models.
+    # Counts and trees are read, no models, so that the spec does not matter.
     bundles = [BundleModels(root.store, a, b, SolverSpec()) for a, b in tiles]
     map_held_out(begun, _one_by_one(bundles))
     finished, leaf_cells = _with_cells(partition, bundles, root, tiles)
     first_cells = leaf_cells[[first for first, _ in tiles] + [partition.n_leaves]].tolist()
     write_index(root, *stored(finished), tiles, first_cells)
-    # Only the index says which of overlapping bundles are the model's.
+    # Only now: where bundles overlap, the index says which are the model's.
     drop_others(root.store, tiles)
 
 
 def _one_by_one(bundles: list[BundleModels]) -> Iterator[BundleModels]:
-    """Yield bundles, each open while it is looked at: together they may be larger than memory."""
+    """Yield bundles and close each after use: together they may be larger than memory."""
     for bundle in bundles:
         yield bundle
         bundle.close()
@@ -211,12 +203,13 @@ def _one_by_one(bundles: list[BundleModels]) -> Iterator[BundleModels]:
 def _with_cells(
     partition: Partition, bundles: list[BundleModels], root: Root, tiles: list[tuple[int, int]]
 ) -> tuple[Partition, Int64]:
-    """Return the finished partition, and the first cell of each leaf, the number of cells last.
+    """Return the finished partition, and the first cell of each leaf, with the total at the end.
 
-    The trees in its leaves become part of it, unless they are large: then they stay in the bundles.
+    The trees inside leaves become part of the partition, unless together they exceed
+    `INDEX_NBYTES`: then they stay in the bundles.
     """
     n_features, n_nodes = width_of(root), 0
-    # What has no place in space is not found by trees.
+    # Chunks have no cuts, so that there is nothing to bound.
     most = INDEX_NBYTES // (n_features * F8) if isinstance(partition, Space) else sys.maxsize
     branches: list[Tree] = []
     counts: list[Int64] = []
@@ -244,7 +237,7 @@ def _count_leaves(bundle: BundleModels) -> Int64:
 
 
 def _branches(bundle: BundleModels, n_features: int) -> tuple[Tree, ...]:
-    """Return the trees inside a bundle's leaves; their center is the partition's to know."""
+    """Return the trees inside a bundle's leaves; with center 0, as the partition knows theirs."""
     n_leaves = bundle.last_leaf - bundle.first_leaf + 1
     n_nodes = bundle.count_cells() - n_leaves
     return read_trees(bundle.group, np.zeros(n_features), BRANCH_SIZES, n_leaves, n_nodes)

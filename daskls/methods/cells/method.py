@@ -1,6 +1,6 @@
-"""Voronoi cells of space, and random chunks, each cross-validated on its own.
+"""The methods on Voronoi cells and on random chunks, and the memory check of their tasks.
 
-Memory of the tasks that train cells or chunks.
+Each cell or chunk is cross-validated on its own.
 """
 
 import math
@@ -33,85 +33,6 @@ from daskls.store.layout import Root
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
 
-
-def check_cells(extent: Extent, resources: Resources) -> None:
-    """Refuse, before any training, tasks that would not fit in memory.
-
-    Raises
-    ------
-    MemoryPlanError : when a block, or the largest leaf with its largest cell, needs more than a
-        task may use. The message names the parameter to change.
-    """
-    check_block(extent, resources)
-    sizes, leaf_rows = extent.sizes, extent.leaf_rows
-    leaf = group_nbytes(sizes, leaf_rows)
-    if leaf > resources.task_nbytes:
-        raise MemoryPlanError(
-            f"The largest cell group ({leaf_rows} rows {extent.at}, cells of up to "
-            f"{sizes.cell_size}) needs {mib(leaf)} but a task may use "
-            f"{mib(resources.task_nbytes)}; {_remedy(extent, resources)}"
-            f"{_cache_remedy(sizes, leaf_rows, resources)}{resources.more}"
-        )
-
-
-def _remedy(extent: Extent, resources: Resources) -> str:
-    """Name the largest cell_size, by halving, whose groups would fit.
-
-    Of very many rows a leaf is as large as that of the smallest cells: then only memory helps.
-    """
-    sizes, n_rows = extent.sizes, extent.n_rows
-    d = sizes.n_features
-    # A leaf may hold more than planned: count on as much more of a smaller one.
-    overshoot = extent.leaf_rows / plan_sample(n_rows, d, sizes.cell_size).largest_rows
-    cell_size = sizes.cell_size
-    while cell_size > 3:
-        cell_size //= 2
-        smaller = replace(sizes, cell_size=cell_size)
-        rows = math.ceil(overshoot * plan_sample(n_rows, d, cell_size).largest_rows)
-        if group_nbytes(smaller, rows) <= resources.task_nbytes:
-            return f"lower cell_size to about {cell_size}, or "
-    return ""
-
-
-def _cache_remedy(sizes: TaskSizes, leaf_rows: int, resources: Resources) -> str:
-    """Name the largest cache_size, a share of K, whose groups would fit; nothing if none does."""
-    spec, K = sizes.spec, min(leaf_rows, sizes.cell_size) ** 2 * F4 / MIB
-    if not find_loss(spec).caches_rows or spec.fit_intercept:
-        return ""
-    for share in (1, 2, 4, 8, 16, 32):
-        cache = round(K / share, 1)
-        if cache <= 0 or (spec.cache_size is not None and cache >= spec.cache_size):
-            continue
-        smaller = replace(sizes, spec=replace(spec, cache_size=cache))
-        if group_nbytes(smaller, leaf_rows) <= resources.task_nbytes:
-            return f"give cache_size={cache:g}, or "
-    return ""
-
-
-def check_chunks(extent: Extent, resources: Resources) -> None:
-    """Refuse, before any training, chunks that would not fit in the memory of a task.
-
-    The rows of the largest leaf do not matter: the chunks' sizes are known beforehand.
-
-    Raises
-    ------
-    MemoryPlanError : when a block or a chunk needs more than a task may use
-    """
-    check_block(extent, resources)
-    sizes = extent.sizes
-    size = min(sizes.cell_size, extent.n_rows)
-    needed = group_nbytes(sizes, size)
-    if needed > resources.task_nbytes:
-        fitting = size
-        while fitting > 2 and group_nbytes(sizes, fitting) > resources.task_nbytes:
-            fitting //= 2
-        raise MemoryPlanError(
-            f"A chunk of {size} rows x {sizes.n_features} features needs {mib(needed)} but "
-            f"a task may use {mib(resources.task_nbytes)}; lower chunk_size to about "
-            f"{fitting}, or {_cache_remedy(sizes, size, resources)}{resources.more}"
-        )
-
-
 CELL_PARTS = (
     StorePart("index", "methods/cells", f"{TREES_HELD}; leaf_cells int64 leaves + 1"),
     StorePart(
@@ -138,12 +59,11 @@ class Voronoi(Method):
         return CELL_PARTS
 
     def to_json(self) -> dict[str, Any]:
-        """As of `Method`; stores of this method, the oldest one, keep no name."""
+        """As of `Method`; stores of this method, the oldest, hold no name."""
         return {}
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
-
         check_cells(extent, resources)
 
     def cut(self, begun: Beginning) -> Partition:
@@ -159,7 +79,7 @@ class Voronoi(Method):
         fit_cells(begun, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Evaluate one cell a partition, or all cells where they have no place in space."""
+        """Evaluate one cell of each partition, or all where cells are chunks."""
         views = self.space(reader).find(X)
         return mean_of_all(reader, X) if views is None else mean_of_views(reader, X, views)
 
@@ -178,11 +98,11 @@ class Voronoi(Method):
 
 @dataclass(frozen=True)
 class Chunked(Voronoi):
-    """The paper's baseline: rows assigned at random, the mean of all chunks predicts."""
+    """The paper's baseline: random chunks of rows, whose mean predicts."""
 
     name = "chunks"
     is_local = False
-    # All chunks answer a query, and a row is held out of its own alone.
+    # All chunks predict a query, but a row is held out of its own chunk only.
     knows_held_out = False
 
     def to_json(self) -> dict[str, Any]:
@@ -191,20 +111,97 @@ class Chunked(Voronoi):
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
-
         check_chunks(extent, resources)
 
     def cut(self, begun: Beginning) -> Partition:
-        """Assign all rows to as few chunks as their size allows."""
+        """As of `Method`: the fewest chunks that the size of a chunk allows."""
         from daskls.methods.cells.fit import assign_chunks
 
         return assign_chunks(begun)
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
-        """As of `Method`: the chunks."""
+        """As of `Method`: the number of chunks."""
         return -(-n_rows // cell_size)
 
     def demand(self, outlook: Outlook) -> Demand:
-        """As of `Method`: nothing is grown, and chunks are of equal size."""
+        """As of `Method`: no tree is grown, and chunks are of equal size."""
         n_chunks = outlook.n_leaves // outlook.n_partitions
         return demand_of_cells(outlook, (n_chunks, outlook.extent.n_rows // n_chunks))
+
+
+def check_cells(extent: Extent, resources: Resources) -> None:
+    """Refuse, before any training, tasks on cells that would not fit in memory.
+
+    Raises
+    ------
+    MemoryPlanError : a block, or the largest leaf with its largest cell, needs more than a task may
+        use. The message names the parameter to change.
+    """
+    check_block(extent, resources)
+    sizes, leaf_rows = extent.sizes, extent.leaf_rows
+    leaf = group_nbytes(sizes, leaf_rows)
+    if leaf > resources.task_nbytes:
+        raise MemoryPlanError(
+            f"The largest cell group ({leaf_rows} rows {extent.at}, cells of up to "
+            f"{sizes.cell_size}) needs {mib(leaf)} but a task may use "
+            f"{mib(resources.task_nbytes)}; {_remedy(extent, resources)}"
+            f"{_cache_remedy(sizes, leaf_rows, resources)}{resources.more}"
+        )
+
+
+def _remedy(extent: Extent, resources: Resources) -> str:
+    """Return advice to lower cell_size to the largest value, by halving, whose groups fit.
+
+    With very many rows leaves stay large however small cells are, and only more memory helps.
+    """
+    sizes, n_rows = extent.sizes, extent.n_rows
+    d = sizes.n_features
+    # A leaf may hold more rows than planned: assume the same excess for smaller cells.
+    overshoot = extent.leaf_rows / plan_sample(n_rows, d, sizes.cell_size).largest_rows
+    cell_size = sizes.cell_size
+    while cell_size > 3:
+        cell_size //= 2
+        smaller = replace(sizes, cell_size=cell_size)
+        rows = math.ceil(overshoot * plan_sample(n_rows, d, cell_size).largest_rows)
+        if group_nbytes(smaller, rows) <= resources.task_nbytes:
+            return f"lower cell_size to about {cell_size}, or "
+    return ""
+
+
+def check_chunks(extent: Extent, resources: Resources) -> None:
+    """Refuse, before any training, chunks that would not fit in the memory of a task.
+
+    The rows of the largest leaf do not matter, as the sizes of chunks are known beforehand.
+
+    Raises
+    ------
+    MemoryPlanError : a block or a chunk needs more than a task may use
+    """
+    check_block(extent, resources)
+    sizes = extent.sizes
+    size = min(sizes.cell_size, extent.n_rows)
+    needed = group_nbytes(sizes, size)
+    if needed > resources.task_nbytes:
+        fitting = size
+        while fitting > 2 and group_nbytes(sizes, fitting) > resources.task_nbytes:
+            fitting //= 2
+        raise MemoryPlanError(
+            f"A chunk of {size} rows x {sizes.n_features} features needs {mib(needed)} but "
+            f"a task may use {mib(resources.task_nbytes)}; lower chunk_size to about "
+            f"{fitting}, or {_cache_remedy(sizes, size, resources)}{resources.more}"
+        )
+
+
+def _cache_remedy(sizes: TaskSizes, leaf_rows: int, resources: Resources) -> str:
+    """Return advice to give the largest cache_size, a share of K, whose groups fit; else ""."""
+    spec, K = sizes.spec, min(leaf_rows, sizes.cell_size) ** 2 * F4 / MIB
+    if not find_loss(spec).caches_rows or spec.fit_intercept:
+        return ""
+    for share in (1, 2, 4, 8, 16, 32):
+        cache = round(K / share, 1)
+        if cache <= 0 or (spec.cache_size is not None and cache >= spec.cache_size):
+            continue
+        smaller = replace(sizes, spec=replace(spec, cache_size=cache))
+        if group_nbytes(smaller, leaf_rows) <= resources.task_nbytes:
+            return f"give cache_size={cache:g}, or "
+    return ""

@@ -1,6 +1,6 @@
-"""The work of L3-SVMs, before rows are read.
+"""The expected work of an L3-SVM, before rows are read, and the functions that time it.
 
-Clusters of an L3-SVM, timed; see `daskls.run.pace`.
+The functions named by strings are run by `daskls.run.pace`.
 """
 
 from typing import cast
@@ -21,13 +21,13 @@ from daskls.solvers.landmarks import draw_landmarks
 
 CLUSTER = "methods.landmarks.demand:cluster_rows"
 SOLVE_ALL, SOLVE_ONE = "methods.landmarks.demand:solve_all", "methods.landmarks.demand:solve_one"
-# Rounds of one search of biases, and what they cost in first rounds: later ones go on from the one
-# before, and of fewer problems.
+# Rounds of one search of biases, and their cost in units of the first: later rounds start from the
+# one before, and solve fewer problems.
 BIAS_ROUNDS, FIRST_ROUNDS = 12, 1.5
 
 
 def demand_of_landmarks(method: LandmarkSpec, outlook: Outlook) -> Demand:
-    """Return the demand of the joint problem, and of the choice of C before it."""
+    """Return the demand of clustering, of the choice of C, and of the joint problem."""
     extent, sizes, n_cells = outlook.extent, outlook.extent.sizes, outlook.n_leaves
     rows = max(extent.n_rows // n_cells, 1)
     n_landmarks = method.n_landmarks or sizes.n_features
@@ -44,7 +44,7 @@ def demand_of_landmarks(method: LandmarkSpec, outlook: Outlook) -> Demand:
 
 
 def _n_groups(rows: int, n_cells: int, n_landmarks: int, n_features: int, n_problems: int) -> int:
-    """Return how many tasks a round has."""
+    """Return the number of tasks of a round."""
     nbytes = rows * F8 * (n_landmarks + n_features) + 2 * F8 * n_problems * n_landmarks
     limit = min(GROUP_NBYTES, n_cells * nbytes // MIN_GROUPS)
     return len(group_open([nbytes] * n_cells, [False] * n_cells, limit))
@@ -53,6 +53,7 @@ def _n_groups(rows: int, n_cells: int, n_landmarks: int, n_features: int, n_prob
 def _searching(
     name: str, what: str, outlook: Outlook, n_groups: int, n_problems: int, n_landmarks: int
 ) -> StageDemand:
+    """Return the demand of a stage that searches the biases of some problems."""
     extent, n_cells = outlook.extent, outlook.n_leaves
     rows = max(extent.n_rows // n_cells, 1)
     nbytes = landmark_nbytes(extent.sizes, rows, n_landmarks, n_problems)
@@ -62,25 +63,26 @@ def _searching(
 
 
 def cluster_rows(size: int, setting: Setting) -> float:
-    """Time clustering a sample of so many rows."""
+    """Time the clustering of a sample of ``size`` rows."""
     X, _ = setting.draw(size)
     return seconds_in(lambda: find_points(X, find_gauge(X), setting.n_leaves, 0))
 
 
 def solve_all(size: int, setting: Setting) -> float:
-    """Time one round of all candidates on a cluster of so many rows, begun at zero."""
+    """Time the first round of all candidates of C on a cluster of ``size`` rows."""
     spec, cv = setting.spec, setting.spec.cv
     n_costs = len(spec.C or COST_SHARES)
     return _solved(size, setting, [(c, f) for c in range(n_costs) for f in range(cv)])
 
 
 def solve_one(size: int, setting: Setting) -> float:
-    """Time one round of the models of all rows, at one C."""
+    """Time the first round of the final models, at one C, on a cluster of ``size`` rows."""
     middle = len(setting.spec.C or COST_SHARES) // 2
     return _solved(size, setting, [(middle, -1)])
 
 
 def _solved(size: int, setting: Setting, candidates: list[tuple[int, int]]) -> float:
+    """Time a first round of candidates, each an index of C and the fold left out, or -1."""
     X, codes = setting.draw(size)
     method = cast(LandmarkSpec, setting.method)
     center = X.mean(axis=0, dtype=np.float64)
@@ -109,6 +111,7 @@ def _solved(size: int, setting: Setting, candidates: list[tuple[int, int]]) -> f
 def _costs(
     setting: Setting, X: Reals, center: Float64, landmarks: Float64, gamma: float | None
 ) -> list[float]:
+    """Return the candidates of C, as a fit finds them."""
     if setting.spec.C is not None:
         return sorted(setting.spec.C)
     norm = mean_square(X, center, landmarks, gamma) or 1.0

@@ -1,4 +1,7 @@
-"""The stages of a fit of L3-SVMs; finished parts of the store are kept."""
+"""A fit of L3-SVMs: landmarks, the choice of C, the joint problem.
+
+What is finished in the store is not done again.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,11 +49,11 @@ from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total
 from daskls.solvers.landmarks import BiasSearch, Evaluation, draw_landmarks, find_components
 
-# Cells are solved in groups of about this many bytes, and in enough of them to keep workers busy.
-# The groups depend on the data alone, so that a round's files suit any number of workers.
+# Cells are solved in groups of about this many bytes, and in at least so many groups, to keep
+# workers busy. Groups depend on the data alone, so that a fit may resume with other workers.
 GROUP_NBYTES = 16 << 20
 MIN_GROUPS = 16
-# Of the states' statistics: steps, and rows with alpha > 0.
+# Columns of a round's statistics: Newton steps, and rows with alpha > 0.
 STEPS_STAT, SUPPORT_STAT = 5, 6
 
 
@@ -60,10 +63,11 @@ class Solved:
 
     Attributes
     ----------
-    rounds, indices : int arrays, shape (p,). The round of each one's best value, and where in it.
+    rounds, indices : int arrays, shape (p,). The round of each problem's best value, and the
+        problem's index in that round.
     biases : float64 array, shape (p,)
     steps : int array, shape (n_cells,). Newton steps of all problems in all rounds.
-    is_open : bool array, shape (p,). Which ended above ``tol``.
+    is_open : bool array, shape (p,). Which problems ended above ``tol``.
     """
 
     rounds: Int64
@@ -73,18 +77,17 @@ class Solved:
     is_open: Mask
 
 
+def cluster_sample(method: LandmarkSpec, begun: Beginning) -> VoronoiCells:
+    """Return the Voronoi cells of the clusters of the sample."""
+    n_cells = method.n_cells or count_clusters(begun.scan.n_kept)
+    X = begun.sample.X
+    return find_points(X, find_gauge(X), n_cells, begun.seed)
+
+
 def fit_jointly(
     method: LandmarkSpec, begun: Beginning, clock: StageClock, client: Any = None
 ) -> None:
-    """Choose landmarks, regroup; choose C, then solve the joint problem.
-
-    Parameters
-    ----------
-    method : LandmarkSpec
-    begun : Beginning
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
-    """
+    """Choose landmarks, regroup the rows, choose C, then solve the joint problem."""
     _choose_landmarks(begun, method)
     _, exchange, leaf_rows = regroup_all(begun, clock, client)
     cells = stored_cells(begun.root)
@@ -94,16 +97,9 @@ def fit_jointly(
     _solve(begun, cells, groups, leaf_rows, job, clock, client)
 
 
-def cluster_sample(method: LandmarkSpec, begun: Beginning) -> VoronoiCells:
-    """Cluster the sample."""
-    n_cells = method.n_cells or count_clusters(begun.scan.n_kept)
-    X = begun.sample.X
-    return find_points(X, find_gauge(X), n_cells, begun.seed)
-
-
 @undisturbed
 def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
-    """Choose the landmarks from the sample and write them, unless they are there."""
+    """Choose the landmarks from the sample and write them, unless they are stored."""
     if read_landmarks(begun.root) is not None:
         return
     X, gauge = begun.sample.X, find_gauge(begun.sample.X)
@@ -117,7 +113,7 @@ def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
         else:
             landmarks, deviations = find_components(X, gauge, wanted)
             if find_kernel(method.projection).has_width:
-                # A distance needs a point: that one deviation away from the center.
+                # Distances need points: those one standard deviation from the center.
                 landmarks *= deviations[:, None]
     gamma = None
     if find_kernel(method.projection).has_width:
@@ -135,7 +131,7 @@ def _groups(begun: Beginning, leaf_rows: Int64, n_landmarks: int) -> list[tuple[
 
 
 def _positive(begun: Beginning) -> list[int]:
-    """Return the class code that counts as +1 in each problem: one, or one a class."""
+    """Return the class codes that are +1 in some problem: one for two classes, else all."""
     n_classes = begun.scan.target.n_classes
     return [1] if n_classes == 2 else list(range(n_classes))
 
@@ -153,7 +149,7 @@ def _solve(
     selected = begun.root.attributes.get("selected") or _choose_cost(
         begun, cells, groups, job, clock, client
     )
-    # No resumed fit reads them: a choice that took rounds is in the root by now.
+    # The result is in the root by now, so that a resumed fit does not need these rounds.
     drop_phase(begun.root.store, "select")
     chosen, errors = selected["C"], np.array(selected["cell_errors"])
     problems = [(code, chosen, -1, 0.0) for code in _positive(begun)]
@@ -182,9 +178,9 @@ def _choose_cost(
     clock: StageClock,
     client: Any,
 ) -> dict[str, Any]:
-    """Choose C by cross-validation; return and store what was found.
+    """Choose C by cross-validation; store and return the result.
 
-    Where C was given there is nothing to choose, and the cells' errors are NaN.
+    Where one C is given there is nothing to choose, and the cells' errors are NaN.
     """
     costs = _costs(begun, cells)
     n_cells = groups[-1][1] + 1
@@ -199,12 +195,12 @@ def _choose_cost(
     solutions = Solutions("select", rounds, indices, solved.biases.reshape(shape))
     results = compute_each(evaluate_group, [(group, solutions, job) for group in groups], client)
     wrong, held_out = (np.concatenate([result[i] for result in results]) for i in (0, 1))
-    given = np.any([result[2] for result in results], axis=0)
-    # The weight of wrong rows, rounded once: equally good candidates tie.
+    predicted = np.any([result[2] for result in results], axis=0)
+    # The exact sum of the wrong rows' weights, rounded once, so that equally good candidates tie.
     errors = [total(wrong[:, cost]) / total(held_out) for cost in range(len(costs))]
     unsolved = solved.is_open.reshape(shape).any(axis=(1, 2))
-    told = (given.sum(axis=2) > 1).any(axis=1)
-    best = pick_cost(errors, np.asarray(unsolved), told)
+    varied = (predicted.sum(axis=2) > 1).any(axis=1)
+    best = pick_cost(errors, np.asarray(unsolved), varied)
     selected = {
         "C": costs[best],
         "candidates": costs,
@@ -219,14 +215,14 @@ def _choose_cost(
 
 @undisturbed
 def _costs(begun: Beginning, cells: VoronoiCells) -> list[float]:
-    """Return the candidates of C in increasing order: those given, or the method's own."""
+    """Return the candidates of C in increasing order: those given, or the default ones."""
     if begun.request.spec.C is not None:
         return sorted(begun.request.spec.C)
     found = read_landmarks(begun.root)
     assert found is not None
     with one_blas_thread():
         norm = mean_square(begun.sample.X, cells.center, *found)
-    # Rows that no landmark sees can be told apart at no C.
+    # A norm of 0 means that no C can separate the projected rows: any candidates will do.
     return [share / (norm or 1.0) for share in COST_SHARES]
 
 
@@ -238,13 +234,13 @@ def _search(
     clock: StageClock,
     client: Any,
 ) -> Solved:
-    """Search the biases of all problems at once: a round solves all cells for one bias each."""
+    """Search the biases of all problems; a round solves all cells for one bias of each problem."""
     table = np.array(problems, np.float64)
     searches = [BiasSearch(job.tol) for _ in problems]
     indices: list[dict[int, int]] = [{} for _ in problems]
     steps = np.zeros(groups[-1][1] + 1, np.int64)
     number, still = 0, list(range(len(problems)))
-    held: set[int] = set()
+    stored: set[int] = set()
     with clock.stage(phase, len(problems), lambda: sum(not s.is_open for s in searches)):
         while still:
             before = np.array([indices[p].get(number - 1, 0) for p in still])
@@ -253,7 +249,7 @@ def _search(
             stats = np.concatenate(
                 compute_each(solve_group, [(g, now, job) for g in groups], client)
             )
-            # Cell by cell in their order: a sum's bits depend on it.
+            # Summed in the order of cells, as the bits of a sum depend on its order.
             sums = stats.sum(axis=0)
             steps += stats[:, :, STEPS_STAT].sum(axis=1).astype(np.int64)
             for index, p in enumerate(still):
@@ -262,12 +258,12 @@ def _search(
                 searches[p].add(
                     Evaluation(number, searches[p].bias, primal, dual, slope, curvature, cost)
                 )
-            # The next round begins from this one; a problem may end at its best one so far.
-            held.add(number)
+            # The next round starts from this one; a problem's solution is from its best round.
+            stored.add(number)
             needed = {number, *(search.best.round for search in searches)}
-            for old in held - needed:
+            for old in stored - needed:
                 drop_states(job.root, phase, old)
-            held &= needed
+            stored &= needed
             still = [p for p in still if searches[p].is_open]
             number += 1
     best = [search.best for search in searches]
@@ -283,7 +279,7 @@ def _search(
 def _read_solution(
     solved: Solved, groups: list[tuple[int, int]], job: JointJob
 ) -> tuple[Float64, Int64]:
-    """Return theta (q, k, l), and the rows with alpha > 0 of each cell, of all problems."""
+    """Return theta, (q, k, l), and the number of rows with alpha > 0 in each cell, (k,)."""
     theta: list[Float64] = []
     support: list[Int64] = []
     for group in groups:
@@ -303,7 +299,7 @@ def _read_solution(
 def _report(
     own: CellReport, leaf_rows: Int64, solved: Solved, support: Int64, errors: Float64
 ) -> Table:
-    """Return the table of cells; ``own`` has what they share."""
+    """Return the table of cells; ``own`` holds the values that all cells share."""
     rows = [
         replace(
             own,

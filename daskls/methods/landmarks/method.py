@@ -5,8 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from daskls.methods.landmarks.parts import LANDMARK_PARTS, count_rounds, read_linear_model
-from daskls.methods.landmarks.plan import LandmarkSpec
+from daskls.methods.landmarks.parts import (
+    LANDMARK_PARTS,
+    count_rounds,
+    read_linear_model,
+    score_linearly,
+)
+from daskls.methods.landmarks.plan import LandmarkSpec, check_landmarks, count_clusters
 from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources, SamplePlan
 from daskls.records import Float64, Reals
@@ -31,14 +36,10 @@ class L3(LandmarkSpec, Method):
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
-        from daskls.methods.landmarks.plan import check_landmarks
-
         check_landmarks(self, extent, resources)
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
-        """As of `Method`: the clusters."""
-        from daskls.methods.landmarks.plan import count_clusters
-
+        """As of `Method`: the number of clusters."""
         return min(self.n_cells or count_clusters(n_rows), sampling.n_sample)
 
     def demand(self, outlook: Outlook) -> Demand:
@@ -61,8 +62,6 @@ class L3(LandmarkSpec, Method):
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the linear function of each query's cluster."""
-        from daskls.methods.landmarks.parts import score_linearly
-
         return score_linearly(reader, X)
 
     def check_index(self, reader: ModelReader) -> None:
@@ -82,5 +81,5 @@ class L3(LandmarkSpec, Method):
         return f"{count_rounds(root)} rounds over all clusters are begun"
 
     def count_open(self, report: Any) -> Any:
-        """As of `Method`; the clusters of one model share theirs."""
+        """As of `Method`; the solves are joint, so that each cluster reports the same number."""
         return np.max(report.n_at_limit)

@@ -1,11 +1,10 @@
-"""What an L3-SVM keeps in its store: landmarks, the cells' states by round, the finished model.
+"""The parts of an L3-SVM in its store, and its predictions.
 
-``joint/<phase>-<round>/<first>-<last>`` holds what one task found for some cells: states, which the
-next round begins from, and statistics, which come last, name the states by their attempt, and are
-the marker. A fit that is called again finds its way through the statistics of the rounds it has
-done. States of a round go when no problem can return to them.
-
-Predictions of L3-SVMs: the linear function of the cell that a row lies in.
+A store holds the landmarks, the states of cells by round, and the finished model.
+``joint/<phase>-<round>/<first>-<last>`` is the result of one task for some cells: the states, from
+which the next round starts, and the statistics. The statistics are written last and are the marker;
+they name the attempt whose states are valid. A resumed fit replays its finished rounds from their
+statistics. The states of a round are dropped when no problem can return to them.
 """
 
 from dataclasses import dataclass, fields
@@ -28,7 +27,7 @@ from daskls.store.reader import ModelReader, write_index
 
 LANDMARKS_GROUP, JOINT = "landmarks", "joint"
 _HERE = "methods/landmarks"
-# A round begins where the one before ended, whose states may be gone.
+# A round starts where the one before ended, whose states may have been dropped.
 PHASE = ("{series}-*",)
 LANDMARK_PARTS = (
     StorePart(
@@ -65,13 +64,13 @@ LANDMARK_PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class CellStates:
-    """The state of some cells in some problems.
+    """The states of some cells in some problems.
 
     Attributes
     ----------
     biases : float64 array, shape (p,). Of each problem.
     theta : float64 array, shape (c, p, l)
-    deltas : float64 array, shape (c, p). The smoothing reached.
+    deltas : float64 array, shape (c, p). The width of the smoothed hinge's parabola at the end.
     """
 
     biases: Float64
@@ -80,7 +79,7 @@ class CellStates:
 
 
 def _keys(phase: str, number: int, cells: tuple[int, int]) -> tuple[str, str]:
-    """Return the keys of some cells' packs in one round: of states, and of statistics."""
+    """Return the keys of a task's states and statistics."""
     name = f"{JOINT}/{phase}-{number:03d}/{cells[0]:06d}-{cells[1]:06d}"
     return f"{name}.states", f"{name}.stats"
 
@@ -93,12 +92,11 @@ def write_states(
     states: CellStates,
     stats: Float64,
 ) -> None:
-    """Write what a task found; the statistics last, they are the marker.
+    """Write the result of a task; the statistics last, as they are the marker.
 
     Parameters
     ----------
-    root, phase, number, cells : name the task
-    states : CellStates
+    root, phase, number, cells : identify the task
     stats : float64 array, shape (c, p, N_STATS)
     """
     store, attempt = open_store(root), draw_attempt()
@@ -106,27 +104,27 @@ def write_states(
     key = attempt_key(key, attempt)
     write_pack(store, key, {f.name: getattr(states, f.name) for f in fields(CellStates)})
     if not write_pack(store, marker, {"stats": stats, "attempt": np.array(attempt)}):
-        # Another attempt was first, and its marker names its own states.
+        # Another attempt wrote its marker first, which names that attempt's states.
         store.drop(key)
 
 
 def read_stats(root: Location, phase: str, number: int, cells: tuple[int, int]) -> Float64 | None:
-    """Return the statistics of a task that is done, or None.
+    """Return the statistics of a task, or None if it is not finished.
 
     Raises
     ------
-    DamageError : they are not what was written
+    DamageError : the statistics are damaged
     """
     store, marker = open_store(root), _keys(phase, number, cells)[1]
     return read_pack(store, marker, ["stats"])["stats"] if store.exists(marker) else None
 
 
 def read_states(root: Location, phase: str, number: int, cells: tuple[int, int]) -> CellStates:
-    """Return the states that a task reached.
+    """Return the states that a finished task reached.
 
     Raises
     ------
-    DamageError : they are gone, or not what was written
+    DamageError : the states are missing or damaged
     """
     store, (key, marker) = open_store(root), _keys(phase, number, cells)
     attempt = int(read_pack(store, marker, ["attempt"])["attempt"])
@@ -135,12 +133,12 @@ def read_states(root: Location, phase: str, number: int, cells: tuple[int, int])
 
 
 def count_rounds(root: Root) -> int:
-    """Return how many rounds are begun."""
+    """Return the number of rounds that have begun."""
     return len(root.store.names(JOINT))
 
 
 def drop_states(root: Location, phase: str, number: int) -> None:
-    """Remove the states of a round from which no solve continues; its statistics stay."""
+    """Remove the states of a round that is no longer needed; its statistics stay."""
     open_store(root).drop(f"{JOINT}/{phase}-{number:03d}/*.states")
 
 
@@ -155,7 +153,7 @@ def write_landmarks(root: Root, landmarks: Float64, gamma: float | None) -> None
 
 
 def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
-    """Return landmarks and gamma, or None if they are not chosen yet.
+    """Return the landmarks and gamma, or None if they are not chosen yet.
 
     Raises
     ------
@@ -168,7 +166,7 @@ def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
 
 
 def _read_gamma(group: Group) -> float | None:
-    """Return the width that a group keeps, or None where the projection has none."""
+    """Return the gamma that a group stores, or None where the projection has none."""
     with malformed_is_damage(group.where()):
         gamma = group.attrs["gamma"]
         return None if gamma is None else float(str(gamma))
@@ -176,14 +174,14 @@ def _read_gamma(group: Group) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Linear functions of landmark projections, one a cell and class, with one bias a class.
+    """Linear functions of landmark projections: one a cell and problem, with one bias a problem.
 
     Attributes
     ----------
     cells : VoronoiCells. Rows are projected around its center c.
-    landmarks : float64 array, shape (l, d). Minus c.
+    landmarks : float64 array, shape (l, d). Relative to c.
     gamma : float of ``exp(-gamma |x - c - z|^2)``; None where the projection is ``(x - c) . z``
-    theta : float64 array, shape (q, k, l). One problem for two classes, else one a class.
+    theta : float64 array, shape (q, k, l). One problem for two classes, else one for each class.
     intercepts : float64 array, shape (q,)
     """
 
@@ -199,9 +197,7 @@ def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
 
     Parameters
     ----------
-    root : Root
-    model : LinearModel
-    report : structured array of `CellReport.dtype`, one row a cell
+    report : structured array of `CellReport.dtype`, one record a cell
     """
     arrays, attributes = stored(model.cells)
     own = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}
@@ -211,11 +207,11 @@ def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
 
 @kept(maxsize=8)
 def read_linear_model(reader: ModelReader) -> LinearModel:
-    """Return the model; read once and kept with its reader.
+    """Return the model; it is read once and cached for its reader.
 
     Raises
     ------
-    DamageError : when the index holds no such model
+    DamageError : the index holds no such model
     """
     index, d = reader.index, reader.meta["n_features"]
     cells = read_as(VoronoiCells, index)
@@ -234,7 +230,7 @@ def read_linear_model(reader: ModelReader) -> LinearModel:
 
 
 def score_linearly(reader: ModelReader, X: Reals) -> Float64:
-    """Return the decision values of rows: (m,) for two classes, (m, k) for more."""
+    """Return the scores of rows, (m,) for two classes, else (m, k): those of each row's cluster."""
     model = read_linear_model(reader)
     cells = model.cells.nearest(X)
     scores = np.empty((len(model.theta), len(X)))

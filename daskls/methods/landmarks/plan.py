@@ -1,8 +1,6 @@
-"""Memory of the tasks of an L3-SVM, and the most landmarks that there may be.
+"""The parameters of L3-SVMs, the memory of their tasks, and the rules of their choices.
 
-The parameters of L3-SVMs.
-
-Choices made by a fit of L3-SVMs: the number of clusters, candidates of C, and C.
+A fit chooses the number of clusters, the candidates of C, and C.
 """
 
 from collections.abc import Sequence
@@ -15,6 +13,16 @@ from daskls.records import F8, Mask, SolverSpec
 from daskls.run.begin import share_of
 from daskls.solvers.base import ROW_TEMPORARIES
 
+# Candidates of C, times the mean squared norm of the projected rows. Small data sets and those
+# with hundreds of features choose 0.3 to 300, ijcnn1 and letter 3000 to 30,000, covtype the last.
+COST_SHARES = (0.03, 0.3, 3.0, 30.0, 300.0, 3e3, 3e4, 3e5)
+# The paper's number of clusters on data sets of 3000 to 60,000 rows, and the number of rows for
+# which `count_clusters` would give one. Few rows support few clusters; the more clusters, the
+# smaller they may be: with less than some 300 rows a cluster, 500 to 1600 rows lose to a linear
+# SVM, while 7000 rows of 10 classes need 80 clusters.
+MOST_CLUSTERS = 100
+ROWS_OF_ONE = 400
+
 
 @dataclass(frozen=True)
 class LandmarkSpec:
@@ -22,7 +30,7 @@ class LandmarkSpec:
 
     Attributes
     ----------
-    n_cells : int, or None to derive it from the number of rows. Maximum number of clusters.
+    n_cells : int, or None to derive it from the number of rows. The most clusters.
     n_landmarks : int, or None for the number of features
     landmarks : "random" or "pca"
     projection : "linear" or "rbf"
@@ -34,18 +42,8 @@ class LandmarkSpec:
     projection: str
 
 
-# Candidates of C times the mean squared norm of the projected rows. Small sets and hundreds of
-# features take 0.3 to 300, ijcnn1 and letter 3000 to 30,000, covtype the last.
-COST_SHARES = (0.03, 0.3, 3.0, 30.0, 300.0, 3e3, 3e4, 3e5)
-# The paper's number of clusters on sets of 3000 to 60,000 rows; and the rows at which there would
-# be one. Few rows bear few clusters, and each of many may be smaller: with less than some 300 rows
-# a cluster 500 to 1600 rows lose to a linear SVM, while 7000 rows of 10 classes want 80 clusters.
-MOST_CLUSTERS = 100
-ROWS_OF_ONE = 400
-
-
 def count_clusters(n_rows: int) -> int:
-    """Return how many clusters so many rows are cut into where no number is given.
+    """Return the default number of clusters.
 
     Examples
     --------
@@ -55,45 +53,15 @@ def count_clusters(n_rows: int) -> int:
     return min(max(int((n_rows / ROWS_OF_ONE) ** 1.5), 2), MOST_CLUSTERS)
 
 
-def pick_cost(errors: Sequence[float], unsolved: Mask, told: Mask) -> int:
-    """Return which candidate of C is best.
-
-    Parameters
-    ----------
-    errors : sequence of float, one a candidate, in increasing order of C
-    unsolved : bool array. Whose problems ended above ``tol``: their errors are ignored, unless all
-        are unsolved.
-    told : bool array. Candidates whose predictions within some held-out fold differ.
-
-    Notes
-    -----
-    Of equal errors, candidates that predict one class for all rows come last; if all do, the
-    largest C is taken. Then candidates inside the grid come first, so that a choice on its edge
-    means that it was better; then the smallest C.
-    """
-    solved = [i for i in range(len(errors)) if not unsolved[i]] or list(range(len(errors)))
-    least = min(errors[i] for i in solved)
-    tied = [i for i in solved if errors[i] == least]
-    tellers = [i for i in tied if told[i]]
-    if not tellers:
-        return tied[-1]
-    return next((i for i in tellers if 0 < i < len(errors) - 1), tellers[0])
-
-
-def edge_of(C: float, candidates: Sequence[float]) -> str:
-    """Say whether the choice lies on the edge of its candidates."""
-    return "C" if len(candidates) > 2 and C in (min(candidates), max(candidates)) else ""
-
-
 def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) -> None:
-    """Refuse more landmarks than there can be, and cells that would not fit a task.
+    """Refuse more landmarks than the data allows, and cells that would not fit in a task.
 
-    Clusters may be of any size: before the rows are regrouped the mean size is expected.
+    Clusters may be of any size: until the rows are regrouped, the mean size is assumed.
 
     Raises
     ------
-    ParameterError : more landmarks than the sample gives
-    MemoryPlanError : when a block or a cell needs more than a task may use
+    ParameterError : the sample does not give that many landmarks
+    MemoryPlanError : a block or a cell needs more than a task may use
     """
     sizes, n_rows = extent.sizes, extent.n_rows
     most = most_landmarks(method, n_rows, sizes.n_features)
@@ -117,20 +85,20 @@ def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) 
 
 
 def most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
-    """Return how many landmarks there may be: drawn rows come from the sample."""
+    """Return the most landmarks: the rows of the sample; for principal components, its rank."""
     cell_size = share_of(n_rows, method.n_cells or count_clusters(n_rows))
     n_sample = plan_sample(n_rows, n_features, cell_size).n_sample
     return min(n_sample, n_features) if method.landmarks == "pca" else n_sample
 
 
 def n_candidates(spec: SolverSpec) -> int:
-    """Return how many models of two classes a round may solve."""
+    """Return the number of binary problems a class that a round may solve."""
     n_costs = len(spec.C or COST_SHARES)
     return n_costs * spec.cv if n_costs > 1 else 1
 
 
 def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems: int) -> int:
-    """Peak bytes of solving a cell of an L3-SVM: read, projected, inner products, a factor."""
+    """Return the peak bytes of a task that solves a cell of an L3-SVM."""
     reading = 2 * n_rows * sizes.row_nbytes
     projected = n_rows * n_landmarks * F8
     inner = n_rows**2 * F8 if n_rows <= 2 * n_landmarks else 0
@@ -138,3 +106,33 @@ def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems:
     states = 4 * n_problems * (n_landmarks + 16) * F8
     tile = 1024 * (sizes.n_features + 3 * n_landmarks) * F8
     return reading + projected + inner + factor + states + tile + n_rows * ROW_TEMPORARIES
+
+
+def pick_cost(errors: Sequence[float], unsolved: Mask, varied: Mask) -> int:
+    """Return the index of the best candidate of C.
+
+    Parameters
+    ----------
+    errors : sequence of float, one a candidate, in increasing order of C
+    unsolved : bool array. Candidates with a problem that ended above ``tol``: their errors are
+        ignored, unless all are unsolved.
+    varied : bool array. Candidates that predict more than one class within some held-out fold.
+
+    Notes
+    -----
+    Ties: candidates that predict one class for all rows come last; if all do, the largest C is
+    taken. Next, candidates inside the grid come first, so that a choice on the edge means that it
+    was better; then the smallest C.
+    """
+    solved = [i for i in range(len(errors)) if not unsolved[i]] or list(range(len(errors)))
+    least = min(errors[i] for i in solved)
+    tied = [i for i in solved if errors[i] == least]
+    informative = [i for i in tied if varied[i]]
+    if not informative:
+        return tied[-1]
+    return next((i for i in informative if 0 < i < len(errors) - 1), informative[0])
+
+
+def edge_of(C: float, candidates: Sequence[float]) -> str:
+    """Return "C" if the choice lies on the edge of more than two candidates, else ""."""
+    return "C" if len(candidates) > 2 and C in (min(candidates), max(candidates)) else ""

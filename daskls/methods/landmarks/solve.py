@@ -1,4 +1,4 @@
-"""Stage 3 of L3-SVMs: solve the cells of a group for given biases, round by round."""
+"""The tasks of stage 3 of L3-SVMs: solve the cells of a group at given biases; count errors."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
 from daskls.store.sorted_rows import Rows
 
-# Inner products of a cell's rows are worth their memory while it has at most so many a landmark.
+# A cell's matrix of inner products is worth its memory up to this many rows a landmark.
 ROWS_PER_LANDMARK = 2
 
 
 @dataclass(frozen=True)
 class JointJob:
-    """Arguments of every task of an L3-SVM: handles and parameters."""
+    """Arguments of all tasks of an L3-SVM: handles and parameters."""
 
     root: str
     fingerprint: str
@@ -47,10 +47,10 @@ class Round:
 
     Attributes
     ----------
-    phase : str. Rounds of one search share it.
-    number : int
+    phase : str. The name of the search that the round belongs to.
     problems : float64 array, shape (p, 4): positive class, C, fold left out or -1, bias
-    before : int array, shape (p,). Where each stood in the round before; unused in the first.
+    before : int array, shape (p,). The index of each problem in the round before; unused in the
+        first round.
     """
 
     phase: str
@@ -61,12 +61,12 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Solutions:
-    """Solved problems whose held-out rows are to be counted.
+    """Solved problems to evaluate on their held-out rows.
 
     Attributes
     ----------
-    phase : str
-    rounds, indices : int arrays, shape (n_costs, n_folds, q). Where each one's solution stands.
+    rounds, indices : int arrays, shape (n_costs, n_folds, q). The round of each solution, and its
+        index there.
     biases : float64 array, shape (n_costs, n_folds, q)
     """
 
@@ -77,11 +77,11 @@ class Solutions:
 
 
 def load_landmarks(root: str, fingerprint: str) -> tuple[Float64, Float64, float | None]:
-    """Return the center of a store's rows, landmarks and gamma; read once a process.
+    """Return the center of the rows, the landmarks and gamma; read once in a process.
 
     Raises
     ------
-    StoreError : when the store was replaced under a running fit
+    StoreError : the store was replaced while the fit was running
     """
     return _load_landmarks(root, fingerprint, root_stamp(root))
 
@@ -90,7 +90,7 @@ def load_landmarks(root: str, fingerprint: str) -> tuple[Float64, Float64, float
 def _load_landmarks(
     root: str, fingerprint: str, stamp: Hashable
 ) -> tuple[Float64, Float64, float | None]:
-    """Read them; the stamp keeps those of a replaced store from being used again."""
+    """Read them; the stamp keeps a replaced store from being answered from the cache."""
     opened = Root.open(root)
     found = read_landmarks(opened)
     if found is None or opened.attributes["fingerprint"] != fingerprint:
@@ -111,7 +111,7 @@ def _changed(root: str) -> StoreError:
 
 
 def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Rows, Float64]]:
-    """Yield number from 0, rows, and projected rows of each cell; one in memory at a time."""
+    """Yield index, rows and projected rows of each cell; one cell in memory at a time."""
     center, landmarks, gamma = load_landmarks(job.root, job.fingerprint)
     for cell in range(cells[0], cells[1] + 1):
         rows = job.exchange.read_leaf(cell)
@@ -120,10 +120,10 @@ def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Ro
 
 @undisturbed
 def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
-    """Solve all problems of a round in some cells; return the statistics.
+    """Solve all problems of a round in some cells; return the statistics, (c, p, N_STATS).
 
     A retry after a worker's death finds the file and reads it.
-    Peak memory: `memory.landmark_nbytes`, and the states of the group.
+    Peak memory: `landmark_nbytes` of `plan.py`, and the states of the group.
     """
     task = job.root, round.phase, round.number, cells
     done = read_stats(*task)
@@ -152,7 +152,7 @@ def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
 
 
 def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
-    """Return where a round begins: at zero, or where the one before it ended."""
+    """Return the states in which a round starts: zero, or those the round before ended in."""
     n_cells = cells[1] - cells[0] + 1
     n_problems = len(round.problems)
     biases = round.problems[:, 3]
@@ -162,7 +162,7 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
         return CellStates(biases, theta, np.ones((n_cells, n_problems)))
     last = read_states(job.root, round.phase, round.number - 1, cells)
     moved = np.abs(biases - last.biases[round.before])
-    # Margins have moved as the bias did: a parabola as wide as that holds those that matter.
+    # Margins have moved as much as the bias: a parabola that wide covers the rows that matter.
     deltas = np.minimum(np.maximum(last.deltas[:, round.before], moved), 1.0)
     return CellStates(biases, np.ascontiguousarray(last.theta[:, round.before]), deltas)
 
@@ -171,19 +171,19 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
 def evaluate_group(
     cells: tuple[int, int], solutions: Solutions, job: JointJob
 ) -> tuple[Float64, Float64, Mask]:
-    """Count the held-out rows that each candidate gets wrong.
+    """Sum the weights of the held-out rows that each candidate gets wrong.
 
     Returns
     -------
-    wrong : float64 array, shape (cells, n_costs, n_folds). Their weights, added up.
+    wrong : float64 array, shape (cells, n_costs, n_folds). Weights of wrong rows.
     total : float64 array, shape (cells, n_folds). Weights of all held-out rows.
-    given : bool array, shape (n_costs, n_folds, n_classes). Which classes were predicted.
+    predicted : bool array, shape (n_costs, n_folds, n_classes). Which classes were predicted.
     """
     n_cells = cells[1] - cells[0] + 1
     n_costs, n_folds, n_problems = solutions.rounds.shape
     wrong = np.zeros((n_cells, n_costs, n_folds))
     total = np.zeros((n_cells, n_folds))
-    given = np.zeros((n_costs, n_folds, max(n_problems, 2)), bool)
+    predicted = np.zeros((n_costs, n_folds, max(n_problems, 2)), bool)
     theta = _collect(cells, solutions, job)
     with one_blas_thread():
         for i, rows, M in _read_cells(cells, job):
@@ -197,12 +197,12 @@ def evaluate_group(
                     several = n_problems > 1
                     winners = scores.argmax(axis=1) if several else (scores[:, 0] > 0).astype(int)
                     wrong[i, cost, fold] = weights[winners != codes].sum()
-                    given[cost, fold, winners] = True
-    return wrong, total, given
+                    predicted[cost, fold, winners] = True
+    return wrong, total, predicted
 
 
 def _collect(cells: tuple[int, int], solutions: Solutions, job: JointJob) -> Float64:
-    """Return the solutions from the rounds they were found in: (cells, costs, folds, q, l)."""
+    """Return theta of all solutions, each from its own round: (cells, costs, folds, q, l)."""
     theta: Float64 | None = None
     for number in np.unique(solutions.rounds).tolist():
         states = read_states(job.root, solutions.phase, number, cells)

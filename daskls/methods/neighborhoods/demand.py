@@ -1,6 +1,6 @@
-"""The work of methods on neighborhoods, before rows are read.
+"""The expected work of methods on neighborhoods, before rows are read, and what times it.
 
-Searches and models of neighborhoods, timed; see `daskls.run.pace`.
+The functions named by strings are run by `daskls.run.pace`.
 """
 
 import math
@@ -30,10 +30,9 @@ from daskls.plan import (
     model_nbytes,
     n_selecting,
 )
-from daskls.records import CellReport
 from daskls.run.pace import Setting, seconds_in
 from daskls.run.regroup import gather_stage
-from daskls.solvers.base import Neighborhood
+from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.grid import count_gammas
 from daskls.solvers.registry import find_neighborhood_solver
 
@@ -41,15 +40,18 @@ SEARCH = "methods.neighborhoods.demand:search_leaf"
 FIT = "methods.neighborhoods.demand:fit_neighborhood"
 CHOOSE = "methods.neighborhoods.demand:choose_and_fit"
 COMPARE = "methods.neighborhoods.demand:compare_candidates"
-# Queries of a search that is timed; leaves that a search reads, in the mean.
+# Queries of a timed search, and the mean number of leaves that a search reads.
 QUERIES, LEAVES_READ = 256, 4
-# Centers for each that would do if no two covered the same row; rows searched for each center. As
-# of ijcnn1, Covertype, a checkerboard and two spirals of 10^5 to 3 10^6 rows.
+# Centers, relative to the number that would suffice if no two covered the same row; rows searched
+# for each center. Measured on ijcnn1, Covertype, a checkerboard and two spirals of 10^5 to 3 10^6
+# rows.
 OVERLAP, SEARCHED = 2.1, 1.4
+# Assumed where gamma "scale" will be computed from the sample.
+USUAL_VARIANCE = 1.0
 
 
 def demand_of_rows(method: NeighborSpec, outlook: Outlook) -> Demand:
-    """Return the demand of methods whose model is their rows: queries do the rest."""
+    """Return the demand of methods that only gather rows, and train or vote when they predict."""
     method = method.capped(outlook.extent.n_rows)
     stages = outlook.grown, gather_stage(outlook), *_selections(method, outlook)
     return Demand(stages, 0, _rows_nbytes(outlook))
@@ -93,7 +95,7 @@ def _searching(n_queries: float) -> Work:
 
 
 def _selections(method: NeighborSpec, outlook: Outlook) -> tuple[StageDemand, ...]:
-    """Return the stage that chooses for all neighborhoods, if one does."""
+    """Return the stage that selects parameters for all neighborhoods, if there is one."""
     if method.selection not in ("local", "grid", "left_out"):
         return ()
     extent, k = outlook.extent, max(method.n_neighbors)
@@ -103,7 +105,7 @@ def _selections(method: NeighborSpec, outlook: Outlook) -> tuple[StageDemand, ..
 
 
 def _selecting(method: NeighborSpec, outlook: Outlook) -> tuple[int, list[Work]]:
-    """Return the tasks of a selection, and their work."""
+    """Return the number of tasks of a selection, and their work."""
     n_rows, spec = outlook.extent.n_rows, outlook.extent.sizes.spec
     n_candidates = count_gammas(spec, method.percentiles) * spec.n_costs
     if method.selection == "local":
@@ -117,7 +119,7 @@ def _selecting(method: NeighborSpec, outlook: Outlook) -> tuple[int, list[Work]]
 
 
 def _running(n_candidates: int) -> Iterator[float]:
-    """Yield how many candidates run on each share of the rows, times that share."""
+    """Yield, for each round of `left_out_errors`, its candidates times its share of the rows."""
     before = 0.0
     for share, n in zip(ROUNDS, (n_candidates, *N_RUNNING), strict=True):
         yield (share - before) * min(n, n_candidates)
@@ -125,7 +127,7 @@ def _running(n_candidates: int) -> Iterator[float]:
 
 
 def _of_folds(method: NeighborSpec, n_rows: int, n_folds: int, n_candidates: int) -> Iterator[Work]:
-    """Yield the work of the whole method, fold by fold."""
+    """Yield the work of fitting and evaluating the whole method on every fold."""
     for k in method.n_neighbors:
         n_centers = _n_centers(n_rows * (n_folds - 1) // n_folds, method.inner(k))
         yield _searching(n_rows + n_folds * (1 + SEARCHED) * n_centers)
@@ -135,7 +137,7 @@ def _of_folds(method: NeighborSpec, n_rows: int, n_folds: int, n_candidates: int
 def _cover(outlook: Outlook, n_neighbors: int, n_centers: int) -> StageDemand:
     sizes, leaf_rows = outlook.extent.sizes, outlook.extent.leaf_rows
     searched = SEARCHED * n_centers
-    # Rounds begin with few rows, and double.
+    # The number of rows in a round starts small and doubles.
     n_rounds = 3 + round(2 * math.log2(max(n_centers / 64, 1)))
     a_round = min(max(round(searched / n_rounds / MIN_SEARCHED), 1), N_SEARCHES)
     nbytes = neighborhood_nbytes(sizes, n_neighbors, leaf_rows, 1)
@@ -153,16 +155,8 @@ def _train(method: NeighborSpec, outlook: Outlook, k: int, n_centers: int) -> St
     return StageDemand("train", -(-n_centers // most), nbytes, works, task_s=BUNDLE_S)
 
 
-# Where gamma "scale" is to be taken from the sample.
-USUAL_VARIANCE = 1.0
-
-
-def _spec(setting: Setting) -> NeighborSpec:
-    return cast(NeighborSpec, setting.method)
-
-
 def search_leaf(size: int, setting: Setting) -> float:
-    """Time searching the neighbors of so many rows in one leaf."""
+    """Time the search for the neighbors of ``size`` rows in one leaf."""
     X, _ = setting.draw(max(setting.leaf_rows, 2))
     leaf, regions, _ = one_leaf(X, np.arange(len(X)))
     k = min(max(_spec(setting).n_neighbors), len(X))
@@ -170,7 +164,29 @@ def search_leaf(size: int, setting: Setting) -> float:
     return seconds_in(lambda: find_nearest(queries, k, regions, lambda _: leaf, metric))
 
 
+def fit_neighborhood(size: int, setting: Setting) -> float:
+    """Time the training of one neighborhood's model with all parameters given."""
+    return _fitted(_near(size, setting, is_open=False))
+
+
+def choose_and_fit(size: int, setting: Setting) -> float:
+    """Time the training of one neighborhood's model that chooses its own parameters."""
+    return _fitted(_near(size, setting, is_open=True))
+
+
+def compare_candidates(size: int, setting: Setting) -> float:
+    """Time the evaluation of all candidates on the inner rows of one neighborhood."""
+    near = _near(size, setting, is_open=True)
+    return seconds_in(lambda: find_neighborhood_solver(near.spec).grid_errors(near))
+
+
+def _fitted(near: Neighborhood) -> float:
+    solver = find_neighborhood_solver(near.spec)
+    return seconds_in(lambda: solver.fit_neighborhood(near, BLANK_REPORT))
+
+
 def _near(size: int, setting: Setting, *, is_open: bool) -> Neighborhood:
+    """Return a neighborhood of ``size`` rows: of all candidates, or of those in the middle."""
     X, targets = setting.draw(size)
     method, spec = _spec(setting), setting.spec
     percentiles = method.percentiles
@@ -184,22 +200,5 @@ def _near(size: int, setting: Setting, *, is_open: bool) -> Neighborhood:
     return Neighborhood(X, targets, np.ones(size), inner, spec, percentiles, (0,))
 
 
-def fit_neighborhood(size: int, setting: Setting) -> float:
-    """Time training the model of one neighborhood, all parameters given."""
-    return _fitted(_near(size, setting, is_open=False))
-
-
-def choose_and_fit(size: int, setting: Setting) -> float:
-    """Time training the model of one neighborhood that chooses its own parameters."""
-    return _fitted(_near(size, setting, is_open=True))
-
-
-def _fitted(near: Neighborhood) -> float:
-    solver = find_neighborhood_solver(near.spec)
-    return seconds_in(lambda: solver.fit_neighborhood(near, CellReport(0, 0, 0, 0, 0.0)))
-
-
-def compare_candidates(size: int, setting: Setting) -> float:
-    """Time the errors of all candidates on the inner rows of one neighborhood."""
-    near = _near(size, setting, is_open=True)
-    return seconds_in(lambda: find_neighborhood_solver(near.spec).grid_errors(near))
+def _spec(setting: Setting) -> NeighborSpec:
+    return cast(NeighborSpec, setting.method)

@@ -1,4 +1,7 @@
-"""The stages of a fit on neighborhoods; finished parts of the store are kept."""
+"""A fit on neighborhoods: gather rows by leaf, select parameters, choose and train centers.
+
+What is finished in the store is not done again.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,15 +28,7 @@ from daskls.store.reader import write_index
 
 
 def fit_rows(method: NeighborSpec, begun: Beginning, clock: StageClock, client: Any = None) -> None:
-    """Gather the rows by leaf; queries train, or vote, on demand.
-
-    Parameters
-    ----------
-    method : NeighborSpec
-    begun : Beginning
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
-    """
+    """Gather the rows by leaf and select parameters; each query later trains, or votes."""
     _gather(begun, clock, client)
     method = method.capped(begun.scan.n_kept)
     chosen = select(begun, method, rows_handle(begun), clock, client)
@@ -41,7 +36,7 @@ def fit_rows(method: NeighborSpec, begun: Beginning, clock: StageClock, client: 
     C, gamma, percentile = (
         values[0] if values else None for values in (spec.C, spec.gamma, percentiles)
     )
-    # Queries are answered by these: what is selected is part of the model.
+    # Predictions use the selected parameters, so that they are part of the model.
     selected = {"C": C, "gamma": gamma, "percentile": percentile}
     write_index(begun.root, {}, selected, [], [0])
 
@@ -49,15 +44,7 @@ def fit_rows(method: NeighborSpec, begun: Beginning, clock: StageClock, client: 
 def fit_centers_of(
     method: NeighborSpec, begun: Beginning, clock: StageClock, client: Any = None
 ) -> None:
-    """Gather the rows by leaf, choose centers and train their neighborhoods.
-
-    Parameters
-    ----------
-    method : NeighborSpec
-    begun : Beginning
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
-    """
+    """Gather the rows by leaf, choose centers and train their neighborhoods."""
     method = method.capped(begun.scan.n_kept)
     _gather(begun, clock, client)
     _fit_centers(begun, method, clock, client)
@@ -100,12 +87,12 @@ def _batch(begun: Beginning, n_neighbors: int) -> int:
 def _bundles(
     begun: Beginning, centers: Centers, batch: int, n_neighbors: int
 ) -> list[CenterBundle]:
-    """Cut the centers that are not trained into runs of near centers."""
+    """Cut the centers that are not trained into runs of nearby centers."""
     done = done_mask(begun.root.store, len(centers.positions))
     # Training a neighborhood costs the square of its rows.
     cost = float(n_neighbors) ** 2
     share = int(bundle_cost(len(done) * cost, begun.resources.n_slots) / cost)
-    # Models of a bundle are held until they are written.
+    # A task holds the models of its bundle until they are written.
     size = max(min(share, MAX_BATCHES * batch), 1)
     positions = centers.positions.tolist()
     groups = group_open([1] * len(positions), done, size)

@@ -1,4 +1,4 @@
-"""Predictions of the lazy methods: the neighbors of each query vote, or train a model around it."""
+"""Predictions of lazy methods: the neighbors of each query vote, or train a model for it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,9 +9,9 @@ import numpy as np
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import empty_scores, model_scores
 from daskls.neighbors.search import find_nearest, home_order, metric_of
-from daskls.records import CellReport, Float64, Int64, LocalModel, Reals
+from daskls.records import Float64, Int64, LocalModel, Reals
 from daskls.seeds import QUERY
-from daskls.solvers.base import Neighborhood
+from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
@@ -19,7 +19,7 @@ from daskls.store.sorted_rows import Rows
 
 
 def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64:
-    """Return the scores of rows: (m,) for two classes or one number, (m, k) for more."""
+    """Return the scores of rows: (m,) for two classes or one output, else (m, k)."""
     target = reader.target
     scores = empty_scores(len(X), target)
     for queries, rows in _neighborhoods(method, reader, X):
@@ -35,7 +35,7 @@ def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64
 def _neighborhoods(
     method: NeighborSpec, reader: ModelReader, X: Reals
 ) -> Iterator[tuple[Int64, Rows]]:
-    """Yield queries that are near each other, and the rows of their neighbors by row number."""
+    """Yield batches of nearby queries, and their neighbors' rows in the order of row numbers."""
     leaves = open_leaves(reader.root.where(), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows)
     size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
@@ -44,13 +44,13 @@ def _neighborhoods(
     for start in range(0, len(X), size):
         queries = order[start : start + size]
         found = find_nearest(X[queries], k, leaves.regions, leaves.read_leaf, metric)
-        # Equal sets of neighbors then give equal models, bit for bit, whatever the query.
+        # Sorted, so that equal sets of neighbors give equal models, bit for bit, for every query.
         by_number = np.argsort(found.numbers, axis=1)
         yield queries, leaves.read_positions(np.take_along_axis(found.positions, by_number, axis=1))
 
 
 def _votes(rows: Rows, n_classes: int) -> Float64:
-    """Return the share of each class in the neighbors' weight; of two classes their difference."""
+    """Return each class's share of the neighbors' weight; for two classes the difference."""
     n_queries = len(rows.codes)
     votes = np.zeros((n_queries, n_classes))
     everyone = np.broadcast_to(np.arange(n_queries)[:, None], rows.codes.shape)
@@ -60,10 +60,10 @@ def _votes(rows: Rows, n_classes: int) -> Float64:
 
 
 def _means(rows: Rows) -> Float64:
-    """Return the mean of the neighbors' numbers by their weights, (m, t)."""
+    """Return the weighted mean of the neighbors' targets, (m, t)."""
     numbers = cast(Float64, rows.targets)
     found = np.zeros((len(numbers), numbers.shape[2]))
-    # Neighbor after neighbor: bits then do not depend on how many queries come together.
+    # One neighbor at a time, so that bits do not depend on how many queries a batch has.
     for own, weights in zip(numbers.swapaxes(0, 1), rows.weights.T, strict=True):
         found += own * weights[:, None]
     means: Float64 = found / rows.weights.sum(axis=1, keepdims=True)
@@ -71,7 +71,7 @@ def _means(rows: Rows) -> Float64:
 
 
 def _model_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows) -> Float64:
-    """Return what the model of each query's neighborhood answers it."""
+    """Return the scores of each query by the model of its neighborhood."""
     scores = empty_scores(len(X), reader.target)
     # Queries with the same neighbors share a model.
     models: dict[bytes, LocalModel] = {}
@@ -89,4 +89,4 @@ def _fit(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> Local
     seed = QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0]))
     own = rows.X[i], rows.targets[i], rows.weights[i]
     near = Neighborhood(*own, len(rows.X[i]), spec, method.percentiles, seed)
-    return find_neighborhood_solver(spec).fit_neighborhood(near, CellReport(0, 0, 0, 0, 0.0))
+    return find_neighborhood_solver(spec).fit_neighborhood(near, BLANK_REPORT)

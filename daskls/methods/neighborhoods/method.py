@@ -1,11 +1,16 @@
-"""FaLK-SVM and its family: models, or votes, of the nearest rows of centers or of queries."""
+"""FaLK-SVM and related methods: models, or votes, of the nearest rows of centers or queries."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from daskls.errors import StoreError
-from daskls.methods.neighborhoods.parts import CENTER_PARTS, read_centers
-from daskls.methods.neighborhoods.plan import NeighborSpec
+from daskls.methods.neighborhoods.parts import (
+    CENTER_PARTS,
+    find_owners,
+    nearest_centers,
+    read_centers,
+)
+from daskls.methods.neighborhoods.plan import NeighborSpec, check_neighborhoods
 from daskls.methods.probability import shares
 from daskls.methods.scores import mean_of_views
 from daskls.partition.base import Partition
@@ -23,19 +28,17 @@ from daskls.store.reader import ModelReader
 
 @dataclass(frozen=True)
 class NeighborMethod(NeighborSpec, Method):
-    """The base of all methods on neighborhoods."""
+    """The base class of all methods on neighborhoods."""
 
     n_copies = 1
     is_local = True
 
     def for_rows(self, n_rows: int) -> Self:
-        """As of `Method`: with at most all rows as neighbors."""
+        """As of `Method`: caps the number of neighbors at all rows."""
         return self.capped(n_rows)
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
-        from daskls.methods.neighborhoods.plan import check_neighborhoods
-
         check_neighborhoods(extent, resources, max(self.n_neighbors))
 
     def demand(self, outlook: Outlook) -> Demand:
@@ -45,13 +48,13 @@ class NeighborMethod(NeighborSpec, Method):
         return demand_of_rows(self, outlook)
 
     def cut(self, begun: Beginning) -> Partition:
-        """Grow a tree on the sample; it decides only which rows are stored together."""
+        """Grow a tree on the sample; it only decides which rows are stored together."""
         from daskls.run.begin import grow_trunks
 
         return grow_trunks(begun)
 
     def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
-        """Gather the rows by leaf: the model is its rows."""
+        """Gather the rows by leaf, as the rows are the model, and select parameters."""
         from daskls.methods.neighborhoods.fit import fit_rows
 
         fit_rows(self, begun, clock, client)
@@ -100,8 +103,6 @@ class Falk(NeighborMethod):
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the models of each query's centers."""
-        from daskls.methods.neighborhoods.parts import find_owners, nearest_centers
-
         if self.assign == "point":
             return mean_of_views(reader, X, [find_owners(reader, X)])
         n_centers = self.n_centers if self.assign == "k_centers" else 1
@@ -109,7 +110,7 @@ class Falk(NeighborMethod):
         return mean_of_views(reader, X, list(found.T))
 
     def clean_up(self, root: Root) -> None:
-        """Remove the rows, too, where predictions need the centers only."""
+        """As of `Method`; also remove the rows where predictions only need the centers."""
         super().clean_up(root)
         if self.assign != "point":
             root.store.drop("rows")
@@ -123,7 +124,7 @@ class Falk(NeighborMethod):
             LeafReader(root).check_bundles()
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
-        """Return 1 where the prediction is the row's label, else 0."""
+        """As of `Method`: 1 where the prediction is the row's label, else 0."""
         from daskls.methods.neighborhoods.noise import agrees
 
         return agrees(reader, X, codes)
@@ -136,7 +137,7 @@ class KNNSVM(NeighborMethod):
     name = "knnsvm"
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Train the SVM of each query's nearest rows, by the width that was selected."""
+        """Train the SVM of each query's nearest rows, with the selected width."""
         percentile = reader.selected("percentile")
         own = replace(self, percentiles=None if percentile is None else (percentile,))
         return super(KNNSVM, own).scores(reader, X)
@@ -147,7 +148,7 @@ class KNNSVM(NeighborMethod):
             raise damaged(reader.index.where(), "the model lacks what its fit selected")
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
-        """Return the probability of each label by the row's neighbors without the row itself."""
+        """As of `Method`: by the SVM of the row's neighbors, without the row itself."""
         from daskls.methods.neighborhoods.noise import leave_one_out
 
         return leave_one_out(self, reader, X, codes, first)

@@ -1,4 +1,4 @@
-"""Agreement of each training row's label with the models around it: mislabeled rows stand out."""
+"""Agreement of each training row's label with the models around it, to find mislabeled rows."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,9 +21,74 @@ from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
 
 
+def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Float64:
+    """Return the agreement of each label, (m,), of rows in memory, with this process's threads."""
+    codes = codes_of(y, classes, None)
+
+    def evaluate(start: int) -> Float64:
+        rows = slice(start, start + SLAB_ROWS)
+        method, own = method_of(reader.method), reader.enter(X[rows])
+        return method.agreement(reader, own, codes[rows], start)
+
+    with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
+        reader = open_model(handle.location, handle.fingerprint)
+        return np.concatenate(list(threads.map(evaluate, range(0, len(X), SLAB_ROWS))))
+
+
+def agree_lazily(
+    X: da.Array, y: da.Array, handle: ModelHandle, classes: Labels, names: Labels | None
+) -> da.Array:
+    """Return the agreement of each row's label as a lazy array (n,), in X's chunks.
+
+    Parameters
+    ----------
+    X : Dask array (n, d), one block of columns
+    y : Dask array (n, 1), the same blocks of rows
+    classes : the model's classes, in the order of codes
+    names : labels of the codes in y, or None where y holds labels
+    """
+    return da.map_blocks(
+        agree_block,
+        X,
+        y,
+        handle=handle,
+        classes=classes,
+        names=names,
+        drop_axis=1,
+        dtype=np.float64,
+        meta=np.empty(0),
+    )
+
+
+def agree_block(
+    X: Reals,
+    y: Labels,
+    *,
+    handle: ModelHandle,
+    classes: Labels,
+    names: Labels | None,
+    block_info: Any = None,
+) -> Float64:
+    """Return the agreement of one block of training rows."""
+    codes = codes_of(y[:, 0], classes, names)
+    with handle.in_use():
+        reader = open_model(handle.location, handle.fingerprint)
+        method, first = method_of(reader.method), block_start(block_info)[1]
+        return method.agreement(reader, reader.enter(X), codes, first)
+
+
+def codes_of(y: Labels, classes: Labels, names: Labels | None) -> Int64:
+    """Return the codes of labels; ``names`` are the labels of the codes that y may hold instead."""
+    labels = y if names is None else names[y]
+    # Classes need not be sorted.
+    order = np.argsort(classes, kind="stable")
+    codes: Int64 = order[np.searchsorted(classes[order], labels)]
+    return codes
+
+
 @undisturbed
 def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
-    """Return 1 for the rows whose prediction is their label, else 0: float64 (m,)."""
+    """Return 1 for rows whose prediction is their label, else 0; float64 (m,)."""
     with one_blas_thread():
         scores = method_of(reader.method).scores(reader, X)
     labels = labels_of(scores, np.arange(reader.n_classes))
@@ -35,7 +100,7 @@ def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
 def leave_one_out(
     method: NeighborSpec, reader: ModelReader, X: Reals, codes: Ints, first: int
 ) -> Float64:
-    """Return the probability of each label by the row's nearest rows, the row itself left out."""
+    """Return the probability of each label, (m,), by the SVM of the row's nearest other rows."""
     leaves = open_leaves(reader.root.where(), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)
@@ -62,75 +127,10 @@ def leave_one_out(
 
 
 def _without(numbers: RowNumbers, positions: Int64, own: Int64) -> Int64:
-    """Return the positions without that of a row's own number, or without the last, (m, k)."""
+    """Return the neighbors' positions, (m, k), without that of the row itself."""
     drop = numbers == own[:, None]
-    # Among more equal rows than neighbors a row may not be in its own list.
+    # Where more rows are equal than there are neighbors, a row may be missing from its own list:
+    # then the last is dropped.
     drop[~drop.any(axis=1), -1] = True
     kept: Int64 = positions[~drop].reshape(len(positions), -1)
     return kept
-
-
-def codes_of(y: Labels, classes: Labels, names: Labels | None) -> Int64:
-    """Return the codes of labels; ``names`` are those of a data set whose y holds codes."""
-    labels = y if names is None else names[y]
-    # Classes that somebody has written may come in any order.
-    order = np.argsort(classes, kind="stable")
-    codes: Int64 = order[np.searchsorted(classes[order], labels)]
-    return codes
-
-
-def agree_block(
-    X: Reals,
-    y: Labels,
-    *,
-    handle: ModelHandle,
-    classes: Labels,
-    names: Labels | None,
-    block_info: Any = None,
-) -> Float64:
-    """Return the agreement of one block of training rows."""
-    codes = codes_of(y[:, 0], classes, names)
-    with handle.in_use():
-        reader = open_model(handle.location, handle.fingerprint)
-        method, first = method_of(reader.method), block_start(block_info)[1]
-        return method.agreement(reader, reader.enter(X), codes, first)
-
-
-def agree_lazily(
-    X: da.Array, y: da.Array, handle: ModelHandle, classes: Labels, names: Labels | None
-) -> da.Array:
-    """Return the probability of each row's label as a lazy array (n,), in X's chunks.
-
-    Parameters
-    ----------
-    X : Dask array (n, d), one block of columns
-    y : Dask array (n, 1), the same blocks of rows
-    handle : ModelHandle
-    classes : labels of the model, in order
-    names : labels of the codes in y, or None where y holds the labels
-    """
-    return da.map_blocks(
-        agree_block,
-        X,
-        y,
-        handle=handle,
-        classes=classes,
-        names=names,
-        drop_axis=1,
-        dtype=np.float64,
-        meta=np.empty(0),
-    )
-
-
-def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Float64:
-    """Return the probability of each label of rows in memory, on this machine's threads."""
-    codes = codes_of(y, classes, None)
-
-    def evaluate(start: int) -> Float64:
-        rows = slice(start, start + SLAB_ROWS)
-        method, own = method_of(reader.method), reader.enter(X[rows])
-        return method.agreement(reader, own, codes[rows], start)
-
-    with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
-        reader = open_model(handle.location, handle.fingerprint)
-        return np.concatenate(list(threads.map(evaluate, range(0, len(X), SLAB_ROWS))))

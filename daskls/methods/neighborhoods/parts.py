@@ -1,7 +1,4 @@
-"""What a FaLK-SVM keeps in its store: its centers, and the center of every row.
-
-The centers that predict each query: that of its nearest row, or its nearest ones.
-"""
+"""The centers of a FaLK-SVM: how a store keeps them and each row's, and those of a query."""
 
 from dataclasses import dataclass
 
@@ -27,19 +24,19 @@ CENTER_PARTS = (
     StorePart("bundles/*", _HERE, "leaf int64 cells", kind="bundles"),
     StorePart(CENTERS_GROUP, _HERE, "places int64 cells; owner int32 n"),
 )
-# A query reads the owners of one leaf's rows, some 16,384: mostly one chunk.
+# A query reads the owners of one leaf's rows, some 16,384, which mostly lie in one chunk.
 CENTER_CHUNK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Centers:
-    """A covering set. Centers are numbered by position, so that neighbors in number are near.
+    """The covering centers, numbered by position, so that consecutive centers are near each other.
 
     Attributes
     ----------
     positions : int64 array, shape (c,), increasing
-    n_rounds, n_searched : int. Rounds of the covering, and rows whose neighbors they searched.
-    group : Group. Holds the center of each position, ``owner``: int32 (n,).
+    n_rounds, n_searched : int. Rounds of the covering, and rows whose neighbors were searched.
+    group : Group. Holds ``owner``, int32 (n,): the center of the row at each position.
     """
 
     positions: Int64
@@ -63,16 +60,14 @@ def write_centers(
 
     Parameters
     ----------
-    root : Root
-    positions : list of int. Of the centers, in the order they were taken.
-    owner : int array, shape (n,). Each row's center, counted in that order.
-    n_rounds, n_searched : int
+    positions : list of int. Of the centers, in the order in which they were chosen.
+    owner : int array, shape (n,). Each row's center, as an index into ``positions``.
     """
     taken = np.array(positions, np.int64)
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
     number[order] = np.arange(len(taken))
-    # Stores keep the name of earlier versions for positions.
+    # "places" is what earlier versions called positions; the name stays in stores.
     arrays: dict[str, Ints] = {"places": taken[order], "owner": number[owner]}
     counts = {"n_rounds": n_rounds, "n_searched": n_searched}
     root.write_group(CENTERS_GROUP, arrays, counts, CENTER_CHUNK_ROWS)
@@ -82,7 +77,7 @@ def write_centers(
 
 
 def read_centers(root: Root) -> Centers | None:
-    """Return the centers of a store, or None if they are not decided yet.
+    """Return the centers of a store, or None if they are not chosen yet.
 
     Raises
     ------
@@ -110,7 +105,7 @@ def open_centers(reader: ModelReader) -> Centers:
 
     Raises
     ------
-    StoreError : it has none
+    StoreError : the model has none
     """
     centers = read_centers(reader.root)
     if centers is None:
@@ -128,7 +123,7 @@ def center_rows(reader: ModelReader) -> tuple[Reals, Int64]:
 
 
 def count_cover(reader: ModelReader) -> dict[str, int]:
-    """Return the counts of a model's covering: its rounds, and the rows searched in them."""
+    """Return the numbers of rounds and of searched rows of a model's covering."""
     centers = read_centers(reader.root)
     if centers is None:
         return {}
@@ -153,7 +148,7 @@ def find_owners(reader: ModelReader, X: Reals) -> Int64:
 
 
 def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
-    """Return each query's nearest centers, (m, n_centers); ties to the smaller row number."""
+    """Return each query's nearest centers, (m, n_centers); ties go to the smaller row number."""
     leaf, region, number = _centers_leaf(reader)
     order = home_order(X, leaf.regions)
     found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of(reader.spec))
@@ -162,11 +157,11 @@ def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
     return cells
 
 
-# A model's centers, kept open with it.
+# A model's centers, cached for its reader.
 _centers_of = kept(maxsize=8)(open_centers)
 
 
 @kept(maxsize=8)
 def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, Int64]:
-    """Return the centers as a leaf that searches can read, and which center each row of it is."""
+    """Return the centers as a leaf for searches, its region, and the center of each leaf row."""
     return one_leaf(*center_rows(reader))

@@ -1,7 +1,4 @@
-"""Memory of the tasks on neighborhoods, and how many of them are gathered at once.
-
-The parameters of methods on neighborhoods.
-"""
+"""The parameters of methods on neighborhoods, and the memory of their tasks."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -20,6 +17,11 @@ from daskls.plan import (
 )
 from daskls.records import F8
 
+# Bytes of the neighborhoods' rows that a task gathers at once.
+BATCH_NBYTES = 24 << 20
+# Most batches of neighborhoods in a bundle.
+MAX_BATCHES = 4
+
 
 @dataclass(frozen=True)
 class NeighborSpec:
@@ -29,9 +31,9 @@ class NeighborSpec:
     ----------
     n_neighbors : tuple of int. Candidates of k.
     n_assigned : k', or None for k // 2
-    assign : the center whose model predicts a query: that of its nearest row ("point"), the nearest
-        one ("center"), or the nearest ``n_centers`` together ("k_centers")
-    selection : "local", "grid", "each"; of queries that train, "left_out"; or None
+    assign : which centers predict a query: that of its nearest row ("point"), the nearest one
+        ("center"), or the nearest ``n_centers`` together ("k_centers")
+    selection : "local", "grid", "each", or None; "left_out" where each query trains a model
     percentiles : widths as percentiles of a neighborhood's distances, decreasing; None where gamma
         is given
     n_selected : int. Neighborhoods that local selection evaluates.
@@ -45,7 +47,7 @@ class NeighborSpec:
     percentiles: tuple[float, ...] | None = None
     n_selected: int = 10
 
-    # Whether neighbors vote, or are averaged, rather than train a model.
+    # Whether neighbors vote or are averaged, instead of training a model.
     votes: ClassVar[bool] = False
 
     def inner(self, n_neighbors: int) -> int:
@@ -53,16 +55,10 @@ class NeighborSpec:
         return self.n_assigned or max(n_neighbors // 2, 1)
 
     def capped(self, n_rows: int) -> Self:
-        """Return the method with at most all rows as neighbors."""
+        """Return the method with the numbers of neighbors capped at all rows."""
         candidates = tuple(sorted({min(k, n_rows) for k in self.n_neighbors}))
         n_assigned = self.n_assigned and min(self.n_assigned, n_rows)
         return replace(self, n_neighbors=candidates, n_assigned=n_assigned)
-
-
-# Rows of neighborhoods that a task gathers at once.
-BATCH_NBYTES = 24 << 20
-# Batches of neighborhoods in a bundle, at the most.
-MAX_BATCHES = 4
 
 
 def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) -> None:
@@ -70,8 +66,8 @@ def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) 
 
     Raises
     ------
-    MemoryPlanError : when a block, a leaf, or the largest neighborhood needs more than a task may
-        use. The message names the parameter to change.
+    MemoryPlanError : a block, a leaf, or the largest neighborhood needs more than a task may use.
+        The message names the parameter to change.
     """
     check_block(extent, resources)
     check_gather(extent, resources)
@@ -90,9 +86,10 @@ def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) 
 
 
 def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, batch: int) -> int:
-    """Peak bytes of training ``batch`` neighborhoods: lists, rows, one's matrices, and models.
+    """Return the peak bytes of a task that gathers and trains ``batch`` neighborhoods at once.
 
-    The models of up to `MAX_BATCHES` batches are held until they are written, and copied then.
+    It holds the lists of neighbors, their rows, the matrices of one neighborhood, and the models of
+    up to `MAX_BATCHES` batches, which are copied when they are written.
     """
     rows = batch * n_neighbors * _row_nbytes(sizes.n_features, sizes.target_nbytes)
     searching = neighbor_search_nbytes(sizes, batch, n_neighbors, leaf_rows)
@@ -100,20 +97,20 @@ def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, batc
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
 
 
+def plan_batch(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
+    """Return how many neighborhoods a task with these resources gathers at once."""
+    batch = batch_size(n_neighbors, sizes.n_features, sizes.target_nbytes)
+    usable = usable_nbytes(resources)
+    while batch > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, batch) > usable:
+        batch //= 2
+    return batch
+
+
 def batch_size(n_neighbors: int, n_features: int, target_nbytes: int) -> int:
-    """Return how many neighborhoods' rows `BATCH_NBYTES` hold, at least one."""
+    """Return how many neighborhoods' rows fit in `BATCH_NBYTES`, at least one."""
     return max(BATCH_NBYTES // (n_neighbors * _row_nbytes(n_features, target_nbytes)), 1)
 
 
 def _row_nbytes(n_features: int, target_nbytes: int) -> int:
     """Return the bytes of a gathered row: features, target, weight, global row number."""
     return n_features * F8 + target_nbytes + 16
-
-
-def plan_batch(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
-    """Return how many neighborhoods a task gathers at once: fewer where it has less memory."""
-    batch = batch_size(n_neighbors, sizes.n_features, sizes.target_nbytes)
-    usable = usable_nbytes(resources)
-    while batch > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, batch) > usable:
-        batch //= 2
-    return batch

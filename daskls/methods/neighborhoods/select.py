@@ -1,17 +1,16 @@
-"""Selection of k, C and the width by cross-validation, once for all neighborhoods.
+"""Selection of k, C and the width, once for all neighborhoods, in one of three ways.
 
-Selection by cross-validation of the whole method: every candidate on every fold of all rows.
+"local": folds within the neighborhoods of a few drawn rows.
 
-Folds are drawn by hashed row number. In each fold and for each k the centers are chosen among the
-training rows alone, every candidate is trained around each of them, and evaluated on the held-out
-rows that its center predicts. The searches are shared: that of the held-out rows' nearest training
-row serves all candidates, that of a center's neighbors all C and widths.
+"grid": cross-validation of the whole method on all rows. Folds are drawn by hashed row number. In
+each fold, and for each k, centers are chosen among the training rows, every candidate is trained
+around each center, and evaluated on the held-out rows that the center predicts. The search for the
+held-out rows' nearest training row serves all candidates; the search for a center's neighbors
+serves all C and widths.
 
-Selection for queries that train an SVM each: drawn rows are answered as queries are.
-
-Each row is predicted by the SVM of its nearest other rows. Folds within neighborhoods, by which the
-SVMs of centers are selected, misjudge queries: on splice they choose what errs on 12.0 % of test
-rows, these rows what errs on 4.6.
+"left_out", where each query trains an SVM: drawn rows are predicted as queries are, each by the SVM
+of its nearest other rows. Folds within neighborhoods misjudge queries: on splice they choose
+parameters with an error of 12.0 % on test rows, left-out rows choose 4.6 %.
 """
 
 from collections.abc import Iterator
@@ -52,6 +51,99 @@ from daskls.store.sorted_rows import Rows
 from daskls.targets import Target
 
 N_GRID_TASKS = 64
+# Shares of the drawn rows at which candidates are dropped, and how many go on: an SVM for each row
+# and candidate is expensive, and most candidates are far from the best.
+ROUNDS = (1 / 8, 1 / 2, 1)
+N_RUNNING = (4, 2)
+N_TASKS = 64
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The selected or given parameters."""
+
+    n_neighbors: int
+    spec: SolverSpec
+    percentiles: tuple[float, ...] | None
+
+
+def select(
+    begun: Beginning, neighbors: NeighborSpec, handle: RowsHandle, clock: StageClock, client: Any
+) -> Selected:
+    """Return k, C and the width as given, or select them; what is selected is stored."""
+    resolved = resolved_spec(begun) if neighbors.percentiles is None else begun.request.spec
+    if neighbors.selection not in ("local", "grid", "left_out"):
+        return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
+    stored = begun.root.attributes.get("selected")
+    if stored is None:
+        with clock.stage("select", 1, None):
+            stored = _best(
+                *_evaluate(begun, neighbors, resolved, handle, client), neighbors, resolved
+            )
+        # Before any training, so that a resumed fit does not select again.
+        begun.root.update(selected=stored)
+    gamma, percentile = stored["gamma"], stored["percentile"]
+    chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))
+    return Selected(
+        int(stored["n_neighbors"]), chosen, None if percentile is None else (percentile,)
+    )
+
+
+def _evaluate(
+    begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
+) -> tuple[Float64, Mask]:
+    """Return the errors of candidates and which may be chosen, both (n_k, n_gammas, n_costs)."""
+    if neighbors.selection == "left_out":
+        drawn = _drawn_positions(begun, n_selecting(begun.scan.n_kept), handle)
+        return left_out_errors(begun, neighbors, spec, handle, drawn, client)
+    if neighbors.selection == "grid":
+        errors = global_errors(begun, neighbors, spec, handle, client)
+    else:
+        errors = _local_errors(begun, neighbors, spec, handle, client)
+    return errors, np.ones(errors.shape, np.bool_)
+
+
+def _best(
+    errors: Float64, eligible: Mask, neighbors: NeighborSpec, spec: SolverSpec
+) -> dict[str, Any]:
+    """Return the eligible candidate of the smallest error, with the errors of all, as JSON values.
+
+    Ties go to the smallest k, then to the largest width, then to the smallest C.
+    """
+    k, g, i = np.unravel_index(int(np.where(eligible, errors, np.inf).argmin()), errors.shape)
+    costs = sorted(spec.C or ())
+    gammas = sorted(spec.gamma) if spec.gamma is not None else [None]
+    percentiles = neighbors.percentiles
+    return {
+        "n_neighbors": neighbors.n_neighbors[k],
+        "C": costs[i],
+        "gamma": gammas[g] if percentiles is None else None,
+        "percentile": None if percentiles is None else percentiles[g],
+        "errors": errors.tolist(),
+    }
+
+
+def _drawn_positions(begun: Beginning, n_drawn: int, handle: RowsHandle) -> Int64:
+    """Return the positions of rows drawn by seed from all row numbers."""
+    reader = handle.open()
+    rng = SELECTED_ROWS.generator(begun.seed, n_rows=reader.n_rows)
+    drawn = rng.choice(reader.n_rows, min(n_drawn, reader.n_rows), replace=False)
+    # Drawn by row number, as positions depend on how space was cut.
+    numbers = reader.read_numbers()
+    positions: Int64 = np.argsort(numbers, kind="stable")[drawn]
+    return positions
+
+
+def _local_errors(
+    begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
+) -> Float64:
+    """Return the k'-internal error of every candidate, over the neighborhoods of drawn rows."""
+    job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
+    positions = _drawn_positions(begun, neighbors.n_selected, handle)
+    tasks = [(position, job) for position in positions.tolist()]
+    evaluated = totals(np.array(compute_each(evaluate_row, tasks, client)))
+    errors: Float64 = evaluated[..., 0] / evaluated[..., 1]
+    return errors
 
 
 def global_errors(
@@ -122,13 +214,13 @@ def _held_out_errors(
     target: Target,
     client: Any,
 ) -> Float64:
-    """Train the candidates around the centers that held-out rows have; add up their errors."""
+    """Train the candidates around the held-out rows' centers; sum (missed weight, weight)."""
     order = np.argsort(centers, kind="stable")
     positions, starts = np.unique(centers[order], return_index=True)
     queries = np.split(held_out[order], starts[1:])
     parts = np.array_split(np.arange(len(positions)), min(N_GRID_TASKS, len(positions)))
     tasks = [(positions[p], [queries[i] for i in p], job, target) for p in parts]
-    # Added up center by center: how tasks share them depends on the slots.
+    # The exact sum over centers, whichever task evaluates them.
     return totals(np.concatenate(compute_each(evaluate_centers, tasks, client)))
 
 
@@ -167,13 +259,6 @@ def _evaluate_center(near: Neighborhood, asked: Rows, target: Target) -> Float64
     return np.array(found)
 
 
-# The shares of the drawn rows by whose end candidates are dropped, and how many go on: an SVM a
-# row and candidate is dear, and most candidates are far from the best.
-ROUNDS = (1 / 8, 1 / 2, 1)
-N_RUNNING = (4, 2)
-N_TASKS = 64
-
-
 def left_out_errors(
     begun: Beginning,
     neighbors: NeighborSpec,
@@ -182,23 +267,20 @@ def left_out_errors(
     positions: Int64,
     client: Any = None,
 ) -> tuple[Float64, Mask]:
-    """Return the weighted error of every candidate on rows that are left out, one at a time.
+    """Return the weighted error of every candidate on rows that are left out one at a time.
 
     Parameters
     ----------
-    begun : Beginning
     neighbors : NeighborSpec, of one k
     spec : SolverSpec. Its C, and gamma where there are no percentiles, are the candidates.
-    handle : RowsHandle
     positions : int array (m,). Of the rows, in a drawn order.
-    client : distributed client, or None for the current scheduler
 
     Returns
     -------
     errors : float64 array, shape (1, n_gammas, n_costs)
-    is_last : bool array of that shape. Which candidates were evaluated on all rows, not dropped.
+    is_last : bool array of that shape. Candidates that were evaluated on all rows, not dropped.
     """
-    # One more than the neighbors: a row finds itself.
+    # One more than the neighbors, as a row finds itself.
     k = min(neighbors.n_neighbors[0] + 1, begun.scan.n_kept)
     batch = plan_batch(begun.sizes, k, begun.sampling.largest_rows, begun.resources)
     job = NeighborJob(handle, spec, neighbors, k, begun.seed, batch)
@@ -230,7 +312,7 @@ def evaluate_left_out(
 ) -> Float64:
     """Return (missed weight, weight) of each candidate on each row: (m, n_candidates, 2).
 
-    0 of candidates that are no longer running.
+    Both are 0 for candidates that are no longer running.
     """
     n_gammas = count_gammas(job.spec, job.neighbors.percentiles)
     counted = np.zeros((len(positions), n_gammas * job.spec.n_costs, 2))
@@ -249,10 +331,10 @@ def evaluate_left_out(
 
 
 def _without(rows: Rows, i: int, number: int) -> Rows:
-    """Return one neighborhood without a row, by row number as queries have it."""
+    """Return one neighborhood without a row, in the order of row numbers, as for queries."""
     numbers = rows.numbers[i]
     others = np.flatnonzero(numbers != number)
-    # Among more equal rows than neighbors a row may not be in its own list.
+    # Where more rows are equal than there are neighbors, a row may be missing from its own list.
     others = others[: len(numbers) - 1]
     others = others[np.argsort(numbers[others])]
     return Rows(
@@ -263,7 +345,7 @@ def _without(rows: Rows, i: int, number: int) -> Rows:
 def _misses(
     rows: Rows, asked: Rows, running: Int64, job: NeighborJob, target: Target
 ) -> Iterator[tuple[int, float]]:
-    """Yield each running candidate and what it misses the target of one row by."""
+    """Yield each running candidate and its error on one row."""
     costs = sorted(job.spec.C or ())
     seed = EVALUATED(job.seed, row=int(asked.numbers[0]), n_neighbors=job.n_neighbors)
     for g in np.unique(running // len(costs)).tolist():
@@ -280,91 +362,3 @@ def _misses(
         for candidate, model in zip(own.tolist(), models, strict=True):
             scores = model_scores(model, asked.X, target.n_classes)
             yield candidate, float(misses_of(scores, asked.targets, target)[0])
-
-
-@dataclass(frozen=True)
-class Selected:
-    """Parameters that were selected, or given."""
-
-    n_neighbors: int
-    spec: SolverSpec
-    percentiles: tuple[float, ...] | None
-
-
-def select(
-    begun: Beginning, neighbors: NeighborSpec, handle: RowsHandle, clock: StageClock, client: Any
-) -> Selected:
-    """Return k, C and the width: as given, or as the rows drawn for it say."""
-    resolved = resolved_spec(begun) if neighbors.percentiles is None else begun.request.spec
-    if neighbors.selection not in ("local", "grid", "left_out"):
-        return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
-    stored = begun.root.attributes.get("selected")
-    if stored is None:
-        with clock.stage("select", 1, None):
-            stored = _best(
-                *_evaluate(begun, neighbors, resolved, handle, client), neighbors, resolved
-            )
-        # Before any training, so that a resumed fit does not select again.
-        begun.root.update(selected=stored)
-    gamma, percentile = stored["gamma"], stored["percentile"]
-    chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))
-    return Selected(
-        int(stored["n_neighbors"]), chosen, None if percentile is None else (percentile,)
-    )
-
-
-def _evaluate(
-    begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
-) -> tuple[Float64, Mask]:
-    """Return the errors of candidates, (n_k, n_gammas, n_costs), and which may be chosen."""
-    if neighbors.selection == "left_out":
-        drawn = _drawn_positions(begun, n_selecting(begun.scan.n_kept), handle)
-        return left_out_errors(begun, neighbors, spec, handle, drawn, client)
-    if neighbors.selection == "grid":
-        errors = global_errors(begun, neighbors, spec, handle, client)
-    else:
-        errors = _local_errors(begun, neighbors, spec, handle, client)
-    return errors, np.ones(errors.shape, np.bool_)
-
-
-def _local_errors(
-    begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
-) -> Float64:
-    """Return the k'-internal error of every candidate, over all rows drawn by seed."""
-    job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
-    positions = _drawn_positions(begun, neighbors.n_selected, handle)
-    tasks = [(position, job) for position in positions.tolist()]
-    evaluated = totals(np.array(compute_each(evaluate_row, tasks, client)))
-    errors: Float64 = evaluated[..., 0] / evaluated[..., 1]
-    return errors
-
-
-def _drawn_positions(begun: Beginning, n_drawn: int, handle: RowsHandle) -> Int64:
-    """Return the positions of rows drawn by seed from all row numbers."""
-    reader = handle.open()
-    rng = SELECTED_ROWS.generator(begun.seed, n_rows=reader.n_rows)
-    drawn = rng.choice(reader.n_rows, min(n_drawn, reader.n_rows), replace=False)
-    # Row numbers are drawn, not positions, which depend on how space was cut.
-    numbers = reader.read_numbers()
-    positions: Int64 = np.argsort(numbers, kind="stable")[drawn]
-    return positions
-
-
-def _best(
-    errors: Float64, eligible: Mask, neighbors: NeighborSpec, spec: SolverSpec
-) -> dict[str, Any]:
-    """Return the eligible candidates of the smallest error, and the errors of all.
-
-    Ties go to the smallest k, then to the largest width, then to the smallest C.
-    """
-    k, g, i = np.unravel_index(int(np.where(eligible, errors, np.inf).argmin()), errors.shape)
-    costs = sorted(spec.C or ())
-    gammas = sorted(spec.gamma) if spec.gamma is not None else [None]
-    percentiles = neighbors.percentiles
-    return {
-        "n_neighbors": neighbors.n_neighbors[k],
-        "C": costs[i],
-        "gamma": gammas[g] if percentiles is None else None,
-        "percentile": None if percentiles is None else percentiles[g],
-        "errors": errors.tolist(),
-    }

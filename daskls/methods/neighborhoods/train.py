@@ -1,6 +1,6 @@
-"""Stage 5 of FaLK-SVM: train the neighborhoods of the centers of one bundle.
+"""Stages 4 and 5 of FaLK-SVM: choose the centers in rounds of searches, then train them.
 
-Stage 4 of FaLK-SVM: the centers, in rounds of searches; kept in the store.
+The tasks here also serve the selection of parameters.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,45 +39,50 @@ from daskls.store.leaves import LeafReader
 from daskls.store.models import has_bundle, write_bundle
 from daskls.store.sorted_rows import Rows
 
-# What the client holds for each row while it decides: its position in the order, its center, the
-# rank and the center's number; and the sort of the order.
+# Bytes that the client holds for each row while centers are chosen: its position in the order, its
+# center, the rank and the center's number; and what sorting the order takes.
 NBYTES_A_ROW = 44
-# A round is searched in so many tasks, each of so many rows at the least.
+# Most tasks that search a round, and the fewest rows of each.
 N_SEARCHES = 64
 MIN_SEARCHED = 256
-# Positions that travel to the client in one round.
+# Most positions that travel to the client in one round.
 ROUND_POSITIONS = 1 << 22
 
 
-@undisturbed
-def search_block(
-    positions: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec
-) -> Ints:
-    """Return the positions of the rows nearest to those at some positions, (q, k), in order."""
-    reader = handle.open()
-    with one_blas_thread():
-        X = reader.read_positions(positions).X
-        found = find_nearest(X, n_neighbors, reader.regions, handle.source(reader), metric)
-    # Half the bytes for the way to the client.
-    return found.positions.astype(np.int32) if reader.n_rows < 2**31 else found.positions
+@dataclass(frozen=True)
+class NeighborJob:
+    """Arguments of all tasks on neighborhoods: a handle and the chosen parameters.
+
+    ``batch`` is the number of neighborhoods that a task gathers at once.
+    """
+
+    handle: RowsHandle
+    spec: SolverSpec
+    neighbors: NeighborSpec
+    n_neighbors: int
+    seed: int
+    batch: int
+
+    def near(self, rows: Rows, i: int, k: int, seed: tuple[int, ...]) -> Neighborhood:
+        """Return the k nearest rows of neighborhood i as input for a solver."""
+        return Neighborhood(
+            rows.X[i, :k],
+            rows.targets[i, :k],
+            rows.weights[i, :k],
+            self.neighbors.inner(k),
+            self.spec,
+            self.neighbors.percentiles,
+            seed,
+        )
 
 
-def search_positions(
-    positions: Int64,
-    n_neighbors: int,
-    handle: RowsHandle,
-    metric: KernelSpec,
-    client: Any = None,
-) -> Ints:
-    """Return the lists of the rows at some positions, in their order; a task a run of near ones."""
-    order = np.argsort(positions, kind="stable")
-    parts = np.array_split(order, min(-(-len(positions) // MIN_SEARCHED), N_SEARCHES))
-    own = [(positions[part], n_neighbors, handle, metric) for part in parts]
-    lists = compute_each(search_block, own, client)
-    found = np.empty((len(positions), n_neighbors), lists[0].dtype)
-    for part, own in zip(parts, lists, strict=True):
-        found[part] = own
-    return found
+@dataclass(frozen=True)
+class CenterBundle:
+    """The centers that one task trains: ``positions`` are those of centers first .. last."""
+
+    first: int
+    last: int
+    positions: tuple[int, ...]
 
 
 def choose_centers(
@@ -88,7 +93,7 @@ def choose_centers(
     clock: StageClock,
     client: Any = None,
 ) -> Centers:
-    """Return the covering set of centers and every row's center; from the store if it has them."""
+    """Return the covering centers and every row's center, from the store if it has them."""
     stored = read_centers(begun.root)
     if stored is not None:
         return stored
@@ -103,7 +108,7 @@ def choose_centers(
 
 
 def check_client(n_rows: int) -> None:
-    """Refuse to choose centers of more rows than the client can keep account of.
+    """Refuse to choose the centers of more rows than the client has memory for.
 
     Raises
     ------
@@ -118,7 +123,7 @@ def check_client(n_rows: int) -> None:
 
 
 def center_order(begun: Beginning, numbers: RowNumbers, n_assigned: int) -> Int64:
-    """Return the positions of all rows in the order in which they may become centers."""
+    """Return the positions of all rows in the order in which they are considered as centers."""
     sample, n_ranked = begun.sample, n_ranked_rows(len(numbers), n_assigned)
     return order_rows(numbers, begun.seed, sample.numbers, sample.X, n_ranked)
 
@@ -130,7 +135,7 @@ def run_cover(
     metric: KernelSpec,
     client: Any = None,
 ) -> None:
-    """Decide all centers, round by round."""
+    """Choose all centers, round by round."""
     most = max(ROUND_POSITIONS // cover.n_assigned, 1)
     while len(positions := cover.next_round()[:most]):
         lists = search_positions(positions, cover.n_assigned, handle, metric, client)
@@ -141,56 +146,45 @@ def _covered(cover: Cover) -> Callable[[], int]:
     return lambda: cover.n_covered
 
 
-@dataclass(frozen=True)
-class CenterBundle:
-    """Centers that one task trains: ``positions`` of those numbered first .. last."""
-
-    first: int
-    last: int
-    positions: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class NeighborJob:
-    """Arguments of every task on neighborhoods: a handle and the parameters that were chosen.
-
-    ``batch`` neighborhoods are gathered at once.
-    """
-
-    handle: RowsHandle
-    spec: SolverSpec
-    neighbors: NeighborSpec
-    n_neighbors: int
-    seed: int
-    batch: int
-
-    def near(self, rows: Rows, i: int, k: int, seed: tuple[int, ...]) -> Neighborhood:
-        """Return the k nearest rows of one of several neighborhoods, as solvers take them."""
-        return Neighborhood(
-            rows.X[i, :k],
-            rows.targets[i, :k],
-            rows.weights[i, :k],
-            self.neighbors.inner(k),
-            self.spec,
-            self.neighbors.percentiles,
-            seed,
-        )
+def search_positions(
+    positions: Int64,
+    n_neighbors: int,
+    handle: RowsHandle,
+    metric: KernelSpec,
+    client: Any = None,
+) -> Ints:
+    """Return the nearest rows' positions, (q, k), of the rows at ``positions``, in their order."""
+    order = np.argsort(positions, kind="stable")
+    parts = np.array_split(order, min(-(-len(positions) // MIN_SEARCHED), N_SEARCHES))
+    own = [(positions[part], n_neighbors, handle, metric) for part in parts]
+    lists = compute_each(search_block, own, client)
+    found = np.empty((len(positions), n_neighbors), lists[0].dtype)
+    for part, own in zip(parts, lists, strict=True):
+        found[part] = own
+    return found
 
 
-def gather_neighborhoods(
-    reader: LeafReader, positions: Int64, job: NeighborJob
-) -> Iterator[tuple[Neighbors, Rows]]:
-    """Yield the neighbors of some rows, and the neighbors' rows, batch by batch."""
-    metric, read_leaf = metric_of(job.spec), job.handle.source(reader)
-    for start in range(0, len(positions), job.batch):
-        X = reader.read_positions(positions[start : start + job.batch]).X
-        found = find_nearest(X, job.n_neighbors, reader.regions, read_leaf, metric)
-        yield found, reader.read_positions(found.positions)
+@undisturbed
+def search_block(
+    positions: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec
+) -> Ints:
+    """Return the positions, (q, k), of the rows nearest to those at ``positions``, in order."""
+    reader = handle.open()
+    with one_blas_thread():
+        X = reader.read_positions(positions).X
+        found = find_nearest(X, n_neighbors, reader.regions, handle.source(reader), metric)
+    # int32 halves the bytes that travel to the client.
+    return found.positions.astype(np.int32) if reader.n_rows < 2**31 else found.positions
+
+
+def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = None) -> None:
+    """Train all bundles."""
+    run_each(fit_centers, bundles, job, client)
 
 
 @undisturbed
 def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
-    """Train the neighborhood of every center of one bundle; write the models, return counts only.
+    """Train the neighborhood of every center of one bundle and write the models; return counts.
 
     A retry after a worker's death finds the bundle and returns None.
     """
@@ -217,20 +211,26 @@ def _fit_all(
         for i in range(len(rows.X)):
             leaf = int(leaves[number - bundle.first])
             report = CellReport(number, leaf, 0, 0, 0.0, n_read=int(found.n_leaves_read[i]))
-            # The center's own row names it: the number of a center depends on all others.
+            # Seeded by the center's row number: its number among centers depends on all others.
             seed = NEIGHBORHOOD(job.seed, row=int(found.numbers[i, 0]))
             yield solver.fit_neighborhood(job.near(rows, i, job.n_neighbors, seed), report)
             number += 1
 
 
-def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = None) -> None:
-    """Train all bundles."""
-    run_each(fit_centers, bundles, job, client)
+def gather_neighborhoods(
+    reader: LeafReader, positions: Int64, job: NeighborJob
+) -> Iterator[tuple[Neighbors, Rows]]:
+    """Yield the neighbors of the rows at ``positions``, and the neighbors' rows, in batches."""
+    metric, read_leaf = metric_of(job.spec), job.handle.source(reader)
+    for start in range(0, len(positions), job.batch):
+        X = reader.read_positions(positions[start : start + job.batch]).X
+        found = find_nearest(X, job.n_neighbors, reader.regions, read_leaf, metric)
+        yield found, reader.read_positions(found.positions)
 
 
 @undisturbed
 def evaluate_row(position: int, job: NeighborJob) -> Float64:
-    """Return the errors around one row, as of `NeighborhoodSolver.grid_errors`, for every k.
+    """Return `NeighborhoodSolver.grid_errors` around one row for every k.
 
     Shape (n_k, n_gammas, n_costs, 2). One search serves all candidates of k.
     """

@@ -1,6 +1,6 @@
-"""Steps (iii) and (iv) of local sampling: the radius of each support row, rows of the balls.
+"""The search of local sampling: balls around support rows, and an SVM at each of their radii.
 
-Local sampling: the radii of support rows, then an SVM at one radius of balls after the other.
+Steps (iii) and (iv) of the procedure: the radius of each support row, and the rows of the balls.
 """
 
 import math
@@ -32,68 +32,26 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
 from daskls.run.workers import free_nbytes
 
-# Kinds of parts: all support rows of the subsamples, their radii.
+# Kinds of parts: the support rows of all subsamples, and their radii.
 INITIAL, RADII = "initial", "radii"
-# What a drawn row holds on the client while it is joined to others.
+# Bytes of a drawn row on the client while draws are merged.
 DRAW_NBYTES = 72
-
-
-@undisturbed
-def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
-    """Write the support rows of all subsamples together, those near the same leaf side by side."""
-    if has_part(job.root, INITIAL, 0, 0):
-        return
-    rows = join_rows([read_part_rows(job.root, SUPPORT, *tile) for tile in tiles])
-    positions = [read_part(job.root, SUPPORT, *tile, ("places",))["places"] for tile in tiles]
-    # By number first: which subsample comes when depends on the workers.
-    by_number = np.argsort(rows.numbers)
-    with one_blas_thread():
-        order = by_number[home_order(rows.X[by_number], job.handle.open().regions)]
-    joined = {**as_arrays(rows.take(order)), "places": np.concatenate(positions)[order]}
-    write_part(job.root, INITIAL, 0, 0, joined)
-
-
-@undisturbed
-def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> Float64:
-    """Return the distance of some support rows to their k-th nearest among all of them."""
-    rows = read_part_rows(job.root, INITIAL, 0, 0)
-    with one_blas_thread():
-        leaf, region, _ = one_leaf(rows.X, rows.numbers)
-        # A row is at distance 0 of itself: the one after its k nearest is the k-th other.
-        found = find_nearest(rows.X[slice(*part)], n_neighbors + 1, region, lambda _: leaf)
-    radii: Float64 = np.sqrt(found.distances[:, n_neighbors])
-    return radii
-
-
-def positive_radii(radii: Float64) -> Float64:
-    """Return the radii with the smallest positive one in the place of 0.
-
-    If all are 0 they stay: every ball is then its center's copies.
-
-    >>> positive_radii(np.array([0.0, 3.0, 2.0])).tolist()
-    [2.0, 3.0, 2.0]
-    """
-    positive = radii[radii > 0]
-    return np.where(radii > 0, radii, positive.min()) if len(positive) else radii
-
-
-def ball_quotas(radii: Float64, n_others: int) -> Int64:
-    """Return how many rows each ball may give: a share of all, inverse to its own radius.
-
-    >>> ball_quotas(np.array([1.0, 1.0, 2.0]), 100).tolist()
-    [40, 40, 20]
-    """
-    inverse = 1.0 / radii if radii.all() else np.ones(len(radii))
-    # The exact sum is that of any order; a share that should be whole may fall just short of it.
-    quotas: Int64 = np.floor(inverse / math.fsum(inverse) * n_others + 1e-9).astype(np.int64)
-    return quotas
+# The search for beta tries 0.1, 0.2 and so on; the paper's useful values end at 1.
+RADIUS_STEP = 0.1
+MAX_RADIUS_STEPS = 20
+# Consecutive radii without improvement that end the search. One may be chance: of eight searches
+# on covtype that ended at the first, one had 1.7 times the error of the others.
+RADIUS_PATIENCE = 2
+# Fewest balls of a task. It reads all leaves that its balls reach, which is a small part of its
+# work with so many balls.
+MIN_BALLS = 256
 
 
 @dataclass(frozen=True)
 class BallJob:
-    """Arguments of one step of drawing: its number, its radius_scale, the radius of all balls.
+    """Arguments of the draws of one step: its number, its radius_scale, the radius of all balls.
 
-    A task may keep ``most`` pairs of a ball and a row.
+    ``most`` is how many pairs of a ball and a row a task may keep.
     """
 
     own: SamplingJob
@@ -105,7 +63,7 @@ class BallJob:
 
 @dataclass(frozen=True, eq=False)
 class BallPairs:
-    """Rows in balls: which ball, the key it draws the row by, the row's number and position."""
+    """Pairs of a ball and a row in it: ball, key of the draw, the row's number and position."""
 
     balls: Int64
     keys: Keys
@@ -122,122 +80,11 @@ class BallPairs:
         )
 
 
-def join_pairs(parts: Sequence[BallPairs], quotas: Int64) -> BallPairs:
-    """Return the pairs that no smaller key displaces: of each ball as many as its quota."""
-    names = ("balls", "keys", "numbers", "positions")
-    kinds = (np.int64, np.uint64, np.int64, np.int64)
-    joined = BallPairs(
-        *(
-            np.concatenate([np.empty(0, kind), *(getattr(p, name) for p in parts)])
-            for name, kind in zip(names, kinds, strict=True)
-        )
-    )
-    return joined.take(keep_smallest(joined.balls, joined.keys, quotas))
-
-
-def draws_of(step: int) -> str:
-    """Return the kind of the parts that hold a step's draws."""
-    return f"balls-{step:03d}"
-
-
-def draw_balls(part: tuple[int, int], job: BallJob) -> None:
-    """Write number and position of every row that some of the balls draw, those of smallest keys.
-
-    Leaves that none of them reaches are not read. A retry finds the part and returns.
-
-    Raises
-    ------
-    MemoryPlanError : when one ball draws more rows than a task holds
-    """
-    own, kind = job.own, draws_of(job.step)
-    if has_part(own.root, kind, *part):
-        return
-    which = slice(part[0], part[1] + 1)
-    reader = own.handle.open()
-    support = read_part_rows(own.root, INITIAL, 0, 0)
-    radii = read_part(own.root, RADII, 0, 0, ("radii",))["radii"]
-    quotas = ball_quotas(radii, own.draws.n_others)[which]
-    centers, numbers = support.X[which].astype(np.float64), support.numbers[which]
-    del support
-    kept = [join_pairs([], quotas)]
-    n_waiting = 0
-    for leaf in range(reader.n_leaves):
-        balls = near_balls(centers, job.radius, reader.regions, leaf)
-        balls = balls[quotas[balls] > 0]
-        if not len(balls):
-            continue
-        rows = _others(reader.read_leaf(leaf), own)
-        for of_ball, row in find_inside(centers, job.radius, balls, rows):
-            keys = ball_keys(rows.numbers[row], numbers[of_ball], own.draws.seed)
-            kept.append(BallPairs(of_ball, keys, rows.numbers[row], rows.positions[row]))
-            n_waiting += len(row)
-            # No fewer than are kept, or most of the time would go into sorting these again.
-            if n_waiting > max(WAITING_PAIRS, len(kept[0])):
-                kept, n_waiting = [join_pairs(kept, quotas)], 0
-                _check_kept(kept[0], job)
-    pairs = join_pairs(kept, quotas)
-    _check_kept(pairs, job)
-    drawn, first = np.unique(pairs.numbers, return_index=True)
-    write_part(own.root, kind, *part, {"numbers": drawn, "places": pairs.positions[first]})
-
-
-def _check_kept(pairs: BallPairs, job: BallJob) -> None:
-    """Refuse more pairs than a task holds: several balls were given to one within the limit."""
-    if len(pairs) > job.most:
-        raise MemoryPlanError(
-            f"One ball draws {len(pairs)} rows or more, but a task may hold {job.most} of them; "
-            f"give radius_scale below {job.scale:g}, or give each worker more memory or fewer "
-            "threads."
-        )
-
-
-def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
-    """Return the rows of a leaf that are in no subsample and do not validate."""
-    return leaf.only(job.draws.shuffled(leaf.numbers) >= job.draws.n_reserved)
-
-
-def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, Int64]:
-    """Return numbers and positions of the sample: the support rows and all that the balls draw.
-
-    Both are in the order of numbers.
-
-    Raises
-    ------
-    MemoryPlanError : when the client cannot hold what the balls draw
-    """
-    names = ("numbers", "places")
-    root = job.own.root
-    parts = [read_part(root, INITIAL, 0, 0, names)]
-    n_rows = len(parts[0]["numbers"])
-    for tile in tiles:
-        parts.append(read_part(root, draws_of(job.step), *tile, names))
-        n_rows += len(parts[-1]["numbers"])
-        needed, free = DRAW_NBYTES * n_rows, free_nbytes()
-        if needed > free:
-            raise MemoryPlanError(
-                f"Merging what balls draw, {n_rows} rows so far, needs {needed >> 20} MiB "
-                f"on the client but {free >> 20} MiB are free; give radius_scale below "
-                f"{job.scale:g}, or lower sample_fraction."
-            )
-    numbers, first = np.unique(np.concatenate([p["numbers"] for p in parts]), return_index=True)
-    return numbers, np.concatenate([p["places"] for p in parts])[first]
-
-
-# The search for beta: 0.1, 0.2 and so on; the paper's useful values end at 1.
-RADIUS_STEP = 0.1
-MAX_RADIUS_STEPS = 20
-# Radii in a row that are no better than one before end the search. One may be chance: of eight
-# searches on covtype that ended at the first, one had 1.7 times the error of the others.
-RADIUS_PATIENCE = 2
-# A task reads all leaves that its balls reach: with so many balls that reading is little of it.
-MIN_BALLS = 256
-
-
 class RadiusSearch(SampleSearch):
-    """The radii: subsamples are trained once, each radius draws its rows anew."""
+    """The search over radii: subsamples are trained once, and each radius draws a new sample."""
 
     def steps(self) -> list[Step]:
-        """Train subsamples, measure radii, then train at one radius after the other."""
+        """Train the subsamples, measure radii, then train at one radius after the other."""
         n = self.job.draws.n_subsamples
         with self.clock.stage("subsamples", n, self.count(SUPPORT)):
             job = TrainJob(self.job, self.drawn)
@@ -262,17 +109,17 @@ class RadiusSearch(SampleSearch):
         return sum(len(part["numbers"]) for part in found)
 
     def _join(self, n_subsamples: int, n_support: int) -> None:
-        """Write all support rows together.
+        """Write the support rows of all subsamples together.
 
         Raises
         ------
-        MemoryPlanError : a task would not hold them
+        MemoryPlanError : they do not fit in a task
         """
         self.check(n_support, "The support rows of all subsamples", "lower sample_fraction")
         self.compute_small(join_support, self.tiles(SUPPORT, n_subsamples), self.job)
 
     def _measure(self) -> Float64:
-        """Write the radii of the support rows, and return them."""
+        """Return the radii of the support rows; measure and write them unless they are stored."""
         if not has_part(self.root, RADII, 0, 0):
             m = len(read_part(self.root, INITIAL, 0, 0, ("numbers",))["numbers"])
             k = min(max(int(np.log(m)), 1), m - 1)
@@ -292,7 +139,7 @@ class RadiusSearch(SampleSearch):
         before: Int64 | None = None
         for number, scale in enumerate(scales):
             numbers = self._sample_balls(number, scale, median, quotas)
-            # Balls may hold no rows yet, or the same ones: then so does the sample.
+            # Larger balls may hold no new rows, so that the sample is the same.
             if before is not None and np.array_equal(numbers, before):
                 continue
             before = numbers
@@ -303,7 +150,7 @@ class RadiusSearch(SampleSearch):
         return steps
 
     def _sample_balls(self, step: int, scale: float, median: float, quotas: Int64) -> Int64:
-        """Write the sample of one radius; return its row numbers."""
+        """Return the row numbers of one radius's sample; draw and write it unless it is stored."""
         if not has_part(self.root, SAMPLES, step, step):
             kind = draws_of(step)
             leaf_rows = int(np.diff(self.reader.first_positions).max())
@@ -315,12 +162,165 @@ class RadiusSearch(SampleSearch):
         return read_part(self.root, SAMPLES, step, step, ("numbers",))["numbers"]
 
     def _costs(self, quotas: Int64, most: int) -> list[float]:
-        """Return what drawing from each ball costs, in parts of what one task takes on.
+        """Return the cost of drawing from each ball, relative to the work of one task.
 
-        No task of several balls may keep more than ``most`` pairs of a ball and a row.
+        A task of several balls costs at most 1, and then keeps at most ``most`` pairs.
         """
-        # What a ball may draw, and what it is to look for its rows.
+        # The rows that a ball may draw, and the search for them.
         work = quotas + quotas.mean() + 1
         share = max(self.share_of(work.sum()), MIN_BALLS * work.mean())
         costs: list[float] = np.maximum(work / share, quotas / most).tolist()
         return costs
+
+
+@undisturbed
+def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
+    """Write the support rows of all subsamples together, in the order of their nearest leaves."""
+    if has_part(job.root, INITIAL, 0, 0):
+        return
+    rows = join_rows([read_part_rows(job.root, SUPPORT, *tile) for tile in tiles])
+    positions = [read_part(job.root, SUPPORT, *tile, ("places",))["places"] for tile in tiles]
+    # By number first, as the order of the parts depends on the workers.
+    by_number = np.argsort(rows.numbers)
+    with one_blas_thread():
+        order = by_number[home_order(rows.X[by_number], job.handle.open().regions)]
+    joined = {**as_arrays(rows.take(order)), "places": np.concatenate(positions)[order]}
+    write_part(job.root, INITIAL, 0, 0, joined)
+
+
+@undisturbed
+def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> Float64:
+    """Return the distance of some support rows to the k-th nearest of all support rows."""
+    rows = read_part_rows(job.root, INITIAL, 0, 0)
+    with one_blas_thread():
+        leaf, region, _ = one_leaf(rows.X, rows.numbers)
+        # A row is its own nearest, at distance 0, so that index k is the k-th other row.
+        found = find_nearest(rows.X[slice(*part)], n_neighbors + 1, region, lambda _: leaf)
+    radii: Float64 = np.sqrt(found.distances[:, n_neighbors])
+    return radii
+
+
+def positive_radii(radii: Float64) -> Float64:
+    """Return the radii with zeros replaced by the smallest positive one.
+
+    If all are 0 they stay 0: a ball then holds the copies of its center.
+
+    >>> positive_radii(np.array([0.0, 3.0, 2.0])).tolist()
+    [2.0, 3.0, 2.0]
+    """
+    positive = radii[radii > 0]
+    return np.where(radii > 0, radii, positive.min()) if len(positive) else radii
+
+
+def ball_quotas(radii: Float64, n_others: int) -> Int64:
+    """Return how many rows each ball may draw: a share of ``n_others`` inverse to its radius.
+
+    >>> ball_quotas(np.array([1.0, 1.0, 2.0]), 100).tolist()
+    [40, 40, 20]
+    """
+    inverse = 1.0 / radii if radii.all() else np.ones(len(radii))
+    # fsum is exact in any order; 1e-9 keeps a share that should be an integer from being rounded
+    # down.
+    quotas: Int64 = np.floor(inverse / math.fsum(inverse) * n_others + 1e-9).astype(np.int64)
+    return quotas
+
+
+def draw_balls(part: tuple[int, int], job: BallJob) -> None:
+    """Write the numbers and positions of the rows that some balls draw, those of smallest keys.
+
+    Leaves that no ball reaches are not read. A retry finds the part and returns.
+
+    Raises
+    ------
+    MemoryPlanError : one ball draws more rows than fit in a task
+    """
+    own, kind = job.own, draws_of(job.step)
+    if has_part(own.root, kind, *part):
+        return
+    which = slice(part[0], part[1] + 1)
+    reader = own.handle.open()
+    support = read_part_rows(own.root, INITIAL, 0, 0)
+    radii = read_part(own.root, RADII, 0, 0, ("radii",))["radii"]
+    quotas = ball_quotas(radii, own.draws.n_others)[which]
+    centers, numbers = support.X[which].astype(np.float64), support.numbers[which]
+    del support
+    kept = [join_pairs([], quotas)]
+    n_waiting = 0
+    for leaf in range(reader.n_leaves):
+        balls = near_balls(centers, job.radius, reader.regions, leaf)
+        balls = balls[quotas[balls] > 0]
+        if not len(balls):
+            continue
+        rows = _others(reader.read_leaf(leaf), own)
+        for of_ball, row in find_inside(centers, job.radius, balls, rows):
+            keys = ball_keys(rows.numbers[row], numbers[of_ball], own.draws.seed)
+            kept.append(BallPairs(of_ball, keys, rows.numbers[row], rows.positions[row]))
+            n_waiting += len(row)
+            # Wait for at least as many as are kept, or most time would go into sorting those again.
+            if n_waiting > max(WAITING_PAIRS, len(kept[0])):
+                kept, n_waiting = [join_pairs(kept, quotas)], 0
+                _check_kept(kept[0], job)
+    pairs = join_pairs(kept, quotas)
+    _check_kept(pairs, job)
+    drawn, first = np.unique(pairs.numbers, return_index=True)
+    write_part(own.root, kind, *part, {"numbers": drawn, "places": pairs.positions[first]})
+
+
+def _check_kept(pairs: BallPairs, job: BallJob) -> None:
+    """Refuse more pairs than fit in a task; only a task of a single ball can have so many."""
+    if len(pairs) > job.most:
+        raise MemoryPlanError(
+            f"One ball draws {len(pairs)} rows or more, but a task may hold {job.most} of them; "
+            f"give radius_scale below {job.scale:g}, or give each worker more memory or fewer "
+            "threads."
+        )
+
+
+def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
+    """Return the rows of a leaf that are neither in a subsample nor validation rows."""
+    return leaf.only(job.draws.shuffled(leaf.numbers) >= job.draws.n_reserved)
+
+
+def join_pairs(parts: Sequence[BallPairs], quotas: Int64) -> BallPairs:
+    """Return the pairs of the smallest keys, of each ball as many as its quota."""
+    names = ("balls", "keys", "numbers", "positions")
+    kinds = (np.int64, np.uint64, np.int64, np.int64)
+    joined = BallPairs(
+        *(
+            np.concatenate([np.empty(0, kind), *(getattr(p, name) for p in parts)])
+            for name, kind in zip(names, kinds, strict=True)
+        )
+    )
+    return joined.take(keep_smallest(joined.balls, joined.keys, quotas))
+
+
+def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, Int64]:
+    """Return numbers and positions of the sample, the support rows and all that balls draw.
+
+    Both are in the order of numbers.
+
+    Raises
+    ------
+    MemoryPlanError : the drawn rows do not fit on the client
+    """
+    names = ("numbers", "places")
+    root = job.own.root
+    parts = [read_part(root, INITIAL, 0, 0, names)]
+    n_rows = len(parts[0]["numbers"])
+    for tile in tiles:
+        parts.append(read_part(root, draws_of(job.step), *tile, names))
+        n_rows += len(parts[-1]["numbers"])
+        needed, free = DRAW_NBYTES * n_rows, free_nbytes()
+        if needed > free:
+            raise MemoryPlanError(
+                f"Merging what balls draw, {n_rows} rows so far, needs {needed >> 20} MiB "
+                f"on the client but {free >> 20} MiB are free; give radius_scale below "
+                f"{job.scale:g}, or lower sample_fraction."
+            )
+    numbers, first = np.unique(np.concatenate([p["numbers"] for p in parts]), return_index=True)
+    return numbers, np.concatenate([p["places"] for p in parts])[first]
+
+
+def draws_of(step: int) -> str:
+    """Return the kind of parts that hold a step's draws."""
+    return f"balls-{step:03d}"

@@ -1,8 +1,7 @@
-"""The stages of a fit that trains one SVM on a sample chosen around support rows.
+"""A fit that trains one SVM on a sample chosen around support rows, and the rounds of CGLQ.
 
-Step (iii) of procedure CGLQ: support rows, their nearest rows, and a new subsample.
-
-Procedure CGLQ: each round trains an SVM on the rows near the last one's support rows.
+In procedure CGLQ each round trains an SVM on the support rows of the round before, their nearest
+rows, and a new subsample (step iii).
 """
 
 from collections.abc import Callable, Sequence
@@ -27,122 +26,19 @@ from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader
 from daskls.store.reader import write_index
 
+# The relative decrease of the error that a round needs for another to follow. To allow one round
+# without it gains less than it costs: on ijcnn1 errors are 2 % smaller for a quarter more time, on
+# three smaller data sets equal.
+LEAST_FALL = 0.01
+
 
 @dataclass(frozen=True)
 class EnrichJob:
-    """Arguments of the searches of a round: whose support rows, and the number of neighbors."""
+    """Arguments of a round's searches: the step whose support rows are searched around, and k."""
 
     own: SamplingJob
     step: int
     n_neighbors: int
-
-
-def nearest_of(step: int) -> str:
-    """Return the kind of the parts that hold the neighbors of a step's support rows."""
-    return f"nearest-{step:03d}"
-
-
-@undisturbed
-def search_support(part: tuple[int, int], job: EnrichJob) -> None:
-    """Write numbers and positions of the rows nearest to some of a step's support rows.
-
-    A retry after a worker's death finds the part and returns.
-    """
-    own, kind = job.own, nearest_of(job.step)
-    if has_part(own.root, kind, *part):
-        return
-    reader = own.handle.open()
-    support = read_part_rows(own.root, KEPT, job.step, job.step)
-    with one_blas_thread():
-        queries = home_order(support.X, reader.regions)[part[0] : part[1] + 1]
-        found = find_nearest(
-            support.X[queries], job.n_neighbors + 1, reader.regions, _training(reader, own)
-        )
-    others = found.numbers != support.numbers[queries, None]
-    # Where so many copies came first that a row is not its own neighbor, the last one is too many.
-    others[others.all(axis=1), -1] = False
-    numbers, first = np.unique(found.numbers[others], return_index=True)
-    write_part(
-        own.root, kind, *part, {"numbers": numbers, "places": found.positions[others][first]}
-    )
-
-
-def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]:
-    """Return what searches read leaves by: without the rows that validate."""
-
-    def read_training(leaf: int) -> LeafRows:
-        rows = reader.read_leaf(leaf)
-        order = job.draws.shuffled(rows.numbers)
-        return rows.only((order < job.draws.n_sampled) | (order >= job.draws.n_reserved))
-
-    return read_training
-
-
-def merge_round(
-    step: int,
-    tiles: Sequence[tuple[int, int]],
-    drawn: Sequence[tuple[int, int]],
-    job: SamplingJob,
-) -> tuple[Int64, Int64]:
-    """Return numbers and positions of the next sample, in the order of numbers.
-
-    Parameters
-    ----------
-    step : int. Of the support rows that are enriched.
-    tiles : parts of their neighbors
-    drawn : parts of the rows drawn by number
-    job : SamplingJob
-    """
-    size = job.draws.subsample_rows
-    kept = read_part(job.root, KEPT, step, step, ("numbers", "places"))
-    parts = [tuple(kept.values()), read_further(job, drawn, step * size, (step + 1) * size)]
-    for tile in tiles:
-        near = read_part(job.root, nearest_of(step), *tile, ("numbers", "places"))
-        parts.append(tuple(near.values()))
-    numbers, first = np.unique(np.concatenate([p[0] for p in parts]), return_index=True)
-    return numbers, np.concatenate([p[1] for p in parts])[first]
-
-
-# The relative fall of the error that a round needs. A second chance gains less than it takes: on
-# ijcnn1 errors 2 % smaller for a quarter more time, on three smaller sets the same ones.
-LEAST_FALL = 0.01
-
-
-class RoundSearch(SampleSearch):
-    """The rounds: each needs the model of the one before."""
-
-    n_rounds = 10
-
-    def steps(self) -> list[Step]:
-        """Train on a subsample, then, round after round, on the rows near its support rows."""
-        steps: list[Step] = []
-        with self.clock.stage("search", self.n_rounds + 1, self.count_steps):
-            for number in range(self.n_rounds + 1):
-                if not has_part(self.root, SAMPLES, number, number):
-                    self.write_sample(number, *self._sample_round(number, steps))
-                found = read_part(self.root, SAMPLES, number, number, ("numbers",))
-                steps.append(self.train(number, number, len(found["numbers"]), "lower n_neighbors"))
-                if not (number or steps[0].report.n_support):
-                    # Another number: the model of the subsample alone has this one.
-                    return [self.constant(1, 0)]
-                if stalls(errors_of(steps), 1, LEAST_FALL):
-                    break
-        return steps
-
-    def _sample_round(self, number: int, steps: list[Step]) -> tuple[Int64, Int64]:
-        """Return numbers and positions of the rows that a round trains on."""
-        draws = self.job.draws
-        if number == 0:
-            rows, _, positions = read_drawn(self.job, self.drawn, 0, draws.n_sampled)
-            return rows.numbers, positions
-        k = min(self.sampling.n_neighbors, draws.n_rows - draws.n_validation - 1)
-        before, n_support = steps[-1].number, steps[-1].report.n_support
-        job = EnrichJob(self.job, before, k)
-        kind = nearest_of(before)
-        limit = min(self.share_of(n_support), SEARCHED_ROWS)
-        self.run(search_support, kind, [1] * n_support, job, limit)
-        tiles = self.tiles(kind, n_support)
-        return merge_round(before, tiles, self.drawn, self.job)
 
 
 def fit_samples(
@@ -156,13 +52,9 @@ def fit_samples(
 
     Parameters
     ----------
-    spec : SamplingSpec
     searcher : subclass of SampleSearch. Trains one model after the other.
-    begun : Beginning
-    clock : StageClock
-    client : distributed client, or None for the current scheduler
     """
-    # Workers may have loaded the SVC in an earlier fit.
+    # Training loads the SVC, and workers may hold it since an earlier fit.
     lighter = replace(begun, resources=beside_svc(begun.resources))
     if not has_rows(begun):
         _, exchange, leaf_rows = regroup_all(begun, clock, client)
@@ -174,7 +66,7 @@ def fit_samples(
 
 
 def _finish(root: Root, steps: list[Step], job: SamplingJob) -> None:
-    """Keep the model of the smallest validation error; of equal ones the first."""
+    """Write the index: the model of the smallest validation error, the first one in a tie."""
     best = min(steps, key=lambda step: (step.report.validation_error, step.number))
     path = [
         {
@@ -194,8 +86,110 @@ def _finish(root: Root, steps: list[Step], job: SamplingJob) -> None:
 
 
 def _n_initial(root: Root) -> int:
-    """Return the number of support rows of the first subsamples; 0 of a constant."""
+    """Return the number of support rows of the first subsamples; 0 for a constant model."""
     for kind in (INITIAL, KEPT):
         if has_part(root.store, kind, 0, 0):
             return len(read_part(root.store, kind, 0, 0, ("numbers",))["numbers"])
     return 0
+
+
+class RoundSearch(SampleSearch):
+    """The rounds of CGLQ; each needs the model of the one before."""
+
+    n_rounds = 10
+
+    def steps(self) -> list[Step]:
+        """Train on a subsample, then in each round on the rows near the last support rows."""
+        steps: list[Step] = []
+        with self.clock.stage("search", self.n_rounds + 1, self.count_steps):
+            for number in range(self.n_rounds + 1):
+                if not has_part(self.root, SAMPLES, number, number):
+                    self.write_sample(number, *self._sample_round(number, steps))
+                found = read_part(self.root, SAMPLES, number, number, ("numbers",))
+                steps.append(self.train(number, number, len(found["numbers"]), "lower n_neighbors"))
+                if not (number or steps[0].report.n_support):
+                    # Number 1, as the model of the subsample alone is number 0.
+                    return [self.constant(1, 0)]
+                if stalls(errors_of(steps), 1, LEAST_FALL):
+                    break
+        return steps
+
+    def _sample_round(self, number: int, steps: list[Step]) -> tuple[Int64, Int64]:
+        """Return the row numbers and positions of the sample that a round trains on."""
+        draws = self.job.draws
+        if number == 0:
+            rows, _, positions = read_drawn(self.job, self.drawn, 0, draws.n_sampled)
+            return rows.numbers, positions
+        k = min(self.sampling.n_neighbors, draws.n_rows - draws.n_validation - 1)
+        before, n_support = steps[-1].number, steps[-1].report.n_support
+        job = EnrichJob(self.job, before, k)
+        kind = nearest_of(before)
+        limit = min(self.share_of(n_support), SEARCHED_ROWS)
+        self.run(search_support, kind, [1] * n_support, job, limit)
+        tiles = self.tiles(kind, n_support)
+        return merge_round(before, tiles, self.drawn, self.job)
+
+
+@undisturbed
+def search_support(part: tuple[int, int], job: EnrichJob) -> None:
+    """Write the numbers and positions of the rows nearest to some of a step's support rows.
+
+    A retry after a worker's death finds the part and returns.
+    """
+    own, kind = job.own, nearest_of(job.step)
+    if has_part(own.root, kind, *part):
+        return
+    reader = own.handle.open()
+    support = read_part_rows(own.root, KEPT, job.step, job.step)
+    with one_blas_thread():
+        queries = home_order(support.X, reader.regions)[part[0] : part[1] + 1]
+        found = find_nearest(
+            support.X[queries], job.n_neighbors + 1, reader.regions, _training(reader, own)
+        )
+    others = found.numbers != support.numbers[queries, None]
+    # Where a row has so many copies that it is not among its own neighbors, drop the last one.
+    others[others.all(axis=1), -1] = False
+    numbers, first = np.unique(found.numbers[others], return_index=True)
+    write_part(
+        own.root, kind, *part, {"numbers": numbers, "places": found.positions[others][first]}
+    )
+
+
+def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]:
+    """Return a function that reads a leaf without its validation rows."""
+
+    def read_training(leaf: int) -> LeafRows:
+        rows = reader.read_leaf(leaf)
+        order = job.draws.shuffled(rows.numbers)
+        return rows.only((order < job.draws.n_sampled) | (order >= job.draws.n_reserved))
+
+    return read_training
+
+
+def merge_round(
+    step: int,
+    tiles: Sequence[tuple[int, int]],
+    drawn: Sequence[tuple[int, int]],
+    job: SamplingJob,
+) -> tuple[Int64, Int64]:
+    """Return the row numbers and positions of the next sample, in the order of numbers.
+
+    Parameters
+    ----------
+    step : int. The step whose support rows are enriched.
+    tiles : the parts that hold their neighbors
+    drawn : the parts that hold the rows drawn by number
+    """
+    size = job.draws.subsample_rows
+    kept = read_part(job.root, KEPT, step, step, ("numbers", "places"))
+    parts = [tuple(kept.values()), read_further(job, drawn, step * size, (step + 1) * size)]
+    for tile in tiles:
+        near = read_part(job.root, nearest_of(step), *tile, ("numbers", "places"))
+        parts.append(tuple(near.values()))
+    numbers, first = np.unique(np.concatenate([p[0] for p in parts]), return_index=True)
+    return numbers, np.concatenate([p[1] for p in parts])[first]
+
+
+def nearest_of(step: int) -> str:
+    """Return the kind of parts that hold the neighbors of a step's support rows."""
+    return f"nearest-{step:03d}"

@@ -1,4 +1,4 @@
-"""One SVM on a sample that is chosen around the support rows of small subsamples."""
+"""Methods that train one SVM on a sample chosen around the support rows of small subsamples."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from daskls.methods.sampling.parts import SAMPLING_PARTS
-from daskls.methods.sampling.plan import SamplingSpec
+from daskls.methods.sampling.plan import (
+    SamplingSpec,
+    beside_svc,
+    check_rounds,
+    check_selection,
+    check_subsamples,
+    most_pairs,
+)
 from daskls.methods.scores import mean_of_views
 from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources
@@ -25,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sampling(SamplingSpec, Method):
-    """The base of both: one model predicts everywhere."""
+    """The base class of both methods: one model predicts everywhere."""
 
     n_copies = 1
-    # One model is trained with what was given.
+    # The one model is trained with given parameters.
     chosen = ()
     # Whether all subsamples are trained first, and balls around their support rows grow.
     has_radii: ClassVar[bool] = False
@@ -40,7 +47,7 @@ class Sampling(SamplingSpec, Method):
 
     @abstractmethod
     def searcher(self) -> "type[SampleSearch]":
-        """Return the search that trains one model after the other."""
+        """Return the class of the search, which trains one model after the other."""
 
     def demand(self, outlook: Outlook) -> Demand:
         """As of `Method`."""
@@ -49,23 +56,23 @@ class Sampling(SamplingSpec, Method):
         return demand_of_samples(self, outlook, has_radii=self.has_radii)
 
     def cut(self, begun: Beginning) -> Partition:
-        """Grow a tree on the sample; it decides only which rows are stored together."""
+        """Grow a tree on the sample; it only decides which rows are stored together."""
         from daskls.run.begin import grow_trunks
 
         return grow_trunks(begun)
 
     def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
-        """Gather the rows, train on drawn ones, then on the rows near their support rows."""
+        """Gather the rows, train on drawn rows, then on the rows near their support rows."""
         from daskls.methods.sampling.fit import fit_samples
 
         fit_samples(self, self.searcher(), begun, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Evaluate the one model."""
+        """Evaluate the model."""
         return mean_of_views(reader, X, [np.zeros(len(X), np.int64)])
 
     def clean_up(self, root: Root) -> None:
-        """Remove other models, and the rows that they were trained on."""
+        """As of `Method`; also remove the other models, and the rows."""
         kept = [(own.first_leaf, own.last_leaf) for own in ModelReader(root.store).bundles]
         drop_others(root.store, kept)
         super().clean_up(root)
@@ -78,7 +85,7 @@ class Sampling(SamplingSpec, Method):
 
 @dataclass(frozen=True)
 class LocalSampling(Sampling):
-    """Barcenas et al.: rows drawn from balls around support rows, which grow."""
+    """Barcenas et al.: rows are drawn from growing balls around support rows."""
 
     name = "local-sampling"
     step = "radius_scale"
@@ -86,10 +93,8 @@ class LocalSampling(Sampling):
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
-        from daskls.methods.sampling import plan
-
-        lighter = plan.beside_svc(resources)
-        draws, fraction = plan.check_subsamples(
+        lighter = beside_svc(resources)
+        draws, fraction = check_subsamples(
             extent,
             lighter,
             self.sample_fraction,
@@ -97,8 +102,8 @@ class LocalSampling(Sampling):
             split="raise n_subsamples or ",
         )
         if self.selects:
-            plan.check_selection(extent, lighter, self.n_selecting(draws))
-        plan.most_pairs(extent.sizes, draws.n_sampled, extent.leaf_rows, lighter, fraction)
+            check_selection(extent, lighter, self.n_selecting(draws))
+        most_pairs(extent.sizes, draws.n_sampled, extent.leaf_rows, lighter, fraction)
 
     def searcher(self) -> "type[SampleSearch]":
         """As of `Sampling`."""
@@ -109,20 +114,18 @@ class LocalSampling(Sampling):
 
 @dataclass(frozen=True)
 class CGLQ(Sampling):
-    """Camelo et al.: the nearest rows of support rows, round by round."""
+    """Camelo et al.: each round adds the nearest rows of support rows."""
 
     name = "cglq"
     step = "round"
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
-        from daskls.methods.sampling import plan
-
-        lighter = plan.beside_svc(resources)
-        draws, _ = plan.check_subsamples(extent, lighter, self.sample_fraction, self.n_subsamples)
+        lighter = beside_svc(resources)
+        draws, _ = check_subsamples(extent, lighter, self.sample_fraction, self.n_subsamples)
         if self.selects:
-            plan.check_selection(extent, lighter, self.n_selecting(draws))
-        plan.check_rounds(extent, lighter, draws, self.n_neighbors)
+            check_selection(extent, lighter, self.n_selecting(draws))
+        check_rounds(extent, lighter, draws, self.n_neighbors)
 
     def searcher(self) -> "type[SampleSearch]":
         """As of `Sampling`."""

@@ -1,7 +1,7 @@
-"""What a fit on samples keeps in its store between its tasks, part by part, until it ends.
+"""The parts that a fit on samples keeps in its store between tasks.
 
-``sampling/<kind>/<first>-<last>`` is a pack of named arrays; it appears whole, so that it is its
-own marker. All of it goes when the model is finished.
+``sampling/<kind>/<first>-<last>`` is a pack of named arrays. It appears whole, so that it is its
+own marker. All parts are removed when the model is finished.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from daskls.store.packs import read_pack, write_pack
 from daskls.store.sorted_rows import Rows
 
 FOLDER = "sampling"
-# What the arrays of `Rows` are called there.
+# Names of stored arrays, and the fields of `Rows` that they hold.
 ROW_ARRAYS = {"X": "X", "codes": "targets", "weights": "weights", "numbers": "numbers"}
 NUMBERED = "numbers int64 n; places int64 n"
 PLACED = f"{ROWS_HELD}; places int64 n"
@@ -26,7 +26,7 @@ SAMPLING_PARTS = tuple(
         ("samples", NUMBERED),
         ("drawn", f"{PLACED}; order int64 n; {FURTHER_HELD}"),
         ("support", PLACED),
-        # The model is the marker of both.
+        # The bundle with the model is the marker of both.
         ("kept", PLACED, "bundles/{name}"),
         ("balls*", NUMBERED),
         ("nearest*", NUMBERED),
@@ -36,7 +36,7 @@ SAMPLING_PARTS = tuple(
 
 
 def kind_path(kind: str) -> str:
-    """Return the folder of a kind of parts, as the functions on bundles name it."""
+    """Return the folder of a kind of parts, for the functions that work on bundles."""
     return f"{FOLDER}/{kind}"
 
 
@@ -45,14 +45,14 @@ def _key(kind: str, first: int, last: int) -> str:
 
 
 def has_part(root: Location, kind: str, first: int, last: int) -> bool:
-    """Whether a part is on disk."""
+    """Whether a part is stored."""
     return open_store(root).exists(_key(kind, first, last))
 
 
 def write_part(
     root: Location, kind: str, first: int, last: int, arrays: Mapping[str, AnyArray]
 ) -> None:
-    """Write named arrays; a part that is there stays."""
+    """Write named arrays; a stored part is not replaced."""
     write_pack(root, _key(kind, first, last), arrays)
 
 
@@ -63,12 +63,12 @@ def read_part(
 
     Raises
     ------
-    DamageError : it is missing, or not what was written
+    DamageError : the part is missing or damaged
     """
     return read_pack(root, _key(kind, first, last), names)
 
 
 def read_part_rows(root: Location, kind: str, first: int, last: int) -> Rows:
-    """Read a part that was written with the arrays of `Rows`."""
+    """Read the rows of a part."""
     found = read_part(root, kind, first, last, ROW_ARRAYS)
     return Rows(**{field: found[name] for name, field in ROW_ARRAYS.items()})

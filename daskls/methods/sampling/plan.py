@@ -1,6 +1,6 @@
-"""Memory of the tasks that train on a sample, and the share of it for a cache.
+"""The parameters of methods that train one SVM on a chosen sample, and the memory of their tasks.
 
-The parameters of methods that train one SVM on a chosen sample.
+What a task's memory leaves free goes to the solver's cache of kernel values.
 """
 
 import math
@@ -26,6 +26,15 @@ from daskls.records import F4, F8, SolverSpec
 from daskls.solvers.hinge.large import held_nbytes, large_nbytes
 from daskls.solvers.hinge.solver import HINGE
 
+# Bytes that loading scikit-learn's SVC adds to a process, measured with pandas installed.
+SVC_NBYTES = 128 << 20
+# Most support rows whose neighbors one task searches.
+SEARCHED_ROWS = 1 << 11
+# Pairs of a ball and a row that are collected before those beyond a ball's quota are dropped.
+WAITING_PAIRS = 1 << 16
+# Bytes of a pair of a ball and a row while pairs are sorted.
+PAIR_NBYTES = 104
+
 
 @dataclass(frozen=True)
 class SamplingSpec:
@@ -33,11 +42,11 @@ class SamplingSpec:
 
     Attributes
     ----------
-    sample_fraction : float, in (0, 1]. Of all rows, in the first subsamples. None, as for
-        n_subsamples: by the number of rows and classes.
-    n_subsamples : int, or None
+    sample_fraction : float, in (0, 1]. The share of all rows in the first subsamples together.
+        None: follows from the numbers of rows and classes.
+    n_subsamples : int. None: as for sample_fraction.
     radius_scale : factor of the median radius, or None for a search
-    n_neighbors : int. Of each support row, that a round adds.
+    n_neighbors : int. Neighbors of each support row that a round adds.
     selects : bool. Whether C and gamma are selected from candidates, on a few rows.
     percentiles : candidate widths as percentiles of these rows' distances, decreasing; None where
         gamma is given
@@ -51,20 +60,10 @@ class SamplingSpec:
     percentiles: tuple[float, ...] | None = None
 
     def n_selecting(self, draws: Draws) -> int:
-        """Return how many rows C and gamma are selected on; none of them validates."""
+        """Return how many rows C and gamma are selected on; they are not validation rows."""
         if not self.selects:
             return 0
         return min(n_selecting(draws.n_rows), draws.n_sampled + draws.n_others)
-
-
-# What a process holds more once it has loaded scikit-learn's SVC, measured with pandas installed.
-SVC_NBYTES = 128 << 20
-# Support rows whose neighbors one task searches.
-SEARCHED_ROWS = 1 << 11
-# Pairs of a ball and a row that wait before those beyond a ball's quota are dropped.
-WAITING_PAIRS = 1 << 16
-# What a pair of a ball and a row holds while it is sorted.
-PAIR_NBYTES = 104
 
 
 def check_subsamples(
@@ -78,22 +77,19 @@ def check_subsamples(
 
     Parameters
     ----------
-    extent : Extent
     resources : Resources. What is left beside the SVC.
-    sample_fraction : float or None
-    n_subsamples : int or None
-    split : str. A remedy that makes subsamples smaller, where there is one.
+    split : str. A further remedy that makes subsamples smaller, or "".
 
     Returns
     -------
-    draws : Draws. Of the sizes that follow.
+    draws : Draws. The numbers of rows that follow from the parameters.
     sample_fraction : float
 
     Raises
     ------
-    ParameterError : when a subsample would have fewer than two rows
-    MemoryPlanError : when a block, a leaf, or a subsample needs more than a task may use. The
-        message names the parameter to change.
+    ParameterError : a subsample would have fewer than two rows
+    MemoryPlanError : a block, a leaf, or a subsample needs more than a task may use. The message
+        names the parameter to change.
     """
     sizes, n_rows = extent.sizes, extent.n_rows
     fraction, n_drawn = sampling_sizes(sample_fraction, n_subsamples, n_rows, sizes.n_classes)
@@ -111,56 +107,11 @@ def check_subsamples(
     return draws, fraction
 
 
-def check_selection(extent: Extent, resources: Resources, n_rows: int) -> None:
-    """Refuse to select C and gamma on more rows than a task holds.
-
-    Raises
-    ------
-    MemoryPlanError
-    """
-    sizes = extent.sizes
-    needed = 2 * n_rows * sizes.row_nbytes + HINGE.nbytes(sizes, n_rows)
-    what = f"Selecting C and gamma on {n_rows} rows x {sizes.n_features} features"
-    check_usable(what, needed, resources, "give one value of each")
-
-
-def check_rounds(extent: Extent, resources: Resources, draws: Draws, n_neighbors: int) -> None:
-    """Refuse searches of more neighbors than a task holds.
-
-    Raises
-    ------
-    MemoryPlanError
-    """
-    # As in the fit: no row has more neighbors than all others.
-    n_trained = extent.n_rows - draws.n_validation
-    found, queries = min(n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)
-    needed, least = (
-        neighbor_search_nbytes(extent.sizes, queries, k + 1, extent.leaf_rows) for k in (found, 1)
-    )
-    what = f"Searching {found} neighbors of {queries} support rows"
-    check_usable(what, needed, resources, f"lower n_neighbors below {found}", least)
-
-
-def most_pairs(
-    sizes: TaskSizes, n_balls: int, leaf_rows: int, resources: Resources, fraction: float
-) -> int:
-    """Return how many pairs of a ball and a row a task may keep.
-
-    ``resources`` are those beside the SVC, ``fraction`` is the parameter to lower.
-
-    Raises
-    ------
-    MemoryPlanError : not even the pairs that wait to be merged fit
-    """
-    usable = usable_nbytes(resources)
-    needed, least = (ball_nbytes(sizes, m, leaf_rows, WAITING_PAIRS) for m in (n_balls, 2))
-    what = f"Drawing around up to {n_balls} support rows"
-    check_usable(what, needed, resources, f"lower sample_fraction below {fraction:g}", least)
-    return pairs_within(sizes, n_balls, leaf_rows, usable)
-
-
 def _larger_subsamples(draws: Draws, fraction: float) -> str:
-    """Say what gives subsamples of two rows: only what does, by itself or together."""
+    """Return the changes of parameters that give subsamples of two rows, as advice in words.
+
+    Both parameters are named together only where neither suffices by itself.
+    """
     n, available = draws.n_rows, draws.n_rows - draws.n_validation
     drawn = plan_draws(n, fraction, 1, 0).subsample_rows
     remedies = []
@@ -176,27 +127,76 @@ def _larger_subsamples(draws: Draws, fraction: float) -> str:
 
 
 def _rounded_up(value: float) -> str:
-    """Return a positive number with two figures, never a smaller one."""
+    """Return a positive number rounded up to two significant digits."""
     digits = 1 - math.floor(math.log10(value))
-    # What two figures say exactly may be a little more as a product.
+    # The product of a number of two digits may exceed the integer by a rounding error.
     return f"{math.ceil(value * 10**digits - 1e-9) / 10**digits:.2g}"
+
+
+def check_selection(extent: Extent, resources: Resources, n_rows: int) -> None:
+    """Refuse to select C and gamma on more rows than fit in a task.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    sizes = extent.sizes
+    needed = 2 * n_rows * sizes.row_nbytes + HINGE.nbytes(sizes, n_rows)
+    what = f"Selecting C and gamma on {n_rows} rows x {sizes.n_features} features"
+    check_usable(what, needed, resources, "give one value of each")
+
+
+def check_rounds(extent: Extent, resources: Resources, draws: Draws, n_neighbors: int) -> None:
+    """Refuse searches for more neighbors than fit in a task.
+
+    Raises
+    ------
+    MemoryPlanError
+    """
+    # Capped as in the fit: a row has at most all others as neighbors.
+    n_trained = extent.n_rows - draws.n_validation
+    found, queries = min(n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)
+    needed, least = (
+        neighbor_search_nbytes(extent.sizes, queries, k + 1, extent.leaf_rows) for k in (found, 1)
+    )
+    what = f"Searching {found} neighbors of {queries} support rows"
+    check_usable(what, needed, resources, f"lower n_neighbors below {found}", least)
 
 
 def check_trained(
     sizes: TaskSizes, n_rows: int, resources: Resources, *, what: str, remedy: str
 ) -> None:
-    """Refuse to train one SVM on more rows than a task holds.
+    """Refuse to train one SVM on more rows than fit in a task.
 
     Raises
     ------
-    MemoryPlanError : with the remedy
+    MemoryPlanError : with the given remedy
     """
     what = f"{what} of {n_rows} rows x {sizes.n_features} features"
     check_usable(what, sample_nbytes(sizes, n_rows), resources, remedy)
 
 
+def most_pairs(
+    sizes: TaskSizes, n_balls: int, leaf_rows: int, resources: Resources, fraction: float
+) -> int:
+    """Return how many pairs of a ball and a row a task may keep.
+
+    ``resources`` are those left beside the SVC; ``fraction`` is the current sample_fraction, which
+    the error advises to lower.
+
+    Raises
+    ------
+    MemoryPlanError : not even `WAITING_PAIRS` fit
+    """
+    usable = usable_nbytes(resources)
+    needed, least = (ball_nbytes(sizes, m, leaf_rows, WAITING_PAIRS) for m in (n_balls, 2))
+    what = f"Drawing around up to {n_balls} support rows"
+    check_usable(what, needed, resources, f"lower sample_fraction below {fraction:g}", least)
+    return pairs_within(sizes, n_balls, leaf_rows, usable)
+
+
 def beside_svc(resources: Resources) -> Resources:
-    """Return what is left where tasks load scikit-learn's SVC: of little memory, half."""
+    """Return the resources left once tasks have loaded scikit-learn's SVC, at least half."""
     if resources.has_svc:
         return resources
     left = max(resources.task_nbytes - SVC_NBYTES, resources.task_nbytes // 2)
@@ -204,14 +204,15 @@ def beside_svc(resources: Resources) -> Resources:
 
 
 def cache_nbytes(sizes: TaskSizes, n_rows: int, resources: Resources) -> int:
-    """Return what is left of a task's memory for kernel values while it trains on a sample."""
+    """Return the bytes left in a task for cached kernel values while it trains on a sample."""
     return max(usable_nbytes(resources) - sample_nbytes(sizes, n_rows), 0)
 
 
 def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Peak bytes of training one SVM on a sample without a matrix of all its rows.
+    """Return the peak bytes of training one SVM on a sample, without its whole kernel matrix.
 
-    A bound: every row may become a support row. The model then predicts the validation rows.
+    An upper bound, as every row may become a support row. After training, the model predicts the
+    validation rows.
     """
     m, d = n_rows, sizes.n_features
     held = held_nbytes(sizes, m)
@@ -220,18 +221,18 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 
 
 def _decision_nbytes(spec: SolverSpec, n_support: int) -> int:
-    """Bytes of the kernel values of the queries that a model answers together, and of a product."""
+    """Return the bytes of kernel values, and of a product, while a model predicts one slab."""
     if find_kernel(spec.kernel).decides_in_tiles:
-        # A tile of products; kernel values are kept of one query.
+        # A tile of products; kernel values are held for one query only.
         return DECISION_TILE_ROWS * n_support * F8
     slab = slab_rows(n_support) * n_support * F8
     return slab + LEAST_SLAB_ROWS * min(n_support, TILE_COLUMNS) * F8
 
 
 def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int, n_pairs: int) -> int:
-    """Peak bytes of drawing from balls: their centers, a leaf, and pairs of a ball and a row.
+    """Return the peak bytes of drawing from balls: centers, a leaf, pairs of a ball and a row.
 
-    ``n_pairs`` of them are kept; before the others are dropped, as many more wait.
+    ``n_pairs`` pairs are kept, and as many more are collected before they are reduced again.
     """
     centers = n_balls * (sizes.row_nbytes + 2 * sizes.n_features * F8 + 4 * F8)
     leaf = 2 * leaf_rows * (sizes.n_features * F8 + 20)
@@ -240,9 +241,9 @@ def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int, n_pairs: int) ->
 
 
 def pairs_within(sizes: TaskSizes, n_balls: int, leaf_rows: int, nbytes: int) -> int:
-    """Return how many pairs of a ball and a row a task keeps in so many bytes.
+    """Return how many pairs of a ball and a row a task may keep within ``nbytes``.
 
-    The bytes are enough for `WAITING_PAIRS` of them.
+    ``nbytes`` must be enough for `WAITING_PAIRS`.
     """
     free = nbytes - ball_nbytes(sizes, n_balls, leaf_rows, WAITING_PAIRS)
     return WAITING_PAIRS + free // (2 * PAIR_NBYTES)

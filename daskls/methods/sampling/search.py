@@ -1,7 +1,4 @@
-"""Searches for a sample: rows drawn by number, a model a step, a report.
-
-Selection of C and gamma for the one model, by cross-validation of a few rows drawn by number.
-"""
+"""The search for a sample: draw rows by number, select C and gamma, train one model a step."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -35,57 +32,17 @@ from daskls.run.contract import Beginning
 from daskls.run.progress import StageClock
 from daskls.run.regroup import rows_handle
 from daskls.seeds import SELECTING
-from daskls.solvers.base import Neighborhood
+from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.models import BundleModels, done_mask, find_tiles, finished_bundles
 
-# Of a model that is kept nowhere.
-NOBODY = CellReport(0, 0, 0, 0, 0.0)
-
-
-@undisturbed
-def evaluate_candidates(
-    n_rows: int, percentiles: tuple[float, ...] | None, job: TrainJob
-) -> dict[str, Any]:
-    """Return the candidates of the smallest error on so many of the drawn rows.
-
-    Where the rows are of one class, or equal, nothing tells candidates apart: C and gamma are None.
-    """
-    own = job.own
-    with one_blas_thread():
-        rows = own.handle.open().read_positions(_positions(n_rows, job))
-        spec = replace(own.spec, cv=min(own.spec.cv, n_rows), search="full")
-        seed = SELECTING(own.draws.seed, n_rows=n_rows)
-        given = rows.X, rows.targets, rows.weights
-        near = Neighborhood(*given, n_rows, spec, percentiles, seed)
-        report = find_neighborhood_solver(spec).fit_neighborhood(near, NOBODY).report
-    has_gamma = find_kernel(own.spec.kernel).has_gamma and not math.isnan(report.gamma)
-    return {
-        "C": None if math.isnan(report.C) else report.C,
-        "gamma": report.gamma if has_gamma else None,
-        "n_rows": n_rows,
-        "validation_error": report.validation_error,
-    }
-
-
-def _positions(n_rows: int, job: TrainJob) -> Int64:
-    """Return where the first rows of the permutation stand, in the order of row numbers."""
-    own = job.own
-    n_first = min(n_rows, own.draws.n_sampled)
-    rows, _, positions = read_drawn(own, job.tiles, 0, n_first)
-    numbers, further = read_further(own, job.tiles, 0, n_rows - n_first)
-    order = np.argsort(np.concatenate([rows.numbers, numbers]))
-    found: Int64 = np.concatenate([positions, further])[order]
-    return found
-
-
-# What a stage does is cut into so many tasks, whatever slots there are: workers may join.
+# Tasks that a stage is cut into; the number does not depend on slots, as workers may join.
 N_SEARCH_TASKS = 32
 
 
 @dataclass(frozen=True)
 class Step:
-    """One model that was tried: its number, beta or the round, and what its training reports."""
+    """One model that was tried: its number, its beta or round, and the report of its training."""
 
     number: int
     value: float
@@ -124,14 +81,14 @@ class SampleSearch:
         self.reader = self.job.handle.open()
 
     def draw(self) -> None:
-        """Write the rows of subsamples and validation."""
+        """Write the rows of subsamples and the validation rows."""
         n, rows = self.reader.n_leaves, np.diff(self.reader.first_positions)
         with self.clock.stage("draw", n, self.count(DRAWN)):
             self.run(draw_rows, DRAWN, rows.tolist(), self.job)
         self.drawn = self.tiles(DRAWN, n)
 
     def select(self) -> None:
-        """Take the C and gamma that do best on a few of the drawn rows, unless they are given."""
+        """Select C and gamma on a few of the drawn rows, unless they are given."""
         if not self.n_selecting:
             return
         root = self.begun.root
@@ -143,14 +100,14 @@ class SampleSearch:
             # Before any training, so that a resumed fit does not select again.
             root.update(selected=selected)
         C, gamma = (None if v is None else (v,) for v in (selected["C"], selected["gamma"]))
-        # Rows of one class tell nothing: the smallest C, and scikit-learn's gamma.
+        # Rows of one class select nothing: take the smallest C, and scikit-learn's gamma.
         spec = resolved_spec(self.begun)
         least = (min(spec.C or (1.0,)),)
         first = spec.gamma[:1] if spec.gamma else None
         self.job = replace(self.job, spec=replace(spec, C=C or least, gamma=gamma or first))
 
     def steps(self) -> list[Step]:
-        """Train one model after the other, until they are no better."""
+        """Train one model after the other, until they improve no more."""
         raise NotImplementedError
 
     def run(
@@ -161,32 +118,32 @@ class SampleSearch:
         job: Any,
         limit: float | None = None,
     ) -> None:
-        """Run a task on groups of items, one a cost, that no part on disk holds.
+        """Run a task on groups of those items that no stored part holds; ``costs`` has one an item.
 
-        A group costs no more than ``limit``; None: the share of one task.
+        A group costs at most ``limit``, unless it is one item; None: the share of one task.
         """
         done = done_mask(self.root, len(costs), kind_path(kind))
         limit = self.share_of(sum(costs)) if limit is None else limit
         run_each(task, group_open(costs, done, limit), job, self.client)
 
     def share_of(self, cost: float) -> float:
-        """Return the share of a cost for one task."""
+        """Return the share of a total cost that one task takes."""
         return math.ceil(cost / N_SEARCH_TASKS)
 
     def tiles(self, kind: str, n: int) -> tuple[tuple[int, int], ...]:
-        """Return the parts of a kind that hold n items, in order."""
+        """Return the (first, last) of the parts of a kind that hold n items, in order."""
         return tuple(find_tiles(self.root, n, kind_path(kind)))
 
     def count(self, kind: str) -> Callable[[], int]:
-        """Return a function that counts what the parts of a kind hold."""
+        """Return a function that counts the items in the stored parts of a kind."""
         return lambda: sum(b + 1 - a for a, b in finished_bundles(self.root, kind_path(kind)))
 
     def check(self, n_rows: int, what: str, remedy: str) -> None:
-        """Refuse to train one SVM on more rows than a task holds.
+        """Refuse to train one SVM on more rows than fit in a task.
 
         Raises
         ------
-        MemoryPlanError : with the remedy
+        MemoryPlanError : with the given remedy
         """
         check_trained(self.begun.sizes, n_rows, self.begun.resources, what=what, remedy=remedy)
 
@@ -195,11 +152,12 @@ class SampleSearch:
         return compute_each(task, [args], self.client)[0]
 
     def train(self, number: int, value: float, n_rows: int, remedy: str) -> Step:
-        """Train on the sample of a step, unless its model is there; return what it reports.
+        """Train on the sample of a step, unless its model is stored; return the step.
 
         Raises
         ------
-        MemoryPlanError : a task would not hold the sample; the remedy is one of two
+        MemoryPlanError : the sample does not fit in a task; advises the remedy, or to lower
+            sample_fraction
         """
         remedy += f", or lower sample_fraction below {self.fraction:g}"
         self.check(n_rows, f"The sample of step {number}", remedy)
@@ -209,16 +167,16 @@ class SampleSearch:
         return self._reported(number, value)
 
     def _reported(self, number: int, value: float) -> Step:
-        """Return what the training of a step wrote."""
+        """Return a step with the report that its training has written."""
         table = BundleModels(self.root, number, number, self.job.spec).report()
         return Step(number, value, CellReport(*table[0].item()))
 
     def constant(self, number: int, value: float) -> Step:
-        """Train a constant model, where subsamples of two classes hold equal rows only.
+        """Train a constant model where the subsamples have no support rows.
 
         Raises
         ------
-        DataError : no subsample has two classes, and there are rows that differ
+        DataError : rows differ, but no subsample has two classes
         """
         if not (self._has_equal_rows() or self._has_mixed_subsample()):
             self._refuse_one_class()
@@ -246,12 +204,7 @@ class SampleSearch:
         return bool((first < last).any())
 
     def _refuse_one_class(self) -> None:
-        """Say that every subsample is of one class, and what gives others.
-
-        Raises
-        ------
-        DataError
-        """
+        """Raise the `DataError` that every subsample is of one class, with advice."""
         draws, fraction = self.job.draws, self.fraction
         which = f"The subsample of {draws.subsample_rows} rows has"
         remedies: list[str] = []
@@ -261,7 +214,7 @@ class SampleSearch:
                 f"{draws.subsample_rows} rows has"
             )
             remedies.append("lower n_subsamples")
-        # With a number of subsamples that follows from the fraction, they would only be more.
+        # Where n_subsamples follows from the fraction, a larger fraction only gives more of them.
         grows = draws.n_subsamples == 1 or self.sampling.n_subsamples is not None
         if grows and int(fraction * draws.n_rows) < draws.n_rows - draws.n_validation:
             remedies.append(f"raise sample_fraction above {fraction:g}")
@@ -275,12 +228,48 @@ class SampleSearch:
         )
 
     def count_steps(self) -> int:
-        """Return the number of models on disk."""
+        """Return the number of stored models."""
         return len(finished_bundles(self.root))
 
     def write_sample(self, step: int, numbers: RowNumbers, positions: Int64) -> None:
-        """Write which rows a step trains on, and where they stand in the store."""
+        """Write the numbers and positions of the rows that a step trains on."""
         write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "places": positions})
+
+
+@undisturbed
+def evaluate_candidates(
+    n_rows: int, percentiles: tuple[float, ...] | None, job: TrainJob
+) -> dict[str, Any]:
+    """Return the candidates of the smallest cross-validation error on the first drawn rows.
+
+    C and gamma are None where the rows are equal or of one class, so that candidates do not differ.
+    """
+    own = job.own
+    with one_blas_thread():
+        rows = own.handle.open().read_positions(_positions(n_rows, job))
+        spec = replace(own.spec, cv=min(own.spec.cv, n_rows), search="full")
+        seed = SELECTING(own.draws.seed, n_rows=n_rows)
+        given = rows.X, rows.targets, rows.weights
+        near = Neighborhood(*given, n_rows, spec, percentiles, seed)
+        report = find_neighborhood_solver(spec).fit_neighborhood(near, BLANK_REPORT).report
+    has_gamma = find_kernel(own.spec.kernel).has_gamma and not math.isnan(report.gamma)
+    return {
+        "C": None if math.isnan(report.C) else report.C,
+        "gamma": report.gamma if has_gamma else None,
+        "n_rows": n_rows,
+        "validation_error": report.validation_error,
+    }
+
+
+def _positions(n_rows: int, job: TrainJob) -> Int64:
+    """Return the positions of the permutation's first rows, in the order of row numbers."""
+    own = job.own
+    n_first = min(n_rows, own.draws.n_sampled)
+    rows, _, positions = read_drawn(own, job.tiles, 0, n_first)
+    numbers, further = read_further(own, job.tiles, 0, n_rows - n_first)
+    order = np.argsort(np.concatenate([rows.numbers, numbers]))
+    found: Int64 = np.concatenate([positions, further])[order]
+    return found
 
 
 def errors_of(steps: list[Step]) -> list[float]:
@@ -289,6 +278,6 @@ def errors_of(steps: list[Step]) -> list[float]:
 
 
 def stalls(errors: Sequence[float], patience: int, least: float = 0.0) -> bool:
-    """Whether the last ``patience`` errors are no smaller than all before, by a share of these."""
+    """Whether none of the last ``patience`` errors is below all before by the share ``least``."""
     before, last = errors[:-patience], errors[-patience:]
     return bool(before) and min(last) >= min(before) * (1.0 - least)

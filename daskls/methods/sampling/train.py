@@ -1,4 +1,4 @@
-"""Rows drawn by hashed numbers, an SVM on each subsample, and the SVM of a chosen sample."""
+"""The tasks of a fit on samples: draw rows by hashed numbers, train subsamples, train a sample."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,9 +15,10 @@ from daskls.methods.sampling.parts import (
 )
 from daskls.methods.scores import labels_of, model_scores, slab_rows
 from daskls.partition.shuffle import Draws
-from daskls.records import AnyArray, CellReport, Int64, LocalModel, SolverSpec
+from daskls.records import AnyArray, Int64, LocalModel, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.regroup import RowsHandle
+from daskls.solvers.base import BLANK_REPORT
 from daskls.solvers.hinge.large import fit_large
 from daskls.store.leaves import LeafReader
 from daskls.store.models import has_bundle, write_bundle
@@ -31,9 +32,10 @@ FURTHER = ("further_order", "further_numbers", "further_places")
 
 @dataclass(frozen=True)
 class SamplingJob:
-    """Arguments of every task of a fit on samples: a handle and the parameters.
+    """Arguments of all tasks of a fit on samples: a handle and the parameters.
 
-    ``n_further`` rows, of the positions after those of subsamples and validation, are noted too.
+    ``n_further`` is how many rows that follow the reserved ones in the permutation `draw_rows`
+    records too, by number and position.
     """
 
     handle: RowsHandle
@@ -55,15 +57,15 @@ def as_arrays(rows: Rows) -> dict[str, AnyArray]:
 
 
 def read_positions(reader: LeafReader, positions: Int64) -> Rows:
-    """Return the rows at some positions, of which there may be none."""
+    """Return the rows at some positions, also where there are none."""
     if len(positions):
         return reader.read_positions(positions)
-    # One row is read for the dtypes.
+    # One row is read to learn the dtypes.
     return reader.read_positions(np.zeros(1, np.int64)).take(np.empty(0, np.int64))
 
 
 def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
-    """Write the rows of some leaves that subsamples or validation draw; note the further ones.
+    """Write the rows of some leaves that are in subsamples or validate; record the further ones.
 
     A retry after a worker's death finds the part and returns.
     """
@@ -98,13 +100,13 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
 def read_drawn(
     job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
 ) -> tuple[Rows, Int64, Int64]:
-    """Return the rows that a range of the permutation draws, in the order of their numbers.
+    """Return the rows in a range of the permutation, in the order of their numbers.
 
     Returns
     -------
     rows : Rows
-    order : int64 array. Their positions in the permutation.
-    positions : int64 array. Where they stand in the store.
+    order : int64 array. The rows' places in the permutation.
+    positions : int64 array. The rows' positions in the store.
     """
     parts: list[Rows] = []
     orders, positions = [], []
@@ -145,7 +147,7 @@ def read_further(
 
 @dataclass(frozen=True)
 class TrainJob:
-    """Further arguments of training: the parts that hold the drawn rows."""
+    """Arguments of training tasks: those of all tasks, and the parts that hold the drawn rows."""
 
     own: SamplingJob
     tiles: tuple[tuple[int, int], ...]
@@ -155,7 +157,7 @@ class TrainJob:
 def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
     """Train some of the subsamples, one after the other; write their support rows.
 
-    One of a single class has none. A retry after a worker's death finds the part and returns.
+    A subsample of one class has none. A retry after a worker's death finds the part and returns.
     """
     own, size = job.own, job.own.draws.subsample_rows
     if has_part(own.root, SUPPORT, *which):
@@ -165,21 +167,23 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
     with one_blas_thread():
         for number in range(which[0], which[1] + 1):
             members = np.flatnonzero(order // size == number)
-            _, kept = _fit(rows.take(members), own, CellReport(0, 0, 0, 0, 0.0))
+            _, kept = _fit(rows.take(members), own)
             support.append(members[kept])
     kept = np.concatenate(support)
     write_part(own.root, SUPPORT, *which, {**as_arrays(rows.take(kept)), "places": positions[kept]})
 
 
-def _fit(rows: Rows, job: SamplingJob, report: CellReport) -> tuple[LocalModel, Int64]:
-    return fit_large(rows.X, rows.codes, rows.weights, job.spec, report, job.cache_nbytes)
+def _fit(rows: Rows, job: SamplingJob) -> tuple[LocalModel, Int64]:
+    """Return an SVM on rows, and the indices of its support rows."""
+    return fit_large(rows.X, rows.codes, rows.weights, job.spec, BLANK_REPORT, job.cache_nbytes)
 
 
 @undisturbed
 def fit_sample(step: int, job: TrainJob) -> None:
-    """Train the SVM of a step's sample and evaluate it; write the model, and its support rows.
+    """Train the SVM of a step's sample and evaluate it; write the model and its support rows.
 
-    The sample's part holds positions in the order of row numbers. A retry finds the model.
+    The sample's part holds positions in the order of row numbers. A retry finds the model and
+    returns.
     """
     own = job.own
     if has_bundle(own.root, step, step):
@@ -187,12 +191,12 @@ def fit_sample(step: int, job: TrainJob) -> None:
     found = read_part(own.root, SAMPLES, step, step, ("places",))
     with one_blas_thread():
         rows = own.handle.open().read_positions(found["places"])
-        model, support = _fit(rows, own, CellReport(0, 0, 0, 0, 0.0))
+        model, support = _fit(rows, own)
         kept = rows.take(support)
         del rows
         error = _validation_error(model, job)
     positions = found["places"][support]
-    # First, as the model is the marker of both.
+    # Written before the model, which is the marker of both.
     write_part(own.root, KEPT, step, step, {**as_arrays(kept), "places": positions})
     report = replace(model.report, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
@@ -200,9 +204,9 @@ def fit_sample(step: int, job: TrainJob) -> None:
 
 @undisturbed
 def fit_constant(step: int, job: TrainJob) -> None:
-    """Write the model that predicts, everywhere, the class of the largest weight of all rows.
+    """Write a constant model that predicts the class of the largest total weight.
 
-    A retry finds the model.
+    A retry finds the model and returns.
     """
     own = job.own
     if has_bundle(own.root, step, step):
@@ -213,18 +217,17 @@ def fit_constant(step: int, job: TrainJob) -> None:
         rows = read_positions(reader, np.arange(start, stop))
         totals += np.bincount(rows.codes, rows.weights, own.n_classes)
     codes = np.flatnonzero(totals)
-    # Equal rows, one of each class: nothing is learned but which class weighs the most.
+    # Trained on equal rows, one of each class with the class's weight: only the weights matter.
     X = np.repeat(reader.read_positions(np.zeros(1, np.int64)).X, len(codes), axis=0)
     with one_blas_thread():
-        report = CellReport(0, 0, 0, 0, 0.0)
-        model, _ = fit_large(X, codes, totals[codes], own.spec, report, own.cache_nbytes)
+        model, _ = fit_large(X, codes, totals[codes], own.spec, BLANK_REPORT, own.cache_nbytes)
         error = _validation_error(model, job)
     report = replace(model.report, n_rows=own.draws.n_rows, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
 
 def _validation_error(model: LocalModel, job: TrainJob) -> float:
-    """Return the weight of the validation rows that a model gets wrong, relative to all of it."""
+    """Return the weighted share of the validation rows that a model gets wrong."""
     own = job.own
     rows, _, _ = read_drawn(own, job.tiles, own.draws.n_sampled, own.draws.n_reserved)
     wrong = np.empty(len(rows.X), np.bool_)

@@ -1,1 +1,1 @@
-"""The hinge loss: its solver of cells, of neighborhoods and of large samples."""
+"""The hinge loss: solvers of cells, of neighborhoods and of large samples."""

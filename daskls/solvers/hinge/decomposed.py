@@ -1,14 +1,13 @@
-"""The hinge loss by decomposition: solves that hold some rows of the kernel matrix.
+"""The hinge loss by decomposition: solves that hold only some rows of the kernel matrix.
 
-A working set, the rows that gain most and those of the set before that are free, is solved by the
-solver of whole matrices on its own square; the gradient of all rows follows. Where K does not fit
-into memory its rows are computed when they are needed, in tiles of a matrix product.
+A working set consists of the rows that gain most, and of the free rows of the set before. It is
+solved on its own square by the solver of whole matrices; then the gradient of all rows is updated.
+Where K does not fit into memory, its rows are computed when they are needed, in tiles of a matrix
+product, and the last used are kept.
 
 Source: Joachims, Making large-scale SVM learning practical, 1999 (working sets of many rows);
 Wen, Shi, Li, He, Chen, ThunderSVM, JMLR 2018 (half of the set is kept). Differences: no offset, so
 that no equality constraint ties the rows; sets are chosen by gain.
-
-Rows of a kernel matrix that is not held: computed when they are needed, the last used kept.
 """
 
 from collections.abc import Iterator
@@ -30,39 +29,39 @@ from daskls.records import F4, F8, MIB, Float32, Float64, Int64, KernelSpec, Sol
 from daskls.solvers.base import Sizes
 from daskls.solvers.rows import max_steps
 
-# Rows of a working set at the most: whole tiles of the product that computes their values.
+# The most rows of a working set: whole tiles of the product that computes their values.
 MOST_WORKING = 4 * GRAM_TILE_ROWS
 
 
 def holds_matrix(spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
-    """Whether a cell's matrices are held whole: by its size and the parameters alone.
+    """Whether a cell's matrices are held whole; its size and the parameters alone decide it.
 
     >>> holds_matrix(SolverSpec(), 10**6, 2), holds_matrix(SolverSpec(cache_size=100.0), 5000, 2)
     (True, False)
     """
     if spec.cache_size is None:
         return True
-    # The base and the kernel matrix; of more classes those of pairs.
+    # The base and the kernel matrix; with more than two classes, also those of pairs.
     n_matrices = 2 + (min(3, n_classes - 1) if n_classes > 2 else 0)
     return n_matrices * n_rows * n_rows * F4 <= spec.cache_size * MIB
 
 
 class SomeRows:
-    """Rows of the kernel matrix of some rows with themselves, at one width after the other.
+    """A kernel matrix, at one width after the other, whose rows are computed on demand and cached.
 
-    A row has the same bits whenever it is computed, so that the room changes the time alone.
+    A row has the same bits whenever it is computed, so the cache's size changes only the time.
 
     Parameters
     ----------
     rows : float32 array, shape (m, d)
     name : str. The kernel's.
-    cache_nbytes : int. Of the rows that are held, a working set's at the least.
+    cache_nbytes : int. Of the cached rows; at least a working set is cached.
 
     Attributes
     ----------
     A : float64 array, shape (m, d)
-    values : float32 array, shape (n_slots, m). The rows of K that are held.
-    n_computed : int. Rows computed so far, those of passes over all rows included.
+    values : float32 array, shape (n_slots, m). The cached rows of K.
+    n_computed : int. Rows computed so far, including those of passes over all rows.
     """
 
     def __init__(self, rows: Float32, name: str, cache_nbytes: int) -> None:
@@ -79,18 +78,18 @@ class SomeRows:
         self.spec = KernelSpec(name)
 
     def move(self, spec: KernelSpec) -> None:
-        """Go to another kernel: nothing of the one before is held."""
+        """Move to a kernel; unless it is the current one, the cache is emptied."""
         if spec != self.spec:
             self.slot_of[:] = self.row_in[:] = -1
             self.used[:] = 0
         self.spec = spec
 
     def fetch(self, own: Int64) -> Int64:
-        """Return the slots of at most `MOST_WORKING` rows; compute those that are not held."""
+        """Return the slots of at most `MOST_WORKING` rows, after computing the missing ones."""
         self.clock += 1
         missing = own[self.slot_of[own] < 0]
         self.used[self.slot_of[own[self.slot_of[own] >= 0]]] = self.clock
-        # The least recently used go first; of equal ones the first.
+        # Evict the least recently used; of equal ones the first.
         free = np.argsort(self.used, kind="stable")[: len(missing)]
         evicted = self.row_in[free]
         self.slot_of[evicted[evicted >= 0]] = -1
@@ -102,7 +101,7 @@ class SomeRows:
         return slots
 
     def tiles(self) -> Iterator[tuple[slice, Float32]]:
-        """Yield all rows of K, tile by tile; those for which there is still room are kept."""
+        """Yield all rows of K, tile by tile; rows for which the cache has free slots are kept."""
         m = len(self.A)
         for first in range(0, m, GRAM_TILE_ROWS):
             own = slice(first, min(first + GRAM_TILE_ROWS, m))
@@ -119,7 +118,7 @@ class SomeRows:
             yield own, tile
 
     def _compute(self, own: Int64) -> Float32:
-        """Return rows of K, each with the same bits regardless of the others."""
+        """Return rows of K; the bits of a row do not depend on the others."""
         base = self.kernel.block(self.A[own], self.A).astype(np.float32)
         if self.kernel.has_width:
             base[np.arange(len(own)), own] = 0.0
@@ -130,21 +129,21 @@ class SomeRows:
 def some_rows_nbytes(sizes: Sizes, n_rows: int) -> int:
     """Return the bytes of rows in float64, of the cache, a tile and a working set's matrix."""
     cache = int((sizes.spec.cache_size or 0.0) * MIB)
-    held = min(max(cache, MOST_WORKING * n_rows * F4), n_rows * n_rows * F4)
+    cached = min(max(cache, MOST_WORKING * n_rows * F4), n_rows * n_rows * F4)
     tile = GRAM_TILE_ROWS * (n_rows * (2 * F8 + 2 * F4) + 2 * sizes.n_features * F8)
-    return n_rows * sizes.n_features * F8 + held + tile + MOST_WORKING**2 * F4
+    return n_rows * sizes.n_features * F8 + cached + tile + MOST_WORKING**2 * F4
 
 
-# A working set is solved until its gap is this share of what it was: more gains little before the
-# other rows have followed.
+# A working set is solved until its gap is this share of its initial one: more gains little before
+# the gradient of the other rows is updated.
 INNER_SHARE = 0.1
-# Steps of a set, in units of its rows.
+# The most steps of a working set, per row.
 INNER_STEPS = 10
 
 
 @dataclass(eq=False)
-class Climb:
-    """One solve: where it stands, updated in place.
+class DualAscent:
+    """One solve of the dual by working sets, updated in place.
 
     Attributes
     ----------
@@ -162,7 +161,7 @@ class Climb:
     grad: Float32
 
     def run(self, cap: np.float32, limit: float) -> tuple[int, float]:
-        """Climb until the duality gap is at most ``limit``; return the steps and the gap."""
+        """Ascend until the duality gap is at most ``limit``; return the steps taken and the gap."""
         gain = np.empty_like(self.grad)
         kept = np.empty(0, np.int64)
         n_steps, most, refreshed = 0, max_steps(len(self.beta)), False
@@ -179,13 +178,13 @@ class Climb:
             elif refreshed:
                 break
             else:
-                # What float32 has lost on the way may be what keeps it from a step.
+                # Rounding errors that float32 has gathered in the gradient may prevent a step.
                 self.refresh()
                 refreshed, kept = True, np.empty(0, np.int64)
         return n_steps, gap
 
     def _working_set(self, gain: Float32, kept: Int64) -> Int64:
-        """Return the rows to solve for, increasing: half of them may be free ones of before."""
+        """Return the rows to solve for, increasing; up to half are free rows of the set before."""
         beta, bound = self.beta[kept], self.bound[kept]
         free = kept[(beta != 0) & (beta != bound)][: MOST_WORKING // 2]
         candidates = np.flatnonzero(gain > 0)
@@ -196,7 +195,7 @@ class Climb:
         return np.union1d(candidates, free)
 
     def _solve(self, own: Int64, cap: np.float32) -> int:
-        """Solve for a working set, and bring the gradient of all rows after it; return steps."""
+        """Solve for a working set and update the gradient of all rows; return the steps taken."""
         slots = self.rows.fetch(own)
         q = len(own)
         square, signs = np.empty((q, q), np.float32), np.empty(q, np.float32)
@@ -215,7 +214,7 @@ class Climb:
         return int(n_steps) if len(moved) else 0
 
     def refresh(self) -> None:
-        """Compute the gradient anew, from the rows of K whose beta is not 0."""
+        """Recompute the gradient from the rows of K whose beta is not 0."""
         self.grad[:] = self.signs
         support = np.flatnonzero(self.beta)
         for first in range(0, len(support), MOST_WORKING):
@@ -230,9 +229,9 @@ def start_at(
     products: tuple[Float32, Float32, Float32],
     seed_cost: float,
     before: Float32,
-    climb: Climb,
+    ascent: DualAscent,
 ) -> None:
-    """Put a climb at the start of the largest dual value for the i-th C.
+    """Put an ascent at the start of the largest dual value for the i-th C.
 
     Parameters
     ----------
@@ -241,11 +240,11 @@ def start_at(
     own : float32 array, shape (m,). Bounds at C = 1, 0 on held-out rows.
     products : K times ``own``; a seed; K times the seed
     seed_cost : float. The seed's C; 0 if there is none.
-    before : float32 array, shape (m,). The solution at the C before, whose gradient ``climb`` has.
-    climb : Climb. Overwritten.
+    before : float32 array, shape (m,). The solution at the C before, whose gradient ``ascent`` has.
+    ascent : DualAscent. Overwritten.
     """
     own_product, seed, seed_product = products
     set_start(
         i, costs, own, own_product, seed, seed_product, seed_cost, before,
-        np.empty_like(own), climb.signs, climb.bound, climb.beta, climb.grad,
+        np.empty_like(own), ascent.signs, ascent.bound, ascent.beta, ascent.grad,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""One SVM on rows of any number, by scikit-learn's SVC: no matrix of all rows is held."""
+"""One SVM on any number of rows, by scikit-learn's SVC: the kernel matrix is never held whole."""
 
 import time
 from dataclasses import replace
@@ -24,12 +24,12 @@ from daskls.records import (
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
 from daskls.solvers.rows import LocalRows, kernel_of
 
-# As in libsvm: beyond so many steps, or so many a row, a solve is given up.
+# As in libsvm: a solve is given up after so many steps, or so many per row.
 MAX_LARGE_STEPS = 10_000_000
 STEPS_PER_ROW = 100
-# float32 holds what is smaller with fewer digits, or as 0.
+# float32 holds smaller values with fewer digits, or as 0.
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
-# What a cache below costs in time is more than it saves in memory.
+# A smaller cache costs more time than it saves memory.
 MIN_CACHE_NBYTES = 8 * MIB
 
 
@@ -41,17 +41,17 @@ def fit_large(
     report: CellReport,
     cache_nbytes: int,
 ) -> tuple[LocalModel, Int64]:
-    """Train one SVM and lay it out as a local model.
+    """Train one SVM and return it as a local model.
 
     Parameters
     ----------
-    X : real array, shape (m, d). Their order decides bits, so it should be that of row numbers.
+    X : real array, shape (m, d). Pass rows by increasing number: their order affects bits.
     codes : int array, shape (m,)
     weights : float64 array, shape (m,), > 0. They multiply C.
     spec : SolverSpec of one C and one gamma. Its tol is libsvm's: the largest violation of the
         optimality conditions.
     report : CellReport. Carries the cell's number; the rest is filled in.
-    cache_nbytes : int. Of kernel values; changes the time only.
+    cache_nbytes : int. Of kernel values; changes only the time.
 
     Returns
     -------
@@ -60,11 +60,11 @@ def fit_large(
 
     Raises
     ------
-    DataError : rows that differ by less than float32 resolves
+    DataError : the rows differ by less than float32 resolves
 
     Notes
     -----
-    Kernels are taken as of `LocalRows.of_neighbors`. One-vs-one.
+    Rows are framed as by `LocalRows.of_neighbors`. Several classes are trained one-vs-one.
     """
     own = LocalRows.of_neighbors(X, codes, weights, spec)
     report = own.described(report)
@@ -74,7 +74,7 @@ def fit_large(
     kernel = kernel_of(spec, spec.gamma[0] if spec.gamma else 1.0)
     cost = float((spec.C or (1.0,))[0])
     svc, most = _train(own, kernel, cost, spec.tol, cache_nbytes)
-    # scikit-learn's values of more than two classes speak for the first class of a pair.
+    # With more than two classes, scikit-learn's values are positive for the first class of a pair.
     sign = 1.0 if len(own.classes) == 2 else -1.0
     steps = np.atleast_1d(svc.n_iter_)
     report = replace(
@@ -101,7 +101,7 @@ def fit_large(
 
 
 def _check_spread(X: Reals, own: LocalRows) -> None:
-    """Refuse rows that differ, but are nearly or all 0 in the float32 that models keep.
+    """Refuse rows that differ, but that float32, as models keep them, rounds to 0 or nearly so.
 
     Raises
     ------
@@ -120,8 +120,8 @@ def _check_spread(X: Reals, own: LocalRows) -> None:
 def _train(
     own: LocalRows, kernel: KernelSpec, cost: float, tol: float, cache_nbytes: int
 ) -> tuple[Any, int]:
-    """Return the trained SVC, and the most steps that each of its solves had."""
-    # Here, so that a process which only predicts never loads it.
+    """Return the trained SVC, and the step limit of each of its solves."""
+    # Imported here, so that a process that only predicts never loads it.
     from sklearn.svm import SVC
 
     m = len(own.rows)
@@ -133,24 +133,24 @@ def _train(
         degree=kernel.degree,
         coef0=kernel.coef0,
         tol=tol,
-        # More than all kernel values there are is never used.
+        # More than all kernel values is never used.
         cache_size=max(min(cache_nbytes, 4 * m * m + MIB), MIN_CACHE_NBYTES) / MIB,
         max_iter=most,
     )
-    # Counted in the report, from which the estimator warns. Not by a filter of warnings: those are
-    # the process's, and its other threads train too.
+    # The report counts solves at the limit, and the estimator warns. Warnings are silenced here, as
+    # a filter would change the whole process, in which other threads train too.
     svc._warn_from_fit_status = lambda: None
     svc.fit(own.rows.astype(np.float64), own.classes[own.present], own.weights)
     return svc, most
 
 
 def held_nbytes(sizes: Sizes, n_rows: int) -> int:
-    """Return the bytes of centered rows and of a solution in which all are support rows."""
+    """Return the bytes of centered rows, and of a solution whose rows are all support rows."""
     m, d, k = n_rows, sizes.n_features, sizes.n_classes
     return m * d * F4 + m * ROW_TEMPORARIES + m * (k - 1) * (2 * F8 + F4)
 
 
 def large_nbytes(sizes: Sizes, n_rows: int) -> int:
-    """Return the bytes that `fit_large` adds to those of the rows it is given: the least cache."""
-    # The rows go to libsvm as float64, which copies them.
+    """Return the bytes that `fit_large` adds to those of its rows, with the smallest cache."""
+    # libsvm gets the rows in float64, and copies them.
     return held_nbytes(sizes, n_rows) + n_rows * sizes.n_features * 2 * F8 + MIN_CACHE_NBYTES

@@ -1,6 +1,6 @@
-"""Train the SVM of one neighborhood, and evaluate candidates on its inner rows.
+"""The SVM of one neighborhood, and the errors of candidates on its inner rows.
 
-Folds are drawn from the k' inner rows, the outer ones always train.
+Folds are drawn from the k' inner rows; the outer rows are always trained on.
 
 Source: Segata and Blanzieri 2009, definitions 3 to 5 and the paragraph on the width that follows.
 """
@@ -21,7 +21,7 @@ from daskls.records import (
     Reals,
     SolverSpec,
 )
-from daskls.solvers.base import Neighborhood, NeighborhoodSolver
+from daskls.solvers.base import BLANK_REPORT, Neighborhood, NeighborhoodSolver
 from daskls.solvers.evaluate import cell_scores, fit_sigmoid, sigmoid, total
 from daskls.solvers.grid import Grid, assign_folds, count_gammas
 from daskls.solvers.hinge.solver import HINGE
@@ -29,29 +29,17 @@ from daskls.solvers.percentiles import neighborhood_grid
 from daskls.solvers.rows import CellData, Choice, Counts, LocalRows, kernel_of
 
 
-def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
-    """Assign the inner rows to folds; the outer ones get a number past the last fold."""
-    folds = np.full(len(own.rows), own.spec.cv)
-    folds[:n_inner] = assign_folds(own.present[:n_inner], own.spec.cv, seed)
-    return folds
-
-
-def _is_trivial(own: LocalRows) -> bool:
-    """Whether no candidate can do anything: one class, or all rows equal."""
-    return len(own.classes) == 1 or bool((own.rows == own.rows[0]).all())
-
-
 class HingeNeighborhoods(NeighborhoodSolver):
     """SVMs with offset, one-vs-one, on neighborhoods; candidates by k'-internal cross-validation.
 
     Notes
     -----
-    Trained to the plain duality gap. Peak memory of one: 2 float32 matrices of k x k, one more a
-    pair of classes beyond two.
+    Trained to the plain duality gap. Peak memory of one: 2 float32 matrices of k x k, and one more
+    per pair of classes beyond two.
     """
 
     def grid_errors(self, near: Neighborhood) -> Float64:
-        """As of `NeighborhoodSolver`: the weight of inner rows that are decided wrongly.
+        """See `NeighborhoodSolver`: the weight of inner rows that are decided wrongly.
 
         0 where all rows have one class.
         """
@@ -61,15 +49,11 @@ class HingeNeighborhoods(NeighborhoodSolver):
             wrong = own.present != np.bincount(own.present, weights).argmax()
             error = total(weights[:n_inner] * wrong[:n_inner]), total(weights[:n_inner])
             return np.full((count_gammas(spec, near.percentiles), spec.n_costs, 2), error)
-        order, cell = own.data(_inner_folds(own, n_inner, near.seed))
-        return _errors(
-            cell,
-            spec,
-            neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order)),
-        )
+        _, cell, grid = _prepared(own, near, _inner_folds(own, n_inner, near.seed))
+        return _errors(cell, spec, grid)
 
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
-        """As of `NeighborhoodSolver`: a constant of one class, or where all rows are equal."""
+        """See `NeighborhoodSolver`: a constant for one class, or where all rows are equal."""
         own, spec = _rows_of(near), near.spec
         report = own.described(report)
         if _is_trivial(own):
@@ -77,28 +61,38 @@ class HingeNeighborhoods(NeighborhoodSolver):
         has_choice = count_gammas(spec, near.percentiles) * spec.n_costs > 1
         m = len(near.X)
         folds = _inner_folds(own, near.n_inner, near.seed) if has_choice else np.zeros(m, np.int64)
-        order, cell = own.data(folds)
-        grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
+        order, cell, grid = _prepared(own, near, folds)
         search = HINGE.search(cell, spec, grid) if has_choice else None
         choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
         return own.model(HINGE.refit(cell, choice, spec, grid), order, cell, report)
 
     def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
-        """As of `NeighborhoodSolver`."""
+        """See `NeighborhoodSolver`."""
         own, spec = _rows_of(near), near.spec
-        report = own.described(CellReport(0, 0, 0, 0, 0.0))
+        report = own.described(BLANK_REPORT)
         if _is_trivial(own):
             n_candidates = count_gammas(spec, near.percentiles) * spec.n_costs
             yield from [own.constant(report)] * n_candidates
             return
-        order, cell = own.data(np.zeros(len(near.X), np.int64))
-        grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
+        order, cell, grid = _prepared(own, near, np.zeros(len(near.X), np.int64))
         for gamma in grid.gammas:
             choice = _from_zero(cell, spec, replace(grid, gammas=(gamma,)))
             for cost in grid.costs:
-                # Each solve starts from the one at the C before.
+                # Each solve starts from the solution at the previous C.
                 choice = HINGE.refit(cell, replace(choice, C=cost), spec, grid)
                 yield own.model(choice, order, cell, report)
+
+
+def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
+    """Assign the inner rows to folds; the outer rows get a number past the last fold."""
+    folds = np.full(len(own.rows), own.spec.cv)
+    folds[:n_inner] = assign_folds(own.present[:n_inner], own.spec.cv, seed)
+    return folds
+
+
+def _is_trivial(own: LocalRows) -> bool:
+    """Whether there is nothing to learn: one class, or all rows equal."""
+    return len(own.classes) == 1 or bool((own.rows == own.rows[0]).all())
 
 
 def _rows_of(near: Neighborhood) -> LocalRows:
@@ -106,8 +100,16 @@ def _rows_of(near: Neighborhood) -> LocalRows:
     return LocalRows.of_neighbors(near.X, cast(Codes, near.targets), near.weights, near.spec)
 
 
+def _prepared(own: LocalRows, near: Neighborhood, folds: Int64) -> tuple[Int64, CellData, Grid]:
+    """Return the order of the rows by fold, the rows in it, and the candidates for them."""
+    order, cell = own.data(folds)
+    grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
+    return order, cell, grid
+
+
 def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> Float64:
-    # Every candidate's error is asked for.
+    """Return the errors of all candidates, as `NeighborhoodSolver.grid_errors` does."""
+    # The full search: pruned candidates would have no error.
     search = HINGE.search(cell, replace(spec, search="full"), grid)
     search.run()
     held_out = search.held_out_weight
@@ -120,7 +122,7 @@ def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> Float64:
 
 
 def _from_zero(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
-    """Return the one combination there is, untrained."""
+    """Return the only candidate, untrained."""
     k = cell.n_classes
     return Choice(
         kernel=kernel_of(spec, grid.gammas[0]),
@@ -146,19 +148,20 @@ def label_probability(
     ----------
     X : real array, shape (k, d). The row's neighbors, without itself.
     codes : int array, shape (k,)
-    query : real array, shape (d,)
-    code : int. The row's label; against it, all other classes are one.
+    query : real array, shape (d,). The row.
+    code : int. The row's label; all other classes are merged into one against it.
     spec : SolverSpec of one candidate
-    seed : tuple of int. Names the row.
+    seed : tuple of int. Unique to the row.
 
     Returns
     -------
-    probability : float. 1 or 0 where the neighbors are unanimous about the label.
+    probability : float. 1 or 0 where the neighbors are unanimous about the label; their share with
+        the label where they are all equal.
 
     Notes
     -----
-    Source: Segata 2009, section 2.3; the sigmoid is fitted to decision values of 5-fold held-out
-    neighbors (Platt 1999, Lin et al. 2007).
+    Source: Segata 2009, section 2.3; the sigmoid is fitted to decision values of neighbors held out
+    by ``spec.cv`` folds (Platt 1999, Lin et al. 2007).
     """
     mine = (codes == code).astype(np.int64)
     if mine.all() or not mine.any():
@@ -172,9 +175,9 @@ def label_probability(
     held_out = np.isfinite(values)
     a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1)
     choice = HINGE.refit(cell, _from_zero(cell, spec, grid), spec, grid)
-    model = own.model(choice, order, cell, own.described(CellReport(0, 0, 0, 0, 0.0)))
+    model = own.model(choice, order, cell, own.described(BLANK_REPORT))
     if len(model.classes) == 1:
-        # Nothing was learned: the offset is all there is.
+        # Nothing was learned but the offset.
         value = float(choice.intercepts[0])
     else:
         value = float(cell_scores(model, query[None])[0])
@@ -182,7 +185,7 @@ def label_probability(
 
 
 def _held_out_values(cell: CellData, spec: SolverSpec, grid: Grid) -> Float32:
-    """Return each row's decision value by the model trained without its fold; NaN: no such fold."""
+    """Return each row's decision value by the model without its fold; NaN if there is none."""
     search = HINGE.search(cell, replace(spec, clipped_gap=False), grid)
     values = np.full(len(cell.codes), np.nan, np.float32)
     for fold, line in search.lines(0):

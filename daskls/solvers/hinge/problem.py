@@ -1,15 +1,13 @@
-"""One pair of classes at one width: single solves, to the plain duality gap or a given one.
+"""One pair of classes at one width: single solves, and fold models refined to the plain gap.
 
-The chosen fold models, brought to the plain duality gap.
-
-The search ends its solves at the gap of clipped decision values, on which errors depend. It says
-little of the values themselves: models that are kept are trained further, from the solutions of the
-search, until the plain gap is at most ``tol`` x the sum of the bounds. Then no decision value is
-further from the SVM's than ``sqrt(2 tol C m k(x, x))``.
+The search ends its solves at the duality gap of clipped decision values, on which errors depend.
+That says little of the values themselves, so models that are kept are trained further, from the
+solutions of the search, until the plain gap is at most ``tol`` x the sum of the bounds. Then no
+decision value is further from the SVM's than ``sqrt(2 tol C m k(x, x))``.
 
 The gap that counts is summed in float64. Solvers compute in float32, so they restart from a
-recomputed gradient, as in iterative refinement; and where the rounding of kernel values could
-decide, these are computed in float64 too.
+recomputed gradient, as in iterative refinement. Where the rounding of kernel values could decide,
+these are computed in float64 too.
 """
 
 import numpy as np
@@ -24,11 +22,11 @@ from daskls.solvers.rows import Counts, max_steps
 
 
 class Problem:
-    """The kernel matrix, labels and weights of one pair, and a count of its solves.
+    """One pair of classes at one width, and the counts of its solves.
 
     Parameters
     ----------
-    K : float32 array, shape (m, m), C-contiguous. Rows are ordered by fold.
+    K : float32 array, shape (m, m), C-contiguous. The kernel matrix; rows are ordered by fold.
     signs : float32 array, shape (m,). -1 for the pair's first class, +1 for its second.
     weights : float32 array, shape (m,), > 0. Multiply C.
     fold_ptr : int array, shape (n_folds + 1,). Fold f owns rows fold_ptr[f] to fold_ptr[f + 1] - 1.
@@ -51,7 +49,7 @@ class Problem:
         self.counts = Counts()
 
     def bound_of(self, fold: int, cost: float) -> Float32:
-        """Return the signed bounds without a fold at one C, float32 (m,)."""
+        """Return the signed bounds at one C, float32 (m,), 0 on the rows of a fold."""
         bound = self.signs * self.weights
         bound[self.fold_ptr[fold] : self.fold_ptr[fold + 1]] = 0.0
         return bound * np.float32(cost)
@@ -65,13 +63,13 @@ class Problem:
         ----------
         fold : int
         beta, product : float32 arrays, shape (m,). The start, and K times it.
-        cost : float
+        cost : float. C.
         tol : float
 
         Returns
         -------
         beta : float32 array, shape (m,)
-        offset : float. 0 where none is fitted.
+        offset : float. 0 if none is fitted.
         n_steps : int
         """
         start, stop = self.fold_ptr[fold], self.fold_ptr[fold + 1]
@@ -84,12 +82,12 @@ class Problem:
         Returns
         -------
         beta : float32 array, shape (m,)
-        offset : float. 0 without offset.
+        offset : float. 0 if none is fitted.
         """
         bound = self.signs * self.weights * np.float32(cost)
         beta = np.clip(start, np.minimum(bound, 0), np.maximum(bound, 0))
         if self.spec.fit_intercept and abs(beta.sum(dtype=float)) > 1e-6 * np.abs(beta).sum():
-            # Clipping has broken the equality constraint.
+            # Clipping has violated the equality constraint.
             beta = np.zeros_like(beta)
         grad = np.empty_like(beta)
         fill_gradient(self.K, beta, self.signs, grad)
@@ -109,7 +107,7 @@ class Problem:
         cap: np.float32,
         tol: float,
     ) -> tuple[Float32, float, Counts]:
-        """Solve from one start; return the solution, its offset and what it took."""
+        """Solve from one start; return the solution, its offset and its counts."""
         m = len(beta)
         betas, offsets = np.empty((1, m), np.float32), np.empty((1, 1), np.float32)
         counts = np.zeros(3, np.int64)
@@ -121,7 +119,7 @@ class Problem:
             1,
             self.signs,
             self.signs * self.weights,
-            # The only start is the seed.
+            # A seed of negative C is the only start: products of the bounds are not needed.
             product,
             beta,
             product,
@@ -139,51 +137,33 @@ class Problem:
         return betas[0], float(offsets[0, 0]), Counts(*counts.tolist())
 
 
-# Solvers aim at this share of the limit, so that the rounding of their sums seldom decides.
-AIM = 0.9
-# A round that leaves more than this share of a gap shows that float32 goes no further.
-STUCK = 0.9
+# Solvers stop at this share of the limit, so that the rounding of their sums seldom decides.
+STOP_SHARE = 0.9
+# If a round leaves more than this share of a gap, float32 goes no further.
+STALLED_SHARE = 0.9
 MAX_FINISH_ROUNDS = 8
-# Relative error of float32 kernel values, generously: the argument's, and the function's.
+# A generous relative error of float32 kernel values: from the argument and the function.
 KERNEL_ERROR = 8 * 2.0**-24
 
 
-def finish_folds(
-    problem: Problem,
-    rows: Float32,
-    kernel: KernelSpec,
-    cost: float,
-    folds: list[int],
-    betas: Float32,
-    offsets: Float64,
-) -> tuple[Float32, Float64]:
-    """Train one pair's fold models on until their plain gaps are small enough.
+class Refinement:
+    """The fold models of one pair, which `run` trains on until their plain gaps are small enough.
 
     Parameters
     ----------
-    problem : Problem. The pair at the chosen width; counts a solve a fold.
-    rows : float32 array, shape (m, d). What ``problem.K`` are the kernel values of.
+    problem : Problem. The pair at the chosen width; counts a solve per fold, and at the limit the
+        folds whose gap stays above theirs.
+    rows : float32 array, shape (m, d). The rows whose kernel values ``problem.K`` holds.
     kernel : KernelSpec
     cost : float. The chosen C.
     folds : list of int. Each was held out of one model.
     betas, offsets : arrays (n_folds, m) and (n_folds,). The models as the search left them.
 
-    Returns
-    -------
-    betas : float32 array, shape (n_folds, m)
+    Attributes
+    ----------
+    betas : float32 array, shape (n_folds, m). The models as trained so far.
     offsets : float64 array, shape (n_folds,)
-
-    Notes
-    -----
-    A fold whose gap stays above its limit is counted in ``problem.counts.n_at_limit``.
     """
-    finish = Finish(problem, rows, kernel, cost, folds, betas, offsets)
-    finish.run()
-    return finish.betas, finish.offsets
-
-
-class Finish:
-    """The fold models of one pair, their limits, and their products with the kernel matrix."""
 
     def __init__(
         self,
@@ -212,18 +192,18 @@ class Finish:
         self.first_products()
         n_steps = sum([self._solve(at) for at in range(len(self.folds))])
         gaps = self._measure()
-        goes_on = gaps > self.limits
+        is_open = gaps > self.limits
         for _ in range(MAX_FINISH_ROUNDS - 1):
-            if not goes_on.any():
+            if not is_open.any():
                 break
-            n_steps += sum([self._solve(int(at)) for at in np.flatnonzero(goes_on)])
+            n_steps += sum([self._solve(int(at)) for at in np.flatnonzero(is_open)])
             before, gaps = gaps, self._measure()
-            goes_on &= (gaps > self.limits) & (gaps <= STUCK * before)
+            is_open &= (gaps > self.limits) & (gaps <= STALLED_SHARE * before)
         n_at_limit = int((gaps > self.limits).sum())
         self.problem.counts.add(Counts(n_steps, len(self.folds), n_at_limit))
 
     def first_products(self) -> None:
-        """Write the products of the start: those of float32 kernel values do."""
+        """Compute K times the initial betas; kernel values in float32 will do."""
         self.products = np.empty_like(self.betas)
         multiply_rows(self.problem.K, self.betas, self.products)
 
@@ -232,10 +212,10 @@ class Finish:
         return self.rows.astype(float)
 
     def _solve(self, at: int) -> int:
-        """Train one fold's model on from the gradient last measured; return the steps taken."""
+        """Train one fold's model on from the gradient last measured; return the number of steps."""
         product = self.products[at].astype(np.float32)
         self.betas[at], self.offsets[at], n_steps = self.problem.ascend(
-            self.folds[at], self.betas[at], product, self.cost, AIM * self.problem.spec.tol
+            self.folds[at], self.betas[at], product, self.cost, STOP_SHARE * self.problem.spec.tol
         )
         return n_steps
 
@@ -248,18 +228,18 @@ class Finish:
         return gaps
 
     def _gaps(self) -> tuple[Float64, Float64]:
-        """Return the plain gaps, and what the rounding of kernel values may add to them."""
+        """Return the plain gaps, and how much the rounding of kernel values may add to them."""
         n = len(self.folds)
         products = self._multiply(np.concatenate([self.betas, np.abs(self.betas)]).astype(float))
         self.products, sizes = products[:n], products[n:]
         h = self.problem.signs - self.products - self.offsets[:, None]
-        # A row's loss, less what it adds to the dual; held-out rows have neither bound nor beta.
+        # Each row's term of the gap; held-out rows have neither bound nor beta.
         slopes = np.where(self.bounds * h > 0, self.bounds, 0.0) - self.betas
         error = KERNEL_ERROR * find_kernel(self.kernel.name).rounding(self.kernel)
         return (slopes * h).sum(axis=1), error * (np.abs(slopes) * sizes).sum(axis=1)
 
     def _multiply(self, vectors: Float64) -> Float64:
-        """Return vectors times the kernel matrix in float64, panel by panel of support rows."""
+        """Return vectors times the kernel matrix in float64, in panels of support rows."""
         total = np.zeros_like(vectors)
         support = np.flatnonzero(self.betas.any(axis=0))
         for start in range(0, len(support), GRAM_TILE_ROWS):

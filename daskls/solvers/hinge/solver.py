@@ -1,9 +1,7 @@
-"""SVMs of the hinge loss, one a cell.
+"""SVMs of the hinge loss, and the base of solvers that cross-validate C and gamma in each cell.
 
-The base of solvers that select C and gamma by cross-validation in each cell.
-
-A loss says how lines of solves are solved (`Width`) and how one pair of classes is trained on all
-rows; grid, folds, search, average and layout are the same for all.
+A loss says how lines are solved (`Width`) and how one pair of classes is trained on all rows; grid,
+folds, search, average and layout are the same for all.
 """
 
 from abc import abstractmethod
@@ -30,7 +28,7 @@ class CellSolver(LocalSolver):
 
     Attributes
     ----------
-    width : class of the lines of solves
+    width : subclass of Width. Solves lines.
     """
 
     width: ClassVar[type[Width]]
@@ -59,7 +57,7 @@ class CellSolver(LocalSolver):
         Returns
         -------
         beta : float32 array, shape (m,)
-        offset : float. 0 without one.
+        offset : float. 0 if none is fitted.
         counts : Counts
         """
 
@@ -72,14 +70,14 @@ class CellSolver(LocalSolver):
 
         Notes
         -----
-        A cell of fewer rows than folds has as many folds as rows.
+        A cell with fewer rows than folds has as many folds as rows.
         """
         for cell in cells:
             yield self.fit_cell(cell, replace(spec, cv=min(spec.cv, len(cell.X))))
 
     def fit_cell(self, rows: CellRows, spec: SolverSpec) -> LocalModel:
-        """Train the model of one cell, which has a row for each fold at the least."""
-        # Cells are voted on pair by pair of classes: their targets are codes.
+        """Train the model of one cell, which has at least one row per fold."""
+        # Pairs of classes vote in a cell: its targets are codes.
         codes = cast(Codes, rows.targets)
         own = LocalRows.of(rows.X, codes, rows.weights, spec)
         report = own.described(rows.report)
@@ -88,7 +86,7 @@ class CellSolver(LocalSolver):
         whole = self.holds_matrix(spec, len(rows.X), len(own.classes))
         order, cell = own.data(assign_folds(own.present, spec.cv, rows.seed), whole=whole)
         grid = own.in_units(resolve_grid(spec, own.radius, *rows.X.shape))
-        # With ``refit="folds"`` the mean of the chosen fold models is what is kept.
+        # With ``refit="folds"`` the mean of the chosen fold models is kept.
         choice = self.search(cell, spec, grid).choose(finish=spec.refit == "folds")
         if spec.refit == "cell":
             choice = self.refit(cell, choice, spec, grid)
@@ -103,7 +101,7 @@ class CellSolver(LocalSolver):
         return GridSearch(cell, spec, grid, self.width)
 
     def refit(self, cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
-        """Replace the mean of the fold models by one model of all rows, at the same lambda."""
+        """Replace the mean of the fold models by one model of all rows, with the same lambda."""
         K = np.empty_like(cell.base)
         find_kernel(spec.kernel).write(cell.base, choice.kernel, K)
         pairs = ClassPairs.of(cell, 0)
@@ -122,7 +120,7 @@ class CellSolver(LocalSolver):
         return replace(choice, C=cost, coef=coef, intercepts=offsets, counts=counts)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that training a cell of so many rows adds to a task."""
+        """See `LocalSolver`."""
         parts = (rows_nbytes, pairs_nbytes, grid_search_nbytes, self.width.nbytes)
         return sum(part(sizes, n_rows) for part in parts)
 
@@ -132,9 +130,9 @@ class HingeSolver(CellSolver):
 
     Notes
     -----
-    Peak memory: 2 float32 matrices of m x m, for more than two classes as many again. Where
-    ``cache_size`` is given and these are larger, rows of the kernel matrix are computed when they
-    are needed, and so many MiB of them are kept: the same SVM within ``tol``.
+    Peak memory: 2 float32 matrices of m x m, and as many again for more than two classes. Where
+    they are larger than ``cache_size``, rows of the kernel matrix are computed when they are
+    needed, and up to ``cache_size`` MiB of them are kept: the same SVM within ``tol``.
     """
 
     width = HingeWidth
@@ -148,10 +146,7 @@ class HingeSolver(CellSolver):
         cost: float,
         spec: SolverSpec,
     ) -> tuple[Float32, float, Counts]:
-        """Train one pair on all of its rows; see `CellSolver.solve_all`.
-
-        Solved to the plain duality gap, as this solution is kept, not only ranked by its error.
-        """
+        """See `CellSolver`: to the plain duality gap, as the solution is kept, not only ranked."""
         none_held_out = np.array([0, len(signs)])
         spec = replace(spec, clipped_gap=False)
         problem = Problem(K, signs, weights, none_held_out, spec)
@@ -159,18 +154,18 @@ class HingeSolver(CellSolver):
         return beta, offset, problem.counts
 
     def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
-        """As of `CellSolver`: unless ``cache_size`` is less than the cell's matrices."""
+        """See `CellSolver`: unless ``cache_size`` is smaller than the cell's matrices."""
         return holds_matrix(spec, n_rows, n_classes)
 
     def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
-        """As of `CellSolver`; by rows of the kernel matrix where it is not held."""
+        """See `CellSolver`; by rows of the kernel matrix where it is not held whole."""
         return GridSearch(cell, spec, grid, self.width if len(cell.base) else RowsWidth)
 
     def refit(self, cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
-        """As of `CellSolver`; by rows of the kernel matrix where it is not held."""
+        """See `CellSolver`; by rows of the kernel matrix where it is not held whole."""
         if len(cell.base):
             return super().refit(cell, choice, spec, grid)
-        # A fold of no rows: all of them train.
+        # Fold -1 has no rows: all of them train.
         pairs = ClassPairs.of(cell, 0)
         width = RowsWidth(pairs, replace(spec, clipped_gap=False), [-1])
         cost = choice.C * grid.refit_scale
@@ -185,15 +180,15 @@ class HingeSolver(CellSolver):
         return replace(choice, C=cost, coef=coef, intercepts=intercepts, counts=counts)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """As of `LocalSolver`: of matrices, or of as many rows of them as are held."""
+        """See `LocalSolver`: whole matrices, or as many of their rows as are held."""
         whole = super().nbytes(sizes, n_rows)
         if holds_matrix(sizes.spec, n_rows, sizes.n_classes):
             return whole
         matrices = n_rows * n_rows * F4 + self.width.nbytes(sizes, n_rows)
-        # Smaller cells may be held whole, in what is given for that.
+        # Smaller cells of the same fit may be held whole, within ``cache_size``.
         smaller = int((sizes.spec.cache_size or 0.0) * MIB)
         return whole - matrices + max(RowsWidth.nbytes(sizes, n_rows), smaller)
 
 
-# It has no state: what trains neighborhoods uses the same one.
+# Without state, it is shared with the solver of neighborhoods.
 HINGE = HingeSolver()

@@ -1,7 +1,4 @@
-"""Lines of solves of the hinge loss: the kernel matrix, its products, a compiled call a fold.
-
-Lines of solves of the hinge loss where the kernel matrix of a cell is not held.
-"""
+"""Solves of the hinge loss at one width: on the whole kernel matrix, or on some of its rows."""
 
 from typing import cast
 
@@ -14,14 +11,14 @@ from daskls.kernels.line import line_solver
 from daskls.kernels.steps import CLIPPED, UNCLIPPED
 from daskls.records import F4, F8, MIB, Float32, Float64, Int64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
-from daskls.solvers.hinge.decomposed import Climb, SomeRows, some_rows_nbytes, start_at
-from daskls.solvers.hinge.problem import Finish, Problem, finish_folds
+from daskls.solvers.hinge.decomposed import DualAscent, SomeRows, some_rows_nbytes, start_at
+from daskls.solvers.hinge.problem import Problem, Refinement
 from daskls.solvers.rows import Counts, kernel_of, max_steps
 from daskls.solvers.width import BLOCKS_SHARE, ClassPairs, Line, Seeds, Width
 
 
 class HingeWidth(Width):
-    """Solves all pairs of a cell at one width after the other; see `Width`.
+    """Solves on the whole kernel matrix, a compiled call per fold; see `Width`.
 
     Solves of the search end at the clipped gap, those of `finish` at the plain one.
     """
@@ -36,7 +33,7 @@ class HingeWidth(Width):
         self._groups = pairs.groups()
         self._block_ptr = self._block_starts()
         self._blocks = self._new_blocks()
-        # The bounds but each fold's, then each fold's seed; K times all of them.
+        # For each fold, the bounds without it, then its seed; K times all of them.
         self._sources = np.zeros((2 * len(folds), len(pairs.rows)), np.float32)
         self._products = np.empty_like(self._sources)
         for at, fold in enumerate(folds):
@@ -47,15 +44,15 @@ class HingeWidth(Width):
 
     @classmethod
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that an instance holds: matrices of the cell and of pairs, sources."""
+        """See `Width`: matrices of the cell and of pairs, and what solves start from."""
         m, k = n_rows, sizes.n_classes
-        # What starts are made of, and its products with the kernel matrices.
+        # What solves start from, and its products with the kernel matrices.
         sources = 2 * 2 * sizes.spec.cv * (k - 1) * m * F4
         blocks = min(BLOCKS_SHARE, k - 1) * m * m * F4 if k > 2 else 0
         return super().nbytes(sizes, m) + sources + blocks
 
     def _block_starts(self) -> np.ndarray:
-        """Return where the matrix of each pair begins among those of its group."""
+        """Return where the matrix of each pair begins within its group, int64 (n_pairs,)."""
         squares = self.pairs.sizes**2
         starts = np.zeros(len(self.pairs), np.int64)
         for first, last in self._groups:
@@ -63,25 +60,19 @@ class HingeWidth(Width):
         return starts
 
     def _new_blocks(self) -> Float32:
-        """Return room for the matrices of a group; the only pair's is the cell's own."""
+        """Return memory for the matrices of a group; a single pair uses the cell's own."""
         if len(self.pairs) == 1:
             return self.K.reshape(-1)
         squares = self.pairs.sizes**2
         return np.empty(max(squares[a:b].sum() for a, b in self._groups), np.float32)
 
     def move(self, gamma: float, seeds: Seeds) -> None:
-        """Go to a width: write its kernel matrix and what starts need of it.
-
-        Parameters
-        ----------
-        gamma : float
-        seeds : Seeds. Where later solves may start.
-        """
+        """See `Width`; also multiplies the kernel matrix with what solves start from."""
         kernel = kernel_of(self.spec, gamma)
         is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
         self._sources[len(self.folds) :] = seeds.betas
         self._gathered = -1
-        # Pairs among several have matrices of their own, and products with those.
+        # With several pairs, each has its own matrix, and products with that.
         is_alone = len(self.pairs) == 1
         if is_new:
             sources = (self._used, self._products) if is_alone else ()
@@ -91,11 +82,11 @@ class HingeWidth(Width):
 
     @property
     def _used(self) -> Float32:
-        """The sources that there are: without a seed the bounds alone."""
+        """The sources in use: the bounds alone until there is a seed."""
         return self._sources if self._seed_cost else self._sources[: len(self.folds)]
 
     def _gather(self, at: int) -> None:
-        """Gather the matrices of one group of pairs, unless they are there."""
+        """Gather the matrices of one group of pairs, unless they are the last gathered."""
         if len(self.pairs) == 1 or self._gathered == at:
             return
         pairs = self.pairs
@@ -112,7 +103,7 @@ class HingeWidth(Width):
         self._gathered = at
 
     def matrix_of(self, p: int) -> Float32:
-        """Return the kernel matrix of one pair: valid until another pair's is requested."""
+        """Return the kernel matrix of one pair, valid until that of another is requested."""
         if len(self.pairs) == 1:
             return self.K
         self._gather(next(at for at, (_, last) in enumerate(self._groups) if p < last))
@@ -120,14 +111,7 @@ class HingeWidth(Width):
         return self._blocks[first : first + m * m].reshape(m, m)
 
     def solve(self, at: int, costs: Float64, tol: float) -> Line:
-        """Train every pair without one fold at each C; count.
-
-        Parameters
-        ----------
-        at : int. Index of the fold among ``folds``.
-        costs : float64 array, shape (n,), increasing
-        tol : float
-        """
+        """See `Width`."""
         pairs, fold, seed = self.pairs, self.folds[at], len(self.folds) + at
         line = Line(
             np.empty((len(costs), len(pairs.rows)), np.float32),
@@ -164,23 +148,25 @@ class HingeWidth(Width):
         return line
 
     def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
-        """Bring the fold models at the width to the plain gap, in place; see `Width.finish`."""
+        """See `Width`: to the plain gap."""
         pairs, cell = self.pairs, self.pairs.cell
         for p, (_, _, rows, signs) in enumerate(cell.pairs()):
             fold_ptr, K = pairs.fold_ptr[p], self.matrix_of(p)
             problem = Problem(K, signs, cell.weights[rows], fold_ptr, self.spec)
             own = pairs.slice_of(p)
-            betas[:, own], offsets[:, p] = finish_folds(
+            models = Refinement(
                 problem, cell.rows[rows], kernel, cost, self.folds, betas[:, own], offsets[:, p]
             )
+            models.run()
+            betas[:, own], offsets[:, p] = models.betas, models.offsets
             self.counts.add(problem.counts)
 
 
 class RowsWidth(Width):
-    """Solves all pairs of a cell at one width after the other; see `Width`.
+    """Solves on some rows of the kernel matrix; see `Width`.
 
-    Every pair is a problem of all rows of the cell, those of other classes with bound 0: one row of
-    K serves all. ``K`` is empty.
+    Every pair is a problem of all rows of the cell, in which rows of other classes have bound 0, so
+    that one row of K serves all pairs. ``K`` is empty.
     """
 
     def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
@@ -196,7 +182,7 @@ class RowsWidth(Width):
             self.signs[p, pairs.rows[own]] = pairs.signs[own]
             self.bounds[p, pairs.rows[own]] = pairs.bounds[own]
         self.diag = np.ones(m, np.float32)
-        # Of each pair the bounds but each fold's, then each fold's seed; K times all of them.
+        # For each pair and fold, the bounds without it, then its seed; K times all of them.
         self._sources = np.zeros((k, 2 * n, m), np.float32)
         self._products = np.zeros_like(self._sources)
         for p in range(k):
@@ -207,17 +193,17 @@ class RowsWidth(Width):
 
     @classmethod
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that an instance holds: rows of K, sources, values of held-out rows."""
+        """See `Width`: rows of K, what solves start from, decision values of held-out rows."""
         m, k, spec = n_rows, sizes.n_classes, sizes.spec
         n_pairs = k * (k - 1) // 2
         sources = 2 * 2 * spec.cv * n_pairs * m * F4
         values = spec.n_costs * n_pairs * m * F4
-        # A climb's vectors; the finish's in float64, with the rows of one pair.
+        # The vectors of an ascent; those of `finish` in float64, with the rows of one pair.
         vectors = 8 * m * F4 + 2 * n_pairs * m * F4 + 6 * spec.cv * m * F8
         return some_rows_nbytes(sizes, m) + sources + values + vectors
 
     def move(self, gamma: float, seeds: Seeds) -> None:
-        """Go to a width: multiply all rows of its kernel matrix with what starts are made of."""
+        """See `Width`; multiplies all rows of the kernel matrix with what solves start from."""
         kernel = kernel_of(self.spec, gamma)
         n = len(self.folds)
         is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
@@ -231,7 +217,7 @@ class RowsWidth(Width):
             self._multiply(used)
 
     def _multiply(self, used: slice) -> None:
-        """Write the products of some sources of each pair, and the diagonal."""
+        """Compute the products of some sources of each pair, and the diagonal."""
         sources = self._sources[:, used]
         flat = np.ascontiguousarray(sources.reshape(-1, sources.shape[-1]))
         products = np.empty_like(flat)
@@ -242,13 +228,13 @@ class RowsWidth(Width):
             self.diag[own] = K[np.arange(len(K)), np.arange(own.start, own.stop)]
         self._products[:, used] = products.reshape(sources.shape)
 
-    def climb_of(self, p: int, bound: Float32) -> Climb:
-        """Return a climb of one pair, from 0."""
+    def ascent_of(self, p: int, bound: Float32) -> DualAscent:
+        """Return an ascent for one pair, from 0."""
         signs = self.signs[p]
-        return Climb(self.rows, self.diag, signs, bound, np.zeros_like(signs), signs.copy())
+        return DualAscent(self.rows, self.diag, signs, bound, np.zeros_like(signs), signs.copy())
 
     def solve(self, at: int, costs: Float64, tol: float) -> Line:
-        """Train every pair without one fold at each C; keep the values of its held-out rows."""
+        """See `Width`; keeps the decision values of the held-out rows for `decide`."""
         pairs, n, cell = self.pairs, len(self.folds), self.pairs.cell
         out = np.flatnonzero(cell.folds == self.folds[at])
         line = Line(
@@ -260,21 +246,21 @@ class RowsWidth(Width):
             own = self._sources[p, at]
             products = self._products[p, at], self._sources[p, n + at], self._products[p, n + at]
             total = float(np.abs(own).sum(dtype=np.float64))
-            climb = self.climb_of(p, np.empty_like(own))
+            ascent = self.ascent_of(p, np.empty_like(own))
             before = own
             for i, cost in enumerate(costs.tolist()):
-                before = before if i == 0 else climb.beta.copy()
-                start_at(i, costs, own, products, self._seed_cost, before, climb)
+                before = before if i == 0 else ascent.beta.copy()
+                start_at(i, costs, own, products, self._seed_cost, before, ascent)
                 limit = tol * total * cost
-                n_steps, gap = climb.run(self._cap, limit)
+                n_steps, gap = ascent.run(self._cap, limit)
                 self.counts.add(Counts(n_steps, 1, int(gap > limit)))
                 place = pairs.slice_of(p)
-                line.betas[i, place] = climb.beta[pairs.rows[place]]
-                self.values[i, p] = (climb.signs - climb.grad)[out]
+                line.betas[i, place] = ascent.beta[pairs.rows[place]]
+                self.values[i, p] = (ascent.signs - ascent.grad)[out]
         return line
 
     def decide(self, line: Line, held_out: slice) -> Int64:
-        """As of `Width`, of the line that was solved last: its values are known."""
+        """See `Width`: by the values that `solve` has kept."""
         values = self.values
         if len(self.pairs) == 1:
             return (values[:, 0] > 0).astype(np.int64)
@@ -284,30 +270,30 @@ class RowsWidth(Width):
         return np.stack(found)
 
     def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
-        """Bring the fold models at the width to the plain gap, in place; see `Width.finish`."""
+        """See `Width`: to the plain gap."""
         for p in range(len(self.pairs)):
             place = self.pairs.slice_of(p)
             rows = self.pairs.rows[place]
             wide = np.zeros((len(betas), len(self.diag)), np.float32)
             wide[:, rows] = betas[:, place]
             problem = RowsProblem(self, p)
-            finish = _RowsFinish(
+            models = _RowsRefinement(
                 problem, self.pairs.cell.rows, kernel, cost, self.folds, wide, offsets[:, p]
             )
-            finish.run()
-            betas[:, place] = finish.betas[:, rows]
+            models.run()
+            betas[:, place] = models.betas[:, rows]
             self.counts.add(problem.counts)
 
 
 class RowsProblem(Problem):
-    """One pair at one width, of all rows of the cell; without a matrix."""
+    """One pair at one width, on all rows of the cell, without a matrix."""
 
     def __init__(self, width: RowsWidth, p: int) -> None:
         self.width, self.p = width, p
         self.signs, self.spec, self.counts = width.signs[p], width.spec, Counts()
 
     def bound_of(self, fold: int, cost: float) -> Float32:
-        """Return the signed bounds without a fold at one C, float32 (m,)."""
+        """See `Problem`."""
         trains = self.width.pairs.cell.folds != fold
         own: Float32 = self.width.bounds[self.p] * trains * np.float32(cost)
         return own
@@ -315,17 +301,17 @@ class RowsProblem(Problem):
     def ascend(
         self, fold: int, beta: Float32, product: Float32, cost: float, tol: float
     ) -> tuple[Float32, float, int]:
-        """Solve without a fold, to the plain gap; see `Problem.ascend`."""
-        climb = self.width.climb_of(self.p, self.bound_of(fold, cost))
-        climb.beta[:] = beta
-        climb.grad[:] = self.signs - product
-        limit = tol * float(np.abs(climb.bound).sum(dtype=np.float64))
-        n_steps, _ = climb.run(UNCLIPPED, limit)
-        return climb.beta, 0.0, n_steps
+        """See `Problem`."""
+        ascent = self.width.ascent_of(self.p, self.bound_of(fold, cost))
+        ascent.beta[:] = beta
+        ascent.grad[:] = self.signs - product
+        limit = tol * float(np.abs(ascent.bound).sum(dtype=np.float64))
+        n_steps, _ = ascent.run(UNCLIPPED, limit)
+        return ascent.beta, 0.0, n_steps
 
 
-class _RowsFinish(Finish):
-    """As `Finish`, whose products are those of kernel values in float64, from the start."""
+class _RowsRefinement(Refinement):
+    """A `Refinement` whose products use kernel values in float64 from the start."""
 
     def first_products(self) -> None:
         self.exact = True

@@ -1,1 +1,1 @@
-"""Least squares: one linear system a cell, solved by Cholesky's factors."""
+"""Least squares: one linear system per cell, solved by Cholesky factorization."""

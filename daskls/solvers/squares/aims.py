@@ -1,6 +1,6 @@
-"""What least squares aims at: columns of targets, and what values that miss them come to.
+"""What least squares fits: targets as columns, and the losses of values that miss them.
 
-Classes are functions of one against the rest, numbers are themselves.
+Classes are functions of one class against the rest; numbers are fitted as they are.
 """
 
 from abc import ABC, abstractmethod
@@ -17,14 +17,14 @@ from daskls.targets import Target
 
 @dataclass(frozen=True, eq=False)
 class CellAim:
-    """The aim of one cell.
+    """The target columns of one cell.
 
     Attributes
     ----------
-    Y : float64 array, shape (m, r), or None where one answer is right for all of its rows. Of
-        classes the functions of those present.
-    answer : float64 array, shape (R,). Of the whole model's functions, where nothing is solved.
-    classes : int array, shape (k,). Codes of the classes present; of numbers none.
+    Y : float64 array, shape (m, r), or None where one answer is right for all rows. For classes,
+        the functions of those present.
+    answer : float64 array, shape (R,). For all functions of the model, where nothing is solved.
+    classes : int array, shape (k,). Codes of the classes present; empty for numbers.
     """
 
     Y: Float64 | None
@@ -34,16 +34,16 @@ class CellAim:
 
 @dataclass(frozen=True)
 class Aim(ABC):
-    """The aim of a whole model.
+    """The target columns of a whole model, and their losses.
 
     Attributes
     ----------
     n : int. Classes, or numbers of a row's target.
-    negligible : float. Of a squared error so small nothing is left to gain.
-    least_z : float. By so many standard errors a learned scale has to be better on rows that were
-        held out: it has more ways to be best by chance.
-    scouts : bool. Whether squared errors in a scale that is learned in haste tell whose scale is
-        worth learning. Of classes they do not: letter went from 3.3 to 4.0 % by them.
+    negligible : float. A squared error this small leaves nothing to gain.
+    least_z : float. By how many standard errors a learned scale must be better on held-out rows:
+        it has more ways to be best by chance.
+    scouts : bool. Whether squared errors in a quickly learned scale tell for which candidate a
+        scale is worth learning. For classes they do not: letter went from 3.3 to 4.0 % by them.
     """
 
     n: int
@@ -53,22 +53,22 @@ class Aim(ABC):
 
     @abstractmethod
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """Return the aim of a cell's rows."""
+        """Return the target columns of a cell's rows."""
 
     @abstractmethod
     def columns(self, targets: Targets) -> Float64:
-        """Return targets as columns, (m, R), one a function of the whole model."""
+        """Return targets as columns, float64 (m, R), one per function of the whole model."""
 
     @abstractmethod
     def left_out(
         self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
-        """Return each row's values without it, (m, r), by the solution of merged rows.
+        """Return each row's leave-one-out values, float64 (m, r), from the solution of merged rows.
 
         Parameters
         ----------
         merged : MergedRows
-        found : Solution. With the held-out values of all of them.
+        found : Solution. With held-out values of all merged rows.
         ridges : float64 array, shape (k,)
         Y : float64 array, shape (m, r)
         weights : float64 array, shape (m,)
@@ -82,51 +82,52 @@ class Aim(ABC):
     def losses(
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
-        """Return each row's squared error, the mean of all functions, and how wrong it is.
+        """Return each row's squared error, the mean over functions, and how wrong it is.
 
         Parameters
         ----------
         values, Y : float64 arrays, shape (m, r)
-        clipped : bool. Whether values of classes count as -1 or 1 beyond.
+        clipped : bool. Whether to clip values of classes to [-1, 1] first.
 
         Returns
         -------
         squared : float64 array, shape (m,)
-        wrong : float64 array, shape (m,). 1 where another class won; of numbers the squared error.
+        wrong : float64 array, shape (m,). 1 where another class wins; for numbers the squared
+            error.
         """
 
 
 class ClassAim(Aim):
-    """Targets of +-1, one class against the rest; of two classes of the second."""
+    """Targets of +-1, one class against the rest; with two classes, only of the second."""
 
     negligible, least_z, scouts = 1e-3, 4.0, False
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """As of `Aim`: the class of the largest weight answers where nothing is solved."""
+        """See `Aim`: where nothing is solved, the class of the largest weight is the answer."""
         found, present = np.unique(cast(Codes, targets), return_inverse=True)
         Y = signs_of(present, len(found)) if len(found) > 1 else None
         most = found[np.bincount(present, weights).argmax()]
         return CellAim(Y, rest_scores(None, np.array([most]), self.n).reshape(-1), found)
 
     def columns(self, targets: Targets) -> Float64:
-        """As of `Aim`."""
+        """See `Aim`."""
         return signs_of(cast(Codes, targets), self.n)
 
     def left_out(
         self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
-        """As of `Aim`: copies are left out with a row, as they would reveal its class."""
+        """See `Aim`: copies are left out with a row, as they would reveal its class."""
         assert found.held_out is not None
         return found.held_out[merged.of_row].astype(np.float64)
 
     def spread(self, values: Float64, own: CellAim) -> Float64:
-        """As of `Aim`: of a class that is absent -1."""
+        """See `Aim`: -1 for classes that are absent."""
         return rest_scores(values, own.classes, self.n).reshape(len(values), -1)
 
     def losses(
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
-        """As of `Aim`."""
+        """See `Aim`."""
         compared = np.clip(values, -1.0, 1.0) if clipped else values
         squared = ((compared - Y) ** 2).mean(axis=1)
         if Y.shape[1] == 1:
@@ -139,36 +140,36 @@ class ClassAim(Aim):
 class NumberAim(Aim):
     """Numbers around their center, in units of their scale."""
 
-    # Some functions without noise are learned to a thousandth of their deviation. Squared errors
-    # that have long tails prove little by their standard errors.
+    # Some functions without noise are learned to a thousandth of their deviation. Standard errors
+    # of squared errors prove little, as these have long tails.
     negligible, least_z, scouts = 1e-8, 1.0, True
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """As of `Aim`: the mean answers where nothing is solved."""
+        """See `Aim`: where nothing is solved, the mean is the answer."""
         Y = cast(Float64, targets)
         is_constant = bool((Y[0] == Y).all())
         mean = Y[0] if is_constant else np.average(Y, axis=0, weights=weights)
         return CellAim(None if is_constant else Y, mean, np.empty(0, np.int32))
 
     def columns(self, targets: Targets) -> Float64:
-        """As of `Aim`."""
+        """See `Aim`."""
         return cast(Float64, targets)
 
     def left_out(
         self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
-        """As of `Aim`: copies stay."""
-        everything = np.arange(len(merged.A))
-        return without_one_copy(merged, found, ridges, Y, weights, everything)[1]
+        """See `Aim`: a row's copies stay."""
+        all_rows = np.arange(len(merged.A))
+        return without_one_copy(merged, found, ridges, Y, weights, all_rows)[1]
 
     def spread(self, values: Float64, own: CellAim) -> Float64:
-        """As of `Aim`."""
+        """See `Aim`."""
         return values
 
     def losses(
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
-        """As of `Aim`; nothing is clipped."""
+        """See `Aim`; nothing is clipped."""
         squared: Float64 = ((values - Y) ** 2).mean(axis=1)
         return squared, squared
 

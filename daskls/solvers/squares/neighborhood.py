@@ -1,7 +1,7 @@
-"""Train the least-squares model of one neighborhood, and evaluate candidates on its inner rows.
+"""The least-squares model of one neighborhood, and the errors of candidates on its inner rows.
 
-Inner rows are left out one at a time, which costs no system beyond that of all rows: there are no
-folds. A width's distances are computed once, and serve every C.
+Inner rows are left out one at a time, which needs no system beyond that of all rows: there are no
+folds. Distances are computed once, and serve every candidate.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import numpy as np
 
 from daskls.kernels.kernel import find_kernel
 from daskls.records import CellReport, Float32, Float64, Int64, LocalModel, SolverSpec
-from daskls.solvers.base import CellRows, Neighborhood, NeighborhoodSolver
+from daskls.solvers.base import BLANK_REPORT, CellRows, Neighborhood, NeighborhoodSolver
 from daskls.solvers.evaluate import total
 from daskls.solvers.grid import Grid, count_gammas
 from daskls.solvers.percentiles import neighborhood_grid
@@ -19,20 +19,18 @@ from daskls.solvers.rows import LocalRows, kernel_of
 from daskls.solvers.squares.solver import EVALUATED_ROWS, NumbersSolver, SolvedCell, evenly
 from daskls.solvers.squares.system import MergedRows, System, merge_equal_rows
 
-NEW = CellReport(0, 0, 0, 0, 0.0)
-
 
 @dataclass(frozen=True, eq=False)
 class OpenProblem:
-    """A neighborhood with something to solve, for any of its candidates.
+    """A neighborhood with something to learn, for any of its candidates.
 
     Attributes
     ----------
     own : LocalRows
     Y : float64 array, shape (k, t)
     merged : MergedRows, nearest first
-    base : float32 array, shape (m, m). What kernels are functions of, of merged rows in their unit.
-    grid : Grid, its gammas in units
+    base : float32 array, shape (m, m). `Kernel.matrix` of the merged rows in their unit.
+    grid : Grid. Its gammas are for rows in their unit.
     n_inner : int. k'.
     """
 
@@ -45,8 +43,8 @@ class OpenProblem:
 
     @property
     def inner(self) -> Int64:
-        """The merged rows that inner rows are, in their order."""
-        # Rows are merged in the order in which they come first.
+        """The merged rows of the inner rows, increasing."""
+        # Merged rows are in order of first occurrence, so those of inner rows come first.
         return np.arange(int(self.merged.of_row[: self.n_inner].max()) + 1)
 
 
@@ -54,19 +52,20 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
     """Kernel ridge regression with offset on neighborhoods, as `NumbersSolver` on cells."""
 
     def grid_errors(self, near: Neighborhood) -> Float64:
-        """As of `NeighborhoodSolver`: squared errors of inner rows, each left out by itself."""
+        """See `NeighborhoodSolver`: squared errors of inner rows, each left out by itself."""
         weight = total(near.weights[: near.n_inner])
-        problem = self._opened(near, NEW)
+        problem = self._open(near, BLANK_REPORT)
         if isinstance(problem, OpenProblem):
-            return np.stack([errors := self._errors(problem), np.full_like(errors, weight)], axis=2)
-        # No candidate can do anything.
+            errors = self._errors(problem)
+            return np.stack([errors, np.full_like(errors, weight)], axis=2)
+        # There is nothing to learn: all candidates miss by the same.
         missed = ((near.targets - problem.intercepts) ** 2).mean(axis=1)[: near.n_inner]
         error = total(near.weights[: near.n_inner] * missed), weight
         return np.full((count_gammas(near.spec, near.percentiles), near.spec.n_costs, 2), error)
 
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
-        """As of `NeighborhoodSolver`: the mean where all numbers, or all rows, are equal."""
-        problem = self._opened(near, report)
+        """See `NeighborhoodSolver`: the mean where all numbers, or all rows, are equal."""
+        problem = self._open(near, report)
         if isinstance(problem, LocalModel):
             return problem
         report = self._described(_cell_of(near, report), problem.own)
@@ -82,24 +81,24 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         return replace(model, report=report, errors=mean.astype(np.float32))
 
     def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
-        """As of `NeighborhoodSolver`."""
-        problem = self._opened(near, NEW)
+        """See `NeighborhoodSolver`."""
+        problem = self._open(near, BLANK_REPORT)
         if isinstance(problem, LocalModel):
             n_candidates = count_gammas(near.spec, near.percentiles) * near.spec.n_costs
             yield from [problem] * n_candidates
             return
-        report = self._described(_cell_of(near, NEW), problem.own)
+        report = self._described(_cell_of(near, BLANK_REPORT), problem.own)
         for gamma in problem.grid.gammas:
             for cost in problem.grid.costs:
                 yield self._candidate(problem, gamma, cost, report)
 
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
-        """As of `NumbersSolver`, of rows that are near each other in the kernel's feature space."""
+        """See `NumbersSolver`, for rows that are near each other in the kernel's feature space."""
         alike = np.zeros(len(cell.X), np.int32)
         return LocalRows.of_neighbors(cell.X, alike, cell.weights, spec)
 
-    def _opened(self, near: Neighborhood, report: CellReport) -> OpenProblem | LocalModel:
-        """Return what is to be solved; or the model, where nothing is."""
+    def _open(self, near: Neighborhood, report: CellReport) -> OpenProblem | LocalModel:
+        """Return the problem to solve; or the model, where there is nothing to learn."""
         cell = _cell_of(near, report)
         own = self._rows(cell, near.spec)
         Y = self._columns(cell, own)
@@ -111,21 +110,23 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         grid = neighborhood_grid(own, base, near.percentiles, near.seed)
         return OpenProblem(own, Y, merged, base, grid, near.n_inner)
 
-    def _at(self, problem: OpenProblem, gamma: float, cost: float, asked: Int64) -> SolvedCell:
-        """Return the solution of one candidate."""
+    def _solve_at(
+        self, problem: OpenProblem, gamma: float, cost: float, asked: Int64
+    ) -> SolvedCell:
+        """Return the solution of one candidate, with held-out values of the rows ``asked``."""
         own, merged = problem.own, problem.merged
         kernel = kernel_of(own.spec, gamma)
         system = System(merged.A / np.float32(own.unit), kernel, problem.base)
         return self._solve(own, problem.Y, merged, system, cost, asked)
 
     def _errors(self, problem: OpenProblem) -> Float64:
-        """Return what inner rows miss by, times their weight, of every candidate."""
+        """Return every candidate's weighted squared errors of inner rows, (n_gammas, n_costs)."""
         inner, weights = problem.inner, problem.own.weights
         found = []
         for gamma in problem.grid.gammas:
             for cost in problem.grid.costs:
-                rows, squared = self._left_out(self._at(problem, gamma, cost, inner), inner)
-                # A copy of an inner row may be an outer one.
+                rows, squared = self._left_out(self._solve_at(problem, gamma, cost, inner), inner)
+                # A copy of an inner row may be an outer row.
                 missed = (squared * weights[rows])[rows < problem.n_inner]
                 found.append(total(missed))
         return np.reshape(found, (len(problem.grid.gammas), -1))
@@ -135,11 +136,11 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
     ) -> LocalModel:
         """Return the model of one candidate."""
         few = evenly(len(problem.inner), EVALUATED_ROWS)
-        solved = self._at(problem, gamma, cost, few)
+        solved = self._solve_at(problem, gamma, cost, few)
         kernel = kernel_of(problem.own.spec, gamma / problem.own.gamma_unit)
-        return self._laid_out(solved, kernel, few, report)
+        return self._as_model(solved, kernel, few, report)
 
 
 def _cell_of(near: Neighborhood, report: CellReport) -> CellRows:
-    """Return a neighborhood as a cell has its rows."""
+    """Return the rows of a neighborhood in the form of a cell's."""
     return CellRows(near.X, near.targets, near.weights, report, near.seed)

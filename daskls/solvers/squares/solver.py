@@ -1,4 +1,4 @@
-"""Least squares, one system a cell: one factorization, no iterations."""
+"""Least squares: one linear system per cell, solved by one factorization without iterations."""
 
 import math
 import time
@@ -35,22 +35,23 @@ from daskls.solvers.squares.system import (
     without_one_copy,
 )
 
-# What rounding coefficients to float32 may move a training row's value by, as a standard deviation.
+# How far rounding coefficients to float32 may move a training row's value: a standard deviation.
 MAX_MOVE = 5e-3
-# Of numbers: this share of what they are off by, and no less than a part of their deviation.
-MOVED_SHARE, LEAST_MOVE = 0.02, 1e-6
-# C up to which rounding the coefficients of a kernel of distances moves no value of a cell of 2000
-# rows as far, if they are off by 0.4 in the mean.
+# For numbers: this share of their root mean squared error, but at least so much, in units of their
+# deviation.
+MOVE_SHARE, MIN_MOVE = 0.02, 1e-6
+# Up to this C, rounding the coefficients of a kernel of distances moves no value of a cell of 2000
+# rows by more, if values are off by 0.4 on average.
 MILD_COST = 5e3
 
-# Rows of a cell whose values without them tell its error: of all of them a cell would take twice as
-# long.
+# Rows of a cell whose held-out values estimate its error: with all of them a cell would take twice
+# as long.
 EVALUATED_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class SolvedCell:
-    """The solution of a cell's merged rows, with the values of those that were asked for."""
+    """The solution of a cell's merged rows, with held-out values of those in ``asked``."""
 
     own: LocalRows
     Y: Float64
@@ -68,7 +69,7 @@ class SolvedCell:
         return values
 
     def inverse_of(self, rows: Int64) -> Float64:
-        """Return the diagonal of the inverse at merged rows."""
+        """Return the diagonal of the system's inverse at merged rows."""
         assert self.found.inverse is not None
         return self.found.inverse[np.searchsorted(self.asked, rows)]
 
@@ -76,7 +77,7 @@ class SolvedCell:
 class SquaresSolver(LocalSolver):
     """Kernel ridge regression of targets of +-1, one class against the rest.
 
-    Source: Saunders, Gammerman, Vovk 1998; Suykens, Vandewalle 1999, with an offset. The ridge is
+    Source: Saunders, Gammerman, Vovk 1998; with an offset, Suykens, Vandewalle 1999. The ridge is
     1 / (2 C), as in the objective ``|f|^2 / 2 + C sum_i w_i (y_i - f(x_i))^2``.
     """
 
@@ -91,12 +92,12 @@ class SquaresSolver(LocalSolver):
 
         Raises
         ------
-        ParameterError : C is so large that the ridge vanishes
+        ParameterError : C is not one value, or so large that the ridge vanishes
         """
         if spec.C is None or len(spec.C) > 1:
             raise ParameterError(
-                f"C={spec.C} is to be chosen, and least squares has nothing in a cell to choose it "
-                "by; give one value."
+                f"C={spec.C} is not one value, and least squares does not choose C in a cell; give "
+                "one value."
             )
         for cell in cells:
             yield self._fit_cell(cell, spec)
@@ -110,11 +111,12 @@ class SquaresSolver(LocalSolver):
         assert spec.C is not None
         merged = merge_equal_rows(own.rows, Y, own.weights)
         kernel = cell_kernel(spec, merged.A)
-        # Of the same rows whatever else is asked: those of rare classes are asked more often.
+        # The error is of the same rows whatever else is asked: rows of rare classes are asked for
+        # more often.
         few = evenly(len(merged.A), EVALUATED_ROWS)
         asked = few if cell.asked is None else np.union1d(few, merged.of_row[cell.asked])
         solved = self._solve(own, Y, merged, System(merged.A, kernel), spec.C[0], asked)
-        model = self._laid_out(solved, kernel, few, report)
+        model = self._as_model(solved, kernel, few, report)
         if cell.asked is None:
             return model
         return replace(model, held_out=solved.values_of(merged.of_row[cell.asked]))
@@ -128,18 +130,18 @@ class SquaresSolver(LocalSolver):
         cost: float,
         asked: Int64,
     ) -> SolvedCell:
-        """Return the solution at one C, with held-out values of the merged rows that are asked."""
+        """Return the solution at one C, with held-out values of the merged rows ``asked``."""
         ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
         found = system.solve(merged.Y, ridges, offset=own.spec.fit_intercept, held_out=asked)
         return SolvedCell(own, Y, merged, cost, ridges, system.diagonal, found, asked)
 
-    def _laid_out(
+    def _as_model(
         self, solved: SolvedCell, kernel: KernelSpec, few: Int64, report: CellReport
     ) -> LocalModel:
         """Return a solution as a model, with the error of a few of the merged rows."""
         own, found, A = solved.own, solved.found, solved.merged.A
         error = self._error(solved, few)
-        rows, coef = in_float32(A, found.alpha, solved.diagonal, self._most_moved(error))
+        rows, coef = in_float32(A, found.alpha, solved.diagonal, self._max_move(error))
         functions = self._functions(own, solved.Y)
         report = replace(
             report,
@@ -164,24 +166,24 @@ class SquaresSolver(LocalSolver):
         )
 
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
-        """Return the rows of a cell in their frame; their targets are codes of classes."""
+        """Return the rows of a cell in their frame; their targets are class codes."""
         return LocalRows.of(cell.X, cast(Codes, cell.targets), cell.weights, spec)
 
     def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
-        """Return the report with what is known before anything is solved."""
+        """Return the report with what is known before training."""
         return own.described(cell.report)
 
     def _columns(self, cell: CellRows, own: LocalRows) -> Float64 | None:
-        """Return targets as columns; None where one answer is right for all rows."""
+        """Return targets as columns (m, r); None where one answer is right for all rows."""
         k = len(own.classes)
         return signs_of(own.present, k) if k > 1 else None
 
     def _constant(self, cell: CellRows, own: LocalRows, report: CellReport) -> LocalModel:
-        """Return the model of a cell that has nothing to solve."""
+        """Return the model of a cell where there is nothing to solve."""
         return replace(own.constant(report), decision=self.decision)
 
     def _functions(self, own: LocalRows, Y: Float64) -> Codes:
-        """Return the codes of what a cell has a function for."""
+        """Return the codes of the classes, or numbers, that a cell has functions for."""
         return own.classes.astype(np.int32)
 
     def _error(self, solved: SolvedCell, few: Int64) -> float:
@@ -194,54 +196,54 @@ class SquaresSolver(LocalSolver):
         wrong = winner[is_asked] != own.present[is_asked]
         return float(np.average(wrong, weights=own.weights[is_asked]))
 
-    def _most_moved(self, error: float) -> float:
-        """Return what rounding coefficients may move a training row's value by."""
+    def _max_move(self, error: float) -> float:
+        """Return how far rounding coefficients may move a training row's value."""
         return MAX_MOVE
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that a cell of so many rows adds: matrices, in float64 if need be."""
+        """See `LocalSolver`: matrices, in float64 if need be."""
         m, k = n_rows, sizes.n_classes
-        # Beside distances in float32, which are the rows': the kernel matrix, which becomes its own
-        # factor, in float64 if need be; a mask of its values, and as much to spare.
+        # Beside distances in float32, which `rows_nbytes` counts: the kernel matrix, factored in
+        # place, in float64 if need be; a mask of its values, and as much to spare.
         matrices = m * m * (F8 + 2)
         return rows_nbytes(sizes, m) + matrices + 4 * m * (k + 1) * F8
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """As of `LocalSolver`: twice as much where coefficients may be kept in two parts."""
+        """See `LocalSolver`: twice where coefficients may be kept in two parts."""
         spec = sizes.spec
         is_mild = spec.C is None or max(spec.C) <= MILD_COST
         parts = 1 if is_mild and find_kernel(spec.kernel).unit_diagonal else 2
         return parts * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
-        """As of `LocalSolver`: a function has all rows."""
+        """See `LocalSolver`: each function has a coefficient of every row."""
         return sizes.n_outputs
 
 
 class NumbersSolver(SquaresSolver):
-    """Kernel ridge regression of numbers around their center, with one kernel for all of a row's.
+    """Kernel ridge regression of numbers around their center; a row's numbers share one kernel.
 
-    Source: as of `SquaresSolver`.
+    Source: see `SquaresSolver`.
     """
 
     decision = "values"
 
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
-        """As of `SquaresSolver`: no classes tell rows apart."""
+        """See `SquaresSolver`: without classes."""
         alike = np.zeros(len(cell.X), np.int32)
         return LocalRows.of(cell.X, alike, cell.weights, spec)
 
     def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
-        """As of `SquaresSolver`: there are no classes."""
+        """See `SquaresSolver`: without classes."""
         return replace(own.described(cell.report), n_classes=0)
 
     def _columns(self, cell: CellRows, own: LocalRows) -> Float64 | None:
-        """As of `SquaresSolver`."""
+        """See `SquaresSolver`."""
         Y = cast(Float64, cell.targets)
         return None if (Y[0] == Y).all() else Y
 
     def _constant(self, cell: CellRows, own: LocalRows, report: CellReport) -> LocalModel:
-        """As of `SquaresSolver`: offsets alone, which are the mean."""
+        """See `SquaresSolver`: only offsets, the mean."""
         Y = cast(Float64, cell.targets)
         is_constant = (Y[0] == Y).all()
         mean = Y[0] if is_constant else np.average(Y, axis=0, weights=cell.weights)
@@ -254,7 +256,7 @@ class NumbersSolver(SquaresSolver):
         )
 
     def _functions(self, own: LocalRows, Y: Float64) -> Codes:
-        """As of `SquaresSolver`: the numbers of a row's target."""
+        """See `SquaresSolver`: the numbers of a row's target."""
         return np.arange(Y.shape[1], dtype=np.int32)
 
     def _error(self, solved: SolvedCell, few: Int64) -> float:
@@ -263,7 +265,7 @@ class NumbersSolver(SquaresSolver):
         return float(np.average(squared, weights=solved.own.weights[rows]))
 
     def _left_out(self, solved: SolvedCell, few: Int64) -> tuple[Int64, Float64]:
-        """Return all copies of some merged rows, and the squared error of each without itself."""
+        """Return all copies of some merged rows, and each one's squared error without itself."""
         found = replace(solved.found, inverse=solved.inverse_of(few))
         own, Y = solved.own, solved.Y
         given = solved.merged, found, solved.ridges, Y, own.weights, few
@@ -271,17 +273,17 @@ class NumbersSolver(SquaresSolver):
         squared: Float64 = ((values - Y[rows]) ** 2).mean(axis=1)
         return rows, squared
 
-    def _most_moved(self, error: float) -> float:
-        """As of `SquaresSolver`: a part of what numbers are off by anyway."""
-        return min(max(MOVED_SHARE * math.sqrt(error), LEAST_MOVE), MAX_MOVE)
+    def _max_move(self, error: float) -> float:
+        """See `SquaresSolver`: a share of the root mean squared error."""
+        return min(max(MOVE_SHARE * math.sqrt(error), MIN_MOVE), MAX_MOVE)
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """As of `SquaresSolver`: coefficients may be kept in two parts."""
+        """See `SquaresSolver`: coefficients may always be kept in two parts."""
         return 2 * LocalSolver.model_nbytes(self, sizes, n_rows)
 
 
 def evenly(n_rows: int, most: int) -> Int64:
-    """Return at most so many rows, evenly spaced.
+    """Return at most ``most`` of the rows 0 to n_rows - 1, evenly spaced.
 
     >>> evenly(5, 3).tolist(), evenly(2, 3).tolist()
     ([0, 2, 4], [0, 1])
@@ -294,20 +296,20 @@ def in_float32(
 ) -> tuple[Float32, Float32]:
     """Return rows and float32 coefficients of the same functions.
 
-    Where rounding coefficients would move values, each row comes twice: with the rounded
-    coefficients, and with what that left of them. Of a small ridge, or of features of large values,
-    they are many times what their sum comes to.
+    Where rounding the coefficients would move values too far, each row comes twice: with the
+    rounded coefficients, and with the remainders. With a small ridge, or features of large values,
+    coefficients are many times as large as their sums.
 
     Parameters
     ----------
     A : float32 array, shape (m, d)
     alpha : float array, shape (m, r)
     diagonal : float64 array, shape (m,). Of the kernel matrix.
-    most : float. What rounding may move a value by, as a standard deviation.
+    most : float. The largest standard deviation by which rounding may move a value.
     """
     whole = np.ascontiguousarray(alpha.T, np.float32)
     rest = alpha.T - whole.astype(np.float64)
-    # Roundings are independent: their squares add up. |k(x, z)|^2 is at most k(x, x) k(z, z).
+    # Rounding errors are independent: their squares add up. |k(x, z)|^2 <= k(x, x) k(z, z).
     moved = np.sqrt((rest**2 @ diagonal).max() * diagonal.max())
     if moved <= most:
         return A, whole
@@ -315,7 +317,7 @@ def in_float32(
 
 
 def cell_kernel(spec: SolverSpec, A: Float32) -> KernelSpec:
-    """Return the kernel of a cell: gamma as given, or that of its width in the cell's unit."""
+    """Return the kernel of a cell: gamma as given, or from the width in units of the cell."""
     if spec.width is not None:
         return kernel_of(spec, gamma_in_cell(spec.kernel, spec.width, A))
     return kernel_of(spec, 1.0 if spec.gamma is None else spec.gamma[0])

@@ -1,10 +1,10 @@
-"""The linear system of a cell: ``(K + R) alpha = Y``, R = ridge / w on the diagonal.
+"""The linear system of a cell: ``(K + R) alpha = Y``, with R = ridge / w on the diagonal.
 
 One factorization serves all columns of Y. Held-out values come from the inverse: without row i,
 the value there is ``y_i - alpha_i / (K + R)^-1_ii`` (Allen 1974; Rifkin, Lippert 2007). With an
-offset the system is bordered, ``[[K + R, 1], [1', 0]]``, and the same holds of its inverse.
+offset the system is bordered, ``[[K + R, 1], [1', 0]]``, and the same holds for its inverse.
 
-The rows of a cell as least squares sees them: targets of +-1, equal rows as one.
+Also the rows of a cell as least squares needs them: targets of +-1, and equal rows merged.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,14 @@ from daskls.kernels.gram import squared_columns
 from daskls.kernels.kernel import Kernel, find_kernel
 from daskls.records import EPS, Float32, Float64, Floats, Int64, Ints, KernelSpec
 
-# A ridge of fewer roundings than this of the largest possible eigenvalue, the trace, drowns in
-# them: leave-one-out values are lost without a sign of it. Measured: see tests/solvers/squares.
+# A ridge of fewer roundings than this of the largest possible eigenvalue, the trace, is lost among
+# them, and leave-one-out values are silently wrong. Measured: see tests/solvers/squares.
 SAFE_ROUNDINGS = 8.0
-# What the remedy of a ridge that is lost even in float64 asks for.
+# The ridge, in roundings, that the error asks for where it is lost even in float64.
 REMEDY_ROUNDINGS = 64.0
-# Of more rows than this share the whole inverse is nearly as fast, and in the factor's place.
-MOST_ASKED = 0.25
+# For more than this share of the rows the whole inverse takes hardly longer, and no memory beyond
+# the factor's.
+MAX_ASKED = 0.25
 EPS32 = float(np.finfo(np.float32).eps)
 
 
@@ -33,7 +34,7 @@ def needs_float64(least_ridge: float, trace: float) -> bool:
     Parameters
     ----------
     least_ridge : float
-    trace : float. Of the kernel matrix: of a kernel of distances the number of rows.
+    trace : float. Of the kernel matrix; for a kernel of distances, the number of rows.
 
     Examples
     --------
@@ -51,10 +52,10 @@ class Solution:
     ----------
     alpha : float array, shape (m, r)
     offsets : float64 array, shape (r,). 0 without offsets.
-    held_out : float array, shape (m, r), or of the rows that are asked for; or None. Each row's
-        value without it.
-    inverse : float64 array, shape (m,), or of those rows; or None. The diagonal of the inverse of
-        the system, bordered where there is an offset.
+    held_out : float array, shape (m, r), or (q, r) for some rows; or None. Each row's value without
+        it.
+    inverse : float64 array, shape (m,), or (q,) for those rows; or None. The diagonal of the
+        system's inverse, bordered where there is an offset.
     """
 
     alpha: Floats
@@ -68,14 +69,15 @@ class System:
 
     Parameters
     ----------
-    A : float32 array, shape (m, d). No two rows are equal, or the ridge has to tell them apart.
+    A : float32 array, shape (m, d). Without equal rows, unless the ridge is large enough for them.
     kernel : KernelSpec
-    base : float32 array, shape (m, m), or None. What `Kernel.matrix` returns of A, where the caller
-        has it: it is the same for every gamma.
+    base : float32 array, shape (m, m), or None. `Kernel.matrix` of A, if the caller has it: it is
+        the same for every gamma.
 
     Notes
     -----
-    Peak memory of a solve: 2 float32 matrices of m x m; in float64 2 float64 ones beside one.
+    Peak memory of a solve: 2 float32 matrices of m x m; in float64, 2 float64 ones beside one of
+    float32.
     """
 
     def __init__(self, A: Float32, kernel: KernelSpec, base: Float32 | None = None) -> None:
@@ -97,39 +99,39 @@ class System:
         Y : float64 array, shape (m, r)
         ridges : float64 array, shape (m,), > 0. The diagonal of R.
         offset : bool. Whether each column has an offset, which is not regularized.
-        held_out : bool, or int64 array, shape (q,). Whether values without each row are wanted,
-            which is three times the work; or the rows whose values are.
+        held_out : bool, or int64 array, shape (q,). Whether to return leave-one-out values, which
+            triples the work; or the rows to return them for.
 
         Raises
         ------
-        ParameterError : a ridge that vanishes in float64
+        ParameterError : a ridge vanishes in float64
         """
         least, trace = float(ridges.min()), float(self.diagonal.sum())
         if not needs_float64(least, trace):
-            found = _factored(self.matrix32(), ridges)
+            found = _factorize(self.matrix32(), ridges)
             if found is not None:
-                return _solution(found, Y, offset=offset, held_out=held_out)
-        found = _factored(self.matrix64(), ridges)
-        if found is None or _is_lost(found, trace):
-            raise _too_small(least, len(Y), trace, self._kernel)
-        return _solution(found, Y, offset=offset, held_out=held_out)
+                return _solve_by(found, Y, offset=offset, held_out=held_out)
+        found = _factorize(self.matrix64(), ridges)
+        if found is None or _is_singular(found, trace):
+            raise _ridge_error(least, len(Y), trace, self._kernel)
+        return _solve_by(found, Y, offset=offset, held_out=held_out)
 
     @property
     def diagonal(self) -> Float64:
-        """The kernel matrix's diagonal, float64 (m,)."""
+        """The diagonal of the kernel matrix, float64 (m,)."""
         if self._kernel.unit_diagonal:
             return np.ones(len(self._base))
         base = np.diagonal(self._base).astype(np.float64)
         return self._kernel.apply(base, self._spec, base)
 
     def matrix32(self) -> Float32:
-        """Return the kernel matrix in float32; the caller's."""
+        """Return the kernel matrix in float32, a new array."""
         K = np.empty_like(self._base)
         self._kernel.write(self._base, self._spec, K)
         return K
 
     def matrix64(self) -> Float64:
-        """Return the kernel matrix in float64, of distances in float64; the caller's."""
+        """Return the kernel matrix in float64, from distances in float64; a new array."""
         A = self._A.astype(np.float64)
         K = self._kernel.block(A, A)
         self._kernel.apply(K, self._spec, K)
@@ -138,16 +140,17 @@ class System:
         return K
 
 
-def _is_lost(factor: Floats, trace: float) -> bool:
-    """Whether a pivot is of the size of rounding errors, so that the system is singular.
+def _is_singular(factor: Floats, trace: float) -> bool:
+    """Whether a pivot is as small as rounding errors, so that the system is singular.
 
-    It is known only after the factorization, but it is sharper than a bound of the ridge: narrow
-    kernels need no ridge at all.
+    Known only after the factorization, but sharper than a bound of the ridge: narrow kernels need
+    no ridge at all.
     """
     return float(np.diagonal(factor).min()) ** 2 < EPS * trace
 
 
-def _too_small(ridge: float, n_rows: int, trace: float, kernel: Kernel) -> ParameterError:
+def _ridge_error(ridge: float, n_rows: int, trace: float, kernel: Kernel) -> ParameterError:
+    """Return the error for a ridge that is lost even in float64."""
     remedy = "" if kernel.unit_diagonal else ", or scale the features to values near 1"
     return ParameterError(
         f"C times a row's weight is {1 / (2 * ridge):.3g}, which leaves a ridge of {ridge:.3g} in "
@@ -157,22 +160,24 @@ def _too_small(ridge: float, n_rows: int, trace: float, kernel: Kernel) -> Param
 
 
 def _routines(dtype: np.dtype[np.generic]) -> tuple[object, object, object]:
+    """Return LAPACK's potrf, potrs and trtri for a dtype."""
     if dtype == np.float32:
         return lapack.spotrf, lapack.spotrs, lapack.strtri
     return lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
 
 
-def _factored(K: Floats, ridges: Float64) -> Floats | None:
-    """Return Cholesky's factor of K + R in the place of K; None where K + R has none."""
+def _factorize(K: Floats, ridges: Float64) -> Floats | None:
+    """Return the Cholesky factor of K + R, in the memory of K; None if there is none."""
     diagonal = K.ravel()[:: len(K) + 1]
     diagonal += ridges.astype(K.dtype)
     potrf, _, _ = _routines(K.dtype)
-    # K is symmetric: its transpose is the same matrix in the order that LAPACK works in place.
+    # K is symmetric: its transpose is the same matrix in Fortran's order, which LAPACK overwrites.
     factor, failed = potrf(K.T, lower=1, overwrite_a=1, clean=0)  # type: ignore[operator]
     return None if failed else factor
 
 
-def _solution(factor: Floats, Y: Float64, *, offset: bool, held_out: bool | Int64) -> Solution:
+def _solve_by(factor: Floats, Y: Float64, *, offset: bool, held_out: bool | Int64) -> Solution:
+    """Return the solution by the factor of K + R; see `System.solve`."""
     m, r = Y.shape
     ones = np.ones((m, 1)) if offset else np.empty((m, 0))
     _, potrs, _ = _routines(factor.dtype)
@@ -180,7 +185,7 @@ def _solution(factor: Floats, Y: Float64, *, offset: bool, held_out: bool | Int6
     found, _ = potrs(factor, sides, lower=1)  # type: ignore[operator]
     alpha, offsets = found[:, :r], np.zeros(r)
     if offset:
-        # The last row of the bordered system: the alphas of a column sum to 0.
+        # The last row of the bordered system says that the alphas of a column sum to 0.
         of_ones = found[:, r].astype(np.float64)
         total = of_ones.sum()
         offsets = alpha.sum(axis=0, dtype=np.float64) / total
@@ -195,16 +200,16 @@ def _solution(factor: Floats, Y: Float64, *, offset: bool, held_out: bool | Int6
 
 
 def _inverse_diagonal(factor: Floats, rows: Int64 | None) -> Float64:
-    """Return the diagonal of a matrix's inverse by its factor, or some of it; may use it up.
+    """Return the diagonal of a matrix's inverse from its factor, or some of it; may overwrite it.
 
-    Sums of squares of the factor's own inverse: all of it costs half of what the whole inverse of
-    the matrix would, of some rows as much as so many right-hand sides.
+    It consists of the sums of squares of the factor's own inverse. All of it costs half of the
+    matrix's whole inverse; some rows cost as much as that number of right-hand sides.
     """
-    if rows is None or len(rows) > len(factor) * MOST_ASKED:
+    if rows is None or len(rows) > len(factor) * MAX_ASKED:
         _, _, trtri = _routines(factor.dtype)
         inverse, _ = trtri(factor, lower=1, overwrite_c=1)  # type: ignore[operator]
-        all_of_it: Float64 = squared_columns(inverse.T)
-        return all_of_it if rows is None else all_of_it[rows]
+        diagonal: Float64 = squared_columns(inverse.T)
+        return diagonal if rows is None else diagonal[rows]
     sides = np.zeros((len(factor), len(rows)), factor.dtype, order="F")
     sides[rows, np.arange(len(rows))] = 1.0
     trtrs = lapack.strtrs if factor.dtype == np.float32 else lapack.dtrtrs
@@ -213,23 +218,23 @@ def _inverse_diagonal(factor: Floats, rows: Int64 | None) -> Float64:
     return found
 
 
-# Rows whose distances to each other tell the unit of widths.
+# The number of rows whose distances to each other give the unit of widths.
 MEASURED_ROWS = 200
-# Of the largest distance to the origin: distances so small are those of equal rows.
+# Distances below this share of the largest one to the origin are those of equal rows.
 ROUNDING = 1e-7
 
 
 def signs_of(present: Ints, n_classes: int) -> Float64:
-    """Return targets of one-vs-rest: +1 of a row's class, else -1; of two classes of the second.
+    """Return one-vs-rest targets: +1 for a row's class, else -1; with two classes, of the second.
 
     Parameters
     ----------
-    present : int array, shape (m,). Positions of the rows' classes among those of the cell.
+    present : int array, shape (m,). Index of each row's class among those of the cell.
     n_classes : int, >= 2. Of the cell.
 
     Returns
     -------
-    signs : float64 array, shape (m, r): r = n_classes, or 1 of two
+    signs : float64 array, shape (m, r): r = n_classes, or 1 for two classes
 
     Examples
     --------
@@ -241,32 +246,32 @@ def signs_of(present: Ints, n_classes: int) -> Float64:
 
 
 def gamma_in_cell(name: str, width: float, A: Float32) -> float:
-    """Return gamma of a width that is a multiple of the median distance of a cell's rows.
+    """Return the gamma of a width in units of the median distance between a cell's rows.
 
-    Of some of them, evenly spaced; equal rows are left out. The median is 1 where all are equal.
+    Measured on some rows, evenly spaced, without equal ones. The unit is 1 where all are equal.
     """
     return find_kernel(name).gamma_of(width * median_distance(name, A))
 
 
 def median_distance(name: str, A: Float32) -> float:
-    """Return the unit of a kernel's widths among some rows, see `gamma_in_cell`."""
+    """Return the unit of a kernel's widths for some rows; see `gamma_in_cell`."""
     S = A[:: max(1, len(A) // MEASURED_ROWS)].astype(np.float64)
     apart = find_kernel(name).distances(S)[np.triu_indices(len(S), 1)]
-    # Products leave rounding errors between equal rows, which are no distances.
+    # Rounding leaves small distances between equal rows, which do not count.
     apart = apart[apart > ROUNDING * np.sqrt((S * S).sum(axis=1).max())]
     return float(np.median(apart)) if len(apart) else 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class MergedRows:
-    """Rows of which no two are equal.
+    """Distinct rows, each of which stands for its copies.
 
     Attributes
     ----------
-    A : float32 array, shape (k, d). In the order in which they come first.
-    Y : float64 array, shape (k, r). Means of their targets, by weight.
-    weights : float64 array, shape (k,). Sums.
-    of_row : int64 array, shape (m,). Which of them each row is.
+    A : float32 array, shape (k, d). In order of first occurrence.
+    Y : float64 array, shape (k, r). Weighted means of the copies' targets.
+    weights : float64 array, shape (k,). Sums over copies.
+    of_row : int64 array, shape (m,). The merged row of each row.
     """
 
     A: Float32
@@ -278,10 +283,11 @@ class MergedRows:
 def merge_equal_rows(A: Float32, Y: Float64, weights: Float64) -> MergedRows:
     """Merge equal rows into one of summed weight and mean target.
 
-    The same coefficients in sum, from a smaller system. Leaving one of them out leaves out all
-    copies, which would reveal a class; of numbers see `without_one_copy`.
+    The coefficients of copies sum to the merged row's, from a smaller system. Leaving a merged row
+    out leaves out all copies: right for classes, which copies would reveal; for numbers see
+    `without_one_copy`.
     """
-    # Adding 0 makes one zero of two: rows are compared by their bytes.
+    # Adding 0 turns -0 into 0, as rows are compared by their bytes.
     keys = np.ascontiguousarray(A + np.float32(0.0)).view(np.dtype((np.void, 4 * A.shape[1])))
     _, first, group = np.unique(keys.ravel(), return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
@@ -298,16 +304,16 @@ def merge_equal_rows(A: Float32, Y: Float64, weights: Float64) -> MergedRows:
 def without_one_copy(
     merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64, asked: Int64
 ) -> tuple[Int64, Float64]:
-    """Return values of rows without each of them, while their copies stay.
+    """Return the values of rows without each of them, while their copies stay.
 
     Parameters
     ----------
     merged : MergedRows
-    found : Solution. Of the merged rows, with the inverse of those asked for.
+    found : Solution. Of the merged rows, with the inverse at ``asked``.
     ridges : float64 array, shape (k,)
     Y : float64 array, shape (m, r). Targets of all rows.
     weights : float64 array, shape (m,)
-    asked : int64 array, increasing. The merged rows whose copies are wanted.
+    asked : int64 array, increasing. The merged rows whose copies to return.
 
     Returns
     -------
@@ -316,8 +322,9 @@ def without_one_copy(
 
     Notes
     -----
-    A row's own target moves its value by h = w / W (1 - ridge V), of its weight w, the weight W of
-    all copies and the diagonal V of the inverse: without it the value is y - (y - f) / (1 - h).
+    A row's own target moves its value with leverage h = w / W (1 - ridge V), for its weight w, the
+    weight W of all copies and the diagonal V of the inverse: without it the value is
+    y - (y - f) / (1 - h).
     """
     at = np.full(len(merged.A), -1)
     at[asked] = np.arange(len(asked))

@@ -1,8 +1,8 @@
-"""A look at one candidate: the errors of models of some rows on rows that they did not see.
+"""Coordinate descent of one candidate to its best width and ridge.
 
-Of a few thousand rows the first train and the others are answered; where there are no others, each
-is answered without itself. Width and ridge climb down to the least squared error, from where the
-candidate was seen last.
+Of a few thousand rows the first train and the others are predicted; where there are no others, each
+row is predicted without itself. The descent minimizes the squared error, and starts where the
+candidate was evaluated last.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,13 +19,14 @@ from daskls.solvers.squares.system import System, median_distance
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The errors of each answered row under a trial.
+    """The errors of each predicted row under a trial.
 
     Attributes
     ----------
-    squared : float64 array, shape (q,). The mean over functions, those of classes clipped to
+    squared : float64 array, shape (q,). The mean over functions; for classes, values are clipped to
         [-1, 1].
-    wrong : float64 array, shape (q,). 1 where another class won; of numbers the squared error.
+    wrong : float64 array, shape (q,). For classes 1 where another class won; for numbers the
+        squared error.
     """
 
     squared: Float64
@@ -33,24 +34,22 @@ class Answers:
 
     @classmethod
     def joined(cls, parts: "Iterable[Answers]") -> "Answers":
-        """Return the answers of several looks, one after the other."""
+        """Return the answers of several splits, one after the other."""
         own = list(parts)
         return cls(
             *(np.concatenate([getattr(part, n) for part in own]) for n in ("squared", "wrong"))
         )
 
 
-class Look:
-    """Rows in one coding and scale, solved again and again.
+class TrialSplit:
+    """Training rows, and rows to predict, in one coding and scale, solved under many trials.
 
     Parameters
     ----------
     A : float32 array, shape (n, d)
     Y : float64 array, shape (n, r). Columns of targets, see `Aim`.
     weights : float64 array, shape (n,)
-    n_training : int. Of the first rows; all of them: each is left out in its turn.
-    kernel : str
-    aim : Aim
+    n_training : int. The first so many rows train; if that is all, each is left out in turn.
     """
 
     def __init__(
@@ -66,12 +65,12 @@ class Look:
         self._spec: KernelSpec | None = None
 
     def _distances(self) -> Float32:
-        """Return the base of the kernel of asked rows and training rows."""
+        """Return the base of the kernel between rows to predict and training rows."""
         block = self._kernel.block(self._asked.astype(np.float64), self._A.astype(np.float64))
         return block.astype(np.float32)
 
     def _enter(self, trial: Trial) -> None:
-        """Go to the width of a trial: ridges share its kernel values."""
+        """Compute the kernel values at a trial's width, unless they are those at hand."""
         gamma = trial.width if trial.is_gamma else self._kernel.gamma_of(trial.width * self._unit)
         spec = KernelSpec(trial.kernel, gamma)
         if spec == self._spec:
@@ -83,7 +82,7 @@ class Look:
             self._kernel.write(self._far, spec, self._K)
 
     def errors(self, trial: Trial) -> Answers:
-        """Return the errors of the rows that are answered."""
+        """Return the errors of the predicted rows."""
         self._enter(trial)
         ridges = trial.ridge / self._weights
         is_left_out = self._far is None
@@ -95,8 +94,8 @@ class Look:
         return Answers(*self._aim.losses(values, self._Y_asked, clipped=True))
 
 
-def climb(
-    looks: Sequence[Look],
+def descend(
+    splits: Sequence[TrialSplit],
     start: Trial,
     grid: TrialGrid,
     weights: Float64,
@@ -107,63 +106,67 @@ def climb(
 
     Parameters
     ----------
-    looks : sequence of Look. Their answers are taken together.
-    start : Trial. Of the grid.
-    grid : TrialGrid
-    weights : float64 array, shape (q,). Of the answered rows of all looks.
-    reaches : ints. Places of a step of the ridge, one descent after the other; a step of the width
-        is one octave.
-    most : int. Trials, at the most.
+    splits : sequence of TrialSplit. Their answers are joined.
+    start : Trial. On the grid.
+    weights : float64 array, shape (q,). Of the predicted rows of all splits.
+    reaches : ints. For each descent in turn, the grid places of one step of the ridge; a step of
+        the width is an octave.
+    most : int. Most trials.
 
     Returns
     -------
     trial : Trial
-    answers : Answers. Under it.
-    n_looks : int. Trials that were solved.
+    answers : Answers. Under this trial.
+    n_trials : int. Trials that were solved.
     """
-    walk = _Walk(looks, grid, start.kernel, weights, most)
+    descent = _Descent(splits, grid, start.kernel, weights, most)
     place = grid.place(start)
     for reach in reaches:
         before = None
         while place != before:
             before = place
             for step in ((grid.octave, 0), (-grid.octave, 0), (0, reach), (0, -reach)):
-                place = walk.slide(place, step)
+                place = descent.slide(place, step)
     trial = grid.at(place, start.kernel)
     assert trial is not None
-    return trial, walk.answers(place), len(walk.found)
+    return trial, descent.answers(place), len(descent.found)
 
 
-class _Walk:
-    """The places of a grid that were looked at."""
+class _Descent:
+    """The places of a grid that were evaluated, and the steps between them."""
 
     def __init__(
-        self, looks: Sequence[Look], grid: TrialGrid, kernel: str, weights: Float64, most: int
+        self,
+        splits: Sequence[TrialSplit],
+        grid: TrialGrid,
+        kernel: str,
+        weights: Float64,
+        most: int,
     ) -> None:
-        self._looks, self._grid, self._kernel = looks, grid, kernel
+        self._splits, self._grid, self._kernel = splits, grid, kernel
         self._weights, self._most = weights, most
         self.found: dict[tuple[int, int], Answers] = {}
 
     def slide(self, place: tuple[int, int], step: tuple[int, int]) -> tuple[int, int]:
-        """Return where steps in one direction cease to lower the error."""
+        """Return the place where steps in one direction no longer lower the error."""
         while True:
             following = place[0] + step[0], place[1] + step[1]
-            # The place itself first: it is looked at whatever the limit.
+            # The place itself first, so that a start is evaluated before the limit applies.
             here = self._cost(place)
             if not self._cost(following) < here:
                 return place
             place = following
 
     def answers(self, place: tuple[int, int]) -> Answers:
-        """Return the answers at a place that lies on the grid."""
+        """Return the answers at a place on the grid, whatever the limit."""
         if place not in self.found:
             trial = self._grid.at(place, self._kernel)
             assert trial is not None
-            self.found[place] = Answers.joined(look.errors(trial) for look in self._looks)
+            self.found[place] = Answers.joined(split.errors(trial) for split in self._splits)
         return self.found[place]
 
     def _cost(self, place: tuple[int, int]) -> float:
-        """Return the mean squared error at a place; infinity where it is not looked at."""
+        """Return the mean squared error at a place; infinity off the grid or beyond the limit."""
         if place not in self.found and (
             self._grid.at(place, self._kernel) is None or len(self.found) >= self._most
         ):
