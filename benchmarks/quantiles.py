@@ -28,7 +28,7 @@ from daskls import VoronoiQuantileRegressor
 from daskls.kernels.frame import decide_pairs
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.base import CellRows
-from daskls.solvers.levels import Expectile
+from daskls.solvers.level_losses import Expectile
 from daskls.solvers.registry import find_solver
 
 SETS = ("cpu-act", "pol", "houses", "house-16h", "fried", "mv")

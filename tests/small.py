@@ -256,8 +256,7 @@ def tiny_tiles(patch, **sizes):
 def small_working_sets(patch, n_rows):
     """Let solves that hold some rows of a kernel matrix take so few of them at once."""
     hinge = "daskls.solvers.hinge"
-    for module in ("some_rows", "decomposed"):
-        set_sizes(patch, {f"{hinge}.{module}.MOST_WORKING": n_rows})
+    set_sizes(patch, {f"{hinge}.decomposed.MOST_WORKING": n_rows})
 
 
 def few_steps(patch, n_steps):

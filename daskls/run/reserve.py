@@ -350,9 +350,9 @@ def _check_classes(spec: FalseAlarmSpec, rows: BlockRows, scan: TargetScan) -> N
     if len(scan.counts) == 2:
         return
     names = name_classes(rows, scan.target.labels).tolist()
-    told = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+    shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
     raise ParameterError(
-        f"max_false_alarm={spec.rate:g} is for two classes, but y holds {len(names)}: {told}. "
+        f"max_false_alarm={spec.rate:g} is for two classes, but y holds {len(names)}: {shown}. "
         "Leave max_false_alarm at None, or fit one class against the rest, as with "
         f"y == {names[0]!r}."
     )

@@ -149,7 +149,7 @@ def _column(values: Any, name: str, n: int, scratch: Scratch, most: int | None) 
     if column.shape[0] != n:
         raise DataError(
             f"X and {name} have inconsistent numbers of samples: X has {n} rows, {name} has "
-            f"{column.shape[0]}. Pass one value a row."
+            f"{column.shape[0]}. Pass one value per row."
         )
     return column[:, None] if column.ndim == 1 else column
 
@@ -196,7 +196,7 @@ def _check_kind(column: da.Array, name: str) -> da.Array:
         return column.astype(object) if column.dtype.kind == "T" else column
     if column.dtype.kind not in "biuf":
         raise DataError(
-            f"{name} has dtype {column.dtype}, but weights are numbers. Pass one number a row."
+            f"{name} has dtype {column.dtype}, but weights are numbers. Pass one number per row."
         )
     return column
 
@@ -287,8 +287,8 @@ def _check_precision(dtype: np.dtype[Any], name: str) -> None:
     """Raise DataError for floats of more than 64 bits, which neither Zarr nor the solvers take."""
     if dtype.kind == "f" and dtype.itemsize > 8:
         raise DataError(
-            f"{name} has dtype {dtype}, which no store holds; float64 at the most is taken. Cast "
-            "it with .astype(np.float64)."
+            f"{name} has dtype {dtype}, which no store holds; float64 is the widest that is "
+            "taken. Cast it with .astype(np.float64)."
         )
 
 

@@ -134,7 +134,7 @@ def scan_block(
     bad_label = first_bad_label(y[:, 0]) if kind == "classes" else first_bad_number(y)
     if bad_label is not None:
         bad_label = first_row + bad_label[0], bad_label[1]
-        # Invalid labels may not be sortable, so the rest of the block is not looked at.
+        # Invalid labels may not be sortable, so the rest of the block is skipped.
         y, weights = y[:0], None
     kept = y[kept_rows(y, weights), 0]
     # Numbers would be as many as rows: none is returned.

@@ -277,8 +277,8 @@ def losses_made_good(client: Any) -> Iterator[None]:
     # An empty set also stands for a scheduler that does not answer.
     if after and lost:
         log.warning(
-            "%d of %d worker(s) left the cluster during the fit (%s first): what they had not "
-            "finished ran again, and the model is the same. Nothing is to be done.",
+            "%d of %d worker(s) left the cluster during the fit (%s first): their unfinished tasks "
+            "ran again, and the model is the same. No action is needed.",
             len(lost),
             len(before),
             min(lost),

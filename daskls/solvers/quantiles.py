@@ -15,7 +15,8 @@ import numpy as np
 from daskls.records import F8, Float64, Int64, KernelSpec, Mask, SolverSpec
 from daskls.solvers.base import CellRows, Sizes
 from daskls.solvers.grid import assign_folds
-from daskls.solvers.levels import Expectile, LevelsSolver, Pinball, SolvedLevel
+from daskls.solvers.level_losses import Expectile, Pinball
+from daskls.solvers.levels import LevelsSolver, SolvedLevel
 from daskls.solvers.rows import LocalRows, rows_nbytes
 from daskls.solvers.squares.system import Solution, System
 from daskls.solvers.tube import TubeProblem, cost_candidates, kernel_matrix

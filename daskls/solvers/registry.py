@@ -28,8 +28,8 @@ class Loss:
     costs_by_cell : bool. Whether each cell still chooses its own C.
     takes_columns : bool. Whether a row may have several numbers.
     of_levels : bool. Whether it answers at levels, which ``quantile`` gives.
-    measure : str. The `daskls.solvers.levels.LevelLoss` of a loss at levels, as ``module:class``
-        below the package.
+    measure : str. The `daskls.solvers.level_losses.LevelLoss` of a loss at levels, as
+        ``module:class`` below the package.
     knows_held_out : bool. Whether its solver knows held-out values of one-vs-rest functions, so
         that maps to probabilities need no fits of their own.
     caches_rows : bool. Whether ``cache_size`` lets its solver compute rows of a cell's kernel
@@ -60,7 +60,7 @@ def _of_levels(name: str, unused: tuple[str, ...] = ()) -> Loss:
         costs_by_cell=True,
         takes_columns=False,
         of_levels=True,
-        measure=f"solvers.levels:{name}",
+        measure=f"solvers.level_losses:{name}",
         unused=unused,
     )
 

@@ -12,7 +12,7 @@ from daskls import DataError, ParameterError, VoronoiQuantileRegressor, VoronoiS
 from daskls.live.record import MEASURES
 from daskls.methods.scores import model_values
 from daskls.plotting import PartitionDisplay, ReportDisplay
-from daskls.solvers.levels import Expectile, Pinball
+from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.store.reader import ModelReader
 
 RNG = np.random.default_rng(0)

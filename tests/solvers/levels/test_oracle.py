@@ -12,7 +12,7 @@ from daskls.kernels.hinge import solve_tube
 from daskls.memory import TaskSizes
 from daskls.plan import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.solvers.levels import Expectile, Pinball
+from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.solvers.registry import find_measure
 
 RNG = np.random.default_rng(0)
