@@ -123,26 +123,26 @@ def regrouped(y, spec, store, kind):
     )  # fmt: skip
     clock = StageClock(None)
     with open_rows(X, y, None, Scratch.at(store / "input-0"), kind) as rows:
-        begun = begin_fit(request, rows, store, clock)
-        _, exchange, leaf_rows = regroup_all(begun, clock)
+        state = begin_fit(request, rows, store, clock)
+        _, exchange, leaf_rows = regroup_all(state, clock)
     leaves = [exchange.read_leaf(leaf) for leaf in range(len(leaf_rows))]
-    return begun, leaves
+    return state, leaves
 
 
 def test_numbers_reach_the_cells_unrounded(number_loss, tmp_path):
-    begun, leaves = regrouped(Y, SPEC, tmp_path / "store", "numbers")
+    state, leaves = regrouped(Y, SPEC, tmp_path / "store", "numbers")
     numbers = np.concatenate([rows.numbers for rows in leaves])
     targets = np.concatenate([rows.targets for rows in leaves])
     assert len(leaves) > 1
     assert (targets.dtype, targets.shape) == (np.float64, (N, 1))
     entered = (Y - Y.mean()) / Y.std()
     np.testing.assert_allclose(targets[np.argsort(numbers), 0], entered, rtol=1e-12)
-    np.testing.assert_allclose(begun.scan.target.leave(entered), Y, rtol=1e-12)
-    assert begun.sizes.row_nbytes == TaskSizes(2, 4, 2, 100, SolverSpec()).row_nbytes + 4
+    np.testing.assert_allclose(state.scan.target.leave(entered), Y, rtol=1e-12)
+    assert state.sizes.row_nbytes == TaskSizes(2, 4, 2, 100, SolverSpec()).row_nbytes + 4
     # The store says so, and opens.
     target = Root.open(tmp_path / "store").target
     assert (target.kind, target.n_classes, target.width) == ("numbers", 0, 1)
-    assert target.center.tolist() == begun.scan.target.center.tolist()
+    assert target.center.tolist() == state.scan.target.center.tolist()
 
 
 def test_classes_go_without_saying_in_stores(tmp_path):

@@ -232,12 +232,12 @@ def _fit(name: str, n_rows: int, cell_size: int, output: Path, client: Any, *, s
 def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> tuple[float, int]:
     """Return accuracy or R2 on the test rows, and their number."""
     from daskls.estimators.view import progress_bars
-    from daskls.run.confusion import count_confusion, count_misses
+    from daskls.run.confusion import count_confusion, score_numbers
     from daskls.store.dataset import open_dataset
 
     with progress_bars(show=show) as listen:
         if estimator._kind == "numbers":
-            misses = count_misses(estimator, open_dataset(path), client, listen)
+            misses = score_numbers(estimator, open_dataset(path), client, listen)
             return float(misses.r2[0]), misses.n_rows
         counts = count_confusion(estimator, open_dataset(path), client, listen).counts
     return int(counts.trace()) / int(counts.sum()), int(counts.sum())

@@ -60,7 +60,7 @@ def predict(
     check_exists(model, "model")
     open_input(x, "data set, array or table")
     from daskls.estimators.view import progress_bars
-    from daskls.sources.write import answer_format, write_answers
+    from daskls.sources.write import prediction_format, write_predictions
     from daskls.store.sources import open_array
 
     _check_free(out)
@@ -86,14 +86,14 @@ def predict(
                 ) as rows,
                 _scratch_beside(out, "answers") as answers,
             ):
-                target = answers.shared if answer_format(out) else out
+                target = answers.shared if prediction_format(out) else out
                 options = {"proba": proba, "interval": interval}
                 # Not all estimators take these options: pass those that were given.
                 given = {name: True for name, is_given in options.items() if is_given}
                 estimator.predict_to_zarr(rows, target, on_progress, **given)
                 n_rows = open_array(target).shape[0]
-                if answer_format(out):
-                    write_answers(target, Path(out), _column_names(estimator, **options))
+                if prediction_format(out):
+                    write_predictions(target, Path(out), _column_names(estimator, **options))
                 is_done = True
             what = "numbers" if estimator._kind == "numbers" else "labels"
             what = "rows of probabilities" if proba else "intervals" if interval else what
@@ -113,10 +113,10 @@ def _check_free(out: str) -> None:
     StoreError
     """
     from daskls.errors import StoreError
-    from daskls.sources.write import answer_format
+    from daskls.sources.write import prediction_format
     from daskls.store.artifacts import is_bucket, store_at
 
-    if is_bucket(out) and answer_format(out):
+    if is_bucket(out) and prediction_format(out):
         raise StoreError(
             f"{out} would be a file, and files of predictions are written to disks. Give the URL "
             "of a Zarr array, without such an ending, or a path."

@@ -21,7 +21,7 @@ from daskls.cli.inputs import (
 )
 
 if TYPE_CHECKING:
-    from daskls.run.confusion import Confusion, LevelMisses, Misses
+    from daskls.run.confusion import Confusion, LevelScores, NumberScores
 
 
 def score(
@@ -57,13 +57,13 @@ def score(
     ):
         dataset = open_dataset(rows)
         if estimator._reader.target.quantile is not None:
-            from daskls.run.confusion import count_level_misses
+            from daskls.run.confusion import score_levels
 
-            measures = measure_levels(count_level_misses(estimator, dataset, client, listen))
+            measures = measure_levels(score_levels(estimator, dataset, client, listen))
         elif estimator._kind == "numbers":
-            from daskls.run.confusion import count_misses
+            from daskls.run.confusion import score_numbers
 
-            measures = measure_misses(count_misses(estimator, dataset, client, listen))
+            measures = measure_misses(score_numbers(estimator, dataset, client, listen))
         else:
             from daskls.run.confusion import count_confusion
 
@@ -108,7 +108,7 @@ def measure(confusion: "Confusion") -> dict[str, Any]:
     return measures
 
 
-def measure_misses(misses: "Misses") -> dict[str, Any]:
+def measure_misses(misses: "NumberScores") -> dict[str, Any]:
     """Return the measures of a regressor, as JSON values: of each column, and their means.
 
     R2 is null where all of y is one number and some prediction differs.
@@ -126,7 +126,7 @@ def measure_misses(misses: "Misses") -> dict[str, Any]:
     return {"n_rows": misses.n_rows, **mean, "columns": columns}
 
 
-def measure_levels(misses: "LevelMisses") -> dict[str, Any]:
+def measure_levels(misses: "LevelScores") -> dict[str, Any]:
     """Return the measures of predictions at levels, as JSON values: of each level, and means."""
     names = ("level", "d2", "loss", "covered")
     columns = zip(misses.levels, misses.d2, misses.loss, misses.covered, strict=True)

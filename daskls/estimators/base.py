@@ -43,7 +43,7 @@ from daskls.run.contract import FitRequest, Method
 from daskls.run.identity import dropping_damage
 from daskls.run.probe import shared_with_workers
 from daskls.run.rows import open_rows
-from daskls.run.workers import losses_made_good
+from daskls.run.workers import log_losses
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels
@@ -283,7 +283,7 @@ class LocalEstimator(Plans, SharesClient):
         learned: MeasuredAs = "levels" if request.spec.levels else self._kind
         with (
             interrupts_explained(self.store),
-            losses_made_good(self.client),
+            log_losses(self.client),
             open_rows(*data, scratch, self._kind) as rows,
             shared_with_workers(store, data, self.client),
             fit_view(
@@ -308,8 +308,8 @@ class LocalEstimator(Plans, SharesClient):
             params=saved_params(self),
             seed=draw_seed(self.random_state),
             scaling=self._scaling(),
-            minds_units=self._checks_units(),
-            minds_space=self._measures_shrinkage,
+            checks_units=self._checks_units(),
+            measures_shrinkage=self._measures_shrinkage,
             **self._target_fields(),
             **self._sizes(),
         )

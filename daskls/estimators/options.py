@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.kernels.frame import coded_names
+from daskls.kernels.frame import encoded_names
 from daskls.kernels.kernel import KERNELS, find_kernel
 from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
 from daskls.run.contract import HELD_OUT
@@ -114,7 +114,7 @@ class ScalesFeatures:
         check_is_fitted(self)
         names = [str(own) for own in getattr(self, "feature_names_in_", ())]
         names = names or [f"feature {j}" for j in range(int(self._reader.meta["n_features"]))]
-        return coded_names(names, self._reader.resolved.scale)
+        return encoded_names(names, self._reader.resolved.scale)
 
     @property
     def feature_importances_(self) -> Float64:

@@ -62,7 +62,7 @@ def vote_scores(decisions: Float64, n_classes: int) -> Float64:
     return ballot.scores()
 
 
-def spread_pairs(decisions: Float64 | None, classes: Codes, n_classes: int) -> Float64:
+def expand_pairs(decisions: Float64 | None, classes: Codes, n_classes: int) -> Float64:
     """Expand clipped decision values of the classes present to all pairs of classes.
 
     Parameters
@@ -117,7 +117,7 @@ def rest_scores(values: Float64 | None, classes: Codes, n_classes: int) -> Float
     return scores
 
 
-def class_scores(scores: Float64, classes: Codes, n_classes: int) -> Float64:
+def expand_scores(scores: Float64, classes: Codes, n_classes: int) -> Float64:
     """Return scores of all classes, shape (m, n_classes): `ABSENT_SCORE` of absent ones."""
     spread = np.full((scores.shape[0], n_classes), ABSENT_SCORE)
     spread[:, classes] = scores
@@ -125,7 +125,7 @@ def class_scores(scores: Float64, classes: Codes, n_classes: int) -> Float64:
 
 
 @jit
-def winners_of(parts, offsets, winners):
+def write_winners(parts, offsets, winners):
     """Write the winner of each query's one-vs-one votes, for several solutions at once.
 
     Parameters

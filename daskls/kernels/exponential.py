@@ -151,7 +151,7 @@ def _multiply(K, i, sources, lo, products):
 
 
 @jit
-def write_rbf(base, factor, last, sources, K, products):
+def write_exponential(base, factor, last, sources, K, products):
     """Write the kernel matrix ``exp(-gamma base)``, and its product with each source.
 
     Parameters

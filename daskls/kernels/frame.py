@@ -25,7 +25,7 @@ INDICATOR = 0.5
 SCALED_ROWS = 4096
 
 
-def framed(X: Reals, frame: Frame) -> Float64:
+def frame_rows(X: Reals, frame: Frame) -> Float64:
     """Return rows minus a frame's center, divided by its scale: float64 (m, d), C-contiguous."""
     A = np.subtract(X, frame.center, dtype=np.float64, order="C")
     # Most frames have no scale: dividing by 1 would cost a pass over the rows.
@@ -87,11 +87,11 @@ def scaled(X: Reals, scale: FeatureScale) -> Float32:
     return out
 
 
-def coded_names(names: list[str], scale: FeatureScale | None) -> list[str]:
+def encoded_names(names: list[str], scale: FeatureScale | None) -> list[str]:
     """Return the names of coded features: ``name``, ``rank(name)`` or ``name=value``.
 
     >>> coding = FeatureCoding(np.array([0, 0, 2]), np.array([3.0, 7.5]), np.full(2, -1.0))
-    >>> coded_names(["age", "color"], FeatureScale(np.zeros(3), np.ones(3), coding))
+    >>> encoded_names(["age", "color"], FeatureScale(np.zeros(3), np.ones(3), coding))
     ['age', 'color=3', 'color=7.5']
     """
     if scale is None or scale.coding is None:
@@ -127,7 +127,7 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
     float32 only where a bound from the model says that no decision value moves by more than
     `MAX_SHIFT`; sums are always in float64. A row's result does not depend on the other rows.
     """
-    A = framed(X, model.frame)
+    A = frame_rows(X, model.frame)
     n_functions = len(model.intercepts)
     if model.decision != "ovo":
         model = as_pairs(model)

@@ -43,7 +43,7 @@ class Kernel(ABC):
     is_everywhere : bool. Whether neighborhood and sampling methods accept it, too.
     least_ridge : float. Smaller ridges gain nothing, or are lost in float32.
     coarse_ridges : tuple of float. Ridges of the first, coarse grid of trials.
-    usual_width : float. Width of the first trial, in units of a cell's median distance; a power
+    first_width : float. Width of the first trial, in units of a cell's median distance; a power
         of 2.
     """
 
@@ -58,7 +58,7 @@ class Kernel(ABC):
     is_everywhere: ClassVar[bool] = False
     least_ridge: ClassVar[float] = 0.0
     coarse_ridges: ClassVar[tuple[float, ...]] = (1e-3, 1e-2, 1e-1)
-    usual_width: ClassVar[float] = 1.0
+    first_width: ClassVar[float] = 1.0
 
     @property
     def has_width(self) -> bool:

@@ -16,10 +16,10 @@ from daskls.records import Float64, Reals
 # exp(-700) is 1e-304: negligible in any sum, and not subnormal.
 LEAST_EXPONENT = -700.0
 # Rows held in float64 at once.
-GAUGE_ROWS = 8192
+NORMALIZED_ROWS = 8192
 # Normalized rows are rounded to multiples of this. Clustering then sees the same bits whatever the
 # unit of the features, and rows that are equally near to two centers stay so.
-GAUGE_STEP = 2.0**-20
+NORMALIZED_STEP = 2.0**-20
 
 
 def project_tiles(
@@ -101,7 +101,7 @@ def decide_linear(M, cells, theta, intercept, out):
 
 
 @dataclass(frozen=True, eq=False)
-class Gauge:
+class Normalization:
     """The center of rows and their scale, the root mean square distance from it.
 
     Attributes
@@ -114,16 +114,16 @@ class Gauge:
     scale: float
 
     def rows(self, X: Reals) -> Float64:
-        """Return normalized rows, float64 (m, d), rounded to multiples of `GAUGE_STEP`."""
+        """Return normalized rows, float64 (m, d), rounded to multiples of `NORMALIZED_STEP`."""
         unit = np.subtract(X, self.center, dtype=np.float64)
         unit /= self.scale
-        unit /= GAUGE_STEP
+        unit /= NORMALIZED_STEP
         np.rint(unit, out=unit)
-        unit *= GAUGE_STEP
+        unit *= NORMALIZED_STEP
         return unit
 
 
-def find_gauge(X: Reals) -> Gauge:
+def find_normalization(X: Reals) -> Normalization:
     """Return the center and the scale of rows, shape (m, d).
 
     Rows multiplied by a power of two have exactly this center and scale, multiplied by it.
@@ -133,10 +133,10 @@ def find_gauge(X: Reals) -> Gauge:
     residual = sum((tile.sum(axis=0) for tile in _centered(X, mean)), np.zeros(X.shape[1]))
     center = mean + residual / len(X)
     total = sum(float((tile * tile).sum()) for tile in _centered(X, center))
-    return Gauge(center, float(np.sqrt(total / len(X))) or 1.0)
+    return Normalization(center, float(np.sqrt(total / len(X))) or 1.0)
 
 
 def _centered(X: Reals, center: Float64) -> Iterator[Float64]:
     """Yield rows minus a center in float64, tile by tile."""
-    for start in range(0, len(X), GAUGE_ROWS):
-        yield np.subtract(X[start : start + GAUGE_ROWS], center, dtype=np.float64)
+    for start in range(0, len(X), NORMALIZED_ROWS):
+        yield np.subtract(X[start : start + NORMALIZED_ROWS], center, dtype=np.float64)

@@ -22,7 +22,7 @@ from daskls.kernels.answers import (
     gather_columns,
     varying_columns,
 )
-from daskls.kernels.exponential import LOWEST_EXPONENT, exp_terms, wide_exp_terms, write_rbf
+from daskls.kernels.exponential import LOWEST_EXPONENT, exp_terms, wide_exp_terms, write_exponential
 from daskls.kernels.gram import (
     DECISION_TILE_ROWS,
     TOGETHER,
@@ -75,7 +75,7 @@ class OfDistances(Kernel):
         """See `Kernel.write`: by the compiled exponential, in one pass over memory."""
         if sources is None:
             sources = products = np.empty((0, len(out)), np.float32)
-        write_rbf(base, *exp_terms(spec.gamma), sources, out, products)
+        write_exponential(base, *exp_terms(spec.gamma), sources, out, products)
 
 
 class OfEuclideanDistances(OfDistances):
@@ -167,7 +167,7 @@ class Exponential(OfEuclideanDistances):
     # letter, satimage, pendigits, spambase), and cells of 2000 rows would need float64.
     least_ridge = 3e-3
     coarse_ridges = (3e-3, 3e-2, 3e-1)
-    usual_width = 2.0
+    first_width = 2.0
     ways = decide_roots_directly, decide_roots, decide_roots_narrowly
     bounds = root_shift, root_shift
 
@@ -259,7 +259,7 @@ class Laplacian(OfDistances):
     # (spambase) or 3e-1 (phoneme). With it, cells of 2000 rows stay in float32.
     least_ridge = 3e-3
     coarse_ridges = (3e-3, 3e-2, 3e-1)
-    usual_width = 2.0
+    first_width = 2.0
 
     def block(self, A: Float64, B: Float64) -> Float64:
         """See `Kernel.block`: distances."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from daskls.live.board import PATH
 from daskls.live.record import FitRecord
-from daskls.run.client import TELL_S, TOPIC, LeafCounts
+from daskls.run.client import EVENT_INTERVAL_S, TOPIC, LeafCounts
 
 # A shorter fit ends before anyone has opened the page.
 SHORTEST_S = 1.0
@@ -50,7 +50,7 @@ class Dashboard:
             if self._is_announced:
                 self._send_stages(record)
                 self._retire(record.ended)
-        elif now - self._began >= SHORTEST_S and now - self._sent >= TELL_S:
+        elif now - self._began >= SHORTEST_S and now - self._sent >= EVENT_INTERVAL_S:
             self._sent = now
             if not self._is_announced or (record.map is not None and not self._has_map):
                 self._announce(record)

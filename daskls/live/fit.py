@@ -12,7 +12,7 @@ from daskls.live.record import FitRecord
 from daskls.partition.base import Partition
 from daskls.records import Reals, SolverSpec
 from daskls.run.client import LeafCounts, count_leaves
-from daskls.run.progress import SPARED, Progress
+from daskls.run.progress import REPORT_SPACING, Progress
 from daskls.store.artifacts import Location
 from daskls.store.models import BundleModels, finished_bundles
 
@@ -100,7 +100,7 @@ class LiveFit:
             began = time.thread_time()
             self._update()
             # Costly updates come less often, so that they take a fixed share of a core at most.
-            wait = max(VIEW_INTERVAL_S, SPARED * (time.thread_time() - began))
+            wait = max(VIEW_INTERVAL_S, REPORT_SPACING * (time.thread_time() - began))
 
     def _update(self) -> None:
         """Read finished bundles and update every front."""

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from daskls.kernels.answers import class_scores
+from daskls.kernels.answers import expand_scores
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.predict import SCORES, predict_block
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
 from daskls.records import Codes, FeatureScale, Float32, Float64, Int64, Reals
 from daskls.run.blocks import BlockRows
 from daskls.run.compute import compute_each
-from daskls.run.contract import Beginning, FitRequest
+from daskls.run.contract import FitRequest, FitState
 from daskls.run.progress import StageClock
 from daskls.run.rows import open_rows
 from daskls.scaling.coding import spreads
@@ -60,52 +60,52 @@ class _Rows:
 
 
 def calibrate(
-    raw: Beginning, begun: Beginning, fit: NestedFit, clock: StageClock, client: Any = None
+    raw: FitState, state: FitState, fit: NestedFit, clock: StageClock, client: Any = None
 ) -> None:
     """Fit the maps from scores to probabilities, unless the store holds them.
 
     Parameters
     ----------
-    raw, begun : Beginning. Before and after the scale is known.
+    raw, state : FitState. Before and after the scale is known.
     fit : fits a model on some rows in a store, and returns its fingerprint
     """
-    request, root = begun.request, begun.root
+    request, root = state.request, state.root
     assert request.probability is not None
     if root.find_group(CALIBRATION) is not None:
         return
-    job = _plan(raw, begun)
+    job = _plan(raw, state)
     collect_regions(raw, job, clock, client)
-    rows = _read(job, begun)
+    rows = _read(job, state)
     folds = range(_n_folds(rows))
     with clock.stage("calibrate", len(folds), None):
-        scored = [_score_fold(rows, fold, begun, fit, client) for fold in folds]
+        scored = [_score_fold(rows, fold, state, fit, client) for fold in folds]
     scores, which = (np.concatenate(own) for own in zip(*scored, strict=True))
-    codes, n_classes = rows.codes[which], begun.scan.target.n_classes
+    codes, n_classes = rows.codes[which], state.scan.target.n_classes
     # Class weights move the decision boundary; they do not change how probable a class is.
-    weights = rows.weights[which] / begun.class_weight[codes]
+    weights = rows.weights[which] / state.class_weight[codes]
     maps = fit_maps(request.probability, scores, codes, weights, n_classes)
     write_maps(root, maps, {"n_rows": len(which), "n_folds": len(folds)})
     # Only now: a fit that was stopped between folds reuses the models of finished folds.
     root.store.drop("held-out-*")
 
 
-def _plan(raw: Beginning, begun: Beginning) -> RegionJob:
+def _plan(raw: FitState, state: FitState) -> RegionJob:
     """Return the job that collects the rows: of regions, or of random groups.
 
     Where an earlier search has collected the same rows, they are not collected again.
     """
     base = _base(raw)
-    job = plan_regions(raw, base, begun.sizes.n_features)
-    job = job.gathered_in(_model_scale(begun, base), "model")
-    request = begun.request
+    job = plan_regions(raw, base, state.sizes.n_features)
+    job = job.gathered_in(_model_scale(state, base), "model")
+    request = state.request
     if request.method.is_local:
         return job
     searched = request.scaling is not None and request.scaling.by_chance
     size = min(request.cell_size, MAX_CELL_ROWS) if searched else SCORED_ROWS
-    return plan_groups(job, begun.scan.n_kept, size)
+    return plan_groups(job, state.scan.n_kept, size)
 
 
-def _base(raw: Beginning) -> FeatureScale:
+def _base(raw: FitState) -> FeatureScale:
     """Return the scale in which the tree of the regions sees rows."""
     X = raw.sample.X
     center = X.mean(axis=0, dtype=np.float64)
@@ -116,14 +116,14 @@ def _base(raw: Beginning) -> FeatureScale:
     return FeatureScale(center if has_width else np.zeros_like(center), np.ones_like(center))
 
 
-def _model_scale(begun: Beginning, base: FeatureScale) -> FeatureScale:
+def _model_scale(state: FitState, base: FeatureScale) -> FeatureScale:
     """Return the model's scale, or one that only subtracts the center where it has none."""
-    return begun.scale or FeatureScale(base.center, np.ones_like(base.center))
+    return state.scale or FeatureScale(base.center, np.ones_like(base.center))
 
 
-def _read(job: RegionJob, begun: Beginning) -> _Rows:
+def _read(job: RegionJob, state: FitState) -> _Rows:
     """Return the rows of evenly spaced regions, as many as the client may hold."""
-    row_nbytes = 4 * begun.sizes.n_features
+    row_nbytes = 4 * state.sizes.n_features
     most = max(MAX_TAKEN_NBYTES // (job.max_rows * row_nbytes), 1)
     regions = np.linspace(0, job.n_regions - 1, min(job.n_regions, most)).astype(np.int64)
     found = [read_region(region, job) for region in np.unique(regions).tolist()]
@@ -141,19 +141,19 @@ def _n_folds(rows: _Rows) -> int:
 
 
 def _score_fold(
-    rows: _Rows, fold: int, begun: Beginning, fit: NestedFit, client: Any
+    rows: _Rows, fold: int, state: FitState, fit: NestedFit, client: Any
 ) -> tuple[Float64, Int64]:
     """Return the scores of one fold's rows by a model of the others, and the rows' indices."""
     held, others = np.flatnonzero(rows.fold == fold), np.flatnonzero(rows.fold != fold)
-    n_classes = begun.scan.target.n_classes
+    n_classes = state.scan.target.n_classes
     present = np.unique(rows.codes[others])
     if len(present) < 2 or not len(held):
         # One class cannot be learned from, so that no row of this fold is scored.
         return np.empty(0 if n_classes == 2 else (0, n_classes)), held[:0]
-    store = open_store(begun.root.where(FOLDS.format(fold)))
-    scratch = Scratch.inside(begun.root.store, f"input-{FOLDS.format(fold)}")
+    store = open_store(state.root.where(FOLDS.format(fold)))
+    scratch = Scratch.inside(state.root.store, f"input-{FOLDS.format(fold)}")
     with _blocks(rows, others, scratch) as blocks:
-        request = _nested(begun, len(others))
+        request = _nested(state, len(others))
         handle = ModelHandle(store.where(), fit(request, blocks, store))
     parts = [held[a : a + TASK_ROWS] for a in range(0, len(held), TASK_ROWS)]
     calls = [(rows.X[part], handle) for part in parts]
@@ -176,18 +176,18 @@ def _blocks(rows: _Rows, which: Int64, scratch: Scratch) -> Iterator[BlockRows]:
         yield blocks
 
 
-def _nested(begun: Beginning, n_rows: int) -> FitRequest:
+def _nested(state: FitState, n_rows: int) -> FitRequest:
     """Return the request of a fold's fit, with everything fixed that is decided for all cells."""
-    request = begun.request
+    request = state.request
     return replace(
         request,
         method=request.method.for_rows(n_rows),
-        seed=begun.seed,
+        seed=state.seed,
         class_weight=None,
         feature_names=None,
         scaling=None,
-        minds_units=False,
-        minds_space=False,
+        checks_units=False,
+        measures_shrinkage=False,
         is_nested=True,
         n_folds=None,
         probability=None,
@@ -202,4 +202,4 @@ def _spread(scores: Float64, present: Codes, n_classes: int) -> Float64:
         return scores
     if scores.ndim == 1:
         scores = np.stack([-scores, scores], axis=1)
-    return class_scores(scores, present, n_classes)
+    return expand_scores(scores, present, n_classes)

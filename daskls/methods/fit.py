@@ -36,7 +36,7 @@ from daskls.records import F4
 from daskls.run.begin import begin_fit, share_of, sizes_of
 from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import BlockRows
-from daskls.run.contract import HELD_OUT, Beginning, FitRequest
+from daskls.run.contract import HELD_OUT, FitRequest, FitState
 from daskls.run.pace import Setting, measure_paces
 from daskls.run.patience import BASELINE_NBYTES
 from daskls.run.progress import OnCut, Progress, StageClock
@@ -103,51 +103,51 @@ def run_fit(
     on_cut : called with the partition once it is known, unless the model is already complete
     """
     clock = StageClock(on_progress, on_cut)
-    begun = begin_fit(request, rows, store, clock, client)
+    state = begin_fit(request, rows, store, clock, client)
     units = None
-    if request.minds_units:
-        units = widest_and_narrowest(begun.sample.X, with_rare=False)
+    if request.checks_units:
+        units = widest_and_narrowest(state.sample.X, with_rare=False)
     shrinkage = None
     # A fit may have been killed after its model was complete and before it used the reserved rows.
-    if not (begun.root.is_complete and has_used_reserved(begun)):
-        warn_of_chunks(rows, begun.resources)
-        if clock.is_watched and begun.scan.n_kept >= LONG_ROWS:
-            expected = _expected(begun, client)
+    if not (state.root.is_complete and has_used_reserved(state)):
+        warn_of_chunks(rows, state.resources)
+        if clock.is_watched and state.scan.n_kept >= LONG_ROWS:
+            expected = _expected(state, client)
             if expected:
                 clock.expect(expected)
-        raw, begun = begun, resolve(begun, clock, client)
+        raw, state = state, resolve(state, clock, client)
         if request.probability not in (None, HELD_OUT):
-            calibrate(raw, begun, _nested(client), clock, client)
-        request.method.fit(begun, clock, client)
-        use_reserved(begun, clock, client)
-        shrinkage = _measured(begun) if request.minds_space else None
+            calibrate(raw, state, _nested(client), clock, client)
+        request.method.fit(state, clock, client)
+        use_reserved(state, clock, client)
+        shrinkage = _measured(state) if request.measures_shrinkage else None
         # Opened again, as the marker was set since. A fit that is killed before this has no times.
-        Root.open(begun.root.store).update(stage_s=clock.seconds)
+        Root.open(state.root.store).update(stage_s=clock.seconds)
     # Also of a complete model: its fit may have been killed before it cleaned up.
-    request.method.clean_up(begun.root)
-    return FitResult(begun.fingerprint, clock.seconds, units, shrinkage)
+    request.method.clean_up(state.root)
+    return FitResult(state.fingerprint, clock.seconds, units, shrinkage)
 
 
-def _expected(begun: Beginning, client: Any) -> list[tuple[str, float]]:
+def _expected(state: FitState, client: Any) -> list[tuple[str, float]]:
     """Return the stages after the first with their expected seconds; none if the bill fails."""
     try:
-        bill = plan_fit(begun.request, begun.rows, begun.scan.target, begun.resources, client)
+        bill = plan_fit(state.request, state.rows, state.scan.target, state.resources, client)
     except Exception:
         # Whatever the error: a fit must not fail because its progress cannot be estimated.
         log.debug("no bill could be made", exc_info=True)
         return []
-    n_slots = begun.resources.n_slots
+    n_slots = state.resources.n_slots
     # Slots may share cores with other work, which `busy` accounts for.
     return [(stage.name, bill.busy * stage.wall_s(n_slots)) for stage in bill.stages[1:]]
 
 
-def _measured(begun: Beginning) -> Shrinkage | None:
+def _measured(state: FitState) -> Shrinkage | None:
     """Return how far the finished model's cells shrink the scatter of the sampled rows."""
-    if begun.sample.X.shape[1] < LEAST_FEATURES:
+    if state.sample.X.shape[1] < LEAST_FEATURES:
         return None
-    reader = ModelReader(begun.root.store)
+    reader = ModelReader(state.root.store)
     with one_blas_thread():
-        return measure_shrinkage(model_partition(reader), begun.sample.X)
+        return measure_shrinkage(model_partition(reader), state.sample.X)
 
 
 def _nested(client: Any) -> NestedFit:

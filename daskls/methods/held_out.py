@@ -18,7 +18,7 @@ from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
 from daskls.methods.scores import held_out_scores
 from daskls.partition.shuffle import row_keys
 from daskls.records import AnyArray, Codes, Float64, Floats, Int32, Int64, LocalModel, RowNumbers
-from daskls.run.contract import HELD_OUT, Beginning
+from daskls.run.contract import HELD_OUT, FitState
 from daskls.seeds import MAPPED_ROWS
 from daskls.store.caches import kept
 from daskls.store.groups import Group
@@ -60,24 +60,24 @@ class Draw:
         return np.flatnonzero(keys * 2.0**-53 < np.array(self.shares)[rows.codes])
 
 
-def draw_of(begun: Beginning) -> Draw | None:
+def draw_of(state: FitState) -> Draw | None:
     """Return the draw of a fit; None if the fit needs no held-out values."""
-    if begun.request.probability != HELD_OUT:
+    if state.request.probability != HELD_OUT:
         return None
-    counts = begun.scan.counts
-    n_rows, n_classes = begun.scan.n_kept, len(counts)
+    counts = state.scan.counts
+    n_rows, n_classes = state.scan.n_kept, len(counts)
     most = max(min(MOST_DRAWN, MOST_NBYTES // (8 * n_classes)), n_classes)
     if n_rows <= min(ALL_ROWS, most):
-        return Draw((1.0,) * n_classes, begun.seed)
-    wanted = min(max(LEAST_DRAWN, CELL_DRAWN * n_rows // begun.request.cell_size), most)
+        return Draw((1.0,) * n_classes, state.seed)
+    wanted = min(max(LEAST_DRAWN, CELL_DRAWN * n_rows // state.request.cell_size), most)
     # Rare classes are drawn more often than others; `map_held_out` weighs the rows accordingly.
     of_class = min(CLASS_DRAWN, most // n_classes)
     shares = np.clip(np.maximum(wanted / n_rows, of_class / counts), 0.0, 1.0)
-    return Draw(tuple(shares.tolist()), begun.seed)
+    return Draw(tuple(shares.tolist()), state.seed)
 
 
 @dataclass(frozen=True, eq=False)
-class HeldRows:
+class HeldOutRows:
     """Drawn rows with the scores that models without them give.
 
     Attributes
@@ -97,7 +97,7 @@ class HeldRows:
     @classmethod
     def of_leaf(
         cls, rows: Rows, cells: Int32, models: Sequence[LocalModel], draw: Draw
-    ) -> "HeldRows":
+    ) -> "HeldOutRows":
         """Return the drawn rows of a leaf, in the order of its cells.
 
         Parameters
@@ -114,22 +114,22 @@ class HeldRows:
         return cls(*own, np.concatenate(scores).astype(np.float32))
 
     @classmethod
-    def joined(cls, parts: "Iterable[HeldRows]") -> "HeldRows":
+    def joined(cls, parts: "Iterable[HeldOutRows]") -> "HeldOutRows":
         """Return the rows of several leaves, one after the other."""
         own = [part.arrays().values() for part in parts]
         return cls(*map(np.concatenate, zip(*own, strict=True)))
 
-    def merged(self) -> "HeldRows":
+    def merged(self) -> "HeldOutRows":
         """Return each row once, in the order of numbers, with its mean score over partitions."""
         # A stable sort keeps the values of a row in the order of partitions.
         order = np.argsort(self.numbers, kind="stable")
         n_partitions = max(len(order) // max(len(np.unique(self.numbers)), 1), 1)
         first = order[::n_partitions]
         scores = _mean(self.scores[order].astype(np.float64), n_partitions)
-        return HeldRows(self.numbers[first], self.codes[first], self.weights[first], scores)
+        return HeldOutRows(self.numbers[first], self.codes[first], self.weights[first], scores)
 
     @classmethod
-    def read(cls, group: Group) -> "HeldRows":
+    def read(cls, group: Group) -> "HeldOutRows":
         """Return the rows that a bundle has stored."""
         return cls(*(group.read(f"held_{field.name}") for field in fields(cls)))
 
@@ -138,20 +138,20 @@ class HeldRows:
         return {f"held_{field.name}": getattr(self, field.name) for field in fields(self)}
 
 
-def map_held_out(begun: Beginning, bundles: Iterable[BundleModels]) -> None:
+def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
     """Fit the maps from scores to probabilities, unless the store holds them or needs none.
 
     Parameters
     ----------
     bundles : iterable of BundleModels. All bundles of the model, in the order of leaves.
     """
-    draw, root = draw_of(begun), begun.root
+    draw, root = draw_of(state), state.root
     if draw is None or root.find_group(CALIBRATION) is not None:
         return
-    held = HeldRows.joined(HeldRows.read(bundle.group) for bundle in bundles).merged()
+    held = HeldOutRows.joined(HeldOutRows.read(bundle.group) for bundle in bundles).merged()
     codes, shares = held.codes, np.array(draw.shares)
     # Class weights move the decision boundary; they do not change how probable a class is.
-    weights = held.weights / begun.class_weight[codes]
+    weights = held.weights / state.class_weight[codes]
     weights *= (shares.min() / shares)[codes]
     given = "sigmoid", held.scores.astype(np.float64), codes, weights, len(shares)
     maps = fit_maps(*given, of_odds=None, least_own=LEAST_OWN_ROWS)
@@ -212,7 +212,7 @@ def roc_of(reader: ModelReader) -> RocCurve | None:
         return curve_of(decisions, codes, np.ones(len(codes)), is_reserved=True)
     if reader.meta.get("probability") != HELD_OUT:
         return None
-    held = HeldRows.joined(HeldRows.read(own.group) for own in reader.each_bundle()).merged()
+    held = HeldOutRows.joined(HeldOutRows.read(own.group) for own in reader.each_bundle()).merged()
     return curve_of(held.scores.astype(np.float64), held.codes, held.weights, is_reserved=False)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from daskls.methods.predict import cells_of, score_rows, sizes_of_rows
 from daskls.records import FalseAlarmSpec, Float64, Int64, IntervalSpec, Reals, ReserveSpec
 from daskls.run.compute import compute_each
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.run.reserve import ReservedRows
 from daskls.solvers.order_statistic import covering_rank, excess_probability, rank_within
@@ -44,11 +44,11 @@ def score_reserved(X: Reals, handle: ModelHandle) -> Float64:
 
 
 def keep_threshold(
-    begun: Beginning, held: ReservedRows, spec: FalseAlarmSpec, found: list[Float64]
+    state: FitState, held: ReservedRows, spec: FalseAlarmSpec, found: list[Float64]
 ) -> None:
     """Write the threshold that follows from the scores of reserved rows."""
     scores, codes = np.concatenate(found), held.targets.astype(np.int32, copy=False)
-    write_bound(begun.root, threshold_of(scores, codes == 0, spec), scores, codes)
+    write_bound(state.root, threshold_of(scores, codes == 0, spec), scores, codes)
 
 
 def threshold_of(scores: Float64, is_negative: Any, spec: FalseAlarmSpec) -> FalseAlarmBound:
@@ -79,17 +79,17 @@ def answer_reserved(X: Reals, handle: ModelHandle) -> tuple[Float64, Int64]:
 
 
 def keep_interval(
-    begun: Beginning,
+    state: FitState,
     held: ReservedRows,
     spec: IntervalSpec,
     found: list[tuple[Float64, Int64]],
 ) -> None:
     """Write the interval that follows from the predictions of reserved rows."""
     answers, cells = (np.concatenate(own) for own in zip(*found, strict=True))
-    sizes = sizes_of_cells(ModelReader(begun.root.store).report)
+    sizes = sizes_of_cells(ModelReader(state.root.store).report)
     missed = np.abs(held.targets - answers.reshape(held.targets.shape))
     residuals = missed / sizes_of_rows(sizes, cells)[:, None]
-    write_interval(begun.root, interval_of(residuals, spec), sizes, residuals)
+    write_interval(state.root, interval_of(residuals, spec), sizes, residuals)
 
 
 def interval_of(residuals: Float64, spec: IntervalSpec) -> CoveringInterval:
@@ -144,7 +144,7 @@ class Purpose:
 
     stage: str
     ask: Callable[[Reals, ModelHandle], Any]
-    keep: Callable[[Beginning, ReservedRows, Any, list[Any]], None]
+    keep: Callable[[FitState, ReservedRows, Any, list[Any]], None]
 
 
 # Keys are the names of specs.
@@ -159,23 +159,23 @@ def stage_of(spec: ReserveSpec) -> str:
     return PURPOSES[spec.name].stage
 
 
-def has_used_reserved(begun: Beginning) -> bool:
+def has_used_reserved(state: FitState) -> bool:
     """Whether the store holds the result of reserved rows; also True where none were reserved."""
-    spec = begun.request.reserved_for
-    return spec is None or begun.root.find_group(spec.name) is not None
+    spec = state.request.reserved_for
+    return spec is None or state.root.find_group(spec.name) is not None
 
 
-def use_reserved(begun: Beginning, clock: StageClock, client: Any = None) -> None:
+def use_reserved(state: FitState, clock: StageClock, client: Any = None) -> None:
     """Predict the reserved rows with the finished model and keep the result, unless it is stored.
 
-    The sample of ``begun`` holds the reserved rows.
+    The sample of ``state`` holds the reserved rows.
     """
-    spec, held = begun.request.reserved_for, begun.sample.reserved
-    if spec is None or held is None or has_used_reserved(begun):
+    spec, held = state.request.reserved_for, state.sample.reserved
+    if spec is None or held is None or has_used_reserved(state):
         return
     purpose = PURPOSES[spec.name]
-    handle = ModelHandle(begun.root.where(), begun.fingerprint)
+    handle = ModelHandle(state.root.where(), state.fingerprint)
     parts = [held.X[a : a + ASKED_AT_ONCE] for a in range(0, len(held.X), ASKED_AT_ONCE)]
     with clock.stage(purpose.stage, len(parts), None):
         found = list(compute_each(purpose.ask, [(part, handle) for part in parts], client))
-    purpose.keep(begun, held, spec, found)
+    purpose.keep(state, held, spec, found)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from daskls.kernels.answers import class_scores, pairs_of, rest_scores, spread_pairs, vote_scores
+from daskls.kernels.answers import expand_pairs, expand_scores, pairs_of, rest_scores, vote_scores
 from daskls.kernels.frame import decide_pairs
 from daskls.records import Float64, Ints, Labels, LocalModel, Mask, Reals, Targets
 from daskls.solvers.evaluate import cell_scores
@@ -101,7 +101,7 @@ def _clipped(model: LocalModel, X: Reals, n_classes: int) -> Float64:
         return model_values(model, X)
     values = decide_pairs(model, X) if len(model.classes) > 1 else None
     if model.decision == "ovo":
-        return spread_pairs(values, model.classes, n_classes)
+        return expand_pairs(values, model.classes, n_classes)
     scores = rest_scores(values, model.classes, n_classes)
     return np.clip(scores, -1.0, 1.0).reshape(len(scores), -1)
 
@@ -157,7 +157,7 @@ def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
         scores = vote_scores(cell_scores(model, X)[:, None], 2)
     else:
         scores = cell_scores(model, X)
-    return class_scores(scores, model.classes, n_classes)
+    return expand_scores(scores, model.classes, n_classes)
 
 
 def model_values(model: LocalModel, X: Reals) -> Float64:

@@ -139,7 +139,7 @@ def _is_searched(name: str) -> bool:
     return kernel.is_everywhere and (kernel.is_euclidean or kernel.is_power)
 
 
-def home_order(X: Reals, regions: Regions) -> Int64:
+def order_by_leaf(X: Reals, regions: Regions) -> Int64:
     """Return an order of queries that puts those near the same leaf next to each other."""
     nearest = np.empty(len(X), np.int64)
     norms = np.einsum("ij,ij->i", regions.centers, regions.centers) / 2

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from daskls.kernels.landmarks import Gauge
+from daskls.kernels.landmarks import Normalization
 from daskls.kernels.route import nearest_point
 from daskls.partition.base import Partition, find_kind
 from daskls.partition.tree import Tree, graft, read_trees, route_rows, tree_arrays
@@ -200,13 +200,13 @@ class VoronoiCells(Space):
 KMEANS_BATCH_ROWS = 8192
 
 
-def find_points(X: Reals, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells:
+def cluster_cells(X: Reals, normalization: Normalization, n_cells: int, seed: int) -> VoronoiCells:
     """Return the Voronoi regions of the centers that mini-batch k-means finds.
 
     Parameters
     ----------
     X : real array, shape (m, d). Sampled rows.
-    gauge : Gauge of X. Rows are clustered in its units, so that their own do not matter.
+    normalization : Normalization of X. Rows are clustered in its units, so their own do not matter.
     n_cells : int. The most regions: equal rows share one, and regions without rows are dropped.
     seed : int. The fit's.
 
@@ -226,10 +226,10 @@ def find_points(X: Reals, gauge: Gauge, n_cells: int, seed: int) -> VoronoiCells
     )
     # Threads of OpenMP would sum in an order of their own, which changes bits.
     with threadpool_limits(1, user_api="openmp"):
-        points = kmeans.fit(gauge.rows(X)).cluster_centers_.astype(np.float64)
-    cells = VoronoiCells(gauge.center, points * gauge.scale)
+        points = kmeans.fit(normalization.rows(X)).cluster_centers_.astype(np.float64)
+    cells = VoronoiCells(normalization.center, points * normalization.scale)
     used = np.unique(cells.nearest(X))
-    return VoronoiCells(gauge.center, np.ascontiguousarray(cells.points[used]))
+    return VoronoiCells(normalization.center, np.ascontiguousarray(cells.points[used]))
 
 
 # The stored array of node counts of a forest's trees.

@@ -137,7 +137,7 @@ def _describe_decision(summary: Any) -> str:
 class SelectionDisplay:
     """Heat maps of the errors of all candidates: width against C, for each number of neighbors.
 
-    For a `FalkSVC` with ``selection="local"`` or ``"grid"``. The chosen candidate is framed. An
+    For a `FalkSVC` with ``selection="local"`` or ``"grid"``. The chosen candidate is frame_rows. An
     error that falls toward an edge means that a better value may lie beyond it.
 
     Make it with `from_estimator`.

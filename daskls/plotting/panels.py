@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.kernels.frame import coded_names
+from daskls.kernels.frame import encoded_names
 from daskls.live.map import draw_map
 from daskls.live.record import Map, Measure
 from daskls.partition.stored import whole
@@ -25,7 +25,7 @@ from daskls.plotting.held_out import calibration, confusion, predictions, residu
 from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.plane import name_features
 from daskls.records import Float64
-from daskls.run.client import find_pure
+from daskls.run.client import find_single_class
 from daskls.run.progress import STAGE_LABELS
 from daskls.store.scale import candidates_of
 
@@ -149,7 +149,7 @@ def _region_errors(drawn: Map, report: Any) -> Float64 | None:
     if not _has_errors(report):
         return None
     region_of = np.array(drawn.region_of)[report.cell]
-    known = (region_of >= 0) & (np.isfinite(report.validation_error) | find_pure(report))
+    known = (region_of >= 0) & (np.isfinite(report.validation_error) | find_single_class(report))
     own, rows = region_of[known], report.n_rows[known].astype(float)
     wrong = rows * np.nan_to_num(report.validation_error[known])
     n = len(drawn.polygons)
@@ -161,7 +161,7 @@ def _region_errors(drawn: Map, report: Any) -> Float64 | None:
 def _column_names(subject: Subject) -> list[str]:
     """Return the names of the features that cells see: coded, and without those left out."""
     scale = subject.reader.resolved.scale
-    coded = coded_names(name_features(None, subject.estimator), scale)
+    coded = encoded_names(name_features(None, subject.estimator), scale)
     return coded if scale is None else [coded[j] for j in scale.columns]
 
 
@@ -232,7 +232,7 @@ def _choice(subject: Subject) -> Panel:
         return Panel(*panel, note, lambda ax: _draw_grid(grid, ax))
     if has_selection(estimator):
         selection = SelectionDisplay.from_estimator(estimator).of_chosen()
-        note = f"Errors of candidates, k = {selection.n_neighbors[0]}; framed: the chosen one."
+        note = f"Errors of candidates, k = {selection.n_neighbors[0]}; frame_rows: the chosen one."
         return Panel(*panel, note, lambda ax: _draw_selection(selection, ax))
     selected = getattr(estimator, "selected_", None) or {}
     if "candidates" in selected:

@@ -17,7 +17,7 @@ from daskls.plan.demand import group_blocks
 from daskls.records import LARGEST, SMALLEST, Float64, Int64, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import BlockRows
-from daskls.run.contract import Beginning, FitRequest
+from daskls.run.contract import FitRequest, FitState
 from daskls.run.identity import find_seed, open_root, repair
 from daskls.run.progress import StageClock
 from daskls.run.regroup import regroup_rows
@@ -43,7 +43,7 @@ def begin_fit(
     store: Location,
     clock: StageClock,
     client: Any = None,
-) -> Beginning:
+) -> FitState:
     """Scan the targets, check the memory plan, draw the sample, open or create the store."""
     resources = find_resources(client)
     rows = rows.planned(resources.task_nbytes, stored_grids(store))
@@ -84,7 +84,7 @@ def begin_fit(
         spec = replace(request.spec, unit=float(target.scale[0]))
         spec = find_solver(spec).settle(spec, sample.targets, sample.weights)
         request, sizes = replace(request, spec=spec), replace(sizes, spec=spec)
-    return Beginning(
+    return FitState(
         request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root
     )
 
@@ -175,7 +175,7 @@ def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> N
 
 
 def regroup_all(
-    begun: Beginning, clock: StageClock, client: Any = None
+    state: FitState, clock: StageClock, client: Any = None
 ) -> tuple[Partition, Exchange, Int64]:
     """Cut space and write every row to its leaf, unless the store holds them already.
 
@@ -186,92 +186,92 @@ def regroup_all(
     StoreError : no room on the disk, or X or y gave other values than in stage 1
     MemoryPlanError : a leaf turned out larger than a task can take
     """
-    rows, scan = begun.rows, begun.scan
-    method = begun.request.method
-    partition = _partition(begun)
-    clock.tell_cut(partition, begun.sample.X, begun.feature_names)
-    exchange = _exchange(begun, partition)
+    rows, scan = state.rows, state.scan
+    method = state.request.method
+    partition = _partition(state)
+    clock.report_cut(partition, state.sample.X, state.feature_names)
+    exchange = _exchange(state, partition)
     # Merging writes every row a second time.
     n_written = partition.n_partitions * (2 if exchange.is_merged else 1)
-    _check_disk(begun, n_written + method.n_copies, exchange)
-    leaf_rows = regroup_rows(begun, exchange, clock, client)
+    _check_disk(state, n_written + method.n_copies, exchange)
+    leaf_rows = regroup_rows(state, exchange, clock, client)
     # The plan was projected from the sample; leaves of all rows may be larger.
     largest = int(leaf_rows.max())
-    found = Extent(begun.sizes, scan.n_kept, largest, rows.block_rows, at="found")
-    method.check(found, begun.resources)
+    found = Extent(state.sizes, scan.n_kept, largest, rows.block_rows, at="found")
+    method.check(found, state.resources)
     return partition, exchange, leaf_rows
 
 
 @undisturbed
-def _partition(begun: Beginning) -> Partition:
+def _partition(state: FitState) -> Partition:
     """Return the stored partition, or cut space and store it."""
-    root = begun.root
+    root = state.root
     group = root.find_group("partition")
     if group is not None:
         return read_partition(group)
     with one_blas_thread():
-        partition = begun.request.method.cut(begun)
+        partition = state.request.method.cut(state)
     # After the limit has held to its end: a disturbed cut is repeated, never stored.
     write_partition(root, partition)
     return partition
 
 
-def _exchange(begun: Beginning, partition: Partition) -> Exchange:
+def _exchange(state: FitState, partition: Partition) -> Exchange:
     """Return the handle of this fit's exchange, whose name includes a hash of the blocks."""
-    rows = begun.rows
+    rows = state.rows
     # A resumed fit may use other blocks: block 3 of the old ones must not pass for the new block 3.
     blocks = hashlib.sha256(str(rows.X.chunks[0]).encode()).hexdigest()[:12]
     return Exchange(
-        begun.root.where(f"exchange-{begun.fingerprint[:12]}-{blocks}"),
+        state.root.where(f"exchange-{state.fingerprint[:12]}-{blocks}"),
         rows.n_blocks,
         partition.n_leaves,
-        begun.sizes.n_features,
-        begun.dtype.str,
+        state.sizes.n_features,
+        state.dtype.str,
         partition.n_partitions,
-        begun.scan.target.dtype.str,
-        begun.scan.target.width,
+        state.scan.target.dtype.str,
+        state.scan.target.width,
         group_blocks(rows.n_blocks, partition.n_leaves),
     )
 
 
-def _check_disk(begun: Beginning, n_copies: int, exchange: Exchange) -> None:
+def _check_disk(state: FitState, n_copies: int, exchange: Exchange) -> None:
     """Raise StoreError if the store's disk has no room for ``n_copies`` of the rows."""
-    store = begun.root.store
-    needed = n_copies * begun.scan.n_kept * begun.sizes.row_nbytes
+    store = state.root.store
+    needed = n_copies * state.scan.n_kept * state.sizes.row_nbytes
     # What an earlier fit has written needs no more room.
     needed -= exchange.nbytes() + store.nbytes("rows")
     free = store.room()
     if needed > free:
         raise StoreError(
-            f"Regrouping {begun.scan.n_kept} rows writes {needed >> 20} MiB more to "
-            f"{store.where()} ({n_copies} x {begun.sizes.row_nbytes} bytes a row), but "
+            f"Regrouping {state.scan.n_kept} rows writes {needed >> 20} MiB more to "
+            f"{store.where()} ({n_copies} x {state.sizes.row_nbytes} bytes a row), but "
             f"{free >> 20} MiB are free there. Free some space, or give store= (for temporary "
             "stores: Dask's temporary-directory) on a larger disk."
         )
 
 
-def grow_trunks(begun: Beginning) -> Forest:
+def grow_trunks(state: FitState) -> Forest:
     """Grow the trees on the sample."""
-    X = begun.sample.X
+    X = state.sample.X
     # In float64, as it is subtracted from rows before they become float32.
     center = X.mean(axis=0, dtype=np.float64)
-    bound = begun.sampling.max_sampled_rows
-    return grow_forest(X, bound, center, begun.request.n_partitions, begun.seed)
+    bound = state.sampling.max_sampled_rows
+    return grow_forest(X, bound, center, state.request.n_partitions, state.seed)
 
 
-def resolved_spec(begun: Beginning) -> SolverSpec:
+def resolved_spec(state: FitState) -> SolverSpec:
     """Return the spec, with scikit-learn's gamma "scale" if the kernel needs one and has none."""
-    spec = begun.request.spec
+    spec = state.request.spec
     if spec.gamma is not None or not find_kernel(spec.kernel).has_gamma:
         return spec
-    return replace(spec, gamma=(scale_gamma(begun),))
+    return replace(spec, gamma=(scale_gamma(state),))
 
 
-def scale_gamma(begun: Beginning) -> float:
+def scale_gamma(state: FitState) -> float:
     """Return scikit-learn's gamma "scale": 1 / (d x variance of the sampled values).
 
     The sample is all rows up to some 65,000.
     """
-    variance = float(begun.sample.X.var(dtype=np.float64))
+    variance = float(state.sample.X.var(dtype=np.float64))
     # As in scikit-learn, 1 where all values are equal.
-    return 1.0 / (begun.sizes.n_features * variance) if variance else 1.0
+    return 1.0 / (state.sizes.n_features * variance) if variance else 1.0

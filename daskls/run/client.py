@@ -25,7 +25,7 @@ from daskls.records import CellReport, Mask, Table
 # The topic of events on the scheduler.
 TOPIC = "daskls"
 # Seconds between two events of one worker, or of a client.
-TELL_S = 1.0
+EVENT_INTERVAL_S = 1.0
 # Per leaf: its number, its cells, their rows, the rows of cells whose error was measured, those of
 # cells of one class or one number, and the rows that were wrong, or sums of squared errors.
 COUNTED = ("leaf", "cells", "rows", "measured", "pure", "wrong")
@@ -219,7 +219,7 @@ def quiet_logs() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def tell_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:
+def report_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:
     """Report a bundle that this task has written to the scheduler; outside of tasks, do nothing.
 
     Parameters
@@ -244,14 +244,14 @@ def count_leaves(table: Table) -> LeafCounts:
         np.ones(len(rows)),
         rows,
         rows * np.isfinite(errors),
-        rows * find_pure(table),
+        rows * find_single_class(table),
         rows * np.nan_to_num(errors),
     )
     counted = (np.bincount(own, weights=weight, minlength=len(leaves)) for weight in weights)
     return [leaves.tolist(), *(numbers.tolist() for numbers in counted)]
 
 
-def find_pure(table: Table) -> Mask:
+def find_single_class(table: Table) -> Mask:
     """Return which cells hold a single class or number, which they predict without an error.
 
     Cells of a regressor count 0 classes; those of a single number are the ones not trained.
@@ -271,7 +271,7 @@ class _Sender:
         self._lock = threading.Lock()
         self._waiting: list[Any] = []
         self._is_due = False
-        self._sent = -TELL_S
+        self._sent = -EVENT_INTERVAL_S
 
     def send(self, message: Any) -> None:
         """Send a message with the next event, as soon as the last one is a second old."""
@@ -280,7 +280,7 @@ class _Sender:
             if self._is_due:
                 return
             self._is_due = True
-            wait = max(self._sent + TELL_S - time.monotonic(), 0.0)
+            wait = max(self._sent + EVENT_INTERVAL_S - time.monotonic(), 0.0)
         self._loop.add_callback(self._loop.call_later, wait, self.flush)
 
     def flush(self) -> None:

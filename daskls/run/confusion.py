@@ -98,7 +98,7 @@ def _check_labels(dataset: Any, known: list[Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Misses:
+class NumberScores:
     """The errors of predicted numbers, one value per column of y.
 
     Attributes
@@ -115,9 +115,9 @@ class Misses:
     mae: Float64
 
 
-def count_misses(
+def score_numbers(
     estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
-) -> Misses:
+) -> NumberScores:
     """Compare a regressor's predictions with the numbers of a data set; as `count_confusion`.
 
     Raises
@@ -149,17 +149,17 @@ def miss_block(predicted: Float64, y: Float64, center: Float64) -> Float64:
     return np.stack([*sums, (missed**2).sum(axis=0), np.abs(missed).sum(axis=0)])
 
 
-def _of_sums(sums: Float64) -> Misses:
+def _of_sums(sums: Float64) -> NumberScores:
     """Return the errors of all rows from the sums of `miss_block`."""
     n, apart, squares, missed, absolute = sums
     total = squares - apart**2 / n
     with np.errstate(divide="ignore", invalid="ignore"):
         r2 = np.where(total > 0, 1.0 - missed / total, np.where(missed == 0, 1.0, np.nan))
-    return Misses(int(n[0]), r2, np.sqrt(missed / n), absolute / n)
+    return NumberScores(int(n[0]), r2, np.sqrt(missed / n), absolute / n)
 
 
 @dataclass(frozen=True)
-class LevelMisses:
+class LevelScores:
     """The losses of predictions at levels, one value per level.
 
     Attributes
@@ -179,9 +179,9 @@ class LevelMisses:
     covered: Float64
 
 
-def count_level_misses(
+def score_levels(
     estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
-) -> LevelMisses:
+) -> LevelScores:
     """Compare a regressor's predictions at levels with a data set; as `count_confusion`.
 
     The best constant needs all rows at once: the client holds y, 8 bytes per row.
@@ -205,7 +205,7 @@ def count_level_misses(
     best = np.array([measure.constant_loss(own, level) for level in spec.levels])
     with np.errstate(divide="ignore", invalid="ignore"):
         d2 = np.where(best > 0, 1.0 - losses / n / best, (losses == 0).astype(float))
-    return LevelMisses(int(n[0]), spec.levels, losses / n, d2, covered / n)
+    return LevelScores(int(n[0]), spec.levels, losses / n, d2, covered / n)
 
 
 def miss_levels(predicted: Float64, y: Float64, spec: SolverSpec) -> Float64:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from daskls.kernels.frame import coded_names
+from daskls.kernels.frame import encoded_names
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.partition.stored import model_partition
@@ -132,11 +132,11 @@ class Method(ABC):
         return replace(own, stages=(outlook.grown, *own.stages))
 
     @abstractmethod
-    def cut(self, begun: "Beginning") -> Partition:
+    def cut(self, state: "FitState") -> Partition:
         """Return the partition by which rows are regrouped."""
 
     @abstractmethod
-    def fit(self, begun: "Beginning", clock: StageClock, client: Any) -> None:
+    def fit(self, state: "FitState", clock: StageClock, client: Any) -> None:
         """Train the parts that the store does not hold yet; write the model's index last."""
 
     def clean_up(self, root: Root) -> None:
@@ -215,8 +215,8 @@ class FitRequest:
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
     scaling : ScalingSpec, or None where nothing is decided before space is cut
-    minds_units : bool. Whether to warn of features with very different spreads.
-    minds_space : bool. Whether to measure how much closer than other rows those of a cell are.
+    checks_units : bool. Whether to warn of features with very different spreads.
+    measures_shrinkage : bool. Whether to measure how close the rows of a cell are.
     is_nested : bool. Whether it is part of another fit, which has given its advice.
     n_folds : int, or None. Each class should have a row for each of these folds; None: nothing is
         cross-validated.
@@ -239,8 +239,8 @@ class FitRequest:
     sample_remedy: str = ""
     feature_names: list[str] | None = None
     scaling: ScalingSpec | None = None
-    minds_units: bool = False
-    minds_space: bool = False
+    checks_units: bool = False
+    measures_shrinkage: bool = False
     is_nested: bool = False
     n_folds: int | None = None
     probability: str | None = None
@@ -249,7 +249,7 @@ class FitRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class Beginning:
+class FitState:
     """The findings and decisions of stage 1.
 
     Once ``scale`` is known, ``sample`` and ``sizes`` are those of scaled rows. ``class_weight`` is
@@ -279,7 +279,7 @@ class Beginning:
         names = self.request.feature_names
         n_features = self.rows.n_features
         names = [f"feature {i}" for i in range(n_features)] if names is None else names
-        coded = coded_names(names, self.scale)
+        coded = encoded_names(names, self.scale)
         return coded if self.scale is None else [coded[i] for i in self.scale.columns]
 
     @property

@@ -24,7 +24,7 @@ from daskls.store.checks import spec_to_json
 from daskls.store.contents import StorePart
 from daskls.store.flat import DESCRIPTION
 from daskls.store.layout import HOLD_ROOT_COPY, Root, find_root
-from daskls.store.repair import check_part, drop_parts, heal_root, list_parts, part_of
+from daskls.store.repair import check_part, drop_parts, list_parts, part_of, restore_root
 
 # Bytes that one task of a repair reads: enough to make its overhead small.
 TASK_NBYTES = 64 << 20
@@ -36,7 +36,7 @@ def check_free(store: Location) -> None:
     opened = open_store(store)
     names = opened.names()
     if DESCRIPTION in names or set(names) & set(HOLD_ROOT_COPY):
-        heal_root(opened)
+        restore_root(opened)
         Root.open(opened).check_format()
     # What a fit writes before its root is no obstacle: inputs from memory, the owner, the probe.
     elif _is_artifact(opened) or not all(name.startswith(("input-", ".")) for name in names):

@@ -22,7 +22,7 @@ KNOWN_S, MOST_OFF = 2.0, 4.0
 # Seconds between two reports: short enough for a moving bar, long enough for a shared file system.
 PROGRESS_INTERVAL_S = 0.25
 # At least this many times the CPU time of a report passes before the next one.
-SPARED = 200
+REPORT_SPACING = 200
 # The text that people read for each stage; it names what is counted.
 STAGE_LABELS = {
     "sample": "sampling blocks",
@@ -97,7 +97,7 @@ class StageClock:
 
         return hand_on
 
-    def tell_cut(self, partition: "Partition", X: Reals, names: Sequence[str]) -> None:
+    def report_cut(self, partition: "Partition", X: Reals, names: Sequence[str]) -> None:
         """Pass the partition to the listener that draws it, if there is one."""
         if self._on_cut is not None:
             self._on_cut(partition, X, names)
@@ -152,7 +152,7 @@ def watch(
             with suppress(OSError, StoreError):
                 report(Progress(stage, count() if count else None, total))
             # Counting many bundles takes time.
-            wait = max(PROGRESS_INTERVAL_S, SPARED * (time.thread_time() - began))
+            wait = max(PROGRESS_INTERVAL_S, REPORT_SPACING * (time.thread_time() - began))
 
     report(Progress(stage, count() if count else None, total))
     thread = threading.Thread(target=poll, name=f"daskls-{stage}", daemon=True)

@@ -35,7 +35,7 @@ from daskls.records import (
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each, run_each
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.run.scan import block_checksum, take_kept
 from daskls.seeds import ROW_FOLDS
@@ -64,7 +64,7 @@ N_GATHERS = 64
 
 
 def regroup_rows(
-    begun: Beginning, exchange: Exchange, clock: StageClock, client: Any = None
+    state: FitState, exchange: Exchange, clock: StageClock, client: Any = None
 ) -> Int64:
     """Write the exchange and its manifest; return the rows of each leaf.
 
@@ -72,7 +72,7 @@ def regroup_rows(
     ------
     StoreError : X or y gave other values than in stage 1
     """
-    rows, scan = begun.rows, begun.scan
+    rows, scan = state.rows, state.scan
     exchange.create(rows.X.chunks[0])
     with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
         sums = map_rows(
@@ -82,16 +82,16 @@ def regroup_rows(
             rows.y,
             rows.weights,
             client=client,
-            root=begun.root.where(),
-            fingerprint=begun.fingerprint,
+            root=state.root.where(),
+            fingerprint=state.fingerprint,
             exchange=exchange,
             target=scan.target,
-            class_weight=begun.class_weight,
+            class_weight=state.class_weight,
             first_kept=scan.first_kept,
-            scale=begun.scale,
+            scale=state.scale,
         )
     # The checksums of rows are added, so blocks may finish in any order, or in an earlier fit.
-    if sum(sums) % 2**64 != begun.sample.checksum:
+    if sum(sums) % 2**64 != state.sample.checksum:
         # Removed, as by its markers the next fit would take the same wrong rows.
         exchange.delete()
         raise StoreError(
@@ -208,17 +208,17 @@ def write_manifest(exchange: Exchange, window: int) -> Int64:
 
 
 def gather_rows(
-    begun: Beginning,
+    state: FitState,
     exchange: Exchange,
     leaf_rows: Int64,
     clock: StageClock,
     client: Any = None,
 ) -> None:
     """Write all rows, leaf by leaf, and the index of the leaves; then delete the exchange."""
-    root = begun.root
-    job = GatherJob(root.where(), begun.fingerprint, exchange, begun.request.cell_size)
-    wanted = _gather_groups(begun, leaf_rows)
-    finished = _finished_rows(begun, leaf_rows)
+    root = state.root
+    job = GatherJob(root.where(), state.fingerprint, exchange, state.request.cell_size)
+    wanted = _gather_groups(state, leaf_rows)
+    finished = _finished_rows(state, leaf_rows)
     with clock.stage("gather", int(leaf_rows.sum()), finished):
         run_each(gather_bundle, wanted, job, client)
     tiles = find_tiles(root.store, exchange.n_leaves, "rows")
@@ -269,31 +269,31 @@ def _leaf_regions(leaves: list[Rows]) -> Regions:
     return Regions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def _gather_groups(begun: Beginning, leaf_rows: Int64) -> list[tuple[int, int]]:
+def _gather_groups(state: FitState, leaf_rows: Int64) -> list[tuple[int, int]]:
     """Group neighboring leaves that are not done, so that tasks gather about equally many rows."""
     share = int(leaf_rows.sum()) // N_GATHERS
-    most = min(BUNDLE_NBYTES, begun.resources.task_nbytes // 4) // begun.sizes.row_nbytes
-    done = done_mask(begun.root.store, len(leaf_rows), "rows")
+    most = min(BUNDLE_NBYTES, state.resources.task_nbytes // 4) // state.sizes.row_nbytes
+    done = done_mask(state.root.store, len(leaf_rows), "rows")
     return group_open(leaf_rows.tolist(), done, min(share, most))
 
 
-def _finished_rows(begun: Beginning, leaf_rows: Int64) -> Callable[[], int]:
+def _finished_rows(state: FitState, leaf_rows: Int64) -> Callable[[], int]:
     """Return a function that counts the gathered rows."""
     positions = np.r_[0, np.cumsum(leaf_rows)]
 
     def count() -> int:
-        found = finished_bundles(begun.root.store, "rows")
+        found = finished_bundles(state.root.store, "rows")
         return sum(int(positions[last + 1] - positions[first]) for first, last in found)
 
     return count
 
 
-def has_rows(begun: Beginning) -> bool:
+def has_rows(state: FitState) -> bool:
     """Whether the store holds all gathered rows."""
-    if begun.root.find_group("leaves") is None:
+    if state.root.find_group("leaves") is None:
         return False
     # A finished model that does not need its rows has removed them.
-    return rows_handle(begun).open().has_bundles()
+    return rows_handle(state).open().has_bundles()
 
 
 def gather_stage(outlook: Outlook) -> StageDemand:
@@ -341,10 +341,10 @@ class RowsHandle:
         return read_training
 
 
-def rows_handle(begun: Beginning) -> RowsHandle:
+def rows_handle(state: FitState) -> RowsHandle:
     """Return the handle with which tasks open the gathered rows."""
-    cache = min(CACHE_NBYTES, begun.resources.task_nbytes // 4)
-    return RowsHandle(begun.root.where(), begun.fingerprint, cache)
+    cache = min(CACHE_NBYTES, state.resources.task_nbytes // 4)
+    return RowsHandle(state.root.where(), state.fingerprint, cache)
 
 
 def folds_of(numbers: RowNumbers, seed: int, n_folds: int) -> Keys:

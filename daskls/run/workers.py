@@ -264,7 +264,7 @@ async def _ask_all(
 
 
 @contextmanager
-def losses_made_good(client: Any) -> Iterator[None]:
+def log_losses(client: Any) -> Iterator[None]:
     """Log that a fit that lost workers is complete.
 
     Distributed logs each loss, some as errors, but not that the work was done again.

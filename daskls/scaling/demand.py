@@ -30,16 +30,6 @@ from daskls.scaling.grid import (
     rung_nbytes,
     trial_nbytes,
 )
-from daskls.scaling.heats import (
-    ASKED_ROWS,
-    CELL_ROWS,
-    DENSE_FROM,
-    N_CELLS,
-    Drawn,
-    RacePlan,
-    plan_race,
-    race_rows,
-)
 from daskls.scaling.race import LEARNING_ROUNDS, N_LEARNED
 from daskls.scaling.regions import FULLNESS, HELD_SHARE, WANTED_ROWS
 from daskls.scaling.rounds import (
@@ -48,6 +38,16 @@ from daskls.scaling.rounds import (
     N_ERROR_CELLS,
     N_GRADIENT_CELLS,
     N_LEARNING_ROUNDS,
+)
+from daskls.scaling.rungs import (
+    ASKED_ROWS,
+    CELL_ROWS,
+    DENSE_FROM,
+    N_CELLS,
+    Drawn,
+    RacePlan,
+    plan_race,
+    race_rows,
 )
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import Aim, aim_of

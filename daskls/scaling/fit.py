@@ -27,12 +27,14 @@ from daskls.records import (
     ScalingSpec,
     SolverSpec,
 )
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
 from daskls.scaling.decide import N_LEFT, Decision, decide_densely, retune
 from daskls.scaling.grid import STEPS, Steps, TrialGrid, check_race, check_regions
-from daskls.scaling.heats import (
+from daskls.scaling.race import Candidate, race, shape_of
+from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
+from daskls.scaling.rungs import (
     CELL_ROWS,
     DENSE_FROM,
     N_CELLS,
@@ -44,8 +46,6 @@ from daskls.scaling.heats import (
     race_rows,
     write_thin,
 )
-from daskls.scaling.race import Candidate, race, shape_of
-from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import aim_of
 from daskls.store.artifacts import open_store
@@ -64,23 +64,23 @@ COMPARED_ROWS = 100
 CODINGS: tuple[Coding, ...] = ("none", "ranks", "indicators", "both")
 
 
-def resolve(begun: Beginning, clock: StageClock, client: Any = None) -> Beginning:
+def resolve(state: FitState, clock: StageClock, client: Any = None) -> FitState:
     """Return the beginning with scaled rows and with all shared parameters chosen."""
-    scaling = begun.request.scaling
+    scaling = state.request.scaling
     if scaling is None:
-        return begun
-    resolved = find_resolved(begun.root)
+        return state
+    resolved = find_resolved(state.root)
     if resolved is None:
-        resolved = _decide(begun, scaling, clock, client)
-        write_resolved(begun.root, resolved)
-    return _rescaled(begun, resolved)
+        resolved = _decide(state, scaling, clock, client)
+        write_resolved(state.root, resolved)
+    return _rescaled(state, resolved)
 
 
-def _decide(begun: Beginning, scaling: ScalingSpec, clock: StageClock, client: Any) -> Resolved:
+def _decide(state: FitState, scaling: ScalingSpec, clock: StageClock, client: Any) -> Resolved:
     """Return the scale and parameters as given; choose on some rows what is left open."""
-    search = _Search(begun, scaling)
+    search = _Search(state, scaling)
     candidates = search.candidates()
-    spec = begun.request.spec
+    spec = state.request.spec
     if len(candidates) > 1 or scaling.kernels or search.learns:
         decision = search.decide(candidates, clock, client)
         taken, summary = decision.taken, decision.to_json()
@@ -99,7 +99,7 @@ def _spec_with(spec: SolverSpec, taken: Candidate) -> SolverSpec:
     return replace(found, C=spec.C) if find_loss(spec).costs_by_cell else found
 
 
-def _rescaled(begun: Beginning, resolved: Resolved) -> Beginning:
+def _rescaled(state: FitState, resolved: Resolved) -> FitState:
     """Return the beginning with sample, sizes and parameters in the chosen scale of features.
 
     Raises
@@ -107,12 +107,12 @@ def _rescaled(begun: Beginning, resolved: Resolved) -> Beginning:
     MemoryPlanError : tasks on scaled rows would not fit in memory
     ParameterError : a factor takes rows out of the range of float32
     """
-    request = replace(begun.request, spec=resolved.spec)
-    sizes = replace(begun.sizes, spec=resolved.spec)
+    request = replace(state.request, spec=resolved.spec)
+    sizes = replace(state.sizes, spec=resolved.spec)
     scale = resolved.scale
     if scale is None:
-        return replace(begun, request=request, sizes=sizes)
-    sample = replace(begun.sample, X=scaled(begun.sample.X, scale))
+        return replace(state, request=request, sizes=sizes)
+    sample = replace(state.sample, X=scaled(state.sample.X, scale))
     _check_range(sample.X, scale)
     raw_nbytes = sizes.n_features * sizes.itemsize
     sizes = replace(
@@ -121,11 +121,11 @@ def _rescaled(begun: Beginning, resolved: Resolved) -> Beginning:
         itemsize=sample.X.itemsize,
         raw_nbytes=raw_nbytes,
     )
-    leaf_rows = min(begun.sampling.largest_rows, begun.scan.n_kept)
+    leaf_rows = min(state.sampling.largest_rows, state.scan.n_kept)
     request.method.check(
-        Extent(sizes, begun.scan.n_kept, leaf_rows, begun.rows.block_rows), begun.resources
+        Extent(sizes, state.scan.n_kept, leaf_rows, state.rows.block_rows), state.resources
     )
-    return replace(begun, request=request, sizes=sizes, sample=sample, scale=scale)
+    return replace(state, request=request, sizes=sizes, sample=sample, scale=scale)
 
 
 def _check_range(X: Reals, scale: FeatureScale) -> None:
@@ -144,16 +144,16 @@ def _check_range(X: Reals, scale: FeatureScale) -> None:
 class _Search:
     """A search for the coding, the scale and the parameters that all cells share."""
 
-    begun: Beginning
+    state: FitState
     scaling: ScalingSpec
 
     @cached_property
     def bases(self) -> list[Base]:
         """The candidate codings."""
-        X = self.begun.sample.X
+        X = self.state.sample.X
         asked = self.scaling.feature_coding
         codings: tuple[Coding, ...] = CODINGS if asked == "auto" else (asked,)
-        return find_bases(X, codings, max_coded_features(self.begun.scan.n_kept, X.shape[1]))
+        return find_bases(X, codings, max_coded_features(self.state.scan.n_kept, X.shape[1]))
 
     @property
     def learns(self) -> bool:
@@ -168,7 +168,7 @@ class _Search:
     @property
     def _grid(self) -> TrialGrid:
         # Where cells choose their own parameters, the scale is still learned by least squares.
-        spec = self.begun.request.spec if self.scaling.kernels else SolverSpec()
+        spec = self.state.request.spec if self.scaling.kernels else SolverSpec()
         if find_loss(spec).costs_by_cell:
             spec = replace(spec, C=None)
         return TrialGrid.of(spec, self._unit)
@@ -176,13 +176,13 @@ class _Search:
     @property
     def _unit(self) -> float:
         """The unit of weights: a power of two, so that dividing by it is exact."""
-        least, most = self.begun.scan.weight_range
-        classes = self.begun.class_weight
+        least, most = self.state.scan.weight_range
+        classes = self.state.class_weight
         return 2.0 ** round(math.log2(least * most * classes.min() * classes.max()) / 2)
 
     @property
     def _cell_size(self) -> int:
-        return min(self.begun.request.cell_size, MAX_CELL_ROWS)
+        return min(self.state.request.cell_size, MAX_CELL_ROWS)
 
     def candidates(self) -> list[Candidate]:
         """Return all combinations of coding, scale and kernel, without equivalent ones."""
@@ -202,11 +202,11 @@ class _Search:
     @property
     def is_open(self) -> bool:
         """Whether there are enough rows to choose a coding and a scale."""
-        return self.begun.scan.n_kept >= LEAST_RACED
+        return self.state.scan.n_kept >= LEAST_RACED
 
     def _few_rows(self, base: Base) -> Float32:
         """Return some sampled rows in a coding, on which candidates are compared for equality."""
-        X = self.begun.sample.X
+        X = self.state.sample.X
         return scaled(X[:: max(len(X) // COMPARED_ROWS, 1)][:COMPARED_ROWS], base.scale)
 
     def _scales(self, base: Base) -> list[tuple[str, Float64]]:
@@ -227,7 +227,7 @@ class _Search:
         # Units that differ this much are arbitrary, which a race on few rows might not show.
         if (base.spread == base.spread[0]).all():
             return [("given", base.spread)]
-        if widest_and_narrowest(self.begun.sample.X) is not None:
+        if widest_and_narrowest(self.state.sample.X) is not None:
             return [("spread", ones)]
         return [("given", base.spread), ("spread", ones)]
 
@@ -248,51 +248,51 @@ class _Search:
         ------
         MemoryPlanError : a task of the race, or of a region, would not fit in memory
         """
-        begun, n_rows = self.begun, self.begun.scan.n_kept
+        state, n_rows = self.state, self.state.scan.n_kept
         drawn = self._draw()
         plan = plan_race(drawn, self._cell_size)
         parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
         widest = max(base.n_features for base in self.bases)
-        check_race(parts, widest, begun.sizes, begun.resources)
-        job = ThinJob(begun.root.where(), aim_of(begun.scan.target))
-        write_thin(job, begun.sample, drawn, self.bases)
+        check_race(parts, widest, state.sizes, state.resources)
+        job = ThinJob(state.root.where(), aim_of(state.scan.target))
+        write_thin(job, state.sample, drawn, self.bases)
         with self._timed(job, clock):
             left = race(Steps(job, client), candidates, plan, self._grid, learns=self.learns)
-        if n_rows <= len(begun.sample.X) or self.scaling.by_chance:
+        if n_rows <= len(state.sample.X) or self.scaling.by_chance:
             return Decision(left[0], tuple(left), {})
         return self._decide_densely(left, clock, client)
 
     def _draw(self) -> Drawn:
         """Return the rows of the race: random rows, and rows of cells if all data is sampled."""
-        begun, X = self.begun, self.begun.sample.X
-        drawn = draw_thin(len(X), *race_rows(len(X)), begun.seed)
-        is_whole = len(X) == begun.scan.n_kept >= DENSE_FROM
+        state, X = self.state, self.state.sample.X
+        drawn = draw_thin(len(X), *race_rows(len(X)), state.seed)
+        is_whole = len(X) == state.scan.n_kept >= DENSE_FROM
         if not is_whole or self.scaling.by_chance or not len(drawn.reserved):
             return drawn
         rows = scaled(X, self._plain.scale)
         size = min(CELL_ROWS, self._cell_size)
-        return replace(drawn, cells=draw_cells_of(rows, N_CELLS, size, begun.seed))
+        return replace(drawn, cells=draw_cells_of(rows, N_CELLS, size, state.seed))
 
     @cached_property
     def _plain(self) -> Base:
         """The rows divided by their spread, whichever codings are candidates."""
-        return find_bases(self.begun.sample.X, ("none",), 0)[0]
+        return find_bases(self.state.sample.X, ("none",), 0)[0]
 
     def _decide_densely(
         self, left: Sequence[Candidate], clock: StageClock, client: Any
     ) -> Decision:
-        begun = self.begun
-        check_regions(begun.sizes, begun.rows.block_rows, self._cell_size, begun.resources)
+        state = self.state
+        check_regions(state.sizes, state.rows.block_rows, self._cell_size, state.resources)
         opened: dict[int, Steps] = {}
         regions = plan_regions(
-            begun, self._plain.scale, max(base.n_features for base in self.bases)
+            state, self._plain.scale, max(base.n_features for base in self.bases)
         )
 
         def open_steps(own: Candidate) -> Steps:
             if own.base not in opened:
                 base = self.bases[own.base]
                 job = regions.gathered_in(base.scale, base.name)
-                collect_regions(begun, job, clock, client)
+                collect_regions(state, job, clock, client)
                 opened[own.base] = Steps(job, client)
             return opened[own.base]
 

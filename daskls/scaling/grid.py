@@ -122,7 +122,7 @@ class TrialGrid:
 
     def start(self, kernel: str) -> Trial:
         """Return the first trial: the values that are usually chosen, or the middle given ones."""
-        usual = find_kernel(kernel).usual_width
+        usual = find_kernel(kernel).first_width
         width = self.widths[len(self.widths) // 2] if self.are_gammas else usual
         ridge = self.ridges[len(self.ridges) // 2]
         if self.is_open:

@@ -21,8 +21,8 @@ from daskls.records import Coding, Float32, Float64, Int64, KernelSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Steps, Trial, TrialGrid
-from daskls.scaling.heats import RacePlan, Rung, ThinJob, ThinRows, read_thin
 from daskls.scaling.rounds import learn_on
+from daskls.scaling.rungs import RacePlan, Rung, ThinJob, ThinRows, read_thin
 from daskls.solvers.squares.system import median_distance
 
 # Most candidates left after each rung, and the standard errors of a paired difference beyond which

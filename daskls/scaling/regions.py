@@ -32,7 +32,7 @@ from daskls.records import (
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.run.scan import take_kept
 from daskls.scaling.grid import region_rows
@@ -141,7 +141,7 @@ class RegionRows:
         return RegionRows(*(getattr(self, f.name)[which] for f in fields(self)))
 
 
-def plan_regions(begun: Beginning, route: FeatureScale, most_features: int) -> RegionJob:
+def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> RegionJob:
     """Choose regions: some leaves of a tree on the sample, each of about the size of a region.
 
     Parameters
@@ -149,16 +149,16 @@ def plan_regions(begun: Beginning, route: FeatureScale, most_features: int) -> R
     route : FeatureScale. The scale in which the tree sees rows, and in which they are gathered.
     most_features : int. The most features of all scales that rows will be gathered in.
     """
-    sample, n_rows = scaled(begun.sample.X, route), begun.scan.n_kept
+    sample, n_rows = scaled(state.sample.X, route), state.scan.n_kept
     max_rows = region_rows(most_features)
     share = len(sample) if n_rows <= max_rows else FULLNESS * max_rows * len(sample) / n_rows
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
-    leaves = _drawn_leaves(route_rows(tree, sample), n_rows, begun.seed)
-    root, aim = begun.root.where(), aim_of(begun.scan.target)
+    leaves = _drawn_leaves(route_rows(tree, sample), n_rows, state.seed)
+    root, aim = state.root.where(), aim_of(state.scan.target)
     run_rows = min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
     return RegionJob(
-        root, route, "spread", route, tree, leaves, max_rows, run_rows, aim, begun.seed
+        root, route, "spread", route, tree, leaves, max_rows, run_rows, aim, state.seed
     )
 
 
@@ -177,26 +177,24 @@ def plan_groups(job: RegionJob, n_rows: int, size: int) -> RegionJob:
     return replace(job, leaves=leaves, max_rows=size, n_groups=n_groups)
 
 
-def collect_regions(
-    begun: Beginning, job: RegionJob, clock: StageClock, client: Any = None
-) -> None:
+def collect_regions(state: FitState, job: RegionJob, clock: StageClock, client: Any = None) -> None:
     """Store the rows of all regions, unless they are stored already.
 
     X is read once more, however many scales rows are gathered in.
     """
-    store, scan = open_store(job.root), begun.scan
+    store, scan = open_store(job.root), state.scan
     if all(store.exists(_region_key(job, region)) for region in range(job.n_regions)):
         return
     starts = scan.first_kept.tolist()
     keys = [_block_key(job, a, b - a) for a, b in pairwise(starts)]
     if not all(store.exists(key) for key in keys):
-        _collect(begun, job, clock, client)
+        _collect(state, job, clock, client)
     compute_each(gather_region, [(region, job, keys) for region in range(job.n_regions)], client)
 
 
-def _collect(begun: Beginning, job: RegionJob, clock: StageClock, client: Any) -> None:
+def _collect(state: FitState, job: RegionJob, clock: StageClock, client: Any) -> None:
     """Read X once more, and write the rows of each block that lie in a region."""
-    rows, store = begun.rows, open_store(job.root)
+    rows, store = state.rows, open_store(job.root)
     with clock.stage("regions", rows.n_blocks, lambda: len(store.names(job.folder(COLLECTED)))):
         map_rows(
             collect_block,
@@ -206,9 +204,9 @@ def _collect(begun: Beginning, job: RegionJob, clock: StageClock, client: Any) -
             rows.weights,
             client=client,
             job=job,
-            target=begun.scan.target,
-            class_weight=begun.class_weight,
-            first_kept=begun.scan.first_kept,
+            target=state.scan.target,
+            class_weight=state.class_weight,
+            first_kept=state.scan.first_kept,
         )
 
 

@@ -11,26 +11,30 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from daskls.kernels.landmarks import Gauge
+from daskls.kernels.landmarks import Normalization
 from daskls.records import Float64, Reals
 
 # Rows per batch of the principal component analysis.
 PCA_BATCH_ROWS = 8192
 
 
-def draw_landmarks(X: Reals, gauge: Gauge, n_landmarks: int, seed: tuple[int, ...]) -> Float64:
-    """Return rows drawn at random, minus the gauge's center, float64 (l, d)."""
+def draw_landmarks(
+    X: Reals, normalization: Normalization, n_landmarks: int, seed: tuple[int, ...]
+) -> Float64:
+    """Return rows drawn at random, minus the normalization's center, float64 (l, d)."""
     drawn = np.random.default_rng(seed).choice(len(X), n_landmarks, replace=False)
-    return np.subtract(X[np.sort(drawn)], gauge.center, dtype=np.float64)
+    return np.subtract(X[np.sort(drawn)], normalization.center, dtype=np.float64)
 
 
-def find_components(X: Reals, gauge: Gauge, n_landmarks: int) -> tuple[Float64, Float64]:
+def find_components(
+    X: Reals, normalization: Normalization, n_landmarks: int
+) -> tuple[Float64, Float64]:
     """Return the first principal components of sampled rows.
 
     Parameters
     ----------
     X : real array, shape (m, d)
-    gauge : Gauge of X
+    normalization : Normalization of X
     n_landmarks : int
 
     Returns
@@ -48,9 +52,9 @@ def find_components(X: Reals, gauge: Gauge, n_landmarks: int) -> tuple[Float64, 
     # The variance of equal rows is 0, and so is what the components' shares are divided by.
     with np.errstate(invalid="ignore", divide="ignore"):
         for rows in np.array_split(np.arange(len(X)), n_batches):
-            pca.partial_fit(gauge.rows(X[rows]))
+            pca.partial_fit(normalization.rows(X[rows]))
     components: Float64 = np.ascontiguousarray(pca.components_, np.float64)
-    return components, np.sqrt(pca.explained_variance_) * gauge.scale
+    return components, np.sqrt(pca.explained_variance_) * normalization.scale
 
 
 MAX_BIAS_ROUNDS = 60

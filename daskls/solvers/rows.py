@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskls.kernels.answers import pairs_of
-from daskls.kernels.frame import framed
+from daskls.kernels.frame import frame_rows
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.kernel import find_kernel
 from daskls.records import (
@@ -162,7 +162,7 @@ class LocalRows:
             center = X.mean(axis=0, dtype=np.float64)
         # The model keeps float32 rows: training on exactly those gives it the same kernel.
         frame = Frame(center, scale)
-        rows = framed(X, frame).astype(np.float32)
+        rows = frame_rows(X, frame).astype(np.float32)
         classes, present = np.unique(codes, return_inverse=True)
         radius = find_kernel(spec.kernel).radius(rows.astype(np.float64))
         return cls(frame, rows, weights, classes, present, radius, spec, started)

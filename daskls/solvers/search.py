@@ -74,8 +74,10 @@ class GridSearch:
         # Folds without rows are not trained.
         self.folds = [f for f in range(spec.cv) if self.fold_ptr[f] < self.fold_ptr[f + 1]]
         self.weights = cell.weights.astype(np.float64)
-        n_judged = int(self.fold_ptr[-1])
-        self.judge = judge_of(spec.scoring, self.weights, cell.codes, cell.n_classes, n_judged)
+        n_held_out = int(self.fold_ptr[-1])
+        self.criterion = find_criterion(
+            spec.scoring, self.weights, cell.codes, cell.n_classes, n_held_out
+        )
         self.pairs = ClassPairs.of(cell, spec.cv)
         self.width = width(self.pairs, spec, self.folds)
         self.best: Trained | None = None
@@ -156,7 +158,7 @@ class GridSearch:
             if prune:
                 alive = self._unbeaten(alive, wrong, int(held_out.stop))
         for i in alive:
-            self._offer(Trained(self.judge.error(wrong[i]), g, i, wrong[i], lines[i]))
+            self._offer(Trained(self.criterion.error(wrong[i]), g, i, wrong[i], lines[i]))
 
     def lines(self, g: int) -> Iterator[tuple[int, Line]]:
         """Train every C at one width; yield each fold and its line."""
@@ -176,7 +178,7 @@ class GridSearch:
         rivals = [*own.values(), *([self.best.wrong[:stop]] if self.best else [])]
         if not rivals:
             return alive
-        best, losses = min(rivals, key=self.judge.error), self.judge.losses
+        best, losses = min(rivals, key=self.criterion.error), self.criterion.losses
         least = losses(best, best)
         return [i for i in alive if not is_beaten(losses(own[i], best), least)]
 
@@ -200,7 +202,7 @@ class GridSearch:
         return Choice(
             kernel=kernel,
             C=self.grid.costs[best.cost],
-            error=best.error / self.judge.unit,
+            error=best.error / self.criterion.unit,
             coef=self.pairs.coefficients(mean[None])[0],
             intercepts=offsets.mean(axis=0),
             counts=self.width.counts,
@@ -214,7 +216,7 @@ class GridSearch:
         """Return the error of each candidate, (n_gammas, n_costs); -1 if it left out a fold."""
         found = np.full((len(self.grid.gammas), len(self.grid.costs)), -1.0, np.float32)
         for point, error in self.errors.items():
-            found[point] = error / self.judge.unit
+            found[point] = error / self.criterion.unit
         return found
 
     def _finish(self, best: Trained, betas: Float32, offsets: Float64) -> None:
@@ -338,12 +340,12 @@ class RecallProduct:
         return scaled
 
 
-Judge = ErrorWeight | RecallProduct
+Criterion = ErrorWeight | RecallProduct
 
 
-def judge_of(
-    scoring: Scoring | None, weights: Float64, codes: Int64, n_classes: int, n_judged: int
-) -> Judge:
+def find_criterion(
+    scoring: Scoring | None, weights: Float64, codes: Int64, n_classes: int, n_held_out: int
+) -> Criterion:
     """Return the error that a search minimizes.
 
     Parameters
@@ -351,8 +353,8 @@ def judge_of(
     scoring : Scoring or None
     weights, codes : arrays of a cell's rows, ordered by fold
     n_classes : int
-    n_judged : int. How many rows are held out by some fold; they come first.
+    n_held_out : int. How many rows are held out by some fold; they come first.
     """
     if scoring is None:
-        return ErrorWeight(total(weights[:n_judged]))
-    return RecallProduct(weights[:n_judged], codes[:n_judged], n_classes)
+        return ErrorWeight(total(weights[:n_held_out]))
+    return RecallProduct(weights[:n_held_out], codes[:n_held_out], n_classes)

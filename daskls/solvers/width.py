@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskls.kernels.answers import winners_of
+from daskls.kernels.answers import write_winners
 from daskls.kernels.exponential import multiply_rows
 from daskls.kernels.kernel import find_kernel
 from daskls.records import F4, Float32, Float64, Floats, Int64, KernelSpec, SolverSpec
@@ -133,7 +133,7 @@ class ClassPairs:
             members = np.flatnonzero(cell.codes == c)
             np.matmul(coef[:, members], own[:, members].T, out=parts[c])
         winners = np.empty((n, len(own)), np.int64)
-        winners_of(parts.reshape(k, n, k - 1, -1), offsets, winners)
+        write_winners(parts.reshape(k, n, k - 1, -1), offsets, winners)
         return winners
 
     def values(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Float32:

@@ -274,19 +274,19 @@ def _check_room(features: Features, dtype: np.dtype[Any], folder: Backend) -> No
 # Predictions.
 
 
-def answer_format(path: str | os.PathLike[str]) -> str | None:
+def prediction_format(path: str | os.PathLike[str]) -> str | None:
     """Return "csv" or "parquet" by a path's suffix; None for any other, which is a Zarr array.
 
     Examples
     --------
-    >>> answer_format("out.csv"), answer_format("out.zarr")
+    >>> prediction_format("out.csv"), prediction_format("out.zarr")
     ('csv', None)
     """
     name = Path(path).name.lower()
     return next((kind for end, kind in ENDINGS.items() if name.endswith(end)), None)
 
 
-def write_answers(source: str, target: Path, names: list[str]) -> int:
+def write_predictions(source: str, target: Path, names: list[str]) -> int:
     """Copy predictions from a Zarr array to a CSV or Parquet file; return the number of rows.
 
     The file appears whole or not at all.
@@ -306,7 +306,7 @@ def write_answers(source: str, target: Path, names: list[str]) -> int:
     if array is None:
         raise AssertionError(f"{source} is a path")
     partial = target.with_name(f".{os.getpid()}-{target.name}")
-    write = _write_csv if answer_format(target) == "csv" else _write_parquet
+    write = _write_csv if prediction_format(target) == "csv" else _write_parquet
     with disk_errors(target, COPY_AGAIN):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -75,12 +75,12 @@ class StorePart:
 
 
 # Arrays of the trees inside a bundle's leaves, whose center is the partition's; and of whole trees.
-BRANCHES_HELD = "directions float64 nodes, d; thresholds float64 nodes; children int32 nodes, 2"
-TREES_HELD = f"center float64 d; n_nodes int64 p; {BRANCHES_HELD}"
-POINTS_HELD = "points float64 cells, d"
-LABELS_HELD = "codes int32 n; weights float64 n; numbers int64 n"
-ROWS_HELD = f"X X n, d; {LABELS_HELD}"
-COUNTS_HELD = (
+BRANCH_ARRAYS = "directions float64 nodes, d; thresholds float64 nodes; children int32 nodes, 2"
+TREE_ARRAYS = f"center float64 d; n_nodes int64 p; {BRANCH_ARRAYS}"
+POINT_ARRAYS = "points float64 cells, d"
+LABEL_ARRAYS = "codes int32 n; weights float64 n; numbers int64 n"
+ROWS_ARRAYS = f"X X n, d; {LABEL_ARRAYS}"
+COUNT_ARRAYS = (
     "leaf_rows int64 leaves; n_cells int64 leaves; cell_rows int64 cells; "
     "cells float64 cells, 3 d + 2; leaves float64 leaves, 3 d + 2"
 )
@@ -88,7 +88,7 @@ COUNTS_HELD = (
 MANIFESTS = "exchange-*/manifest-*"
 BLOCK = ("{folder}/{stem}.*", "{folder}/group-*", MANIFESTS)
 MERGED = ("{folder}/{stem}.*", MANIFESTS)
-MARKER_HELD = "offsets int64 leaves + 1; sums uint32 leaves; checksum uint64; attempt int64"
+MARKER_ARRAYS = "offsets int64 leaves + 1; sums uint32 leaves; checksum uint64; attempt int64"
 SHARED_PARTS = (
     StorePart(
         "zarr.json",
@@ -99,7 +99,7 @@ SHARED_PARTS = (
     StorePart(
         "partition",
         "run/begin.py",
-        f"{TREES_HELD}; {POINTS_HELD}",
+        f"{TREE_ARRAYS}; {POINT_ARRAYS}",
         follows=(
             *("scale", "calibration", "false_alarm", "interval", "index"),
             *("bundles", "rows", "leaves", "exchange-*"),
@@ -151,7 +151,7 @@ SHARED_PARTS = (
     StorePart(
         "rows/*",
         "run/regroup.py",
-        f"{ROWS_HELD}; {COUNTS_HELD}",
+        f"{ROWS_ARRAYS}; {COUNT_ARRAYS}",
         f"no prediction needs rows: {FINISH}",
         "bundles",
         ("leaves",),
@@ -160,8 +160,8 @@ SHARED_PARTS = (
     *(
         StorePart(f"regions/{key}/*", by, holds, FINISH, "packs", ("{folder}",))
         for key, by, holds in (
-            ("rows*", "scaling/regions.py", f"X float32 n, d; {LABELS_HELD}"),
-            ("blocks*", "scaling/regions.py", f"X any n, d; {LABELS_HELD}; leaf int64 n"),
+            ("rows*", "scaling/regions.py", f"X float32 n, d; {LABEL_ARRAYS}"),
+            ("blocks*", "scaling/regions.py", f"X any n, d; {LABEL_ARRAYS}; leaf int64 n"),
             ("steps*", "scaling/rounds.py", "sums float64 2 or trials, d or 3"),
             ("steps*", "scaling/rounds.py", "rows float64 4, n"),
             (
@@ -170,15 +170,17 @@ SHARED_PARTS = (
             ),
         )
     ),
-    StorePart("leaves", "run/regroup.py", f"{COUNTS_HELD}; bundles int64 bundles, 2", "with rows/"),
+    StorePart(
+        "leaves", "run/regroup.py", f"{COUNT_ARRAYS}; bundles int64 bundles, 2", "with rows/"
+    ),
     *(
         StorePart(f"exchange-*/{name}", f"store/{by}", holds, FINISH, "files", follows)
         for name, by, holds, follows in (
             ("grid", "exchange.py", "rows int64 b", ("{folder}",)),
             ("block-*.rows", "sorted_rows.py", "* records rows by leaf", BLOCK),
-            ("block-*.marker", "sorted_rows.py: the marker", MARKER_HELD, BLOCK),
+            ("block-*.marker", "sorted_rows.py: the marker", MARKER_ARRAYS, BLOCK),
             ("group-*.rows", "sorted_rows.py", "* records rows by leaf", MERGED),
-            ("group-*.marker", "sorted_rows.py: the marker", MARKER_HELD, MERGED),
+            ("group-*.marker", "sorted_rows.py: the marker", MARKER_ARRAYS, MERGED),
             ("manifest-*", "exchange.py", "* records leaves + 1, files", ()),
         )
     ),

@@ -111,7 +111,7 @@ def _with_followers(key: str, own: Parts) -> set[str]:
     return gone | {part.top for part in own} if key == "partition" else gone
 
 
-def heal_root(location: Location) -> None:
+def restore_root(location: Location) -> None:
     """Make sure that a store's root is readable: restore it from its copy if it is damaged.
 
     Raises

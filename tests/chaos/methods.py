@@ -125,13 +125,13 @@ def rows_for(name, n, seed, d=3):
 
 def _write(path, X, y, chunk):
     if not path.exists():
-        begun = path.with_suffix(".begun")
-        shutil.rmtree(begun, ignore_errors=True)
+        state = path.with_suffix(".begun")
+        shutil.rmtree(state, ignore_errors=True)
         with DatasetWriter(
-            begun, X.shape[1], np.float64, y_dtype=y.dtype, chunk_rows=chunk
+            state, X.shape[1], np.float64, y_dtype=y.dtype, chunk_rows=chunk
         ) as writer:
             writer.append(X, y)
-        begun.rename(path)
+        state.rename(path)
     return str(path)
 
 

@@ -17,7 +17,7 @@ from writes import StopError, StopsEverywhere, Writes
 import daskls
 from daskls import DasklsError, FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
 from daskls.methods import held_out
-from daskls.methods.held_out import Draw, HeldRows
+from daskls.methods.held_out import Draw, HeldOutRows
 from daskls.methods.probability import fit_maps, maps_of, probabilities
 from daskls.store.caches import drop_caches
 from daskls.store.groups import open_group
@@ -43,7 +43,7 @@ def squares(**params):
 
 def held_of(model):
     """Return the drawn rows of a model, of all of its bundles."""
-    return HeldRows.joined(HeldRows.read(bundle.group) for bundle in model._reader.bundles)
+    return HeldOutRows.joined(HeldOutRows.read(bundle.group) for bundle in model._reader.bundles)
 
 
 def kernel(a, b):

@@ -57,8 +57,8 @@ def clusters(monkeypatch):
 def cut_by(patch, kind):
     """Let `VoronoiSVC` cut its cells by a kind of partition."""
 
-    def cut(_, begun):
-        return kind.grow(begun.sample.X, begun.sampling.max_sampled_rows, begun.seed)
+    def cut(_, state):
+        return kind.grow(state.sample.X, state.sampling.max_sampled_rows, state.seed)
 
     patch.setattr(Voronoi, "cut", cut)
 

@@ -15,10 +15,10 @@ from daskls.kernels._jit import _stamp
 CODE = """
 import numpy as np
 from daskls.kernels.exponential import exp_terms
-from daskls.kernels.exponential import write_rbf
+from daskls.kernels.exponential import write_exponential
 K, none = np.zeros((2, 2), np.float32), np.empty((0, 2), np.float32)
-write_rbf(K.copy(), *exp_terms(1.0), none, K, none)
-print(K[0, 0], len(write_rbf.stats.cache_hits))
+write_exponential(K.copy(), *exp_terms(1.0), none, K, none)
+print(K[0, 0], len(write_exponential.stats.cache_hits))
 """
 
 

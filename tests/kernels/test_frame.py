@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cells import SEED, binary_cell, class_cell, queries
 
-from daskls.kernels.frame import decide_pairs, framed
+from daskls.kernels.frame import decide_pairs, frame_rows
 from daskls.records import CellReport, Frame, SolverSpec
 from daskls.solvers.grid import assign_folds, resolve_grid
 from daskls.solvers.hinge.solver import HINGE
@@ -19,14 +19,14 @@ SCALE = np.array([4.0, 0.125])
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.float32, np.float64])
 def test_rows_are_centered_in_float64(dtype):
     X = np.array([[0, 100], [127, 3]], dtype)
-    A = framed(np.asfortranarray(X), Frame(np.array([120.25, -100.5])))
+    A = frame_rows(np.asfortranarray(X), Frame(np.array([120.25, -100.5])))
     np.testing.assert_array_equal(A, [[-120.25, 200.5], [6.75, 103.5]])
     assert A.flags.c_contiguous
 
 
 def test_rows_are_divided_by_the_scale_once_they_are_centered():
     X = np.array([[0, 100], [127, 3]], np.uint8)
-    A = framed(X, Frame(np.array([120.25, -100.5]), SCALE))
+    A = frame_rows(X, Frame(np.array([120.25, -100.5]), SCALE))
     np.testing.assert_array_equal(A, [[-30.0625, 1604.0], [1.6875, 828.0]])
 
 

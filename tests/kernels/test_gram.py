@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from daskls.kernels.frame import framed
+from daskls.kernels.frame import frame_rows
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.kernel import find_kernel
 from daskls.records import Frame, KernelSpec
@@ -73,7 +73,7 @@ def test_features_offset_by_a_million():
     small = np.round(rows(20, 4) * 16) / 16
     large = (small + 1e6).astype(np.float32)
     center = large.mean(axis=0, dtype=np.float64)
-    A = framed(large, Frame(center))
+    A = frame_rows(large, Frame(center))
     assert A.dtype == np.float64
     squared = ((small[:, None] - small[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(find_kernel("rbf").matrix(A), squared, rtol=1e-6, atol=1e-9)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from cells import class_cell
 
-from daskls.kernels.answers import Ballot, pairs_of, winners_of
-from daskls.kernels.exponential import exp_terms, gather_pairs, multiply_rows, write_rbf
+from daskls.kernels.answers import Ballot, pairs_of, write_winners
+from daskls.kernels.exponential import exp_terms, gather_pairs, multiply_rows, write_exponential
 
 
 def sources_of(n, m, seed=0):
@@ -18,7 +18,7 @@ def test_a_gaussian_kernel_and_its_products(m, n):
     base = np.abs(sources_of(m, m, 1))
     sources, K = sources_of(n, m), np.full((m, m), np.nan, np.float32)
     products = np.full((n, m), np.nan, np.float32)
-    write_rbf(base, *exp_terms(0.7), sources, K, products)
+    write_exponential(base, *exp_terms(0.7), sources, K, products)
     np.testing.assert_allclose(K, np.exp(-0.7 * base.astype(float)), rtol=1e-6)
     np.testing.assert_allclose(products, sources @ K.T, rtol=1e-4, atol=1e-5)
 
@@ -65,7 +65,7 @@ def test_winners_are_the_ballots(k):
     offsets = rng.normal(size=(n, k * (k - 1) // 2)).astype(np.float32)
     offsets[0] = 0.0
     winners = np.full((n, h), -1)
-    winners_of(parts, offsets, winners)
+    write_winners(parts, offsets, winners)
     for s in range(n):
         ballot = Ballot(h, k)
         for p, (a, b) in enumerate(pairs_of(k)):

@@ -8,10 +8,10 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from daskls.kernels.answers import (
     ABSENT_SCORE,
     Ballot,
-    class_scores,
+    expand_pairs,
+    expand_scores,
     pair_decisions,
     pairs_of,
-    spread_pairs,
     vote_scores,
 )
 
@@ -50,7 +50,7 @@ def test_ties_go_to_the_confidence_and_then_to_the_first_class():
 
 def test_spread_pairs_clips_and_knows_who_is_absent():
     decisions = np.array([[0.5, -7.0, 3.0], [-0.25, 0.0, 1.0]])
-    spread = spread_pairs(decisions, np.array([0, 2, 3]), 5)
+    spread = expand_pairs(decisions, np.array([0, 2, 3]), 5)
     assert dict(zip(pairs_of(5), spread.T.tolist(), strict=True)) == {
         (0, 1): [-1.0, -1.0],
         (0, 2): [0.5, -0.25],
@@ -63,8 +63,8 @@ def test_spread_pairs_clips_and_knows_who_is_absent():
         (2, 4): [-1.0, -1.0],
         (3, 4): [-1.0, -1.0],
     }
-    assert spread_pairs(None, np.array([1]), 2).tolist() == [[1.0]]
-    assert spread_pairs(None, np.array([0]), 3).tolist() == [[-1.0, -1.0, 0.0]]
+    assert expand_pairs(None, np.array([1]), 2).tolist() == [[1.0]]
+    assert expand_pairs(None, np.array([0]), 3).tolist() == [[-1.0, -1.0, 0.0]]
 
 
 def test_confidence_never_outweighs_a_vote():
@@ -85,7 +85,7 @@ def test_ballot_counts_pair_by_pair():
 def test_absent_classes_score_below_every_present_one():
     decisions = np.full((1, 3), -1e12)
     scores = vote_scores(decisions, 3)
-    spread = class_scores(scores, np.array([1, 3, 4]), 6)
+    spread = expand_scores(scores, np.array([1, 3, 4]), 6)
     assert spread.shape == (1, 6)
     np.testing.assert_array_equal(spread[:, [1, 3, 4]], scores)
     np.testing.assert_array_equal(spread[:, [0, 2, 5]], ABSENT_SCORE)

@@ -24,7 +24,7 @@ from daskls.estimators import view
 from daskls.live.page import board_of
 from daskls.live.plugin import announce, retire
 from daskls.records import CellReport
-from daskls.run.client import TELL_S, TOPIC, tell_cells
+from daskls.run.client import EVENT_INTERVAL_S, TOPIC, report_cells
 
 X, Y = checkers(600, noise=0.2)
 GIVEN_S = 60
@@ -232,7 +232,7 @@ def tell_often(root, n):
     """Tell of n bundles, one after the other; return the seconds that took."""
     began = time.monotonic()
     for i in range(n):
-        tell_cells(root, i, i, [CellReport(i, i, 10, 2, 1.0, validation_error=0.5)])
+        report_cells(root, i, i, [CellReport(i, i, 10, 2, 1.0, validation_error=0.5)])
         time.sleep(0.01)
     return time.monotonic() - began
 
@@ -248,7 +248,7 @@ def test_a_worker_tells_at_most_once_a_second(cluster, client):
         return [bundles for bundles in found if bundles]
 
     wait_until(lambda: sum(map(len, ours())) == 150)
-    assert 2 <= len(ours()) <= took / TELL_S + 2
+    assert 2 <= len(ours()) <= took / EVENT_INTERVAL_S + 2
     # Counts and numbers of leaves alone.
     first = json.loads(json.dumps(ours()[0][0]))
     assert first == ["one", 0, 0, [[0], [1.0], [10.0], [10.0], [0.0], [5.0]]]
@@ -260,7 +260,7 @@ def test_the_topic_is_bounded(cluster):
 
 
 def test_outside_of_a_task_nothing_is_told():
-    tell_cells("one", 0, 0, [CellReport(0, 0, 10, 2, 1.0)])
+    report_cells("one", 0, 0, [CellReport(0, 0, 10, 2, 1.0)])
 
 
 def test_the_model_is_the_same_without_it(cluster, client, tmp_path):

@@ -22,10 +22,10 @@ from daskls.scaling.grid import (
     rung_nbytes,
     trial_nbytes,
 )
-from daskls.scaling.heats import ThinJob, draw_cells_of, draw_thin, plan_race, race_rows, write_thin
 from daskls.scaling.race import look_at
 from daskls.scaling.regions import RegionJob, _region_key
 from daskls.scaling.rounds import evaluate_region, region_errors, region_gradients
+from daskls.scaling.rungs import ThinJob, draw_cells_of, draw_thin, plan_race, race_rows, write_thin
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 

@@ -8,7 +8,7 @@ from sklearn.preprocessing import OneHotEncoder, QuantileTransformer
 import daskls
 from daskls import ParameterError, VoronoiSVC
 from daskls.errors import DamageError
-from daskls.kernels.frame import INDICATOR, coded, coded_names, scaled
+from daskls.kernels.frame import INDICATOR, coded, encoded_names, scaled
 from daskls.records import FeatureScale
 from daskls.scaling.coding import FEW_VALUES, N_KNOTS, find_bases, fit_coding, max_coded_features
 
@@ -107,7 +107,7 @@ def test_kept_features_alone_are_coded():
     some = FeatureScale(base.scale.center, factors, base.scale.coding)
     whole = scaled(TABLE, base.scale)
     np.testing.assert_array_equal(scaled(TABLE, some), whole[:, 1::3])
-    names = coded_names(["a", "b", "color", "flag"], base.scale)
+    names = encoded_names(["a", "b", "color", "flag"], base.scale)
     assert names[:4] == ["rank(a)", "rank(b)", "color=0", "color=10"]
     assert names[-1] == "flag"
 

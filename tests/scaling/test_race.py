@@ -11,7 +11,6 @@ from daskls import RandomChunkSVC, VoronoiSVC
 from daskls.records import SolverSpec
 from daskls.scaling.descent import TrialSplit, descend
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
-from daskls.scaling.heats import ThinJob, draw_cells_of, draw_thin, held_out, plan_race, race_rows
 from daskls.scaling.race import (
     LEARNED,
     LEAST_Z_LEARNED,
@@ -21,6 +20,7 @@ from daskls.scaling.race import (
     _leave_out,
     _survivors,
 )
+from daskls.scaling.rungs import ThinJob, draw_cells_of, draw_thin, held_out, plan_race, race_rows
 from daskls.solvers.squares.aims import ClassAim
 from daskls.solvers.squares.system import median_distance
 

@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 from support import compiled
 
 from daskls.solvers.grid import assign_folds
-from daskls.solvers.search import RecallProduct, judge_of
+from daskls.solvers.search import RecallProduct, find_criterion
 
 GRID = {"gamma": (0.03, 0.3, 3.0), "C": (0.1, 1.0, 10.0, 100.0), "cv": 4}
 
@@ -62,8 +62,8 @@ def test_every_candidates_score_and_the_choice_are_brute_forces(seed, weighting)
 @compiled
 def test_class_weights_cancel_in_the_score_and_move_the_machines():
     X, y = rare_cell(0)
-    judge = judge_of("tpr_x_tnr", np.where(y == 1, 49.0, 1.0), y, 2, len(y))
-    plain = judge_of("tpr_x_tnr", np.ones(len(y)), y, 2, len(y))
+    judge = find_criterion("tpr_x_tnr", np.where(y == 1, 49.0, 1.0), y, 2, len(y))
+    plain = find_criterion("tpr_x_tnr", np.ones(len(y)), y, 2, len(y))
     mistaken = np.random.default_rng(1).random(len(y)) < 0.2
     assert judge.error(judge.weights * mistaken) == pytest.approx(plain.error(mistaken * 1.0))
     recalls = []
@@ -78,7 +78,7 @@ def test_of_more_classes_it_is_the_product_of_all_recalls():
     rng = np.random.default_rng(3)
     y, predicted = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
     weights = rng.random(90)
-    judge = judge_of("tpr_x_tnr", weights, y, 3, 90)
+    judge = find_criterion("tpr_x_tnr", weights, y, 3, 90)
     expected = 1 - product(y, predicted, weights)
     assert judge.error(weights * (y != predicted)) == pytest.approx(expected)
     X, codes = class_cell(3)
@@ -88,7 +88,7 @@ def test_of_more_classes_it_is_the_product_of_all_recalls():
 
 def test_rows_past_the_folds_and_classes_without_rows_do_not_count():
     y = np.array([0, 1, 0, 1, 0, 1])
-    judge = judge_of("tpr_x_tnr", np.ones(6), y, 2, 4)
+    judge = find_criterion("tpr_x_tnr", np.ones(6), y, 2, 4)
     assert judge.error(np.array([0.0, 1.0, 0.0, 0.0, 1.0, 1.0])) == 0.5
     # Of the first row alone there is no positive one, whose recall may still be anything.
     assert judge.error(np.array([0.0])) == 0.0

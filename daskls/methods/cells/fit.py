@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.methods.held_out import Draw, HeldRows, draw_of, map_held_out
+from daskls.methods.held_out import Draw, HeldOutRows, draw_of, map_held_out
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells
 from daskls.partition.shuffle import Chunks
@@ -30,9 +30,9 @@ from daskls.records import (
 )
 from daskls.run.begin import regroup_all
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.client import tell_cells
+from daskls.run.client import report_cells
 from daskls.run.compute import run_each
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS
@@ -73,36 +73,36 @@ class FitJob:
     draw: Draw | None = None
 
 
-def assign_chunks(begun: Beginning) -> Chunks:
+def assign_chunks(state: FitState) -> Chunks:
     """Return an assignment of all rows to the fewest chunks of at most ``cell_size`` rows."""
-    n_rows = begun.scan.n_kept
-    return Chunks(n_rows, -(-n_rows // begun.request.cell_size), begun.seed)
+    n_rows = state.scan.n_kept
+    return Chunks(n_rows, -(-n_rows // state.request.cell_size), state.seed)
 
 
-def fit_cells(begun: Beginning, clock: StageClock, client: Any = None) -> None:
+def fit_cells(state: FitState, clock: StageClock, client: Any = None) -> None:
     """Regroup the rows and train every cell that the store does not hold yet."""
-    root, request = begun.root, begun.request
+    root, request = state.root, state.request
     trained = _trained(root)
     if trained is not None:
-        _finish(begun, trained)
+        _finish(state, trained)
         return
-    partition, exchange, leaf_rows = regroup_all(begun, clock, client)
+    partition, exchange, leaf_rows = regroup_all(state, clock, client)
     plan = plan_bundles(
-        begun.sizes, leaf_rows.tolist(), done_mask(root.store, partition.n_leaves), begun.resources
+        state.sizes, leaf_rows.tolist(), done_mask(root.store, partition.n_leaves), state.resources
     )
     job = FitJob(
         root.where(),
-        begun.fingerprint,
+        state.fingerprint,
         exchange,
         request.spec,
         request.cell_size,
-        begun.seed,
-        draw_of(begun),
+        state.seed,
+        draw_of(state),
     )
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
         train_bundles(plan.bundles, job, client)
-    _finish(begun, partition)
+    _finish(state, partition)
 
 
 def _trained(root: Root) -> Partition | None:
@@ -148,7 +148,7 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     solver = find_solver(job.spec)
     branches: list[Tree] = []
     models: list[LocalModel] = []
-    held: list[HeldRows] = []
+    held: list[HeldOutRows] = []
     with one_blas_thread():
         read = job.exchange.read_leaves(bundle.first_leaf, bundle.last_leaf)
         for leaf, rows in enumerate(read, bundle.first_leaf):
@@ -156,13 +156,13 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
             branches.append(tree)
             models.extend(solver.fit(_cells_of(rows, tree, cells, leaf, partition, job), job.spec))
             if job.draw is not None:
-                held.append(HeldRows.of_leaf(rows, cells, models[-tree.n_leaves :], job.draw))
+                held.append(HeldOutRows.of_leaf(rows, cells, models[-tree.n_leaves :], job.draw))
     first, last = bundle.first_leaf, bundle.last_leaf
     extra = {**tree_arrays(branches, BRANCH_SIZES), **grid_arrays(models)}
     if held:
-        extra |= HeldRows.joined(held).arrays()
+        extra |= HeldOutRows.joined(held).arrays()
     written = write_bundle(job.root, first, last, models, extra)
-    tell_cells(job.root, first, last, (model.report for model in models))
+    report_cells(job.root, first, last, (model.report for model in models))
     return written
 
 
@@ -179,13 +179,13 @@ def _cells_of(
         yield CellRows(own.X, own.targets, own.weights, report, seed, asked)
 
 
-def _finish(begun: Beginning, partition: Partition) -> None:
+def _finish(state: FitState, partition: Partition) -> None:
     """Write the maps to probabilities and the index, and set the marker."""
-    root = begun.root
+    root = state.root
     tiles = find_tiles(root.store, partition.n_leaves)
     # Counts and trees are read, no models, so that the spec does not matter.
     bundles = [BundleModels(root.store, a, b, SolverSpec()) for a, b in tiles]
-    map_held_out(begun, _one_by_one(bundles))
+    map_held_out(state, _one_by_one(bundles))
     finished, leaf_cells = _with_cells(partition, bundles, root, tiles)
     first_cells = leaf_cells[[first for first, _ in tiles] + [partition.n_leaves]].tolist()
     write_index(root, *stored(finished), tiles, first_cells)

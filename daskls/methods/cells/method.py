@@ -25,20 +25,20 @@ from daskls.plan import (
     plan_sample,
 )
 from daskls.records import F4, MIB, Float64, Reals
-from daskls.run.contract import Beginning, Method
+from daskls.run.contract import FitState, Method
 from daskls.run.progress import StageClock
 from daskls.solvers.registry import find_loss
-from daskls.store.contents import BRANCHES_HELD, TREES_HELD, StorePart
+from daskls.store.contents import BRANCH_ARRAYS, TREE_ARRAYS, StorePart
 from daskls.store.layout import Root
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
 
 CELL_PARTS = (
-    StorePart("index", "methods/cells", f"{TREES_HELD}; leaf_cells int64 leaves + 1"),
+    StorePart("index", "methods/cells", f"{TREE_ARRAYS}; leaf_cells int64 leaves + 1"),
     StorePart(
         "bundles/*",
         "methods/cells",
-        f"branch_nodes int64 leaves; {BRANCHES_HELD}; errors float32 cells, combinations",
+        f"branch_nodes int64 leaves; {BRANCH_ARRAYS}; errors float32 cells, combinations",
         kind="bundles",
     ),
 )
@@ -66,17 +66,17 @@ class Voronoi(Method):
         """As of `Method`."""
         check_cells(extent, resources)
 
-    def cut(self, begun: Beginning) -> Partition:
+    def cut(self, state: FitState) -> Partition:
         """Grow trees on the sample."""
         from daskls.run.begin import grow_trunks
 
-        return grow_trunks(begun)
+        return grow_trunks(state)
 
-    def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
         """As of `Method`."""
         from daskls.methods.cells.fit import fit_cells
 
-        fit_cells(begun, clock, client)
+        fit_cells(state, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate one cell of each partition, or all where cells are chunks."""
@@ -113,11 +113,11 @@ class Chunked(Voronoi):
         """As of `Method`."""
         check_chunks(extent, resources)
 
-    def cut(self, begun: Beginning) -> Partition:
+    def cut(self, state: FitState) -> Partition:
         """As of `Method`: the fewest chunks that the size of a chunk allows."""
         from daskls.methods.cells.fit import assign_chunks
 
-        return assign_chunks(begun)
+        return assign_chunks(state)
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
         """As of `Method`: the number of chunks."""

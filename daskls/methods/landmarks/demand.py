@@ -9,11 +9,11 @@ import numpy as np
 
 from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.kernel import find_kernel
-from daskls.kernels.landmarks import find_gauge, mean_square, project_rows
+from daskls.kernels.landmarks import find_normalization, mean_square, project_rows
 from daskls.methods.landmarks.fit import GROUP_NBYTES, MIN_GROUPS
 from daskls.methods.landmarks.plan import COST_SHARES, LandmarkSpec, landmark_nbytes, n_candidates
 from daskls.methods.landmarks.solve import ROWS_PER_LANDMARK
-from daskls.partition.space import find_points
+from daskls.partition.space import cluster_cells
 from daskls.plan import Demand, Outlook, StageDemand, Work, group_open
 from daskls.records import F8, Float64, Reals
 from daskls.run.pace import Setting, seconds_in
@@ -65,7 +65,7 @@ def _searching(
 def cluster_rows(size: int, setting: Setting) -> float:
     """Time the clustering of a sample of ``size`` rows."""
     X, _ = setting.draw(size)
-    return seconds_in(lambda: find_points(X, find_gauge(X), setting.n_leaves, 0))
+    return seconds_in(lambda: cluster_cells(X, find_normalization(X), setting.n_leaves, 0))
 
 
 def solve_all(size: int, setting: Setting) -> float:
@@ -87,7 +87,7 @@ def _solved(size: int, setting: Setting, candidates: list[tuple[int, int]]) -> f
     method = cast(LandmarkSpec, setting.method)
     center = X.mean(axis=0, dtype=np.float64)
     n_landmarks = min(method.n_landmarks or setting.n_features, size)
-    landmarks = draw_landmarks(X, find_gauge(X), n_landmarks, (0,))
+    landmarks = draw_landmarks(X, find_normalization(X), n_landmarks, (0,))
     gamma = 1.0 / setting.n_features if find_kernel(method.projection).has_width else None
     costs = _costs(setting, X, center, landmarks, gamma)
     positive = [1] if setting.n_classes == 2 else range(setting.n_classes)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from daskls.kernels.kernel import find_kernel
-from daskls.kernels.landmarks import find_gauge, mean_square
+from daskls.kernels.landmarks import find_normalization, mean_square
 from daskls.methods.landmarks.parts import (
     LinearModel,
     drop_phase,
@@ -37,13 +37,13 @@ from daskls.methods.landmarks.solve import (
     solve_group,
     stored_cells,
 )
-from daskls.partition.space import VoronoiCells, find_points
+from daskls.partition.space import VoronoiCells, cluster_cells
 from daskls.plan import group_open
 from daskls.records import CellReport, Float64, Int64, Mask, Table
 from daskls.run.begin import regroup_all, scale_gamma
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total
@@ -77,67 +77,67 @@ class Solved:
     is_open: Mask
 
 
-def cluster_sample(method: LandmarkSpec, begun: Beginning) -> VoronoiCells:
+def cluster_sample(method: LandmarkSpec, state: FitState) -> VoronoiCells:
     """Return the Voronoi cells of the clusters of the sample."""
-    n_cells = method.n_cells or count_clusters(begun.scan.n_kept)
-    X = begun.sample.X
-    return find_points(X, find_gauge(X), n_cells, begun.seed)
+    n_cells = method.n_cells or count_clusters(state.scan.n_kept)
+    X = state.sample.X
+    return cluster_cells(X, find_normalization(X), n_cells, state.seed)
 
 
 def fit_jointly(
-    method: LandmarkSpec, begun: Beginning, clock: StageClock, client: Any = None
+    method: LandmarkSpec, state: FitState, clock: StageClock, client: Any = None
 ) -> None:
     """Choose landmarks, regroup the rows, choose C, then solve the joint problem."""
-    _choose_landmarks(begun, method)
-    _, exchange, leaf_rows = regroup_all(begun, clock, client)
-    cells = stored_cells(begun.root)
-    spec = begun.request.spec
-    job = JointJob(begun.root.where(), begun.fingerprint, exchange, begun.seed, spec.cv, spec.tol)
-    groups = _groups(begun, leaf_rows, method.n_landmarks or begun.rows.n_features)
-    _solve(begun, cells, groups, leaf_rows, job, clock, client)
+    _choose_landmarks(state, method)
+    _, exchange, leaf_rows = regroup_all(state, clock, client)
+    cells = stored_cells(state.root)
+    spec = state.request.spec
+    job = JointJob(state.root.where(), state.fingerprint, exchange, state.seed, spec.cv, spec.tol)
+    groups = _groups(state, leaf_rows, method.n_landmarks or state.rows.n_features)
+    _solve(state, cells, groups, leaf_rows, job, clock, client)
 
 
 @undisturbed
-def _choose_landmarks(begun: Beginning, method: LandmarkSpec) -> None:
+def _choose_landmarks(state: FitState, method: LandmarkSpec) -> None:
     """Choose the landmarks from the sample and write them, unless they are stored."""
-    if read_landmarks(begun.root) is not None:
+    if read_landmarks(state.root) is not None:
         return
-    X, gauge = begun.sample.X, find_gauge(begun.sample.X)
-    n_features, n_rows = begun.rows.n_features, begun.scan.n_kept
+    X, normalization = state.sample.X, find_normalization(state.sample.X)
+    n_features, n_rows = state.rows.n_features, state.scan.n_kept
     most = most_landmarks(method, n_rows, n_features)
     wanted = method.n_landmarks or min(n_features, most)
     with one_blas_thread():
         if method.landmarks == "random":
-            drawn = LANDMARKS(begun.seed, n_rows=begun.scan.n_kept)
-            landmarks = draw_landmarks(X, gauge, wanted, drawn)
+            drawn = LANDMARKS(state.seed, n_rows=state.scan.n_kept)
+            landmarks = draw_landmarks(X, normalization, wanted, drawn)
         else:
-            landmarks, deviations = find_components(X, gauge, wanted)
+            landmarks, deviations = find_components(X, normalization, wanted)
             if find_kernel(method.projection).has_width:
                 # Distances need points: those one standard deviation from the center.
                 landmarks *= deviations[:, None]
     gamma = None
     if find_kernel(method.projection).has_width:
-        gamma = begun.request.spec.gamma[0] if begun.request.spec.gamma else scale_gamma(begun)
-    write_landmarks(begun.root, landmarks, gamma)
+        gamma = state.request.spec.gamma[0] if state.request.spec.gamma else scale_gamma(state)
+    write_landmarks(state.root, landmarks, gamma)
 
 
-def _groups(begun: Beginning, leaf_rows: Int64, n_landmarks: int) -> list[tuple[int, int]]:
+def _groups(state: FitState, leaf_rows: Int64, n_landmarks: int) -> list[tuple[int, int]]:
     """Group neighboring cells of about equal bytes."""
-    n_problems = n_candidates(begun.request.spec) * len(_positive(begun))
-    row_nbytes = 8 * (n_landmarks + begun.rows.n_features)
+    n_problems = n_candidates(state.request.spec) * len(_positive(state))
+    row_nbytes = 8 * (n_landmarks + state.rows.n_features)
     nbytes = (leaf_rows * row_nbytes + 16 * n_problems * n_landmarks).tolist()
     limit = min(GROUP_NBYTES, sum(nbytes) // MIN_GROUPS)
     return group_open(nbytes, [False] * len(nbytes), limit)
 
 
-def _positive(begun: Beginning) -> list[int]:
+def _positive(state: FitState) -> list[int]:
     """Return the class codes that are +1 in some problem: one for two classes, else all."""
-    n_classes = begun.scan.target.n_classes
+    n_classes = state.scan.target.n_classes
     return [1] if n_classes == 2 else list(range(n_classes))
 
 
 def _solve(
-    begun: Beginning,
+    state: FitState,
     cells: VoronoiCells,
     groups: list[tuple[int, int]],
     leaf_rows: Int64,
@@ -146,19 +146,19 @@ def _solve(
     client: Any,
 ) -> None:
     """Choose C, train on all rows, write the model."""
-    selected = begun.root.attributes.get("selected") or _choose_cost(
-        begun, cells, groups, job, clock, client
+    selected = state.root.attributes.get("selected") or _choose_cost(
+        state, cells, groups, job, clock, client
     )
     # The result is in the root by now, so that a resumed fit does not need these rounds.
-    drop_phase(begun.root.store, "select")
+    drop_phase(state.root.store, "select")
     chosen, errors = selected["C"], np.array(selected["cell_errors"])
-    problems = [(code, chosen, -1, 0.0) for code in _positive(begun)]
+    problems = [(code, chosen, -1, 0.0) for code in _positive(state)]
     solved = _search("train", problems, groups, job, clock, client)
     theta, support = _read_solution(solved, groups, job)
-    root = begun.root
+    root = state.root
     found = read_landmarks(root)
     assert found is not None
-    own = CellReport(0, 0, 0, begun.scan.target.n_classes, float("nan"), C=chosen)
+    own = CellReport(0, 0, 0, state.scan.target.n_classes, float("nan"), C=chosen)
     own = replace(
         own,
         edge=edge_of(chosen, selected.get("candidates", ())),
@@ -171,7 +171,7 @@ def _solve(
 
 
 def _choose_cost(
-    begun: Beginning,
+    state: FitState,
     cells: VoronoiCells,
     groups: list[tuple[int, int]],
     job: JointJob,
@@ -182,12 +182,12 @@ def _choose_cost(
 
     Where one C is given there is nothing to choose, and the cells' errors are NaN.
     """
-    costs = _costs(begun, cells)
+    costs = _costs(state, cells)
     n_cells = groups[-1][1] + 1
     if len(costs) == 1:
         none = {"cell_errors": [float("nan")] * n_cells, "n_open": 0, "n_problems": 0}
         return {"C": costs[0], **none}
-    codes, n_folds = _positive(begun), job.n_folds
+    codes, n_folds = _positive(state), job.n_folds
     problems = [(k, C, f, 0.0) for C in costs for f in range(n_folds) for k in codes]
     solved = _search("select", problems, groups, job, clock, client)
     shape = len(costs), n_folds, len(codes)
@@ -209,19 +209,19 @@ def _choose_cost(
         "n_open": int(solved.is_open.sum()),
         "n_problems": len(problems),
     }
-    begun.root.update(selected=selected)
+    state.root.update(selected=selected)
     return selected
 
 
 @undisturbed
-def _costs(begun: Beginning, cells: VoronoiCells) -> list[float]:
+def _costs(state: FitState, cells: VoronoiCells) -> list[float]:
     """Return the candidates of C in increasing order: those given, or the default ones."""
-    if begun.request.spec.C is not None:
-        return sorted(begun.request.spec.C)
-    found = read_landmarks(begun.root)
+    if state.request.spec.C is not None:
+        return sorted(state.request.spec.C)
+    found = read_landmarks(state.root)
     assert found is not None
     with one_blas_thread():
-        norm = mean_square(begun.sample.X, cells.center, *found)
+        norm = mean_square(state.sample.X, cells.center, *found)
     # A norm of 0 means that no C can separate the projected rows: any candidates will do.
     return [share / (norm or 1.0) for share in COST_SHARES]
 

@@ -15,7 +15,7 @@ from daskls.methods.landmarks.plan import LandmarkSpec, check_landmarks, count_c
 from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources, SamplePlan
 from daskls.records import Float64, Reals
-from daskls.run.contract import Beginning, Method
+from daskls.run.contract import FitState, Method
 from daskls.run.progress import StageClock
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
@@ -48,17 +48,17 @@ class L3(LandmarkSpec, Method):
 
         return demand_of_landmarks(self, outlook)
 
-    def cut(self, begun: Beginning) -> Partition:
+    def cut(self, state: FitState) -> Partition:
         """Cluster the sample."""
         from daskls.methods.landmarks.fit import cluster_sample
 
-        return cluster_sample(self, begun)
+        return cluster_sample(self, state)
 
-    def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
         """Choose landmarks and C, then solve the joint problem."""
         from daskls.methods.landmarks.fit import fit_jointly
 
-        fit_jointly(self, begun, clock, client)
+        fit_jointly(self, state, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the linear function of each query's cluster."""

@@ -18,7 +18,7 @@ from daskls.records import Float64, Reals, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.backend import attempt_key, draw_attempt
 from daskls.store.caches import kept
-from daskls.store.contents import FINISH, POINTS_HELD, StorePart
+from daskls.store.contents import FINISH, POINT_ARRAYS, StorePart
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
 from daskls.store.layout import Root, report_to_json
@@ -33,7 +33,7 @@ LANDMARK_PARTS = (
     StorePart(
         "index",
         _HERE,
-        f"center float64 d; {POINTS_HELD}; landmarks float64 l, d; theta float64 p, cells, l; "
+        f"center float64 d; {POINT_ARRAYS}; landmarks float64 l, d; theta float64 p, cells, l; "
         "intercepts float64 p",
     ),
     StorePart(

@@ -19,7 +19,7 @@ from daskls.methods.neighborhoods.train import (
 from daskls.neighbors.search import metric_of
 from daskls.plan import bundle_cost, group_open
 from daskls.run.begin import regroup_all
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.run.regroup import gather_rows, has_rows, rows_handle
 from daskls.store.layout import Root
@@ -27,47 +27,47 @@ from daskls.store.models import done_mask, drop_others, find_tiles, finished_bun
 from daskls.store.reader import write_index
 
 
-def fit_rows(method: NeighborSpec, begun: Beginning, clock: StageClock, client: Any = None) -> None:
+def fit_rows(method: NeighborSpec, state: FitState, clock: StageClock, client: Any = None) -> None:
     """Gather the rows by leaf and select parameters; each query later trains, or votes."""
-    _gather(begun, clock, client)
-    method = method.capped(begun.scan.n_kept)
-    chosen = select(begun, method, rows_handle(begun), clock, client)
+    _gather(state, clock, client)
+    method = method.capped(state.scan.n_kept)
+    chosen = select(state, method, rows_handle(state), clock, client)
     spec, percentiles = chosen.spec, chosen.percentiles
     C, gamma, percentile = (
         values[0] if values else None for values in (spec.C, spec.gamma, percentiles)
     )
     # Predictions use the selected parameters, so that they are part of the model.
     selected = {"C": C, "gamma": gamma, "percentile": percentile}
-    write_index(begun.root, {}, selected, [], [0])
+    write_index(state.root, {}, selected, [], [0])
 
 
 def fit_centers_of(
-    method: NeighborSpec, begun: Beginning, clock: StageClock, client: Any = None
+    method: NeighborSpec, state: FitState, clock: StageClock, client: Any = None
 ) -> None:
     """Gather the rows by leaf, choose centers and train their neighborhoods."""
-    method = method.capped(begun.scan.n_kept)
-    _gather(begun, clock, client)
-    _fit_centers(begun, method, clock, client)
+    method = method.capped(state.scan.n_kept)
+    _gather(state, clock, client)
+    _fit_centers(state, method, clock, client)
 
 
-def _gather(begun: Beginning, clock: StageClock, client: Any) -> None:
+def _gather(state: FitState, clock: StageClock, client: Any) -> None:
     """Write all rows by leaf, unless they are there."""
-    if not has_rows(begun):
-        _, exchange, leaf_rows = regroup_all(begun, clock, client)
-        gather_rows(begun, exchange, leaf_rows, clock, client)
+    if not has_rows(state):
+        _, exchange, leaf_rows = regroup_all(state, clock, client)
+        gather_rows(state, exchange, leaf_rows, clock, client)
 
 
-def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, client: Any) -> None:
-    root, handle = begun.root, rows_handle(begun)
-    chosen = select(begun, neighbors, handle, clock, client)
+def _fit_centers(state: FitState, neighbors: NeighborSpec, clock: StageClock, client: Any) -> None:
+    root, handle = state.root, rows_handle(state)
+    chosen = select(state, neighbors, handle, clock, client)
     k = chosen.n_neighbors
     centers = choose_centers(
-        begun, handle, neighbors.inner(k), metric_of(chosen.spec), clock, client
+        state, handle, neighbors.inner(k), metric_of(chosen.spec), clock, client
     )
     own = replace(neighbors, percentiles=chosen.percentiles)
-    batch = _batch(begun, k)
-    job = NeighborJob(handle, chosen.spec, own, k, begun.seed, batch)
-    bundles = _bundles(begun, centers, batch, k)
+    batch = _batch(state, k)
+    job = NeighborJob(handle, chosen.spec, own, k, state.seed, batch)
+    bundles = _bundles(state, centers, batch, k)
     with clock.stage("train", len(centers.positions), _finished(root)):
         train_centers(bundles, job, client)
     tiles = find_tiles(root.store, len(centers.positions))
@@ -80,18 +80,16 @@ def _fit_centers(begun: Beginning, neighbors: NeighborSpec, clock: StageClock, c
     write_index(root, arrays, {"gamma": gamma}, tiles, first_cells)
 
 
-def _batch(begun: Beginning, n_neighbors: int) -> int:
-    return plan_batch(begun.sizes, n_neighbors, begun.sampling.largest_rows, begun.resources)
+def _batch(state: FitState, n_neighbors: int) -> int:
+    return plan_batch(state.sizes, n_neighbors, state.sampling.largest_rows, state.resources)
 
 
-def _bundles(
-    begun: Beginning, centers: Centers, batch: int, n_neighbors: int
-) -> list[CenterBundle]:
+def _bundles(state: FitState, centers: Centers, batch: int, n_neighbors: int) -> list[CenterBundle]:
     """Cut the centers that are not trained into runs of nearby centers."""
-    done = done_mask(begun.root.store, len(centers.positions))
+    done = done_mask(state.root.store, len(centers.positions))
     # Training a neighborhood costs the square of its rows.
     cost = float(n_neighbors) ** 2
-    share = int(bundle_cost(len(done) * cost, begun.resources.n_slots) / cost)
+    share = int(bundle_cost(len(done) * cost, state.resources.n_slots) / cost)
     # A task holds the models of its bundle until they are written.
     size = max(min(share, MAX_BATCHES * batch), 1)
     positions = centers.positions.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import empty_scores, model_scores
-from daskls.neighbors.search import find_nearest, home_order, metric_of
+from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.records import Float64, Int64, LocalModel, Reals
 from daskls.seeds import QUERY
 from daskls.solvers.base import BLANK_REPORT, Neighborhood
@@ -39,7 +39,7 @@ def _neighborhoods(
     leaves = open_leaves(reader.root.where(), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows)
     size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
-    order = home_order(X, leaves.regions)
+    order = order_by_leaf(X, leaves.regions)
     metric = metric_of(reader.spec)
     for start in range(0, len(X), size):
         queries = order[start : start + size]

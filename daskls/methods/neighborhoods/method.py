@@ -16,7 +16,7 @@ from daskls.methods.scores import mean_of_views
 from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Ints, Reals
-from daskls.run.contract import Beginning, Method
+from daskls.run.contract import FitState, Method
 from daskls.run.progress import StageClock
 from daskls.store.contents import StorePart
 from daskls.store.files import damaged
@@ -47,17 +47,17 @@ class NeighborMethod(NeighborSpec, Method):
 
         return demand_of_rows(self, outlook)
 
-    def cut(self, begun: Beginning) -> Partition:
+    def cut(self, state: FitState) -> Partition:
         """Grow a tree on the sample; it only decides which rows are stored together."""
         from daskls.run.begin import grow_trunks
 
-        return grow_trunks(begun)
+        return grow_trunks(state)
 
-    def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
         """Gather the rows by leaf, as the rows are the model, and select parameters."""
         from daskls.methods.neighborhoods.fit import fit_rows
 
-        fit_rows(self, begun, clock, client)
+        fit_rows(self, state, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Compute scores from the nearest rows of each query."""
@@ -95,11 +95,11 @@ class Falk(NeighborMethod):
 
         return demand_of_centers(self, outlook)
 
-    def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
         """Gather the rows by leaf, choose centers, train their neighborhoods."""
         from daskls.methods.neighborhoods.fit import fit_centers_of
 
-        fit_centers_of(self, begun, clock, client)
+        fit_centers_of(self, state, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the models of each query's centers."""

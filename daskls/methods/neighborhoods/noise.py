@@ -9,7 +9,7 @@ import numpy as np
 from daskls.methods.base import method_of
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import SLAB_ROWS, labels_of
-from daskls.neighbors.search import find_nearest, home_order, metric_of
+from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.records import Float64, Int64, Ints, Labels, Reals, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start
@@ -105,7 +105,7 @@ def leave_one_out(
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)
     size = batch_size(k, X.shape[1], reader.target.nbytes)
-    order = home_order(X, leaves.regions)
+    order = order_by_leaf(X, leaves.regions)
     agreement = np.empty(len(X))
     seed = int(reader.meta["seed"])
     with one_blas_thread():

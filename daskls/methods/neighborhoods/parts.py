@@ -6,7 +6,7 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.methods.base import one_leaf
-from daskls.neighbors.search import find_nearest, home_order, metric_of
+from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.records import Int32, Int64, Ints, LeafRows, Reals, Regions
 from daskls.store.caches import kept
 from daskls.store.checks import check_codes
@@ -134,7 +134,7 @@ def find_owners(reader: ModelReader, X: Reals) -> Int64:
     """Return the center of each query's nearest training row (equation 15)."""
     leaves = open_leaves(reader.root.where(), reader.fingerprint)
     centers = _centers_of(reader)
-    order = home_order(X, leaves.regions)
+    order = order_by_leaf(X, leaves.regions)
     found = find_nearest(X[order], 1, leaves.regions, leaves.read_leaf, metric_of(reader.spec))
     positions = np.empty(len(X), np.int64)
     positions[order] = found.positions[:, 0]
@@ -150,7 +150,7 @@ def find_owners(reader: ModelReader, X: Reals) -> Int64:
 def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
     """Return each query's nearest centers, (m, n_centers); ties go to the smaller row number."""
     leaf, region, number = _centers_leaf(reader)
-    order = home_order(X, leaf.regions)
+    order = order_by_leaf(X, leaf.regions)
     found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of(reader.spec))
     cells = np.empty((len(X), n_centers), np.int64)
     cells[order] = number[found.positions]

@@ -39,7 +39,7 @@ from daskls.records import Float64, Int64, Keys, Mask, RowNumbers, SolverSpec
 from daskls.run.begin import resolved_spec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.run.regroup import RowsHandle, folds_of
 from daskls.seeds import CANDIDATE, EVALUATED, SELECTED_ROWS
@@ -68,20 +68,20 @@ class Selected:
 
 
 def select(
-    begun: Beginning, neighbors: NeighborSpec, handle: RowsHandle, clock: StageClock, client: Any
+    state: FitState, neighbors: NeighborSpec, handle: RowsHandle, clock: StageClock, client: Any
 ) -> Selected:
     """Return k, C and the width as given, or select them; what is selected is stored."""
-    resolved = resolved_spec(begun) if neighbors.percentiles is None else begun.request.spec
+    resolved = resolved_spec(state) if neighbors.percentiles is None else state.request.spec
     if neighbors.selection not in ("local", "grid", "left_out"):
         return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
-    stored = begun.root.attributes.get("selected")
+    stored = state.root.attributes.get("selected")
     if stored is None:
         with clock.stage("select", 1, None):
             stored = _best(
-                *_evaluate(begun, neighbors, resolved, handle, client), neighbors, resolved
+                *_evaluate(state, neighbors, resolved, handle, client), neighbors, resolved
             )
         # Before any training, so that a resumed fit does not select again.
-        begun.root.update(selected=stored)
+        state.root.update(selected=stored)
     gamma, percentile = stored["gamma"], stored["percentile"]
     chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))
     return Selected(
@@ -90,16 +90,16 @@ def select(
 
 
 def _evaluate(
-    begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
+    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
 ) -> tuple[Float64, Mask]:
     """Return the errors of candidates and which may be chosen, both (n_k, n_gammas, n_costs)."""
     if neighbors.selection == "left_out":
-        drawn = _drawn_positions(begun, n_selecting(begun.scan.n_kept), handle)
-        return left_out_errors(begun, neighbors, spec, handle, drawn, client)
+        drawn = _drawn_positions(state, n_selecting(state.scan.n_kept), handle)
+        return left_out_errors(state, neighbors, spec, handle, drawn, client)
     if neighbors.selection == "grid":
-        errors = global_errors(begun, neighbors, spec, handle, client)
+        errors = global_errors(state, neighbors, spec, handle, client)
     else:
-        errors = _local_errors(begun, neighbors, spec, handle, client)
+        errors = _local_errors(state, neighbors, spec, handle, client)
     return errors, np.ones(errors.shape, np.bool_)
 
 
@@ -123,10 +123,10 @@ def _best(
     }
 
 
-def _drawn_positions(begun: Beginning, n_drawn: int, handle: RowsHandle) -> Int64:
+def _drawn_positions(state: FitState, n_drawn: int, handle: RowsHandle) -> Int64:
     """Return the positions of rows drawn by seed from all row numbers."""
     reader = handle.open()
-    rng = SELECTED_ROWS.generator(begun.seed, n_rows=reader.n_rows)
+    rng = SELECTED_ROWS.generator(state.seed, n_rows=reader.n_rows)
     drawn = rng.choice(reader.n_rows, min(n_drawn, reader.n_rows), replace=False)
     # Drawn by row number, as positions depend on how space was cut.
     numbers = reader.read_numbers()
@@ -135,11 +135,11 @@ def _drawn_positions(begun: Beginning, n_drawn: int, handle: RowsHandle) -> Int6
 
 
 def _local_errors(
-    begun: Beginning, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
+    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
 ) -> Float64:
     """Return the k'-internal error of every candidate, over the neighborhoods of drawn rows."""
-    job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), begun.seed, 1)
-    positions = _drawn_positions(begun, neighbors.n_selected, handle)
+    job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), state.seed, 1)
+    positions = _drawn_positions(state, neighbors.n_selected, handle)
     tasks = [(position, job) for position in positions.tolist()]
     evaluated = totals(np.array(compute_each(evaluate_row, tasks, client)))
     errors: Float64 = evaluated[..., 0] / evaluated[..., 1]
@@ -147,7 +147,7 @@ def _local_errors(
 
 
 def global_errors(
-    begun: Beginning,
+    state: FitState,
     neighbors: NeighborSpec,
     spec: SolverSpec,
     handle: RowsHandle,
@@ -160,7 +160,7 @@ def global_errors(
     errors : float64 array, shape (n_k, n_gammas, n_costs)
     """
     numbers = handle.open().read_numbers()
-    folds = folds_of(numbers, begun.seed, spec.cv)
+    folds = folds_of(numbers, state.seed, spec.cv)
     used = [fold for fold in range(spec.cv) if (folds == fold).any()]
     if len(used) < 2:
         raise DataError(
@@ -169,7 +169,7 @@ def global_errors(
         )
     check_client(len(numbers))
     by_fold = [
-        _fold_errors(begun, neighbors, spec, handle, numbers, folds, fold, client) for fold in used
+        _fold_errors(state, neighbors, spec, handle, numbers, folds, fold, client) for fold in used
     ]
     evaluated = totals(np.array(by_fold))
     errors: Float64 = evaluated[..., 0] / evaluated[..., 1]
@@ -177,7 +177,7 @@ def global_errors(
 
 
 def _fold_errors(
-    begun: Beginning,
+    state: FitState,
     neighbors: NeighborSpec,
     spec: SolverSpec,
     handle: RowsHandle,
@@ -187,7 +187,7 @@ def _fold_errors(
     client: Any,
 ) -> Float64:
     """Return (missed weight, weight) of each candidate on one fold: (n_k, n_gammas, n_costs, 2)."""
-    training = replace(handle, fold=(begun.seed, spec.cv, fold))
+    training = replace(handle, fold=(state.seed, spec.cv, fold))
     metric = metric_of(spec)
     held_out = np.flatnonzero(folds == fold)
     nearest = search_positions(held_out, 1, training, metric, client)[:, 0]
@@ -196,14 +196,14 @@ def _fold_errors(
     for candidate in neighbors.n_neighbors:
         k = min(candidate, n_training)
         inner = min(neighbors.inner(candidate), k)
-        order = center_order(begun, numbers, inner)
+        order = center_order(state, numbers, inner)
         cover = Cover(order[folds[order] != fold], inner, len(numbers))
         run_cover(cover, numbers, training, metric, client)
         centers = np.array(cover.centers)
         of_center = centers[cover.resolved_owner()[nearest]]
-        batch = plan_batch(begun.sizes, k, begun.sampling.largest_rows, begun.resources)
-        job = NeighborJob(training, spec, neighbors, k, begun.seed, batch)
-        found.append(_held_out_errors(of_center, held_out, job, begun.scan.target, client))
+        batch = plan_batch(state.sizes, k, state.sampling.largest_rows, state.resources)
+        job = NeighborJob(training, spec, neighbors, k, state.seed, batch)
+        found.append(_held_out_errors(of_center, held_out, job, state.scan.target, client))
     return np.array(found)
 
 
@@ -260,7 +260,7 @@ def _evaluate_center(near: Neighborhood, asked: Rows, target: Target) -> Float64
 
 
 def left_out_errors(
-    begun: Beginning,
+    state: FitState,
     neighbors: NeighborSpec,
     spec: SolverSpec,
     handle: RowsHandle,
@@ -281,9 +281,9 @@ def left_out_errors(
     is_last : bool array of that shape. Candidates that were evaluated on all rows, not dropped.
     """
     # One more than the neighbors, as a row finds itself.
-    k = min(neighbors.n_neighbors[0] + 1, begun.scan.n_kept)
-    batch = plan_batch(begun.sizes, k, begun.sampling.largest_rows, begun.resources)
-    job = NeighborJob(handle, spec, neighbors, k, begun.seed, batch)
+    k = min(neighbors.n_neighbors[0] + 1, state.scan.n_kept)
+    batch = plan_batch(state.sizes, k, state.sampling.largest_rows, state.resources)
+    job = NeighborJob(handle, spec, neighbors, k, state.seed, batch)
     shape = 1, count_gammas(spec, job.neighbors.percentiles), spec.n_costs
     running = np.arange(shape[1] * shape[2])
     ends = [0, *(max(int(len(positions) * share), 1) for share in ROUNDS)]
@@ -294,7 +294,7 @@ def left_out_errors(
             running = np.sort(running[order[: N_RUNNING[number - 1]]])
         own = positions[start:stop]
         parts = np.array_split(own, max(min(N_TASKS, len(own)), 1))
-        tasks = [(part, running, job, begun.scan.target) for part in parts]
+        tasks = [(part, running, job, state.scan.target) for part in parts]
         found += compute_each(evaluate_left_out, tasks, client)
     is_last = np.isin(np.arange(shape[1] * shape[2]), running)
     return _errors(found).reshape(shape), is_last.reshape(shape)

@@ -26,9 +26,9 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.client import tell_cells
+from daskls.run.client import report_cells
 from daskls.run.compute import compute_each, run_each
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.run.regroup import RowsHandle
 from daskls.run.workers import free_nbytes
@@ -86,7 +86,7 @@ class CenterBundle:
 
 
 def choose_centers(
-    begun: Beginning,
+    state: FitState,
     handle: RowsHandle,
     n_assigned: int,
     metric: KernelSpec,
@@ -94,17 +94,17 @@ def choose_centers(
     client: Any = None,
 ) -> Centers:
     """Return the covering centers and every row's center, from the store if it has them."""
-    stored = read_centers(begun.root)
+    stored = read_centers(state.root)
     if stored is not None:
         return stored
     reader = handle.open()
     check_client(reader.n_rows)
     numbers = reader.read_numbers()
-    cover = Cover(center_order(begun, numbers, n_assigned), n_assigned)
+    cover = Cover(center_order(state, numbers, n_assigned), n_assigned)
     with clock.stage("cover", reader.n_rows, _covered(cover)):
         run_cover(cover, numbers, handle, metric, client)
     owner = cover.resolved_owner()
-    return write_centers(begun.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
+    return write_centers(state.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
 
 
 def check_client(n_rows: int) -> None:
@@ -122,10 +122,10 @@ def check_client(n_rows: int) -> None:
         )
 
 
-def center_order(begun: Beginning, numbers: RowNumbers, n_assigned: int) -> Int64:
+def center_order(state: FitState, numbers: RowNumbers, n_assigned: int) -> Int64:
     """Return the positions of all rows in the order in which they are considered as centers."""
-    sample, n_ranked = begun.sample, n_ranked_rows(len(numbers), n_assigned)
-    return order_rows(numbers, begun.seed, sample.numbers, sample.X, n_ranked)
+    sample, n_ranked = state.sample, n_ranked_rows(len(numbers), n_assigned)
+    return order_rows(numbers, state.seed, sample.numbers, sample.X, n_ranked)
 
 
 def run_cover(
@@ -197,7 +197,7 @@ def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
         models = list(_fit_all(bundle, positions, reader, job))
     leaves = reader.leaf_of(positions)
     written = write_bundle(root, bundle.first, bundle.last, models, {"leaf": leaves})
-    tell_cells(root, bundle.first, bundle.last, (model.report for model in models))
+    report_cells(root, bundle.first, bundle.last, (model.report for model in models))
     return written
 
 

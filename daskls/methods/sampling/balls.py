@@ -25,7 +25,7 @@ from daskls.methods.sampling.train import (
     join_rows,
 )
 from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
-from daskls.neighbors.search import find_nearest, home_order
+from daskls.neighbors.search import find_nearest, order_by_leaf
 from daskls.partition.shuffle import ball_keys
 from daskls.records import Float64, Int64, Keys, LeafRows, RowNumbers
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -154,7 +154,7 @@ class RadiusSearch(SampleSearch):
         if not has_part(self.root, SAMPLES, step, step):
             kind = draws_of(step)
             leaf_rows = int(np.diff(self.reader.first_positions).max())
-            sizes, resources = self.begun.sizes, self.begun.resources
+            sizes, resources = self.state.sizes, self.state.resources
             most = most_pairs(sizes, len(quotas), leaf_rows, resources, self.fraction)
             job = BallJob(self.job, step, scale, scale * median, most)
             self.run(draw_balls, kind, self._costs(quotas, most), job, limit=1.0)
@@ -183,7 +183,7 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     # By number first, as the order of the parts depends on the workers.
     by_number = np.argsort(rows.numbers)
     with one_blas_thread():
-        order = by_number[home_order(rows.X[by_number], job.handle.open().regions)]
+        order = by_number[order_by_leaf(rows.X[by_number], job.handle.open().regions)]
     joined = {**as_arrays(rows.take(order)), "places": np.concatenate(positions)[order]}
     write_part(job.root, INITIAL, 0, 0, joined)
 

@@ -15,11 +15,11 @@ from daskls.methods.sampling.parts import has_part, read_part, read_part_rows, w
 from daskls.methods.sampling.plan import SEARCHED_ROWS, SamplingSpec, beside_svc
 from daskls.methods.sampling.search import SampleSearch, Step, errors_of, stalls
 from daskls.methods.sampling.train import KEPT, SAMPLES, SamplingJob, read_drawn, read_further
-from daskls.neighbors.search import find_nearest, home_order
+from daskls.neighbors.search import find_nearest, order_by_leaf
 from daskls.records import Int64, LeafRows
 from daskls.run.begin import regroup_all
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.run.regroup import gather_rows, has_rows
 from daskls.store.layout import Root
@@ -44,7 +44,7 @@ class EnrichJob:
 def fit_samples(
     spec: SamplingSpec,
     searcher: type[SampleSearch],
-    begun: Beginning,
+    state: FitState,
     clock: StageClock,
     client: Any = None,
 ) -> None:
@@ -55,14 +55,14 @@ def fit_samples(
     searcher : subclass of SampleSearch. Trains one model after the other.
     """
     # Training loads the SVC, and workers may hold it since an earlier fit.
-    lighter = replace(begun, resources=beside_svc(begun.resources))
-    if not has_rows(begun):
-        _, exchange, leaf_rows = regroup_all(begun, clock, client)
+    lighter = replace(state, resources=beside_svc(state.resources))
+    if not has_rows(state):
+        _, exchange, leaf_rows = regroup_all(state, clock, client)
         gather_rows(lighter, exchange, leaf_rows, clock, client)
     search = searcher(lighter, spec, clock, client)
     search.draw()
     search.select()
-    _finish(begun.root, search.steps(), search.job)
+    _finish(state.root, search.steps(), search.job)
 
 
 def _finish(root: Root, steps: list[Step], job: SamplingJob) -> None:
@@ -142,7 +142,7 @@ def search_support(part: tuple[int, int], job: EnrichJob) -> None:
     reader = own.handle.open()
     support = read_part_rows(own.root, KEPT, job.step, job.step)
     with one_blas_thread():
-        queries = home_order(support.X, reader.regions)[part[0] : part[1] + 1]
+        queries = order_by_leaf(support.X, reader.regions)[part[0] : part[1] + 1]
         found = find_nearest(
             support.X[queries], job.n_neighbors + 1, reader.regions, _training(reader, own)
         )

@@ -19,7 +19,7 @@ from daskls.methods.scores import mean_of_views
 from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Reals
-from daskls.run.contract import Beginning, Method
+from daskls.run.contract import FitState, Method
 from daskls.run.progress import StageClock
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
@@ -55,17 +55,17 @@ class Sampling(SamplingSpec, Method):
 
         return demand_of_samples(self, outlook, has_radii=self.has_radii)
 
-    def cut(self, begun: Beginning) -> Partition:
+    def cut(self, state: FitState) -> Partition:
         """Grow a tree on the sample; it only decides which rows are stored together."""
         from daskls.run.begin import grow_trunks
 
-        return grow_trunks(begun)
+        return grow_trunks(state)
 
-    def fit(self, begun: Beginning, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
         """Gather the rows, train on drawn rows, then on the rows near their support rows."""
         from daskls.methods.sampling.fit import fit_samples
 
-        fit_samples(self, self.searcher(), begun, clock, client)
+        fit_samples(self, self.searcher(), state, clock, client)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the model."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from daskls.records import AnyArray
 from daskls.store.artifacts import Location, open_store
-from daskls.store.contents import FINISH, ROWS_HELD, StorePart
+from daskls.store.contents import FINISH, ROWS_ARRAYS, StorePart
 from daskls.store.models import bundle_key
 from daskls.store.packs import read_pack, write_pack
 from daskls.store.sorted_rows import Rows
@@ -17,7 +17,7 @@ FOLDER = "sampling"
 # Names of stored arrays, and the fields of `Rows` that they hold.
 ROW_ARRAYS = {"X": "X", "codes": "targets", "weights": "weights", "numbers": "numbers"}
 NUMBERED = "numbers int64 n; places int64 n"
-PLACED = f"{ROWS_HELD}; places int64 n"
+PLACED = f"{ROWS_ARRAYS}; places int64 n"
 FURTHER_HELD = "further_numbers int64 n; further_order int64 n; further_places int64 n"
 SAMPLING_PARTS = tuple(
     StorePart(f"{FOLDER}/{kind}/*", "methods/sampling", holds, FINISH, "packs", tuple(follows))

@@ -23,7 +23,7 @@ from daskls.plan import (
     usable_nbytes,
 )
 from daskls.records import F4, F8, SolverSpec
-from daskls.solvers.hinge.large import held_nbytes, large_nbytes
+from daskls.solvers.hinge.large import large_nbytes, solution_nbytes
 from daskls.solvers.hinge.solver import HINGE
 
 # Bytes that loading scikit-learn's SVC adds to a process, measured with pandas installed.
@@ -215,7 +215,7 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     validation rows.
     """
     m, d = n_rows, sizes.n_features
-    held = held_nbytes(sizes, m)
+    held = solution_nbytes(sizes, m)
     evaluating = held + m * d * (2 * F4 + F8) + _decision_nbytes(sizes.spec, m)
     return max(large_nbytes(sizes, m), evaluating) + 2 * m * sizes.row_nbytes
 

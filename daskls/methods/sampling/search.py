@@ -28,7 +28,7 @@ from daskls.records import CellReport, Int64, RowNumbers
 from daskls.run.begin import resolved_spec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each, run_each
-from daskls.run.contract import Beginning
+from daskls.run.contract import FitState
 from daskls.run.progress import StageClock
 from daskls.run.regroup import rows_handle
 from daskls.seeds import SELECTING
@@ -60,22 +60,22 @@ class SampleSearch:
     n_rounds = 0
 
     def __init__(
-        self, begun: Beginning, sampling: SamplingSpec, clock: StageClock, client: Any
+        self, state: FitState, sampling: SamplingSpec, clock: StageClock, client: Any
     ) -> None:
-        self.begun, self.sampling, self.clock, self.client = begun, sampling, clock, client
-        self.root = begun.root.store
-        n_rows, n_classes = begun.scan.n_kept, begun.scan.target.n_classes
+        self.state, self.sampling, self.clock, self.client = state, sampling, clock, client
+        self.root = state.root.store
+        n_rows, n_classes = state.scan.n_kept, state.scan.target.n_classes
         self.fraction, n_subsamples = sampling_sizes(
             sampling.sample_fraction, sampling.n_subsamples, n_rows, n_classes
         )
-        draws = plan_draws(n_rows, self.fraction, n_subsamples, begun.seed)
+        draws = plan_draws(n_rows, self.fraction, n_subsamples, state.seed)
         self.n_selecting = sampling.n_selecting(draws)
         self.job = SamplingJob(
-            rows_handle(begun),
+            rows_handle(state),
             draws,
-            begun.request.spec if sampling.percentiles else resolved_spec(begun),
+            state.request.spec if sampling.percentiles else resolved_spec(state),
             n_classes,
-            cache_nbytes(begun.sizes, draws.subsample_rows, begun.resources),
+            cache_nbytes(state.sizes, draws.subsample_rows, state.resources),
             max(self.n_rounds * draws.subsample_rows, self.n_selecting - draws.n_sampled),
         )
         self.reader = self.job.handle.open()
@@ -91,7 +91,7 @@ class SampleSearch:
         """Select C and gamma on a few of the drawn rows, unless they are given."""
         if not self.n_selecting:
             return
-        root = self.begun.root
+        root = self.state.root
         selected = root.attributes.get("selected")
         if selected is None:
             args = self.n_selecting, self.sampling.percentiles, TrainJob(self.job, self.drawn)
@@ -101,7 +101,7 @@ class SampleSearch:
             root.update(selected=selected)
         C, gamma = (None if v is None else (v,) for v in (selected["C"], selected["gamma"]))
         # Rows of one class select nothing: take the smallest C, and scikit-learn's gamma.
-        spec = resolved_spec(self.begun)
+        spec = resolved_spec(self.state)
         least = (min(spec.C or (1.0,)),)
         first = spec.gamma[:1] if spec.gamma else None
         self.job = replace(self.job, spec=replace(spec, C=C or least, gamma=gamma or first))
@@ -145,7 +145,7 @@ class SampleSearch:
         ------
         MemoryPlanError : with the given remedy
         """
-        check_trained(self.begun.sizes, n_rows, self.begun.resources, what=what, remedy=remedy)
+        check_trained(self.state.sizes, n_rows, self.state.resources, what=what, remedy=remedy)
 
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
         """Run one task that returns a small result to the client."""
@@ -161,7 +161,7 @@ class SampleSearch:
         """
         remedy += f", or lower sample_fraction below {self.fraction:g}"
         self.check(n_rows, f"The sample of step {number}", remedy)
-        cache = cache_nbytes(self.begun.sizes, n_rows, self.begun.resources)
+        cache = cache_nbytes(self.state.sizes, n_rows, self.state.resources)
         job = TrainJob(replace(self.job, cache_nbytes=cache), self.drawn)
         self.compute_small(fit_sample, number, job)
         return self._reported(number, value)

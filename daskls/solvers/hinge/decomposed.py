@@ -46,7 +46,7 @@ def holds_matrix(spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
     return n_matrices * n_rows * n_rows * F4 <= spec.cache_size * MIB
 
 
-class SomeRows:
+class KernelRowCache:
     """A kernel matrix, at one width after the other, whose rows are computed on demand and cached.
 
     A row has the same bits whenever it is computed, so the cache's size changes only the time.
@@ -126,7 +126,7 @@ class SomeRows:
         return self.kernel.apply(base, self.spec, base)
 
 
-def some_rows_nbytes(sizes: Sizes, n_rows: int) -> int:
+def kernel_row_cache_nbytes(sizes: Sizes, n_rows: int) -> int:
     """Return the bytes of rows in float64, of the cache, a tile and a working set's matrix."""
     cache = int((sizes.spec.cache_size or 0.0) * MIB)
     cached = min(max(cache, MOST_WORKING * n_rows * F4), n_rows * n_rows * F4)
@@ -147,13 +147,13 @@ class DualAscent:
 
     Attributes
     ----------
-    rows : SomeRows. At the solve's kernel.
+    rows : KernelRowCache. At the solve's kernel.
     diag : float32 array, shape (m,). The diagonal of K.
     signs, bound : float32 arrays, shape (m,). Rows that do not train have bound 0.
     beta, grad : float32 arrays, shape (m,). ``grad = signs - K beta``, of all rows.
     """
 
-    rows: SomeRows
+    rows: KernelRowCache
     diag: Float32
     signs: Float32
     bound: Float32

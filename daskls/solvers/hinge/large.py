@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.kernels.frame import framed
+from daskls.kernels.frame import frame_rows
 from daskls.records import (
     F4,
     F8,
@@ -64,7 +64,7 @@ def fit_large(
 
     Notes
     -----
-    Rows are framed as by `LocalRows.of_neighbors`. Several classes are trained one-vs-one.
+    Rows are frame_rows as by `LocalRows.of_neighbors`. Several classes are trained one-vs-one.
     """
     own = LocalRows.of_neighbors(X, codes, weights, spec)
     report = own.described(report)
@@ -108,7 +108,7 @@ def _check_spread(X: Reals, own: LocalRows) -> None:
     DataError
     """
     if own.radius < SMALLEST_NORMAL:
-        spread = float(np.abs(framed(X, own.frame)).max())
+        spread = float(np.abs(frame_rows(X, own.frame)).max())
         of = "their mean" if own.frame.center.any() else "the origin"
         raise DataError(
             f"The features of the {len(X)} rows that one SVM trains on are within {spread:.3g} of "
@@ -144,7 +144,7 @@ def _train(
     return svc, most
 
 
-def held_nbytes(sizes: Sizes, n_rows: int) -> int:
+def solution_nbytes(sizes: Sizes, n_rows: int) -> int:
     """Return the bytes of centered rows, and of a solution whose rows are all support rows."""
     m, d, k = n_rows, sizes.n_features, sizes.n_classes
     return m * d * F4 + m * ROW_TEMPORARIES + m * (k - 1) * (2 * F8 + F4)
@@ -153,4 +153,4 @@ def held_nbytes(sizes: Sizes, n_rows: int) -> int:
 def large_nbytes(sizes: Sizes, n_rows: int) -> int:
     """Return the bytes that `fit_large` adds to those of its rows, with the smallest cache."""
     # libsvm gets the rows in float64, and copies them.
-    return held_nbytes(sizes, n_rows) + n_rows * sizes.n_features * 2 * F8 + MIN_CACHE_NBYTES
+    return solution_nbytes(sizes, n_rows) + n_rows * sizes.n_features * 2 * F8 + MIN_CACHE_NBYTES

@@ -11,7 +11,12 @@ from daskls.kernels.line import line_solver
 from daskls.kernels.steps import CLIPPED, UNCLIPPED
 from daskls.records import F4, F8, MIB, Float32, Float64, Int64, KernelSpec, SolverSpec
 from daskls.solvers.base import Sizes
-from daskls.solvers.hinge.decomposed import DualAscent, SomeRows, some_rows_nbytes, start_at
+from daskls.solvers.hinge.decomposed import (
+    DualAscent,
+    KernelRowCache,
+    kernel_row_cache_nbytes,
+    start_at,
+)
 from daskls.solvers.hinge.problem import Problem, Refinement
 from daskls.solvers.rows import Counts, kernel_of, max_steps
 from daskls.solvers.width import BLOCKS_SHARE, ClassPairs, Line, Seeds, Width
@@ -173,7 +178,7 @@ class RowsWidth(Width):
         super().__init__(pairs, spec, folds)
         cell = pairs.cell
         cache = int((spec.cache_size or 0.0) * MIB)
-        self.rows = SomeRows(cell.rows, spec.kernel, cache)
+        self.rows = KernelRowCache(cell.rows, spec.kernel, cache)
         self._cap = CLIPPED if spec.clipped_gap else UNCLIPPED
         m, k, n = len(cell.codes), len(pairs), len(folds)
         self.signs, self.bounds = np.zeros((k, m), np.float32), np.zeros((k, m), np.float32)
@@ -200,7 +205,7 @@ class RowsWidth(Width):
         values = spec.n_costs * n_pairs * m * F4
         # The vectors of an ascent; those of `finish` in float64, with the rows of one pair.
         vectors = 8 * m * F4 + 2 * n_pairs * m * F4 + 6 * spec.cv * m * F8
-        return some_rows_nbytes(sizes, m) + sources + values + vectors
+        return kernel_row_cache_nbytes(sizes, m) + sources + values + vectors
 
     def move(self, gamma: float, seeds: Seeds) -> None:
         """See `Width`; multiplies all rows of the kernel matrix with what solves start from."""

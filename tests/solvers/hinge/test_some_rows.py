@@ -11,7 +11,7 @@ from daskls.kernels.kernel import find_kernel
 from daskls.records import MIB, KernelSpec, SolverSpec
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
-from daskls.solvers.hinge.decomposed import SomeRows, holds_matrix
+from daskls.solvers.hinge.decomposed import KernelRowCache, holds_matrix
 
 # Less than any matrix here.
 TINY = 1e-4
@@ -105,7 +105,7 @@ def test_a_cell_larger_than_the_room_alone_is_trained_by_rows():
 def test_rows_are_those_of_the_matrix_with_the_same_bits_each_time(name):
     X = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
     kernel = KernelSpec(name, 0.7, 2, 1.0)
-    rows = SomeRows(X, name, 0)
+    rows = KernelRowCache(X, name, 0)
     rows.move(kernel)
     K = naive.kernel_matrix(X, X, name, 0.7, 2, 1.0)
     first = rows.values[rows.fetch(np.arange(3, 12))].copy()
@@ -121,7 +121,7 @@ def test_rows_are_those_of_the_matrix_with_the_same_bits_each_time(name):
 
 def test_rows_that_are_held_are_not_computed_again():
     X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
-    rows = SomeRows(X, "rbf", 20 * 60 * 4)
+    rows = KernelRowCache(X, "rbf", 20 * 60 * 4)
     rows.move(KernelSpec("rbf", 1.0))
     rows.fetch(np.arange(10))
     rows.fetch(np.arange(5, 15))
@@ -141,7 +141,7 @@ def test_rows_that_are_held_are_not_computed_again():
 
 def test_a_pass_keeps_what_there_is_room_for():
     X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
-    rows = SomeRows(X, "rbf", 10**6)
+    rows = KernelRowCache(X, "rbf", 10**6)
     rows.move(KernelSpec("rbf", 1.0))
     for _ in range(2):
         assert sum(len(tile) for _, tile in rows.tiles()) == 60

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from daskls.kernels.landmarks import GAUGE_STEP, find_gauge
+from daskls.kernels.landmarks import NORMALIZED_STEP, find_normalization
 
 
 def rows(n=20_000, offset=0.0):
@@ -17,32 +17,34 @@ def test_a_center_is_the_exact_mean(offset):
     X = rows(offset=offset)
     exact = [math.fsum(column) / len(X) for column in X.T.tolist()]
     # A plain sum of so many rows is wrong by hundreds of these.
-    np.testing.assert_allclose(find_gauge(X).center, exact, rtol=3e-16)
+    np.testing.assert_allclose(find_normalization(X).center, exact, rtol=3e-16)
 
 
 def test_the_scale_is_the_root_of_the_mean_squared_distance():
     X = rows()
     expected = math.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
-    assert find_gauge(X).scale == pytest.approx(expected, rel=1e-12)
-    assert find_gauge(np.ones((5, 2))).scale == 1.0
+    assert find_normalization(X).scale == pytest.approx(expected, rel=1e-12)
+    assert find_normalization(np.ones((5, 2))).scale == 1.0
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_powers_of_two_are_exact(dtype):
     X = rows().astype(dtype)
-    gauge = find_gauge(X)
+    normalization = find_normalization(X)
     for power in (-40, 3):
         scaled = X * X.dtype.type(2.0**power)
-        other = find_gauge(scaled)
-        assert (other.center == gauge.center * 2.0**power).all()
-        assert other.scale == gauge.scale * 2.0**power
-        assert other.rows(scaled).tobytes() == gauge.rows(X).tobytes()
+        other = find_normalization(scaled)
+        assert (other.center == normalization.center * 2.0**power).all()
+        assert other.scale == normalization.scale * 2.0**power
+        assert other.rows(scaled).tobytes() == normalization.rows(X).tobytes()
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3, 1 / 3])
 def test_rows_are_the_same_bits_in_any_unit(unit):
     X = np.round(rows(500) * 7)
-    bits = find_gauge(X).rows(X)
-    np.testing.assert_array_equal(find_gauge(X * unit).rows(X * unit), bits)
-    np.testing.assert_array_equal(find_gauge(X + 1000).rows(X + 1000), bits)
-    assert (np.abs(bits * find_gauge(X).scale - (X - X.mean(axis=0))) <= 4 * GAUGE_STEP).all()
+    bits = find_normalization(X).rows(X)
+    np.testing.assert_array_equal(find_normalization(X * unit).rows(X * unit), bits)
+    np.testing.assert_array_equal(find_normalization(X + 1000).rows(X + 1000), bits)
+    assert (
+        np.abs(bits * find_normalization(X).scale - (X - X.mean(axis=0))) <= 4 * NORMALIZED_STEP
+    ).all()
