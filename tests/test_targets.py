@@ -124,7 +124,7 @@ def regrouped(y, spec, store, kind):
     clock = StageClock(None)
     with open_rows(X, y, None, Scratch.at(store / "input-0"), kind) as rows:
         state = begin_fit(request, rows, store, clock)
-        _, exchange, leaf_rows = regroup_all(state, clock)
+        _, exchange, leaf_rows = regroup_all(state)
     leaves = [exchange.read_leaf(leaf) for leaf in range(len(leaf_rows))]
     return state, leaves
 

@@ -9,7 +9,6 @@ method rows drawn at random.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from daskls.records import Codes, FeatureScale, Float32, Float64, Int64, Reals
 from daskls.run.blocks import BlockRows
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitRequest, FitState
-from daskls.run.progress import StageClock
 from daskls.run.rows import open_rows
 from daskls.scaling.coding import spreads
 from daskls.scaling.fit import MAX_CELL_ROWS
@@ -59,9 +57,7 @@ class _Rows:
     fold: Int64
 
 
-def calibrate(
-    raw: FitState, state: FitState, fit: NestedFit, clock: StageClock, client: Any = None
-) -> None:
+def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
     """Fit the maps from scores to probabilities, unless the store holds them.
 
     Parameters
@@ -74,11 +70,11 @@ def calibrate(
     if root.find_group(CALIBRATION) is not None:
         return
     job = _plan(raw, state)
-    collect_regions(raw, job, clock, client)
+    collect_regions(raw, job)
     rows = _read(job, state)
     folds = range(_n_folds(rows))
-    with clock.stage("calibrate", len(folds), None):
-        scored = [_score_fold(rows, fold, state, fit, client) for fold in folds]
+    with state.clock.stage("calibrate", len(folds), None):
+        scored = [_score_fold(rows, fold, state, fit) for fold in folds]
     scores, which = (np.concatenate(own) for own in zip(*scored, strict=True))
     codes, n_classes = rows.codes[which], state.scan.target.n_classes
     # Class weights move the decision boundary; they do not change how probable a class is.
@@ -140,9 +136,7 @@ def _n_folds(rows: _Rows) -> int:
     return int(np.clip(-(-SCORED_ROWS * HELD_SHARE // len(rows.X)), 1, HELD_SHARE))
 
 
-def _score_fold(
-    rows: _Rows, fold: int, state: FitState, fit: NestedFit, client: Any
-) -> tuple[Float64, Int64]:
+def _score_fold(rows: _Rows, fold: int, state: FitState, fit: NestedFit) -> tuple[Float64, Int64]:
     """Return the scores of one fold's rows by a model of the others, and the rows' indices."""
     held, others = np.flatnonzero(rows.fold == fold), np.flatnonzero(rows.fold != fold)
     n_classes = state.scan.target.n_classes
@@ -157,7 +151,7 @@ def _score_fold(
         handle = ModelHandle(store.where(), fit(request, blocks, store))
     parts = [held[a : a + TASK_ROWS] for a in range(0, len(held), TASK_ROWS)]
     calls = [(rows.X[part], handle) for part in parts]
-    scores = np.concatenate(compute_each(score_held_out, calls, client))
+    scores = np.concatenate(compute_each(score_held_out, calls, state.client))
     return _spread(scores, present, n_classes), held
 
 

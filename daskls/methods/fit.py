@@ -112,14 +112,14 @@ def run_fit(
     if not (state.root.is_complete and has_used_reserved(state)):
         warn_of_chunks(rows, state.resources)
         if clock.is_watched and state.scan.n_kept >= LONG_ROWS:
-            expected = _expected(state, client)
+            expected = _expected(state)
             if expected:
                 clock.expect(expected)
-        raw, state = state, resolve(state, clock, client)
+        raw, state = state, resolve(state)
         if request.probability not in (None, HELD_OUT):
-            calibrate(raw, state, _nested(client), clock, client)
-        request.method.fit(state, clock, client)
-        use_reserved(state, clock, client)
+            calibrate(raw, state, _nested(client))
+        request.method.fit(state)
+        use_reserved(state)
         shrinkage = _measured(state) if request.measures_shrinkage else None
         # Opened again, as the marker was set since. A fit that is killed before this has no times.
         Root.open(state.root.store).update(stage_s=clock.seconds)
@@ -128,10 +128,10 @@ def run_fit(
     return FitResult(state.fingerprint, clock.seconds, units, shrinkage)
 
 
-def _expected(state: FitState, client: Any) -> list[tuple[str, float]]:
+def _expected(state: FitState) -> list[tuple[str, float]]:
     """Return the stages after the first with their expected seconds; none if the bill fails."""
     try:
-        bill = plan_fit(state.request, state.rows, state.scan.target, state.resources, client)
+        bill = plan_fit(state.request, state.rows, state.scan.target, state.resources, state.client)
     except Exception:
         # Whatever the error: a fit must not fail because its progress cannot be estimated.
         log.debug("no bill could be made", exc_info=True)

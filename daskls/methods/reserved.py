@@ -19,7 +19,6 @@ from daskls.methods.predict import cells_of, score_rows, sizes_of_rows
 from daskls.records import FalseAlarmSpec, Float64, Int64, IntervalSpec, Reals, ReserveSpec
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.run.reserve import ReservedRows
 from daskls.solvers.order_statistic import covering_rank, excess_probability, rank_within
 from daskls.solvers.squares.solver import EVALUATED_ROWS
@@ -165,7 +164,7 @@ def has_used_reserved(state: FitState) -> bool:
     return spec is None or state.root.find_group(spec.name) is not None
 
 
-def use_reserved(state: FitState, clock: StageClock, client: Any = None) -> None:
+def use_reserved(state: FitState) -> None:
     """Predict the reserved rows with the finished model and keep the result, unless it is stored.
 
     The sample of ``state`` holds the reserved rows.
@@ -176,6 +175,6 @@ def use_reserved(state: FitState, clock: StageClock, client: Any = None) -> None
     purpose = PURPOSES[spec.name]
     handle = ModelHandle(state.root.where(), state.fingerprint)
     parts = [held.X[a : a + ASKED_AT_ONCE] for a in range(0, len(held.X), ASKED_AT_ONCE)]
-    with clock.stage(purpose.stage, len(parts), None):
-        found = list(compute_each(purpose.ask, [(part, handle) for part in parts], client))
+    with state.clock.stage(purpose.stage, len(parts), None):
+        found = list(compute_each(purpose.ask, [(part, handle) for part in parts], state.client))
     purpose.keep(state, held, spec, found)

@@ -85,8 +85,9 @@ def begin_fit(
         spec = find_solver(spec).settle(spec, sample.targets, sample.weights)
         request, sizes = replace(request, spec=spec), replace(sizes, spec=spec)
     return FitState(
-        request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root
-    )
+        request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root,
+        clock, client,
+    )  # fmt: skip
 
 
 def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
@@ -174,9 +175,7 @@ def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> N
         )
 
 
-def regroup_all(
-    state: FitState, clock: StageClock, client: Any = None
-) -> tuple[Partition, Exchange, Int64]:
+def regroup_all(state: FitState) -> tuple[Partition, Exchange, Int64]:
     """Cut space and write every row to its leaf, unless the store holds them already.
 
     Returns the partition, the exchange with its leaves, and the rows of each leaf, int64 (k,).
@@ -189,12 +188,12 @@ def regroup_all(
     rows, scan = state.rows, state.scan
     method = state.request.method
     partition = _partition(state)
-    clock.report_cut(partition, state.sample.X, state.feature_names)
+    state.clock.report_cut(partition, state.sample.X, state.feature_names)
     exchange = _exchange(state, partition)
     # Merging writes every row a second time.
     n_written = partition.n_partitions * (2 if exchange.is_merged else 1)
     _check_disk(state, n_written + method.n_copies, exchange)
-    leaf_rows = regroup_rows(state, exchange, clock, client)
+    leaf_rows = regroup_rows(state, exchange)
     # The plan was projected from the sample; leaves of all rows may be larger.
     largest = int(leaf_rows.max())
     found = Extent(state.sizes, scan.n_kept, largest, rows.block_rows, at="found")

@@ -136,7 +136,7 @@ class Method(ABC):
         """Return the partition by which rows are regrouped."""
 
     @abstractmethod
-    def fit(self, state: "FitState", clock: StageClock, client: Any) -> None:
+    def fit(self, state: "FitState") -> None:
         """Train the parts that the store does not hold yet; write the model's index last."""
 
     def clean_up(self, root: Root) -> None:
@@ -250,10 +250,10 @@ class FitRequest:
 
 @dataclass(frozen=True, eq=False)
 class FitState:
-    """The findings and decisions of stage 1.
+    """The findings and decisions of stage 1, and what a fit runs with; it never travels to a task.
 
     Once ``scale`` is known, ``sample`` and ``sizes`` are those of scaled rows. ``class_weight`` is
-    float64 (k,), by class code.
+    float64 (k,), by class code. ``client`` is None for the current scheduler.
     """
 
     request: FitRequest
@@ -266,6 +266,8 @@ class FitState:
     seed: int
     class_weight: Float64
     root: Root
+    clock: StageClock
+    client: Any
     scale: FeatureScale | None = None
 
     @property

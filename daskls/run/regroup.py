@@ -36,7 +36,6 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.run.scan import block_checksum, take_kept
 from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import kept
@@ -63,9 +62,7 @@ BUNDLE_NBYTES = 32 << 20
 N_GATHERS = 64
 
 
-def regroup_rows(
-    state: FitState, exchange: Exchange, clock: StageClock, client: Any = None
-) -> Int64:
+def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
     """Write the exchange and its manifest; return the rows of each leaf.
 
     Raises
@@ -74,14 +71,14 @@ def regroup_rows(
     """
     rows, scan = state.rows, state.scan
     exchange.create(rows.X.chunks[0])
-    with clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
+    with state.clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
         sums = map_rows(
             assign_block,
             rows,
             rows.X,
             rows.y,
             rows.weights,
-            client=client,
+            client=state.client,
             root=state.root.where(),
             fingerprint=state.fingerprint,
             exchange=exchange,
@@ -102,10 +99,10 @@ def regroup_rows(
     windows = range(exchange.n_windows)
     if exchange.is_merged:
         pieces = [(group, window) for group in range(exchange.n_groups) for window in windows]
-        with clock.stage("merge", len(pieces), exchange.count_merged):
-            run_each(merge_blocks, pieces, exchange, client)
+        with state.clock.stage("merge", len(pieces), exchange.count_merged):
+            run_each(merge_blocks, pieces, exchange, state.client)
     # As tasks, since the client may not see what the workers write.
-    counts = compute_each(write_manifest, [(exchange, window) for window in windows], client)
+    counts = compute_each(write_manifest, [(exchange, window) for window in windows], state.client)
     leaf_rows: Int64 = np.concatenate(counts)
     return leaf_rows
 
@@ -211,16 +208,14 @@ def gather_rows(
     state: FitState,
     exchange: Exchange,
     leaf_rows: Int64,
-    clock: StageClock,
-    client: Any = None,
 ) -> None:
     """Write all rows, leaf by leaf, and the index of the leaves; then delete the exchange."""
     root = state.root
     job = GatherJob(root.where(), state.fingerprint, exchange, state.request.cell_size)
     wanted = _gather_groups(state, leaf_rows)
     finished = _finished_rows(state, leaf_rows)
-    with clock.stage("gather", int(leaf_rows.sum()), finished):
-        run_each(gather_bundle, wanted, job, client)
+    with state.clock.stage("gather", int(leaf_rows.sum()), finished):
+        run_each(gather_bundle, wanted, job, state.client)
     tiles = find_tiles(root.store, exchange.n_leaves, "rows")
     write_leaf_index(root, tiles)
     drop_others(root.store, tiles, "rows")

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
 from daskls.scaling.decide import N_LEFT, Decision, decide_densely, retune
 from daskls.scaling.grid import STEPS, Steps, TrialGrid, check_race, check_regions
@@ -64,25 +62,25 @@ COMPARED_ROWS = 100
 CODINGS: tuple[Coding, ...] = ("none", "ranks", "indicators", "both")
 
 
-def resolve(state: FitState, clock: StageClock, client: Any = None) -> FitState:
+def resolve(state: FitState) -> FitState:
     """Return the beginning with scaled rows and with all shared parameters chosen."""
     scaling = state.request.scaling
     if scaling is None:
         return state
     resolved = find_resolved(state.root)
     if resolved is None:
-        resolved = _decide(state, scaling, clock, client)
+        resolved = _decide(state, scaling)
         write_resolved(state.root, resolved)
     return _rescaled(state, resolved)
 
 
-def _decide(state: FitState, scaling: ScalingSpec, clock: StageClock, client: Any) -> Resolved:
+def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
     """Return the scale and parameters as given; choose on some rows what is left open."""
     search = _Search(state, scaling)
     candidates = search.candidates()
     spec = state.request.spec
     if len(candidates) > 1 or scaling.kernels or search.learns:
-        decision = search.decide(candidates, clock, client)
+        decision = search.decide(candidates)
         taken, summary = decision.taken, decision.to_json()
         spec = _spec_with(spec, taken) if scaling.kernels else spec
     else:
@@ -241,7 +239,7 @@ class _Search:
             factors = _given(asked, base.n_features)
         return replace(base.scale, factors=factors)
 
-    def decide(self, candidates: Sequence[Candidate], clock: StageClock, client: Any) -> Decision:
+    def decide(self, candidates: Sequence[Candidate]) -> Decision:
         """Return the decision between candidates: by a race, then by regions if rows are sampled.
 
         Raises
@@ -256,11 +254,11 @@ class _Search:
         check_race(parts, widest, state.sizes, state.resources)
         job = ThinJob(state.root.where(), aim_of(state.scan.target))
         write_thin(job, state.sample, drawn, self.bases)
-        with self._timed(job, clock):
-            left = race(Steps(job, client), candidates, plan, self._grid, learns=self.learns)
+        with self._timed(job):
+            left = race(Steps(job, state.client), candidates, plan, self._grid, learns=self.learns)
         if n_rows <= len(state.sample.X) or self.scaling.by_chance:
             return Decision(left[0], tuple(left), {})
-        return self._decide_densely(left, clock, client)
+        return self._decide_densely(left)
 
     def _draw(self) -> Drawn:
         """Return the rows of the race: random rows, and rows of cells if all data is sampled."""
@@ -278,9 +276,7 @@ class _Search:
         """The rows divided by their spread, whichever codings are candidates."""
         return find_bases(self.state.sample.X, ("none",), 0)[0]
 
-    def _decide_densely(
-        self, left: Sequence[Candidate], clock: StageClock, client: Any
-    ) -> Decision:
+    def _decide_densely(self, left: Sequence[Candidate]) -> Decision:
         state = self.state
         check_regions(state.sizes, state.rows.block_rows, self._cell_size, state.resources)
         opened: dict[int, Steps] = {}
@@ -292,13 +288,13 @@ class _Search:
             if own.base not in opened:
                 base = self.bases[own.base]
                 job = regions.gathered_in(base.scale, base.name)
-                collect_regions(state, job, clock, client)
-                opened[own.base] = Steps(job, client)
+                collect_regions(state, job)
+                opened[own.base] = Steps(job, state.client)
             return opened[own.base]
 
         for own in left[:N_LEFT]:
             open_steps(own)
-        with self._timed(regions, clock):
+        with self._timed(regions):
             decision = decide_densely(
                 open_steps, left, self._kernels, self._grid, learns=self.learns
             )
@@ -308,10 +304,10 @@ class _Search:
         return replace(decision, taken=taken)
 
     @contextmanager
-    def _timed(self, job: ThinJob | RegionJob, clock: StageClock) -> Iterator[None]:
+    def _timed(self, job: ThinJob | RegionJob) -> Iterator[None]:
         """Time the stage, and count its stored steps as progress."""
         store = open_store(job.root)
-        with clock.stage("scale", N_STEPS, lambda: len(store.names(job.folder(STEPS)))):
+        with self.state.clock.stage("scale", N_STEPS, lambda: len(store.names(job.folder(STEPS)))):
             yield
 
 

@@ -33,7 +33,6 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.run.scan import take_kept
 from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
@@ -177,7 +176,7 @@ def plan_groups(job: RegionJob, n_rows: int, size: int) -> RegionJob:
     return replace(job, leaves=leaves, max_rows=size, n_groups=n_groups)
 
 
-def collect_regions(state: FitState, job: RegionJob, clock: StageClock, client: Any = None) -> None:
+def collect_regions(state: FitState, job: RegionJob) -> None:
     """Store the rows of all regions, unless they are stored already.
 
     X is read once more, however many scales rows are gathered in.
@@ -188,21 +187,25 @@ def collect_regions(state: FitState, job: RegionJob, clock: StageClock, client: 
     starts = scan.first_kept.tolist()
     keys = [_block_key(job, a, b - a) for a, b in pairwise(starts)]
     if not all(store.exists(key) for key in keys):
-        _collect(state, job, clock, client)
-    compute_each(gather_region, [(region, job, keys) for region in range(job.n_regions)], client)
+        _collect(state, job)
+    compute_each(
+        gather_region, [(region, job, keys) for region in range(job.n_regions)], state.client
+    )
 
 
-def _collect(state: FitState, job: RegionJob, clock: StageClock, client: Any) -> None:
+def _collect(state: FitState, job: RegionJob) -> None:
     """Read X once more, and write the rows of each block that lie in a region."""
     rows, store = state.rows, open_store(job.root)
-    with clock.stage("regions", rows.n_blocks, lambda: len(store.names(job.folder(COLLECTED)))):
+    with state.clock.stage(
+        "regions", rows.n_blocks, lambda: len(store.names(job.folder(COLLECTED)))
+    ):
         map_rows(
             collect_block,
             rows,
             rows.X,
             rows.y,
             rows.weights,
-            client=client,
+            client=state.client,
             job=job,
             target=state.scan.target,
             class_weight=state.class_weight,

@@ -33,7 +33,6 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.client import report_cells
 from daskls.run.compute import run_each
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows
@@ -79,14 +78,14 @@ def assign_chunks(state: FitState) -> Chunks:
     return Chunks(n_rows, -(-n_rows // state.request.cell_size), state.seed)
 
 
-def fit_cells(state: FitState, clock: StageClock, client: Any = None) -> None:
+def fit_cells(state: FitState) -> None:
     """Regroup the rows and train every cell that the store does not hold yet."""
     root, request = state.root, state.request
     trained = _trained(root)
     if trained is not None:
         _finish(state, trained)
         return
-    partition, exchange, leaf_rows = regroup_all(state, clock, client)
+    partition, exchange, leaf_rows = regroup_all(state)
     plan = plan_bundles(
         state.sizes, leaf_rows.tolist(), done_mask(root.store, partition.n_leaves), state.resources
     )
@@ -100,8 +99,8 @@ def fit_cells(state: FitState, clock: StageClock, client: Any = None) -> None:
         draw_of(state),
     )
     finished = _finished_cells(root, leaf_rows, request.cell_size)
-    with clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
-        train_bundles(plan.bundles, job, client)
+    with state.clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
+        train_bundles(plan.bundles, job, state.client)
     _finish(state, partition)
 
 

@@ -26,7 +26,6 @@ from daskls.plan import (
 )
 from daskls.records import F4, MIB, Float64, Reals
 from daskls.run.contract import FitState, Method
-from daskls.run.progress import StageClock
 from daskls.solvers.registry import find_loss
 from daskls.store.contents import BRANCH_ARRAYS, TREE_ARRAYS, StorePart
 from daskls.store.layout import Root
@@ -72,11 +71,11 @@ class Voronoi(Method):
 
         return grow_trunks(state)
 
-    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState) -> None:
         """As of `Method`."""
         from daskls.methods.cells.fit import fit_cells
 
-        fit_cells(state, clock, client)
+        fit_cells(state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate one cell of each partition, or all where cells are chunks."""

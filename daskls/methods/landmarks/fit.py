@@ -84,17 +84,15 @@ def cluster_sample(method: LandmarkSpec, state: FitState) -> VoronoiCells:
     return cluster_cells(X, find_normalization(X), n_cells, state.seed)
 
 
-def fit_jointly(
-    method: LandmarkSpec, state: FitState, clock: StageClock, client: Any = None
-) -> None:
+def fit_jointly(method: LandmarkSpec, state: FitState) -> None:
     """Choose landmarks, regroup the rows, choose C, then solve the joint problem."""
     _choose_landmarks(state, method)
-    _, exchange, leaf_rows = regroup_all(state, clock, client)
+    _, exchange, leaf_rows = regroup_all(state)
     cells = stored_cells(state.root)
     spec = state.request.spec
     job = JointJob(state.root.where(), state.fingerprint, exchange, state.seed, spec.cv, spec.tol)
     groups = _groups(state, leaf_rows, method.n_landmarks or state.rows.n_features)
-    _solve(state, cells, groups, leaf_rows, job, clock, client)
+    _solve(state, cells, groups, leaf_rows, job)
 
 
 @undisturbed
@@ -142,18 +140,14 @@ def _solve(
     groups: list[tuple[int, int]],
     leaf_rows: Int64,
     job: JointJob,
-    clock: StageClock,
-    client: Any,
 ) -> None:
     """Choose C, train on all rows, write the model."""
-    selected = state.root.attributes.get("selected") or _choose_cost(
-        state, cells, groups, job, clock, client
-    )
+    selected = state.root.attributes.get("selected") or _choose_cost(state, cells, groups, job)
     # The result is in the root by now, so that a resumed fit does not need these rounds.
     drop_phase(state.root.store, "select")
     chosen, errors = selected["C"], np.array(selected["cell_errors"])
     problems = [(code, chosen, -1, 0.0) for code in _positive(state)]
-    solved = _search("train", problems, groups, job, clock, client)
+    solved = _search("train", problems, groups, job, state.clock, state.client)
     theta, support = _read_solution(solved, groups, job)
     root = state.root
     found = read_landmarks(root)
@@ -175,8 +169,6 @@ def _choose_cost(
     cells: VoronoiCells,
     groups: list[tuple[int, int]],
     job: JointJob,
-    clock: StageClock,
-    client: Any,
 ) -> dict[str, Any]:
     """Choose C by cross-validation; store and return the result.
 
@@ -189,11 +181,13 @@ def _choose_cost(
         return {"C": costs[0], **none}
     codes, n_folds = _positive(state), job.n_folds
     problems = [(k, C, f, 0.0) for C in costs for f in range(n_folds) for k in codes]
-    solved = _search("select", problems, groups, job, clock, client)
+    solved = _search("select", problems, groups, job, state.clock, state.client)
     shape = len(costs), n_folds, len(codes)
     rounds, indices = solved.rounds.reshape(shape), solved.indices.reshape(shape)
     solutions = Solutions("select", rounds, indices, solved.biases.reshape(shape))
-    results = compute_each(evaluate_group, [(group, solutions, job) for group in groups], client)
+    results = compute_each(
+        evaluate_group, [(group, solutions, job) for group in groups], state.client
+    )
     wrong, held_out = (np.concatenate([result[i] for result in results]) for i in (0, 1))
     predicted = np.any([result[2] for result in results], axis=0)
     # The exact sum of the wrong rows' weights, rounded once, so that equally good candidates tie.

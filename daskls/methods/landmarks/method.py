@@ -16,7 +16,6 @@ from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources, SamplePlan
 from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method
-from daskls.run.progress import StageClock
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
@@ -54,11 +53,11 @@ class L3(LandmarkSpec, Method):
 
         return cluster_sample(self, state)
 
-    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState) -> None:
         """Choose landmarks and C, then solve the joint problem."""
         from daskls.methods.landmarks.fit import fit_jointly
 
-        fit_jointly(self, state, clock, client)
+        fit_jointly(self, state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the linear function of each query's cluster."""

@@ -5,7 +5,6 @@ What is finished in the store is not done again.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from daskls.methods.neighborhoods.parts import Centers
 from daskls.methods.neighborhoods.plan import MAX_BATCHES, NeighborSpec, plan_batch
@@ -20,18 +19,17 @@ from daskls.neighbors.search import metric_of
 from daskls.plan import bundle_cost, group_open
 from daskls.run.begin import regroup_all
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.run.regroup import gather_rows, has_rows, rows_handle
 from daskls.store.layout import Root
 from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
 from daskls.store.reader import write_index
 
 
-def fit_rows(method: NeighborSpec, state: FitState, clock: StageClock, client: Any = None) -> None:
+def fit_rows(method: NeighborSpec, state: FitState) -> None:
     """Gather the rows by leaf and select parameters; each query later trains, or votes."""
-    _gather(state, clock, client)
+    _gather(state)
     method = method.capped(state.scan.n_kept)
-    chosen = select(state, method, rows_handle(state), clock, client)
+    chosen = select(state, method, rows_handle(state))
     spec, percentiles = chosen.spec, chosen.percentiles
     C, gamma, percentile = (
         values[0] if values else None for values in (spec.C, spec.gamma, percentiles)
@@ -41,35 +39,31 @@ def fit_rows(method: NeighborSpec, state: FitState, clock: StageClock, client: A
     write_index(state.root, {}, selected, [], [0])
 
 
-def fit_centers_of(
-    method: NeighborSpec, state: FitState, clock: StageClock, client: Any = None
-) -> None:
+def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     """Gather the rows by leaf, choose centers and train their neighborhoods."""
     method = method.capped(state.scan.n_kept)
-    _gather(state, clock, client)
-    _fit_centers(state, method, clock, client)
+    _gather(state)
+    _fit_centers(state, method)
 
 
-def _gather(state: FitState, clock: StageClock, client: Any) -> None:
+def _gather(state: FitState) -> None:
     """Write all rows by leaf, unless they are there."""
     if not has_rows(state):
-        _, exchange, leaf_rows = regroup_all(state, clock, client)
-        gather_rows(state, exchange, leaf_rows, clock, client)
+        _, exchange, leaf_rows = regroup_all(state)
+        gather_rows(state, exchange, leaf_rows)
 
 
-def _fit_centers(state: FitState, neighbors: NeighborSpec, clock: StageClock, client: Any) -> None:
+def _fit_centers(state: FitState, neighbors: NeighborSpec) -> None:
     root, handle = state.root, rows_handle(state)
-    chosen = select(state, neighbors, handle, clock, client)
+    chosen = select(state, neighbors, handle)
     k = chosen.n_neighbors
-    centers = choose_centers(
-        state, handle, neighbors.inner(k), metric_of(chosen.spec), clock, client
-    )
+    centers = choose_centers(state, handle, neighbors.inner(k), metric_of(chosen.spec))
     own = replace(neighbors, percentiles=chosen.percentiles)
     batch = _batch(state, k)
     job = NeighborJob(handle, chosen.spec, own, k, state.seed, batch)
     bundles = _bundles(state, centers, batch, k)
-    with clock.stage("train", len(centers.positions), _finished(root)):
-        train_centers(bundles, job, client)
+    with state.clock.stage("train", len(centers.positions), _finished(root)):
+        train_centers(bundles, job, state.client)
     tiles = find_tiles(root.store, len(centers.positions))
     drop_others(root.store, tiles)
     reader = handle.open()

@@ -1,7 +1,7 @@
 """FaLK-SVM and related methods: models, or votes, of the nearest rows of centers or queries."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 from daskls.errors import StoreError
 from daskls.methods.neighborhoods.parts import (
@@ -17,7 +17,6 @@ from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Ints, Reals
 from daskls.run.contract import FitState, Method
-from daskls.run.progress import StageClock
 from daskls.store.contents import StorePart
 from daskls.store.files import damaged
 from daskls.store.layout import Root
@@ -53,11 +52,11 @@ class NeighborMethod(NeighborSpec, Method):
 
         return grow_trunks(state)
 
-    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState) -> None:
         """Gather the rows by leaf, as the rows are the model, and select parameters."""
         from daskls.methods.neighborhoods.fit import fit_rows
 
-        fit_rows(self, state, clock, client)
+        fit_rows(self, state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Compute scores from the nearest rows of each query."""
@@ -95,11 +94,11 @@ class Falk(NeighborMethod):
 
         return demand_of_centers(self, outlook)
 
-    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState) -> None:
         """Gather the rows by leaf, choose centers, train their neighborhoods."""
         from daskls.methods.neighborhoods.fit import fit_centers_of
 
-        fit_centers_of(self, state, clock, client)
+        fit_centers_of(self, state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the models of each query's centers."""

@@ -40,7 +40,6 @@ from daskls.run.begin import resolved_spec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.run.regroup import RowsHandle, folds_of
 from daskls.seeds import CANDIDATE, EVALUATED, SELECTED_ROWS
 from daskls.solvers.base import Neighborhood
@@ -67,19 +66,15 @@ class Selected:
     percentiles: tuple[float, ...] | None
 
 
-def select(
-    state: FitState, neighbors: NeighborSpec, handle: RowsHandle, clock: StageClock, client: Any
-) -> Selected:
+def select(state: FitState, neighbors: NeighborSpec, handle: RowsHandle) -> Selected:
     """Return k, C and the width as given, or select them; what is selected is stored."""
     resolved = resolved_spec(state) if neighbors.percentiles is None else state.request.spec
     if neighbors.selection not in ("local", "grid", "left_out"):
         return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
     stored = state.root.attributes.get("selected")
     if stored is None:
-        with clock.stage("select", 1, None):
-            stored = _best(
-                *_evaluate(state, neighbors, resolved, handle, client), neighbors, resolved
-            )
+        with state.clock.stage("select", 1, None):
+            stored = _best(*_evaluate(state, neighbors, resolved, handle), neighbors, resolved)
         # Before any training, so that a resumed fit does not select again.
         state.root.update(selected=stored)
     gamma, percentile = stored["gamma"], stored["percentile"]
@@ -90,16 +85,16 @@ def select(
 
 
 def _evaluate(
-    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
+    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle
 ) -> tuple[Float64, Mask]:
     """Return the errors of candidates and which may be chosen, both (n_k, n_gammas, n_costs)."""
     if neighbors.selection == "left_out":
         drawn = _drawn_positions(state, n_selecting(state.scan.n_kept), handle)
-        return left_out_errors(state, neighbors, spec, handle, drawn, client)
+        return left_out_errors(state, neighbors, spec, handle, drawn)
     if neighbors.selection == "grid":
-        errors = global_errors(state, neighbors, spec, handle, client)
+        errors = global_errors(state, neighbors, spec, handle)
     else:
-        errors = _local_errors(state, neighbors, spec, handle, client)
+        errors = _local_errors(state, neighbors, spec, handle)
     return errors, np.ones(errors.shape, np.bool_)
 
 
@@ -135,13 +130,13 @@ def _drawn_positions(state: FitState, n_drawn: int, handle: RowsHandle) -> Int64
 
 
 def _local_errors(
-    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle, client: Any
+    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle
 ) -> Float64:
     """Return the k'-internal error of every candidate, over the neighborhoods of drawn rows."""
     job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), state.seed, 1)
     positions = _drawn_positions(state, neighbors.n_selected, handle)
     tasks = [(position, job) for position in positions.tolist()]
-    evaluated = totals(np.array(compute_each(evaluate_row, tasks, client)))
+    evaluated = totals(np.array(compute_each(evaluate_row, tasks, state.client)))
     errors: Float64 = evaluated[..., 0] / evaluated[..., 1]
     return errors
 
@@ -151,7 +146,6 @@ def global_errors(
     neighbors: NeighborSpec,
     spec: SolverSpec,
     handle: RowsHandle,
-    client: Any = None,
 ) -> Float64:
     """Return the weighted error of every candidate over all rows, each held out once.
 
@@ -168,9 +162,7 @@ def global_errors(
             'cross-validated; fit on more rows, or without selection="grid".'
         )
     check_client(len(numbers))
-    by_fold = [
-        _fold_errors(state, neighbors, spec, handle, numbers, folds, fold, client) for fold in used
-    ]
+    by_fold = [_fold_errors(state, neighbors, spec, handle, numbers, folds, fold) for fold in used]
     evaluated = totals(np.array(by_fold))
     errors: Float64 = evaluated[..., 0] / evaluated[..., 1]
     return errors
@@ -184,13 +176,12 @@ def _fold_errors(
     numbers: RowNumbers,
     folds: Keys,
     fold: int,
-    client: Any,
 ) -> Float64:
     """Return (missed weight, weight) of each candidate on one fold: (n_k, n_gammas, n_costs, 2)."""
     training = replace(handle, fold=(state.seed, spec.cv, fold))
     metric = metric_of(spec)
     held_out = np.flatnonzero(folds == fold)
-    nearest = search_positions(held_out, 1, training, metric, client)[:, 0]
+    nearest = search_positions(held_out, 1, training, metric, state.client)[:, 0]
     n_training = int((folds != fold).sum())
     found = []
     for candidate in neighbors.n_neighbors:
@@ -198,12 +189,12 @@ def _fold_errors(
         inner = min(neighbors.inner(candidate), k)
         order = center_order(state, numbers, inner)
         cover = Cover(order[folds[order] != fold], inner, len(numbers))
-        run_cover(cover, numbers, training, metric, client)
+        run_cover(cover, numbers, training, metric, state.client)
         centers = np.array(cover.centers)
         of_center = centers[cover.resolved_owner()[nearest]]
         batch = plan_batch(state.sizes, k, state.sampling.largest_rows, state.resources)
         job = NeighborJob(training, spec, neighbors, k, state.seed, batch)
-        found.append(_held_out_errors(of_center, held_out, job, state.scan.target, client))
+        found.append(_held_out_errors(of_center, held_out, job, state.scan.target, state.client))
     return np.array(found)
 
 
@@ -265,7 +256,6 @@ def left_out_errors(
     spec: SolverSpec,
     handle: RowsHandle,
     positions: Int64,
-    client: Any = None,
 ) -> tuple[Float64, Mask]:
     """Return the weighted error of every candidate on rows that are left out one at a time.
 
@@ -295,7 +285,7 @@ def left_out_errors(
         own = positions[start:stop]
         parts = np.array_split(own, max(min(N_TASKS, len(own)), 1))
         tasks = [(part, running, job, state.scan.target) for part in parts]
-        found += compute_each(evaluate_left_out, tasks, client)
+        found += compute_each(evaluate_left_out, tasks, state.client)
     is_last = np.isin(np.arange(shape[1] * shape[2]), running)
     return _errors(found).reshape(shape), is_last.reshape(shape)
 

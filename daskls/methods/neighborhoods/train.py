@@ -29,7 +29,6 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.client import report_cells
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.run.regroup import RowsHandle
 from daskls.run.workers import free_nbytes
 from daskls.seeds import EVALUATED, NEIGHBORHOOD
@@ -90,8 +89,6 @@ def choose_centers(
     handle: RowsHandle,
     n_assigned: int,
     metric: KernelSpec,
-    clock: StageClock,
-    client: Any = None,
 ) -> Centers:
     """Return the covering centers and every row's center, from the store if it has them."""
     stored = read_centers(state.root)
@@ -101,8 +98,8 @@ def choose_centers(
     check_client(reader.n_rows)
     numbers = reader.read_numbers()
     cover = Cover(center_order(state, numbers, n_assigned), n_assigned)
-    with clock.stage("cover", reader.n_rows, _covered(cover)):
-        run_cover(cover, numbers, handle, metric, client)
+    with state.clock.stage("cover", reader.n_rows, _covered(cover)):
+        run_cover(cover, numbers, handle, metric, state.client)
     owner = cover.resolved_owner()
     return write_centers(state.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
 

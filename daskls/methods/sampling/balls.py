@@ -86,7 +86,7 @@ class RadiusSearch(SampleSearch):
     def steps(self) -> list[Step]:
         """Train the subsamples, measure radii, then train at one radius after the other."""
         n = self.job.draws.n_subsamples
-        with self.clock.stage("subsamples", n, self.count(SUPPORT)):
+        with self.state.clock.stage("subsamples", n, self.count(SUPPORT)):
             job = TrainJob(self.job, self.drawn)
             self.run(fit_subsamples, SUPPORT, [1] * n, job)
             n_support = self._count_support(n)
@@ -99,7 +99,7 @@ class RadiusSearch(SampleSearch):
             if given is None
             else [given]
         )
-        with self.clock.stage("search", len(scales), self.count_steps):
+        with self.state.clock.stage("search", len(scales), self.count_steps):
             return self._try_radii(scales, radii) if n_support else [self.constant(0, scales[0])]
 
     def _count_support(self, n_subsamples: int) -> int:
@@ -126,7 +126,7 @@ class RadiusSearch(SampleSearch):
             ends = np.linspace(0, m, min(N_SEARCH_TASKS, -(-m // 512)) + 1)
             parts = list(pairwise(ends.astype(int).tolist()))
             found = compute_each(
-                measure_radii, [(part, k, self.job) for part in parts], self.client
+                measure_radii, [(part, k, self.job) for part in parts], self.state.client
             )
             radii = positive_radii(np.concatenate(found))
             write_part(self.root, RADII, 0, 0, {"radii": radii})

@@ -6,7 +6,6 @@ rows, and a new subsample (step iii).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from daskls.records import Int64, LeafRows
 from daskls.run.begin import regroup_all
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.run.regroup import gather_rows, has_rows
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader
@@ -45,8 +43,6 @@ def fit_samples(
     spec: SamplingSpec,
     searcher: type[SampleSearch],
     state: FitState,
-    clock: StageClock,
-    client: Any = None,
 ) -> None:
     """Gather the rows by leaf, train on drawn rows, then on the rows near their support rows.
 
@@ -57,9 +53,9 @@ def fit_samples(
     # Training loads the SVC, and workers may hold it since an earlier fit.
     lighter = replace(state, resources=beside_svc(state.resources))
     if not has_rows(state):
-        _, exchange, leaf_rows = regroup_all(state, clock, client)
-        gather_rows(lighter, exchange, leaf_rows, clock, client)
-    search = searcher(lighter, spec, clock, client)
+        _, exchange, leaf_rows = regroup_all(state)
+        gather_rows(lighter, exchange, leaf_rows)
+    search = searcher(lighter, spec)
     search.draw()
     search.select()
     _finish(state.root, search.steps(), search.job)
@@ -101,7 +97,7 @@ class RoundSearch(SampleSearch):
     def steps(self) -> list[Step]:
         """Train on a subsample, then in each round on the rows near the last support rows."""
         steps: list[Step] = []
-        with self.clock.stage("search", self.n_rounds + 1, self.count_steps):
+        with self.state.clock.stage("search", self.n_rounds + 1, self.count_steps):
             for number in range(self.n_rounds + 1):
                 if not has_part(self.root, SAMPLES, number, number):
                     self.write_sample(number, *self._sample_round(number, steps))

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method
-from daskls.run.progress import StageClock
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
 from daskls.store.models import drop_others, finished_bundles
@@ -61,11 +60,11 @@ class Sampling(SamplingSpec, Method):
 
         return grow_trunks(state)
 
-    def fit(self, state: FitState, clock: StageClock, client: Any) -> None:
+    def fit(self, state: FitState) -> None:
         """Gather the rows, train on drawn rows, then on the rows near their support rows."""
         from daskls.methods.sampling.fit import fit_samples
 
-        fit_samples(self, self.searcher(), state, clock, client)
+        fit_samples(self, self.searcher(), state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Evaluate the model."""

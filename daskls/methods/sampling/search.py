@@ -29,7 +29,6 @@ from daskls.run.begin import resolved_spec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.run.regroup import rows_handle
 from daskls.seeds import SELECTING
 from daskls.solvers.base import BLANK_REPORT, Neighborhood
@@ -59,10 +58,8 @@ class SampleSearch:
 
     n_rounds = 0
 
-    def __init__(
-        self, state: FitState, sampling: SamplingSpec, clock: StageClock, client: Any
-    ) -> None:
-        self.state, self.sampling, self.clock, self.client = state, sampling, clock, client
+    def __init__(self, state: FitState, sampling: SamplingSpec) -> None:
+        self.state, self.sampling = state, sampling
         self.root = state.root.store
         n_rows, n_classes = state.scan.n_kept, state.scan.target.n_classes
         self.fraction, n_subsamples = sampling_sizes(
@@ -83,7 +80,7 @@ class SampleSearch:
     def draw(self) -> None:
         """Write the rows of subsamples and the validation rows."""
         n, rows = self.reader.n_leaves, np.diff(self.reader.first_positions)
-        with self.clock.stage("draw", n, self.count(DRAWN)):
+        with self.state.clock.stage("draw", n, self.count(DRAWN)):
             self.run(draw_rows, DRAWN, rows.tolist(), self.job)
         self.drawn = self.tiles(DRAWN, n)
 
@@ -95,7 +92,7 @@ class SampleSearch:
         selected = root.attributes.get("selected")
         if selected is None:
             args = self.n_selecting, self.sampling.percentiles, TrainJob(self.job, self.drawn)
-            with self.clock.stage("select", 1, None):
+            with self.state.clock.stage("select", 1, None):
                 selected = self.compute_small(evaluate_candidates, *args)
             # Before any training, so that a resumed fit does not select again.
             root.update(selected=selected)
@@ -124,7 +121,7 @@ class SampleSearch:
         """
         done = done_mask(self.root, len(costs), kind_path(kind))
         limit = self.share_of(sum(costs)) if limit is None else limit
-        run_each(task, group_open(costs, done, limit), job, self.client)
+        run_each(task, group_open(costs, done, limit), job, self.state.client)
 
     def share_of(self, cost: float) -> float:
         """Return the share of a total cost that one task takes."""
@@ -149,7 +146,7 @@ class SampleSearch:
 
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
         """Run one task that returns a small result to the client."""
-        return compute_each(task, [args], self.client)[0]
+        return compute_each(task, [args], self.state.client)[0]
 
     def train(self, number: int, value: float, n_rows: int, remedy: str) -> Step:
         """Train on the sample of a step, unless its model is stored; return the step.
