@@ -175,14 +175,36 @@ WIDER = (
     ("FalkNoiseFilter", FEW, {"linear": {"kernel": "linear", "n_neighbors": 60, "C": 1.0}}),
 )
 WIDER_SETS = ("ijcnn1", "letter", "german.numer")
+# Numbers as targets.
+NUMBERS = (
+    (
+        "VoronoiSVR",
+        FEW,
+        {
+            "plain": {},
+            "weights": {"sample_weight": True},
+            "epsilon": {"loss": "epsilon_insensitive", "kernel": "rbf"},
+            "interval": {"interval": 0.9, "feature_scale": None},
+        },
+    ),
+    ("RandomChunkSVR", FEW, {"plain": {}}),
+    ("FalkSVR", FEW, {"plain": {"n_neighbors": 250}}),
+    ("KernelKNNRegressor", FEW, {"plain": {}}),
+    (
+        "VoronoiQuantileRegressor",
+        FEW,
+        {"plain": {"quantile": [0.1, 0.9]}, "expectile": {"quantile": 0.9, "loss": "expectile"}},
+    ),
+)
+NUMBER_SETS = ("houses", "fried")
 CASES = {
     f"{name}-{way}-{data}": (name, params, data, n_rows)
-    for table, sets in ((METHODS, SETS), (WIDER, WIDER_SETS))
+    for table, sets in ((METHODS, SETS), (WIDER, WIDER_SETS), (NUMBERS, NUMBER_SETS))
     for name, n_rows, ways in table
     for way, params in ways.items()
     for data in sets
 }
-WIDER_CASES = {f"{name}-{way}" for name, _, ways in WIDER for way in ways}
+WIDER_CASES = {f"{name}-{way}" for name, _, ways in (*WIDER, *NUMBERS) for way in ways}
 # Of a report: seconds, and what depends on what ran beside a task.
 NOT_BITS = ("seconds", "n_read")
 
@@ -241,6 +263,8 @@ def kept_of(model, queries):
     answers = [getattr(model, "decision_function", model.predict)(queries)]
     if hasattr(model, "predict_proba"):
         answers.append(model.predict_proba(queries))
+    if hasattr(model, "predict_interval"):
+        answers.append(model.predict_interval(queries))
     return [*answers, model.feature_scale_ if hasattr(model, "feature_scale_") else [], *told]
 
 

@@ -115,9 +115,11 @@ def run_fit(
             expected = _expected(state)
             if expected:
                 clock.expect(expected)
-        raw, state = state, resolve(state)
+        resolved = resolve(state)
         if request.probability not in (None, HELD_OUT):
-            calibrate(raw, state, _nested(client))
+            calibrate(state, resolved, _nested(client))
+        # The sample as it was given goes here: two copies of it need not wait for the training.
+        state = resolved
         request.method.fit(state)
         use_reserved(state)
         shrinkage = _measured(state) if request.measures_shrinkage else None
