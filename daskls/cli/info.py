@@ -129,9 +129,9 @@ def _print_model(path: str) -> None:
     ]
     pairs += [*_table_pairs(meta), *_scale_pairs(reader)]
     if reader.false_alarm is not None:
-        pairs += reader.false_alarm.told(reader.target.labels.tolist())
+        pairs += reader.false_alarm.describe(reader.target.labels.tolist())
     if reader.interval is not None:
-        pairs += reader.interval.told()
+        pairs += reader.interval.describe()
     if not len(report):
         print_pairs(f"Model {path}", [*pairs, ("cells", "none: it trains when it predicts")])
         return

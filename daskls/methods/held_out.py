@@ -20,7 +20,7 @@ from daskls.partition.shuffle import row_keys
 from daskls.records import AnyArray, Codes, Float64, Floats, Int32, Int64, LocalModel, RowNumbers
 from daskls.run.contract import HELD_OUT, FitState
 from daskls.seeds import MAPPED_ROWS
-from daskls.store.caches import kept
+from daskls.store.caches import cached
 from daskls.store.groups import Group
 from daskls.store.models import BundleModels
 from daskls.store.reader import ModelReader
@@ -192,7 +192,7 @@ class RocCurve:
     is_reserved: bool
 
 
-@kept(maxsize=8)
+@cached(maxsize=8)
 def roc_of(reader: ModelReader) -> RocCurve | None:
     """Return a model's ROC curve.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from daskls.records import AnyArray, Codes, Float64, Mask
 from daskls.solvers.evaluate import fit_sigmoid, sigmoid, total
-from daskls.store.caches import kept
+from daskls.store.caches import cached
 from daskls.store.files import damaged
 from daskls.store.groups import Group
 from daskls.store.layout import Root
@@ -272,7 +272,7 @@ def read_maps(group: Group) -> ScoreMaps:
     raise damaged(group.where(), f"maps of kind {stored!r}")
 
 
-@kept(maxsize=8)
+@cached(maxsize=8)
 def maps_of(reader: ModelReader) -> ScoreMaps:
     """Return a model's maps, read once.
 

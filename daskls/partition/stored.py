@@ -19,7 +19,7 @@ from daskls.partition.space import BRANCH_SIZES, Refined, Space, find_base
 from daskls.partition.tree import Tree, read_trees
 from daskls.records import AnyArray, Float64, Int64
 from daskls.store.backend import Backend
-from daskls.store.caches import SizedCache, kept
+from daskls.store.caches import SizedCache, cached
 from daskls.store.checks import check_tiles
 from daskls.store.files import damaged
 from daskls.store.groups import Group, open_group
@@ -63,7 +63,7 @@ def read_as(kind: type[P], group: Group) -> P:
     return kind.read(group)
 
 
-@kept(maxsize=8)
+@cached(maxsize=8)
 def model_partition(reader: ModelReader) -> Partition:
     """Return the finished partition of a model, whose leaves are its cells.
 

@@ -149,9 +149,9 @@ def _choice(subject: Subject) -> Entries:
 def _guarantee(reader: ModelReader) -> Entries:
     """Return the bound on false alarms, or the coverage of intervals, if the model has one."""
     if reader.interval is not None:
-        return reader.interval.told()
+        return reader.interval.describe()
     bound = reader.false_alarm
-    return [] if bound is None else bound.told(reader.meta["classes"]["values"])
+    return [] if bound is None else bound.describe(reader.meta["classes"]["values"])
 
 
 def mean_error(report: Any) -> float | None:

@@ -239,7 +239,7 @@ def _check_disk(state: FitState, n_copies: int, exchange: Exchange) -> None:
     needed = n_copies * state.scan.n_kept * state.sizes.row_nbytes
     # What an earlier fit has written needs no more room.
     needed -= exchange.nbytes() + store.nbytes("rows")
-    free = store.room()
+    free = store.free_nbytes()
     if needed > free:
         raise StoreError(
             f"Regrouping {state.scan.n_kept} rows writes {needed >> 20} MiB more to "

@@ -38,7 +38,7 @@ from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
 from daskls.run.scan import block_checksum, take_kept
 from daskls.seeds import ROW_FOLDS
-from daskls.store.caches import kept
+from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
 from daskls.store.leaves import (
@@ -155,7 +155,7 @@ def load_partition(root: str, fingerprint: str) -> Partition:
     return _load_partition(root, fingerprint, root_stamp(root))
 
 
-@kept(maxsize=4)
+@cached(maxsize=4)
 def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
     """Read the partition; the stamp makes a replaced store miss the cache."""
     opened = Root.open(root)

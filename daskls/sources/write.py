@@ -260,7 +260,7 @@ def _check_room(features: Features, dtype: np.dtype[Any], folder: Backend) -> No
     """Refuse what the disk has no room for; sparse rows become many times larger when dense."""
     n_rows = features.n_rows or 0
     needed = n_rows * features.n_features * dtype.itemsize
-    free = folder.room()
+    free = folder.free_nbytes()
     # Integers compress well, most floats hardly.
     if dtype.kind == "f" and needed > free:
         raise StoreError(

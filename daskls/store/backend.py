@@ -241,7 +241,7 @@ class Backend(ABC):
         """Return the number of bytes of an artifact, or of all artifacts below a key."""
 
     @abstractmethod
-    def room(self) -> int:
+    def free_nbytes(self) -> int:
         """Return the number of bytes that can still be put."""
 
     @abstractmethod

@@ -243,7 +243,7 @@ class Bucket(Backend):
         own = self._head(key) if key else None
         return sum(int(meta["size"]) for _, meta in ([(key, own)] if own else self.listing(key)))
 
-    def room(self) -> int:
+    def free_nbytes(self) -> int:
         """Return a number larger than any store: a bucket has no limit."""
         return ROOM_NBYTES
 

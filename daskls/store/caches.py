@@ -13,13 +13,13 @@ _droppers: list[Callable[[], object]] = []
 _lock = threading.Lock()
 
 
-def kept(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def cached(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator like `functools.lru_cache`, whose cache `drop_caches` clears."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        cached = lru_cache(maxsize)(function)
-        on_drop(cached.cache_clear)
-        return cached  # type: ignore[return-value]
+        own = lru_cache(maxsize)(function)
+        on_drop(own.cache_clear)
+        return own  # type: ignore[return-value]
 
     return decorate
 

@@ -206,7 +206,7 @@ class Folder(OwnedFolder):
                 total += os.lstat(self.where(file)).st_size
         return total
 
-    def room(self) -> int:
+    def free_nbytes(self) -> int:
         """Return the free bytes on the folder's disk."""
         return shutil.disk_usage(self.root).free
 

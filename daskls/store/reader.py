@@ -23,7 +23,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.store.artifacts import Location
-from daskls.store.caches import kept
+from daskls.store.caches import cached
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.layout import (
     Root,
@@ -288,7 +288,7 @@ def open_model(location: str, fingerprint: str) -> ModelReader:
     return _open_model(location, fingerprint, root_stamp(location))
 
 
-@kept(maxsize=8)
+@cached(maxsize=8)
 def _open_model(location: str, fingerprint: str, stamp: Hashable) -> ModelReader:
     """Return a reader; the stamp makes the cache miss once the files are replaced."""
     reader = ModelReader(location)

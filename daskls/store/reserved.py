@@ -46,11 +46,11 @@ class FalseAlarmBound:
     rank: int
     threshold: float
 
-    def told(self, classes: Sequence[Any]) -> list[tuple[str, str]]:
+    def describe(self, classes: Sequence[Any]) -> list[tuple[str, str]]:
         """Return the bound and the origin of its threshold, as (name, text) for people.
 
         >>> bound = FalseAlarmBound(0.1, 0.037, 637, 9, 587, 0.1806)
-        >>> print(*(f"{name}: {value}" for name, value in bound.told(["a", "b"])), sep=chr(10))
+        >>> print(*(f"{name}: {value}" for name, value in bound.describe(["a", "b"])), sep=chr(10))
         false alarms: at most 10 % of a as b, but for 3.7 % of fits
         threshold: 0.1806, score 587 of 637 rows of a held out
         """
@@ -79,10 +79,10 @@ class CoveringInterval:
     rank: int
     half_widths: tuple[float, ...]
 
-    def told(self) -> list[tuple[str, str]]:
+    def describe(self) -> list[tuple[str, str]]:
         """Return the interval and its origin, as (name, text) for people.
 
-        >>> CoveringInterval(0.9, 1000, 901, (0.25,)).told()
+        >>> CoveringInterval(0.9, 1000, 901, (0.25,)).describe()
         [('intervals', 'of 90 % of y, +- 0.25 in the usual cell, rank 901 of 1,000 rows held out')]
         """
         widths = ", ".join(f"{width:.4g}" for width in self.half_widths)

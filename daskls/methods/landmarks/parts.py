@@ -17,7 +17,7 @@ from daskls.partition.stored import read_as, stored
 from daskls.records import Float64, Reals, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.backend import attempt_key, draw_attempt
-from daskls.store.caches import kept
+from daskls.store.caches import cached
 from daskls.store.contents import FINISH, POINT_ARRAYS, StorePart
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
@@ -205,7 +205,7 @@ def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
     write_index(root, {**arrays, **own}, values, [], [len(report)])
 
 
-@kept(maxsize=8)
+@cached(maxsize=8)
 def read_linear_model(reader: ModelReader) -> LinearModel:
     """Return the model; it is read once and cached for its reader.
 

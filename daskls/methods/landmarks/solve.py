@@ -20,7 +20,7 @@ from daskls.partition.stored import read_as
 from daskls.records import Float64, Int64, Mask
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.regroup import folds_of
-from daskls.store.caches import kept
+from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
 from daskls.store.sorted_rows import Rows
@@ -86,7 +86,7 @@ def load_landmarks(root: str, fingerprint: str) -> tuple[Float64, Float64, float
     return _load_landmarks(root, fingerprint, root_stamp(root))
 
 
-@kept(maxsize=4)
+@cached(maxsize=4)
 def _load_landmarks(
     root: str, fingerprint: str, stamp: Hashable
 ) -> tuple[Float64, Float64, float | None]:

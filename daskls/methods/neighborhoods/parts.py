@@ -8,7 +8,7 @@ from daskls.errors import StoreError
 from daskls.methods.base import one_leaf
 from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.records import Int32, Int64, Ints, LeafRows, Reals, Regions
-from daskls.store.caches import kept
+from daskls.store.caches import cached
 from daskls.store.checks import check_codes
 from daskls.store.contents import StorePart
 from daskls.store.files import damaged, malformed_is_damage
@@ -158,10 +158,10 @@ def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
 
 
 # A model's centers, cached for its reader.
-_centers_of = kept(maxsize=8)(open_centers)
+_centers_of = cached(maxsize=8)(open_centers)
 
 
-@kept(maxsize=8)
+@cached(maxsize=8)
 def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, Int64]:
     """Return the centers as a leaf for searches, its region, and the center of each leaf row."""
     return one_leaf(*center_rows(reader))
