@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba
 
@@ -30,19 +30,36 @@ def _compiler(**options: object) -> Callable[[F], F]:
             # "no locator available": neither the package nor the user's cache folder is writable.
             return numba.njit(nogil=True, error_model="numpy", **options)(function)
         if not numba.config.DISABLE_JIT:
-            _stamp(found)
+            _guard_cache(found)
         return found
 
     return compiled
 
 
-def _stamp(compiled: Callable) -> None:
-    """Tie a cache to all sources, for which numba has no public interface.
+def _guard_cache(compiled: Callable) -> None:
+    """Tie a cache to all sources, and let processes that compile at once share it.
 
-    If numba's internals change, the cache stays tied to the function's own file.
+    numba has no public interface for either. If its internals change, the cache works as numba's
+    own, tied to the function's file.
     """
-    with suppress(AttributeError):
-        compiled._cache._cache_file._source_stamp = _STAMP
+    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    parts = ("_source_stamp", "_data_name_pattern", "_load_index", "_save_index", "_save_data")
+    if all(hasattr(file, part) for part in parts):
+        file._source_stamp = _STAMP
+        file.save = partial(_save, file)
+
+
+def _save(file: Any, key: object, data: object) -> None:
+    """Write the code of one signature, then the index that names it.
+
+    numba writes the index first, and numbers the files of code: a process that reads in between,
+    or two that write at once, may take the code of other argument types or of an earlier version,
+    which reads foreign memory. Here a name belongs to one signature of one version.
+    """
+    number = int.from_bytes(hashlib.sha256(f"{_STAMP}{key}".encode()).digest()[:8])
+    name = file._data_name_pattern.format(number=number)
+    file._save_data(name, data)
+    file._save_index({**file._load_index(), key: name})
 
 
 def jit(function: F) -> F:
