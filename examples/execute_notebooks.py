@@ -1,8 +1,8 @@
-"""Run every notebook of this folder from top to bottom; any error in a cell is an error here.
+"""Run every notebook of this folder from top to bottom; any error in a cell makes this fail.
 
 python examples/execute_notebooks.py
 
-Needs `pip install daskls[notebooks]`; without it, it says so and does nothing.
+Needs `pip install daskls[notebooks]`; without these packages it prints a message and does nothing.
 """
 
 import warnings

@@ -2,7 +2,7 @@
 Out of core, on two small workers
 =================================
 
-Train from disk, predict lazily, score: no array is ever in one piece.
+Train from disk, predict lazily, score: no whole array is ever in memory.
 
 ``python examples/out_of_core.py``
 """

@@ -2,9 +2,10 @@
 Random chunks: RandomChunkSVC
 =============================
 
-The same solver and as many rows a model, dealt at random instead of cut from space. An SVM of 400
-rows from everywhere errs far more than one of 400 rows from one place. The mean of twenty such SVMs
-makes up for it here, but a query then costs the support rows of all of them instead of one cell's.
+Random chunks use the same solver and as many rows per model as cells, but rows are assigned at
+random instead of by their place in space. An SVM of 400 rows from everywhere has a far higher error
+than one of 400 rows from one place. The mean of twenty such SVMs makes up for it here, but a query
+then costs the support rows of all of them instead of one cell's.
 
 ``python examples/plot_chunks.py``
 """
@@ -21,7 +22,7 @@ chunks = RandomChunkSVC(chunk_size=400, cv=3, random_state=0).fit(X, y)
 cells = VoronoiSVC(cell_size=400, loss="hinge", feature_scale=None, cv=3, random_state=0).fit(X, y)
 
 # %%
-# Chunks have no place in space: what can be drawn of them is how much they err. Cells have.
+# Chunks have no place in space, so that only their errors can be drawn. Cells can be drawn.
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
 for model, label, color in ((chunks, "chunks", "#c8501e"), (cells, "cells", "#5b8db8")):
     errors = 100 * model.fit_report_.validation_error

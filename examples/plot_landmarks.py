@@ -2,7 +2,7 @@
 Landmarks: LandmarkSVC
 ======================
 
-``LandmarkSVC`` on a swiss roll: clusters, what they answer, and accuracy against their number.
+``LandmarkSVC`` on a swiss roll: clusters, their predictions, and accuracy against their number.
 
 ``python examples/plot_landmarks.py landmarks.png`` saves the picture; without a file name it is
 shown.

@@ -2,8 +2,8 @@
 A learned scale, and least squares in cells
 ===========================================
 
-Of 28 features three decide. Distances in which all count alike hide them; a learned scale finds
-them, and cells and kernels then see little else.
+Only three of 28 features matter. Distances in which all features count equally hide them. A learned
+scale finds them, and distances in cells and kernels then depend on little else.
 
 ``python examples/plot_learned_scale.py``
 """
@@ -14,7 +14,7 @@ from daskls import VoronoiSVC
 from daskls.datasets import bayes_accuracy, make_noisy28
 from daskls.plotting import FeatureDisplay
 
-# The features without meaning are spread as widely as the others.
+# The irrelevant features are spread as widely as the others.
 X, y = make_noisy28(8_000, noise=1.0, random_state=0)
 X_test, y_test = make_noisy28(10_000, noise=1.0, random_state=1)
 plain = VoronoiSVC(loss="squared_error", feature_scale=None, random_state=0).fit(X, y)

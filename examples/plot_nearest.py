@@ -2,8 +2,8 @@
 Nearest rows: KNNSVC and KernelKNNClassifier
 ============================================
 
-Neither trains beforehand: a query looks for its nearest rows, and takes their majority or the SVM
-that is trained on them.
+Neither trains beforehand: a query finds its nearest rows, and is predicted by their majority or by
+an SVM that is trained on them.
 
 ``python examples/plot_nearest.py``
 """
@@ -23,8 +23,8 @@ models = [
 ]
 
 # %%
-# A vote of few rows follows the noise, a vote of many cuts corners; a local SVM of many rows bends
-# with the boundary.
+# A vote of few rows follows the noise, and a vote of many rows cuts corners. A local SVM of many
+# rows follows the boundary.
 side = np.linspace(-1.4, 1.4, 80)
 plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2).astype(np.float32)
 figure, axes = plt.subplots(1, 3, figsize=(14, 4.8), layout="constrained")

@@ -2,8 +2,8 @@
 Neighborhoods: FalkSVC
 ======================
 
-How ``FalkSVC`` works: neighborhoods that cover all rows, and the answers they give together.
-After figures 1 and 2 of Segata and Blanzieri, 2009.
+How ``FalkSVC`` works: neighborhoods that cover all rows, and the predictions they make together.
+The picture follows figures 1 and 2 of Segata and Blanzieri, 2009.
 
 ``python examples/plot_neighborhoods.py neighborhoods.png`` saves the picture; without a file name
 it is shown.

@@ -2,8 +2,8 @@
 Mislabeled rows: FalkNoiseFilter and KNNSVMNoiseFilter
 ======================================================
 
-One label in ten of this checkerboard was swapped. Both filters find most of these rows; what they
-remove beside them lies near the borders of the squares.
+One label in ten of this checkerboard is swapped. Both filters find most of these rows. The other
+rows that they remove lie near the borders of the squares.
 
 ``python examples/plot_noise.py``
 """

@@ -2,7 +2,7 @@
 Cells: VoronoiSVC
 =================
 
-How ``VoronoiSVC`` cuts a checkerboard into cells, what each answers, and what it selected.
+How ``VoronoiSVC`` cuts a checkerboard into cells, and what each cell predicts and selects.
 
 ``python examples/plot_partition.py partition.png`` saves the picture; without a file name it is
 shown.

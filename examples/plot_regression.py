@@ -2,8 +2,8 @@
 Numbers as targets: VoronoiSVR
 ==============================
 
-Cells that answer with numbers: a curve over one feature, a surface over two, and what it misses on
-rows that the fit has not seen.
+Regression in cells: a curve over one feature, a surface over two, and the residuals on rows that
+were not used in the fit.
 
 ``python examples/plot_regression.py``
 """
@@ -17,8 +17,8 @@ from daskls.plotting import PartitionDisplay, ReportDisplay
 rng = np.random.default_rng(0)
 
 # %%
-# One feature: waves that grow shorter, and four cells that meet them. Dots are rows, lines the
-# borders of cells.
+# One feature: waves that grow shorter, covered by four cells. Dots are rows, lines are the borders
+# of cells.
 x = rng.random((1_600, 1))
 y = np.sin(20 * x[:, 0] ** 2) + rng.normal(0, 0.2, len(x))
 model = VoronoiSVR(cell_size=400, random_state=0).fit(x, y)
@@ -27,8 +27,8 @@ display.ax_.set_title(f"{model.n_cells_} cells, R2 of the rows {model.score(x, y
 plt.show()
 
 # %%
-# Two features. Left: what is predicted, and rows in the colors of their numbers. Right: how much
-# each cell misses of rows that were held out, and lines of equal predictions.
+# Two features. Left: the predictions, and rows in the colors of their y. Right: the error of each
+# cell on held-out rows, and contour lines of the predictions.
 
 
 def draw_rows(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -48,6 +48,6 @@ right.set_title("error of each cell")
 plt.show()
 
 # %%
-# The whole fit on one page: predictions beside true numbers, and residuals.
+# The whole fit on one page: predictions against true values, and residuals.
 ReportDisplay.from_estimator(model, *draw_rows(3_000)).plot()
 plt.show()

@@ -2,10 +2,11 @@
 A whole fit on one page: ReportDisplay
 ======================================
 
-Where cells lie and how they err, what was chosen, where the time went, and on rows that the fit has
-not seen, which classes are confused and whether probabilities can be believed.
+The page shows where cells lie and what their errors are, what was chosen, and where the time went.
+On rows that were not used in the fit it shows which classes are confused and whether probabilities
+are reliable.
 
-``python examples/plot_report.py report.html`` writes the same as a page for a browser; so does
+``python examples/plot_report.py report.html`` also writes it as a page for a browser; so does
 ``daskls report model.zarr test.csv --html report.html``.
 """
 
@@ -21,7 +22,7 @@ X, y = make_checkerboard(8_000, random_state=0)
 X_test, y_test = make_checkerboard(4_000, random_state=1)
 
 # %%
-# Cells that each search a grid of their own.
+# Each cell searches its own grid.
 model = VoronoiSVC(
     cell_size=400, loss="hinge", feature_scale=None, probability=True, random_state=0
 ).fit(X, y)
@@ -31,6 +32,7 @@ if len(sys.argv) > 1:
 plt.show()
 
 # %%
-# The default, without a test set: one choice for all cells; what needs rows says so.
+# The default, without a test set: one choice for all cells. A sentence replaces each picture that
+# needs test rows.
 ReportDisplay.from_estimator(VoronoiSVC(cell_size=400, random_state=0).fit(X, y)).plot()
 plt.show()

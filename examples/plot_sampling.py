@@ -2,8 +2,8 @@
 Samples: LocalSamplingSVC and NeighborSamplingSVC
 =================================================
 
-Both train one SVM on rows that matter: the support rows of small subsamples, and rows near them.
-What they tried is in ``path_``.
+Both train one SVM on the rows that matter: the support rows of small subsamples, and rows near
+them. ``path_`` lists the models that were tried.
 
 ``python examples/plot_sampling.py``
 """
@@ -20,8 +20,8 @@ balls = LocalSamplingSVC(n_subsamples=5, **params).fit(X, y)
 rounds = NeighborSamplingSVC(n_neighbors=5, **params).fit(X, y)
 
 # %%
-# The first draws rows from balls around support rows, which grow until the error on held-out rows
-# no longer falls. The second adds the nearest rows of the support rows, round by round.
+# The first draws rows from balls around support rows; the balls grow until the error on held-out
+# rows no longer falls. The second adds the nearest rows of the support rows, round by round.
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained", sharey=True)
 for ax, model, step in ((axes[0], balls, "radius_scale"), (axes[1], rounds, "round")):
     path = model.path_

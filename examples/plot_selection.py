@@ -3,8 +3,8 @@ The choices of a fit: GridDisplay and SelectionDisplay
 ======================================================
 
 Each cell of a ``VoronoiSVC`` chooses its own C and gamma; a ``FalkSVC`` with ``selection="local"``
-chooses one k, C and width for all its neighborhoods. Many choices on an edge say that a better
-value may lie beyond it.
+chooses one k, C and width for all its neighborhoods. If many choices lie on an edge, a better value
+may lie beyond it.
 
 ``python examples/plot_selection.py``
 """
@@ -21,15 +21,15 @@ X, y = make_checkerboard(8_000, random_state=0)
 
 # %%
 # The method's own grid, scaled to each cell. The cells in the corner lie inside one square of the
-# board: there all values err alike, and ties go to the widest kernel and the smallest C. These
-# choices on an edge mean nothing; the others lie inside the grid.
+# board. There all values have the same error, and ties go to the widest kernel and the smallest C.
+# These choices on an edge mean nothing; the other choices lie inside the grid.
 cells = VoronoiSVC(cell_size=400, loss="hinge", feature_scale=None, random_state=0).fit(X, y)
 GridDisplay.from_estimator(cells).plot()
 plt.show()
 
 # %%
-# A grid that ends too early: every cell that a border crosses wants a larger gamma. The fit warns,
-# with the values to try.
+# A grid that ends too early: every cell that a border crosses needs a larger gamma. The fit warns,
+# and names the values to try.
 narrow = VoronoiSVC(
     cell_size=400, loss="hinge", feature_scale=None, C=[1, 10], gamma=[0.1, 1, 10], random_state=0
 )

@@ -2,7 +2,7 @@
 Stop a fit, and go on
 =====================
 
-Stop a fit in the middle and go on: only the cells that are not finished are trained.
+Stop a fit in the middle and fit again: only the cells that are not finished are trained.
 
 ``python examples/resume.py``
 """

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # First steps: from a CSV to labels
 #
-# A table as tables are: text, a category, missing values. What grows on a field depends on where it
-# lies, on its soil and on the rain; one label in forty is wrong, one row in twenty does not tell
-# its rain.
+# A typical table: text, a category, missing values. What grows on a plot of land depends on its
+# position, its soil and the rain. One label in forty is wrong, and in one row of twenty the rain is
+# missing.
 
 # %%
 import os
@@ -51,8 +51,8 @@ pandas.read_csv("train.csv").head()
 # %% [markdown]
 # ## Train
 #
-# The path of the file and the name of the column to predict are enough. `verbose=1` shows the fit
-# while it runs. Missing values are refused unless something is said about them:
+# The path of the file and the name of the column to predict are enough. `verbose=1` shows the
+# progress of the fit. Missing values are refused unless `missing` says how to treat them:
 
 # %%
 model = VoronoiSVC(random_state=0, verbose=1)
@@ -66,12 +66,12 @@ model.fit("train.csv", "grows", missing="median")
 list(model.feature_names_in_)
 
 # %% [markdown]
-# Each soil has become a column, and so has whether the rain is missing. Queries go the same way, by
-# the names of their columns.
+# Each soil has become a column, and another column says whether the rain is missing. Queries are
+# converted in the same way, by the names of their columns.
 #
 # ## How good is it?
 #
-# On rows that it has not seen:
+# On rows that it was not trained on:
 
 # %%
 test = pandas.read_csv("test.csv")
@@ -83,8 +83,8 @@ pandas.crosstab(test["grows"], predicted, colnames=["predicted"])
 # ## What it has learned
 #
 # The model's map (forest is blue) for three soils, in a dry year and in a wet one. The squares are
-# the hills. Clay holds water: in a wet year forest grows on it everywhere, on sand in a dry one
-# nowhere.
+# the hills. Clay holds water: in a wet year forest grows everywhere on clay, in a dry year nowhere
+# on sand.
 
 # %%
 side = np.linspace(0, 1, 120)
@@ -103,7 +103,7 @@ plt.show()
 # %% [markdown]
 # ## Keep it
 #
-# A model is a folder of data. `daskls predict forest.zarr test.csv out.csv` reads it as well.
+# A model is saved as a folder. `daskls predict forest.zarr test.csv out.csv` reads it as well.
 
 # %%
 from daskls import load

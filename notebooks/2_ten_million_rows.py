@@ -14,8 +14,8 @@
 # # Ten million rows on a laptop
 #
 # Rows stay on disk, two workers of 2 GiB train, and memory does not grow with the number of rows.
-# The set has 28 features, of which three decide; one label in ten is wrong, so that no model can be
-# right in more than 90 %.
+# Three of the 28 features of the set decide the class. One label in ten is wrong, so that no model
+# can have an accuracy above 90 %.
 
 # %%
 import os
@@ -35,7 +35,8 @@ N_ROWS = int(os.environ.get("DASKLS_ROWS", 10_000_000))
 # %% [markdown]
 # ## Rows on disk
 #
-# `write` draws a data set a chunk at a time. Yours comes from Parquet or CSV: `fit` takes the path.
+# `write` draws a data set one chunk at a time. Your own data may be Parquet or CSV: `fit` takes the
+# path.
 
 # %%
 train = write("noisy28", "train.zarr", N_ROWS)
@@ -45,8 +46,8 @@ print(f"{train.n_rows:,} rows, {train.X.nbytes / 2**20:,.0f} MiB in {train.X.nch
 # %% [markdown]
 # ## Two workers
 #
-# One thread each; the fit finds them by itself. A worker that would need more than its limit is
-# never asked to: the largest task is projected first.
+# Each has one thread; the fit finds them by itself. No worker gets a task that needs more than its
+# memory limit, because the fit projects the largest task first.
 
 # %%
 cluster = LocalCluster(
@@ -62,8 +63,8 @@ client = Client(cluster)
 # ## Watch it
 #
 # `verbose=1` shows the fit below the cell: its stages, the time left, the mean validation error so
-# far, and space as it fills in. The dashboard's page `/daskls` shows the same. Interrupt it
-# whenever you like: with `store=` the next `fit` goes on with what is missing.
+# far, and a map of space that fills in. The dashboard's page `/daskls` shows the same. You can
+# interrupt the fit at any time: with `store=` the next `fit` continues with what is missing.
 
 # %%
 model = VoronoiSVC(store="model.zarr", random_state=0, verbose=1)
@@ -72,8 +73,8 @@ model.fit(train.path)
 # %% [markdown]
 # ## How good is it?
 #
-# The answer to a Zarr array is lazy: a block is predicted when it is asked for, and none of it is
-# ever in one piece.
+# The prediction for a Zarr array is lazy: each block is predicted when it is computed, and the
+# whole is never in memory.
 
 # %%
 labels = model.predict(test.X)
@@ -89,9 +90,9 @@ report[shown].describe().loc[["mean", "min", "max"]]
 # %% [markdown]
 # ## What it has found
 #
-# Which features count is learned from the rows: the first three, as it should be. Each cell's error
-# is measured on 64 of its rows, left out one by one; about one label in ten is wrong in all of
-# them.
+# The fit learns from the rows which features matter: the first three, as it should be. The error of
+# each cell is measured on 64 of its rows, left out one by one. In every cell about one label in ten
+# is wrong.
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.3), layout="constrained")

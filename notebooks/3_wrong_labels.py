@@ -13,8 +13,9 @@
 # %% [markdown]
 # # Cleaning labels
 #
-# Written digits, 8 x 8 pixels, and somebody who was careless: 5 % of the labels are wrong. A filter
-# finds them by asking, row by row, whether an SVM of the nearest others agrees.
+# Handwritten digits of 8 x 8 pixels, labeled carelessly: 5 % of the labels are wrong. A filter
+# finds them: for each row it checks whether an SVM trained on the nearest other rows agrees with
+# the label.
 
 # %%
 import os
@@ -39,7 +40,7 @@ print(f"{train.sum():,} rows to train on, {wrong[train].sum()} of them with a wr
 # %% [markdown]
 # ## Find them
 #
-# `keep_` says which rows to keep.
+# `keep_` is True for the rows to keep.
 
 # %%
 noise = KNNSVMNoiseFilter(n_neighbors=60, C=10.0, gamma=0.001, random_state=0)
@@ -52,8 +53,8 @@ print(f"and {(removed & ~wrong[train]).sum()} that were right")
 # %% [markdown]
 # ## Look at them
 #
-# Before rows are thrown away somebody should look. About half are plainly wrong. The others have
-# the right label and look unlike the rest of their kind.
+# Look at rows before you remove them. About half are plainly wrong. The others have the right label
+# and look unlike the rest of their class.
 
 # %%
 shown = np.flatnonzero(removed)[:24]
@@ -73,8 +74,8 @@ plt.show()
 # %% [markdown]
 # ## Is it worth it?
 #
-# It depends on the method. The nearest neighbor believes every wrong label; a vote of five, or
-# least squares in cells, have forgotten most of them already.
+# It depends on the method. The nearest neighbor copies every wrong label; a vote of five rows, or
+# least squares in cells, already average out most of them.
 
 
 # %%
@@ -105,7 +106,8 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# One test row in these bars is 0.2 points: the first pair differs for sure, the others may not.
+# One test row in these bars is 0.2 points: the first difference is significant, the others may not
+# be.
 #
-# Of many rows take `FalkNoiseFilter`: it trains one SVM a neighborhood, not one a row, and cleans
-# data sets on disk (`clean_dataset`).
+# For many rows use `FalkNoiseFilter`: it trains one SVM per neighborhood, not one per row, and
+# cleans data sets on disk (`clean_dataset`).

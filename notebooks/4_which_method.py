@@ -13,15 +13,15 @@
 # %% [markdown]
 # # Which method?
 #
-# Three ways of being local, on one set: two spirals, with so much noise that 88.6 % is the best
-# that anything can do.
+# Three kinds of local methods on one set: two spirals, with so much noise that the best possible
+# accuracy is 88.6 %.
 #
-# - **Cells** (`VoronoiSVC`): space is cut, one model a cell.
+# - **Cells** (`VoronoiSVC`): space is cut into cells, with one model per cell.
 # - **Neighborhoods** (`FalkSVC`): an SVM around each of many centers; a query goes to the nearest.
-# - **Landmarks** (`LandmarkSVC`): clusters again, but one linear problem for all, on the distances
-#   to landmarks.
+# - **Landmarks** (`LandmarkSVC`): clusters, but with one linear problem for all of them, on
+#   projections on landmarks.
 #
-# And scikit-learn's `SVC`, of as many rows as it learns in a moment.
+# They are compared with scikit-learn's `SVC`, on as many rows as it can train on quickly.
 
 # %%
 import os
@@ -50,7 +50,7 @@ models = {
 # %% [markdown]
 # ## Measure
 #
-# A first small fit compiles the kernels, which is not what is to be compared.
+# A small fit first compiles the kernels, so that the times do not include compilation.
 
 
 # %%
@@ -88,14 +88,14 @@ ax.legend(title="seconds of training")
 plt.show()
 
 # %% [markdown]
-# The defaults of cells first look for a scale of the features and compare two kernels. That takes
-# its seconds, and pays where there are more than two features. Landmarks predict fastest and err
-# most. And of two features 5,000 rows tell nearly all: look at a plain SVM of few rows first.
+# The defaults of cells first learn a scale of the features and compare kernels. That takes seconds,
+# and pays off with more than two features. Landmarks predict fastest and have the highest error.
+# With two features 5,000 rows are nearly enough: try a plain SVM of few rows first.
 #
 # ## What they look like
 #
-# Parts of space and the boundary. Neighborhoods overlap and are many; what answers a query is the
-# center nearest to it.
+# The plots show the parts of space and the decision boundary. Neighborhoods are not drawn, because
+# they are many and overlap; the center nearest to a query predicts it.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(12, 6), layout="constrained")
@@ -105,5 +105,5 @@ for ax, name in zip(axes, ("cells", "landmarks"), strict=True):
 plt.show()
 
 # %% [markdown]
-# One set in two dimensions decides nothing about yours. Begin with cells; the documentation's page
-# on methods has five real sets, and says when another method is worth its price.
+# One set in two dimensions says nothing about your data. Begin with cells. The documentation's page
+# on methods compares them on five real sets, and says when another method is worth its price.

@@ -11,10 +11,10 @@
 # ---
 
 # %% [markdown]
-# # A rare class, and how sure to be
+# # A rare class, and its probability
 #
-# Three parts in a hundred are faulty. Whoever calls all of them sound is right in 97 % of the
-# cases, and useless. What to do: predict probabilities, and decide by what each mistake costs.
+# Three parts in a hundred are faulty. A classifier that calls all of them sound has an accuracy of
+# 97 %, and is useless. Instead, predict probabilities, and decide by the cost of each mistake.
 
 # %%
 import os
@@ -71,8 +71,8 @@ table.style.format("{:.1%}")
 # %% [markdown]
 # ## Probabilities
 #
-# Of the parts that get 20 %, 20 % should be faulty. The maps from scores to probabilities are made
-# on rows that were held out; here they are looked at on test rows.
+# Of the parts that get a probability of 20 %, 20 % should be faulty. The maps from scores to
+# probabilities are fitted to held-out rows; here they are checked on test rows.
 
 # %%
 proba = plain.predict_proba(X_test)[:, list(plain.classes_).index("faulty")]
@@ -98,9 +98,9 @@ plt.show()
 # %% [markdown]
 # ## Decide by cost
 #
-# Say an alarm costs 10, and a fault that is overlooked c: an alarm pays where c p > 10 (1 - p).
-# Weights of classes are made for one price, the one that makes both classes count alike.
-# Probabilities serve every price, and no model is trained again.
+# Say an alarm costs 10, and an overlooked fault c: an alarm pays off where c p > 10 (1 - p). Class
+# weights fit only one cost ratio, the one that makes both classes count alike. Probabilities serve
+# every cost, and no model is trained again.
 
 # %%
 ALARM = 10
@@ -123,9 +123,9 @@ pandas.DataFrame(costs).T.style.format("{:.2f}").highlight_min(axis=1, color="#b
 # %% [markdown]
 # ## A bound on false alarms
 #
-# Or nobody knows what a mistake costs, but more than one sound part in a hundred must not be
-# stopped. The fit holds rows out of everything and takes its threshold from their scores: at most
-# the share that is asked for of the first class is called the second, but for 5 % of fits.
+# Sometimes nobody knows what a mistake costs, but at most one sound part in a hundred may be
+# stopped. The fit holds some rows out of everything and takes its threshold from their scores:
+# except in 5 % of fits, at most the requested share of the first class is predicted as the second.
 
 # %%
 bounded = VoronoiSVC(max_false_alarm=0.01, delta=0.05, random_state=0).fit(X, y == "faulty")
@@ -135,7 +135,7 @@ print(f"of {np.sum(~is_faulty):,} other sound parts {alarms[~is_faulty].mean():.
 print(f"of the faulty {alarms[is_faulty].mean():.1%}")
 
 # %% [markdown]
-# What other bounds would find, on the same rows: each point of the curve is a threshold.
+# The curve shows what other bounds would find, on the same rows: each point of it is a threshold.
 
 # %%
 display = RocDisplay.from_estimator(bounded).plot()

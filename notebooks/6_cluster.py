@@ -13,10 +13,10 @@
 # %% [markdown]
 # # On a cluster
 #
-# A scheduler and four workers, here on one machine. On many it is the same:
-# `Client("tcp://host:8786")`, and a folder that all of them see. What is shown: the client is found
-# by itself, only paths and counts travel, and the model is the same as without a cluster, bit for
-# bit.
+# A scheduler and four workers, here on one machine. On several machines it works the same way, with
+# `Client("tcp://host:8786")` and a folder that all of them can read and write. This notebook shows
+# that the fit finds the client by itself, that only paths and counts travel, and that the model is
+# the same as without a cluster, bit for bit.
 
 # %%
 import os
@@ -36,8 +36,8 @@ X_test, y_test = make_noisy28(20_000, random_state=1)
 # %% [markdown]
 # ## Start it
 #
-# One thread a worker, as many workers as cores. Elsewhere this is `dask scheduler` and `dask
-# worker`.
+# Use one thread per worker, and as many workers as cores. Elsewhere you start them with `dask
+# scheduler` and `dask worker`.
 
 # %%
 cluster = LocalCluster(
@@ -53,8 +53,8 @@ print(f"{len(client.scheduler_info()['workers'])} workers; dashboard: the page /
 # %% [markdown]
 # ## Train
 #
-# The workers read the rows themselves. Every worker must see the path of the data and of the store;
-# the fit tries it first.
+# The workers read the rows themselves. Every worker must have access to the path of the data and of
+# the store; the fit checks this first.
 
 # %%
 with get_task_stream(client) as stream:
@@ -64,9 +64,9 @@ print(f"{model.n_cells_} cells, {model.score(X_test, y_test):.2%} right")
 # %% [markdown]
 # ## Who did what
 #
-# Rows are sampled; on some regions of space a scale of the features is learned and compared with
-# others; every block of rows is dealt to cells; then cells are trained, in bundles, by whoever is
-# free.
+# Rows are sampled; a scale of the features is learned on some regions of space and compared with
+# other scales; every block of rows is assigned to cells; then free workers train the cells, in
+# bundles.
 
 # %%
 stages = {

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Prices of houses
 #
-# Numbers in place of classes: a table of made-up houses, whose price depends on where they stand,
-# on their size and age and on how they are heated; a tenth of it is luck. What a model of cells
-# makes of it, and where it errs.
+# Regression on a table of made-up houses. The price depends on where a house stands, on its size
+# and age, and on its heating; a tenth of it is noise. The notebook shows what a model of cells
+# learns, and where its errors are.
 
 # %%
 import os
@@ -56,8 +56,8 @@ houses.head()
 # %% [markdown]
 # ## Fit a table
 #
-# The name of the column is all that is needed: categories become features, the scale of the
-# features is learned. `score` is R2.
+# The name of the column is enough: categories become features, and the scale of the features is
+# learned. `score` is R2.
 
 # %%
 model = VoronoiSVR(random_state=0).fit(houses, "price")
@@ -65,9 +65,9 @@ print(f"R2 on other houses: {model.score(fresh, 'price'):.4f}; {model.n_cells_} 
 model
 
 # %% [markdown]
-# ## What counts
+# ## Which features matter
 #
-# How far each feature moves the answers, in the scale that was learned.
+# The plot shows how much each feature moves the predictions, in the learned scale.
 
 # %%
 weights = pandas.Series(model.feature_importances_, model.feature_names_in_)
@@ -77,8 +77,9 @@ plt.show()
 # %% [markdown]
 # ## Where it errs
 #
-# A tenth of the price is more money where houses are dear. A model of the price counts money, and
-# is off by larger shares where they are cheap; one of its logarithm, turned back, counts shares.
+# A tenth of the price is more money for expensive houses. A model of the price minimizes errors in
+# money, so that its relative errors are larger for cheap houses. A model of the logarithm of the
+# price, transformed back, minimizes relative errors.
 
 # %%
 logs = TransformedTargetRegressor(
@@ -100,7 +101,7 @@ plt.show()
 # %% [markdown]
 # ## A map
 #
-# What one and the same house, of 150 square meters and of 1990, costs where.
+# The map shows what the same house, of 150 square meters and built in 1990, costs in each place.
 
 # %%
 side = np.linspace(-10, 10, 120)
@@ -115,10 +116,11 @@ ax.set(xlabel="east, km", ylabel="north, km", aspect="equal")
 plt.show()
 
 # %% [markdown]
-# ## From ... to
+# ## A range of prices
 #
-# One number is not enough for an offer. Quantiles say what prices are likely: of houses like this
-# one, a tenth is below the first and a tenth above the last. They never cross.
+# One number is not enough for an offer. Quantiles show the range of likely prices: of houses like
+# this one, a tenth cost less than the first quantile, and a tenth cost more than the last.
+# Quantiles never cross.
 
 # %%
 LEVELS = (0.1, 0.5, 0.9)
@@ -138,9 +140,10 @@ ax.legend()
 plt.show()
 
 # %% [markdown]
-# Or the model of the price says how far it may be off: with `interval=0.8` it holds a fifth of the
-# rows out, and from what it misses of these it knows how wide four fifths of all misses are. That
-# is so of all houses together; of a certain kind it may be more or fewer.
+# Alternatively, the model of the price returns an interval. With `interval=0.8` it holds out a
+# fifth of the rows; from its errors on them it computes the width that contains four fifths of all
+# errors. This share holds for all houses together; for a certain kind of house it may be larger or
+# smaller.
 
 # %%
 covering = VoronoiSVR(interval=0.8, random_state=0).fit(houses, "price")

@@ -1,8 +1,8 @@
-"""Run notebooks from top to bottom; an error, a warning or red text in one is an error here.
+"""Run notebooks from top to bottom; an error, a warning or red text in one makes this fail.
 
 python notebooks/execute.py [--html FOLDER] [NOTEBOOK ...]
 
-`DASKLS_ROWS=10000` makes all of them small. Needs `pip install daskls[notebooks]`.
+`DASKLS_ROWS=10000` limits the rows of each notebook. Needs `pip install daskls[notebooks]`.
 """
 
 import argparse

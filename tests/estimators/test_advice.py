@@ -343,7 +343,7 @@ def test_labels_that_are_numbers_are_told_of_any_container(make):
     labels = np.arange(900) // 3
     model = small_svc(cell_size=900, cv=5, loss="squared_error")
     (message,) = told_by(model, X, make(labels))
-    assert message.startswith("y holds 300 different labels in 900 rows, 3.0 rows a class")
+    assert message.startswith("y holds 300 different labels in 900 rows, 3.0 rows per class")
     assert "VoronoiSVR" in message
     assert told_by(model, X, make(np.arange(900) // 45)) == []
 

@@ -180,7 +180,7 @@ def test_a_root_without_a_copy_is_the_users_to_remove(tmp_path):
     stopped(small_svc(), store, "partition")
     (store / "zarr.json").write_bytes(b"{")
     for _ in range(2):
-        with pytest.raises(StoreError, match=rf"{store} is: remove it, then fit again"):
+        with pytest.raises(StoreError, match=rf"{store} are unknown: remove it, then fit again"):
             small_svc(store=store).fit(X, Y)
     assert (store / "zarr.json").exists()
 
