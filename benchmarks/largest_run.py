@@ -200,7 +200,7 @@ def _searched(X: np.ndarray, y: np.ndarray, spec: SolverSpec) -> tuple[Record, n
     grid = own.in_units(resolve_grid(spec, own.radius, *X.shape))
     pairs = ClassPairs.of(cell, spec.cv)
     width = (HingeWidth if whole else RowsWidth)(pairs, spec, [0])
-    state, moved, solved, kept = clock(), 0.0, 0.0, []
+    prepared, moved, solved, kept = clock(), 0.0, 0.0, []
     seeds = Seeds(np.zeros((1, len(pairs.rows)), np.float32), 0.0)
     for gamma in grid.gammas:
         at = clock()
@@ -211,7 +211,7 @@ def _searched(X: np.ndarray, y: np.ndarray, spec: SolverSpec) -> tuple[Record, n
         kept.append(_held_out_values(width, line, cell.folds == 0))
     n_widths, counts = len(grid.gammas), width.counts
     return {
-        "begin_s": state - started,
+        "begin_s": prepared - started,
         "move_s": moved / n_widths,
         "solve_s": solved / counts.n_trained,
         "steps": counts.n_steps / counts.n_trained,

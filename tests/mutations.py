@@ -278,16 +278,16 @@ def try_mutation(mutation, options):
     copy, log = options.work / f"{name}-tree", options.work / f"{name}-{options.label}.log"
     shutil.rmtree(copy, ignore_errors=True)
     module = copy_tree(options.tree, mutation, copy)
-    state = time.monotonic()
+    began = time.monotonic()
     try:
         for files in order_tests(copy, mutation, module, options.seconds):
-            left_s = options.limit_s - (time.monotonic() - state)
+            left_s = options.limit_s - (time.monotonic() - began)
             status = run_tests(copy, ["-x", "-v", *options.pytest, *files], left_s, log)
             if status not in (0, NO_TESTS):
                 break
     finally:
         shutil.rmtree(copy, ignore_errors=True)
-    found = {"seconds": round(time.monotonic() - state), "reached": reached(log)}
+    found = {"seconds": round(time.monotonic() - began), "reached": reached(log)}
     if status is None:
         return {**found, "came": f"not caught within {options.limit_s} s", "cut": options.limit_s}
     if status in (0, NO_TESTS):

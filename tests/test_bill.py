@@ -61,8 +61,8 @@ class TestEveryMethod:
         planned = [extent for extent, _ in seen]
         seen.clear()
         small(name).fit(X, Y)
-        state, _ = seen[0]
-        assert state == planned[0]
+        first, _ = seen[0]
+        assert first == planned[0]
         # The largest leaf, and what is chosen for all cells, are found later.
         found = seen[-1][0]
         assert found.at == "found"

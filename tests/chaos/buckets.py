@@ -126,13 +126,13 @@ def fit(name, data, store, kill_s=None):
 
     if kill_s is not None:
         threading.Timer(kill_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    url, state = f"s3://{s3.BUCKET}/{store}", time.monotonic()
+    url, began = f"s3://{s3.BUCKET}/{store}", time.monotonic()
     with in_this_process():
         model = methods.fit(name, "small", data, store=url)
         found = {"bits": methods.digest(model)}
     # Without the numbers of attempts.
     keys = sorted(re.sub(r"/[0-9a-f]+\.", "/", key) for key in Bucket(url).below())
-    return {**found, "keys": keys, "seconds": time.monotonic() - state, "requests": 2 * len(keys)}
+    return {**found, "keys": keys, "seconds": time.monotonic() - began, "requests": 2 * len(keys)}
 
 
 def bits(result):

@@ -182,7 +182,7 @@ class Trial:
 
     def run(self):
         """Run the trial; return its record."""
-        state = time.monotonic()
+        began = time.monotonic()
         about = {
             **{"campaign": "faults", "seed": self.campaign.seed, "trial": self.number},
             **{"kind": self.kind, "how": self.how, "stage": self.stage, "estimator": self.name},
@@ -195,7 +195,7 @@ class Trial:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         try:
-            return {**about, **self._observe(), "seconds": round(time.monotonic() - state, 1)}
+            return {**about, **self._observe(), "seconds": round(time.monotonic() - began, 1)}
         finally:
             self._clean()
 

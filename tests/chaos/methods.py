@@ -75,8 +75,8 @@ def make(name, size, **params):
 def many_small_tasks():
     """Let few rows be many bundles, as many rows are; sizes only, in this process."""
     few = (
-        *("run.gather.BUNDLE_NBYTES", "plan.bundles.N_BUNDLES", "plan.bundles.MIN_BUNDLE_COST"),
-        *("plan.exchange.MOST_RUNS", "plan.exchange.GROUP_BLOCKS"),
+        *("run.regroup.BUNDLE_NBYTES", "plan.bundles.N_BUNDLES", "plan.bundles.MIN_BUNDLE_COST"),
+        *("plan.demand.MOST_RUNS", "plan.demand.GROUP_BLOCKS"),
     )
     set_sizes(FOR_GOOD, {f"daskls.{name}": TINY[f"daskls.{name}"] for name in few})
 
@@ -125,13 +125,13 @@ def rows_for(name, n, seed, d=3):
 
 def _write(path, X, y, chunk):
     if not path.exists():
-        state = path.with_suffix(".begun")
-        shutil.rmtree(state, ignore_errors=True)
+        unfinished = path.with_suffix(".begun")
+        shutil.rmtree(unfinished, ignore_errors=True)
         with DatasetWriter(
-            state, X.shape[1], np.float64, y_dtype=y.dtype, chunk_rows=chunk
+            unfinished, X.shape[1], np.float64, y_dtype=y.dtype, chunk_rows=chunk
         ) as writer:
             writer.append(X, y)
-        state.rename(path)
+        unfinished.rename(path)
     return str(path)
 
 

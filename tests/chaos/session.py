@@ -83,14 +83,14 @@ class Session:
     def do(self, command):
         """Do one thing and tell what came of it."""
         self.tell("begin")
-        state = time.monotonic()
+        began = time.monotonic()
         try:
             result = Result("value", value=getattr(self, command.pop("do"))(**command))
         except KeyboardInterrupt:
             result = Result("interrupt")
         except BaseException as error:  # whatever ends it is what a campaign looks for
             result = result_of_error(error)
-        self.tell("end", seconds=time.monotonic() - state, result=vars(result))
+        self.tell("end", seconds=time.monotonic() - began, result=vars(result))
 
     def fit(self, name, size, store, data):
         """Train a model in a store."""

@@ -140,7 +140,7 @@ class StoreCampaign:
         state, kind, name, rng = self.draw(trial)
         store = self.folder / f"trial-{self.seed}-{trial}"
         shutil.rmtree(store, ignore_errors=True)
-        state = time.monotonic()
+        began = time.monotonic()
         moment = self._make_store(state, name, store, rng)
         damage = do_damage(store, kind, rng) if files_of(store) else "no file was there yet"
         if self.keep:
@@ -151,7 +151,7 @@ class StoreCampaign:
             **self._observe(state, name, store),
         }
         shutil.rmtree(store, ignore_errors=True)
-        return {**record, "seconds": round(time.monotonic() - state, 1)}
+        return {**record, "seconds": round(time.monotonic() - began, 1)}
 
     def _make_store(self, state, name, store, rng):
         """Put a finished or an unfinished store in place; return when the fit was stopped."""

@@ -200,16 +200,16 @@ def test_a_fit_that_is_stopped_anywhere_goes_on(tmp_path):
 
 
 def test_a_model_without_its_intervals_is_not_finished(tmp_path):
-    store, state = tmp_path / "m", []
+    store, written = tmp_path / "m", []
 
     def stop(name):
         if name.startswith("interval"):
-            state.append(name)
+            written.append(name)
             raise StopError
 
     with Writes(store, stop), pytest.raises(StopError):
         covering(store=store).fit(X, Y)
-    assert state
+    assert written
     drop_caches()
     with pytest.raises(StoreError, match=r"no intervals yet.*Call fit again"):
         daskls.load(store)

@@ -33,7 +33,6 @@ from daskls import (
     ParameterError,
 )
 from daskls.methods.sampling import balls
-from daskls.methods.sampling import balls as search_radii
 from daskls.methods.sampling import method as sampling_method
 from daskls.methods.sampling import train as sampling
 from daskls.methods.sampling.parts import kind_path, read_part
@@ -491,7 +490,7 @@ def test_the_rows_that_a_task_may_draw_leave_no_trace(most, monkeypatch):
     wide = {"radius_scale": 3.0}
     reference = small_local(**wide).fit(X, y)
     few_draws(monkeypatch, most)
-    drawn = Calls(monkeypatch, search_radii, "draw_balls")
+    drawn = Calls(monkeypatch, balls, "draw_balls")
     with one_task(), dask.config.set(scheduler="sync"):
         assert_same_bits(reference, small_local(**wide).fit(X, y))
     assert len(drawn) > 1
@@ -519,7 +518,7 @@ def test_a_search_that_was_stopped_goes_on_with_other_tasks(tmp_path, monkeypatc
         done = finished_bundles(tmp_path / "m", kind_path("balls-000"))
         assert done
         few_draws(monkeypatch, 70)
-        again = Calls(monkeypatch, search_radii, "draw_balls", lambda part, job: part[0])
+        again = Calls(monkeypatch, balls, "draw_balls", lambda part, job: part[0])
         model = small_local(**wide).fit(X, y)
     assert len(again) > 2
     assert not {ball for first, last in done for ball in range(first, last + 1)} & set(again.keys)

@@ -13,7 +13,6 @@ from support import few, path_of
 from daskls.memory import TaskSizes
 from daskls.methods.base import SEARCH_REGION_ROWS
 from daskls.methods.sampling import balls, search
-from daskls.methods.sampling import balls as search_radii
 from daskls.methods.sampling import train as sampling
 from daskls.methods.sampling.parts import has_part, kind_path, read_part
 from daskls.methods.sampling.plan import ball_nbytes, sample_nbytes
@@ -31,7 +30,7 @@ def tasks(monkeypatch):
 
     def run(X, y, **params):
         seen = {}
-        for module, task in ((search_radii, balls.draw_balls), (search, sampling.fit_sample)):
+        for module, task in ((balls, balls.draw_balls), (search, sampling.fit_sample)):
 
             def spied(item, job, task=task):
                 seen.setdefault(task.__name__, (item, job))
@@ -91,16 +90,16 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
     n = 50_000
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, 2)).astype("f4"), rng.integers(2, size=n)
-    seen = []
+    seen, draw_balls = [], balls.draw_balls
 
     def stop(step, job):
         raise RuntimeError("stopped")
 
     def spied(part, job):
         seen.append((part, job))
-        return balls.draw_balls(part, job)
+        return draw_balls(part, job)
 
-    monkeypatch.setattr(search_radii, "draw_balls", spied)
+    monkeypatch.setattr(balls, "draw_balls", spied)
     monkeypatch.setattr(search, "fit_sample", stop)
     set_sizes(monkeypatch, {"daskls.methods.sampling.search.N_SEARCH_TASKS": 1})
     with dask.config.set(scheduler="sync"), pytest.raises(RuntimeError, match="stopped"):

@@ -23,8 +23,6 @@ from daskls.plan import (
     usable_nbytes,
 )
 from daskls.records import F4, F8, SolverSpec
-from daskls.solvers.hinge.large import large_nbytes, solution_nbytes
-from daskls.solvers.hinge.solver import HINGE
 
 # Bytes that loading scikit-learn's SVC adds to a process, measured with pandas installed.
 SVC_NBYTES = 128 << 20
@@ -140,6 +138,9 @@ def check_selection(extent: Extent, resources: Resources, n_rows: int) -> None:
     ------
     MemoryPlanError
     """
+    # Imported here, as below, so that a process that only predicts never loads the trainers.
+    from daskls.solvers.hinge.solver import HINGE
+
     sizes = extent.sizes
     needed = 2 * n_rows * sizes.row_nbytes + HINGE.nbytes(sizes, n_rows)
     what = f"Selecting C and gamma on {n_rows} rows x {sizes.n_features} features"
@@ -214,6 +215,8 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     An upper bound, as every row may become a support row. After training, the model predicts the
     validation rows.
     """
+    from daskls.solvers.hinge.large import large_nbytes, solution_nbytes
+
     m, d = n_rows, sizes.n_features
     held = solution_nbytes(sizes, m)
     evaluating = held + m * d * (2 * F4 + F8) + _decision_nbytes(sizes.spec, m)
