@@ -23,7 +23,7 @@ from benchmarks.suite.defaults import LIMIT_S
 from benchmarks.suite.measure import cpu_of
 from benchmarks.suite.tables import versions
 from daskls import VoronoiSVR
-from daskls.methods import reserved as interval
+from daskls.methods import reserved
 from daskls.methods.predict import cells_of, sizes_of_rows
 from daskls.partition.shuffle import row_keys
 from daskls.seeds import THRESHOLD_ROWS
@@ -110,8 +110,8 @@ def mixed_widths(model: Any, data: Data, held: np.ndarray, deviation: float) -> 
     missed = np.abs(data.y[held] - model.predict(data.X[held]))
     widths = []
     for n_mixed in MIXED:
-        with patch.object(interval, "OF_ALL", n_mixed):
-            sizes = sizes_of_rows(interval.sizes_of_cells(reader.report), cells)
+        with patch.object(reserved, "OF_ALL", n_mixed):
+            sizes = sizes_of_rows(reserved.sizes_of_cells(reader.report), cells)
         half = np.sort(missed / sizes)[rank - 1]
         widths.append(float(2 * half * sizes.mean() / deviation))
     return widths

@@ -50,7 +50,8 @@ TEXT = (
 
 def measured_by(record: Record) -> str:
     """Return the machine and the version of records that hold their own: older ones do."""
-    found = re.match(r"(?P<cores>\d+ cores).*(?P<version>daskls [\d.]+)", record.get("machine", ""))
+    machine = record.get("machine", "")
+    found = re.match(r"(?P<cores>\d+ cores \(.*?\)).*(?P<version>daskls [\d.]+)", machine)
     return f"{found['version']}, {found['cores']}" if found else "as above"
 
 

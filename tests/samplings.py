@@ -65,11 +65,11 @@ class SlowSampling:
                 support += rows[self.train(rows)[0].support_].tolist()
         return sorted(support)
 
-    def distance(self, i, j):
-        """Return the distance of two rows, summed feature by feature."""
-        total = 0.0
-        for a, b in zip(self.X[i].tolist(), self.X[j].tolist(), strict=True):
-            total += (a - b) * (a - b)
+    def distances(self, i):
+        """Return the distances of all rows to one, each summed feature by feature."""
+        total = np.zeros(self.n)
+        for column, own in zip(self.X.T, self.X[i], strict=True):
+            total += (column - own) * (column - own)
         return np.sqrt(total)
 
     def sample_of_balls(self, beta):
@@ -77,14 +77,17 @@ class SlowSampling:
         support = self.support_of_subsamples()
         k = int(np.log(len(support)))
         rho = np.array(
-            [sorted(self.distance(i, j) for j in support if j != i)[max(k, 1) - 1] for i in support]
+            [
+                np.sort(self.distances(i)[[j for j in support if j != i]])[max(k, 1) - 1]
+                for i in support
+            ]
         )
         rho[rho == 0] = rho[rho > 0].min()
         shares = (1 / rho) / (1 / rho).sum()
-        others = self.order[self.reserved :]
+        others = np.array(self.order[self.reserved :])
         sample, quotas, counts = set(support), [], []
         for i, share in zip(support, shares, strict=True):
-            inside = [j for j in others if self.distance(i, j) <= beta * np.median(rho)]
+            inside = others[self.distances(i)[others] <= beta * np.median(rho)].tolist()
             (of_ball,) = row_keys(np.array([i]), self.seed + 2**52).tolist()
             shifted = np.array([(j + of_ball) % 2**64 for j in inside], np.uint64)
             keys = row_keys(shifted, 0)
@@ -96,15 +99,16 @@ class SlowSampling:
     def rounds(self, n_neighbors, n_rounds):
         """Yield the sample of each round of procedure CGLQ, its SVC and center."""
         sample = np.sort(self.order[: self.size])
-        training = sorted(set(range(self.n)) - set(self.validation))
+        training = np.setdiff1d(np.arange(self.n), self.validation)
         at = self.reserved
         for _ in range(n_rounds):
             svc, center = self.train(sample)
             yield sample, svc, center
             enriched = set(sample[svc.support_].tolist())
             for i in sample[svc.support_].tolist():
-                nearest = sorted((self.distance(i, j), j) for j in training if j != i)
-                enriched |= {j for _, j in nearest[:n_neighbors]}
+                others = training[training != i]
+                nearest = np.lexsort((others, self.distances(i)[others]))[:n_neighbors]
+                enriched |= set(others[nearest].tolist())
             enriched |= set(self.order[at : at + self.size])
             at += self.size
             sample = np.array(sorted(enriched))

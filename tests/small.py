@@ -234,37 +234,41 @@ def small_leaves(patch, n_rows=100):
 
 
 # Where work is cut into tiles, rounds or samples of pairs: of any size, with the same result.
-TILES = {
-    "WAITING_PAIRS": "daskls.methods.sampling.balls",
-    "MARKED_PAIRS": "daskls.neighbors.balls",
-    "TILE_BALLS": "daskls.neighbors.balls",
-    "TILE_QUERIES": "daskls.neighbors.search",
-    "TILE_COLUMNS": "daskls.kernels.gram",
-    "FIRST_ROUND": "daskls.partition.cover",
-    "MAX_ROUND": "daskls.partition.cover",
-    "MAX_PAIRS": "daskls.solvers.percentiles",
-    "BLOCKS_SHARE": "daskls.solvers.width",
-    "MAX_CHUNK_NBYTES": "daskls.store.flat",
-}
+TILES = (
+    "daskls.methods.sampling.balls.WAITING_PAIRS",
+    "daskls.neighbors.balls.MARKED_PAIRS",
+    "daskls.neighbors.balls.TILE_BALLS",
+    "daskls.neighbors.search.TILE_QUERIES",
+    "daskls.kernels.gram.TILE_COLUMNS",
+    "daskls.partition.cover.FIRST_ROUND",
+    "daskls.partition.cover.MAX_ROUND",
+    "daskls.solvers.percentiles.MAX_PAIRS",
+    "daskls.solvers.width.BLOCKS_SHARE",
+    "daskls.store.flat.MAX_CHUNK_NBYTES",
+)
 
 
 def tiny_tiles(patch, **sizes):
-    """Cut what so many rows fill but once into tiles of other sizes, each given by its name."""
-    set_sizes(patch, {f"{TILES[name]}.{name}": size for name, size in sizes.items()})
+    """Cut what so many rows fill but once into tiles, each size by the last part of its name."""
+    names = {name.rpartition(".")[2]: name for name in TILES}
+    set_sizes(patch, {names[own]: size for own, size in sizes.items()})
 
 
 def small_working_sets(patch, n_rows):
     """Let solves that hold some rows of a kernel matrix take so few of them at once."""
-    hinge = "daskls.solvers.hinge"
-    set_sizes(patch, {f"{hinge}.decomposed.MOST_WORKING": n_rows})
+    set_sizes(patch, {"daskls.solvers.hinge.decomposed.MOST_WORKING": n_rows})
 
 
 def few_steps(patch, n_steps):
     """Let solves end after so few steps, however many rows they have."""
-    hinge = "daskls.solvers.hinge"
-    set_sizes(patch, {f"{hinge}.large.MAX_LARGE_STEPS": n_steps, f"{hinge}.large.STEPS_PER_ROW": 0})
-    for module in ("problem", "width", "decomposed"):
-        set_sizes(patch, {f"{hinge}.{module}.max_steps": lambda _: n_steps})
+    sizes = {
+        "daskls.solvers.hinge.large.MAX_LARGE_STEPS": n_steps,
+        "daskls.solvers.hinge.large.STEPS_PER_ROW": 0,
+        "daskls.solvers.hinge.problem.max_steps": lambda _: n_steps,
+        "daskls.solvers.hinge.width.max_steps": lambda _: n_steps,
+        "daskls.solvers.hinge.decomposed.max_steps": lambda _: n_steps,
+    }
+    set_sizes(patch, sizes)
 
 
 @contextmanager
@@ -274,8 +278,8 @@ def task_memory(nbytes, n_slots=1):
 
     with pytest.MonkeyPatch.context() as patch:
         # Of a fit, and of its bill.
-        for module in ("daskls.run.begin", "daskls.methods.fit"):
-            patch.setattr(f"{module}.find_resources", lambda _: Resources(n_slots, nbytes))
+        for name in ("daskls.run.begin.find_resources", "daskls.methods.fit.find_resources"):
+            patch.setattr(name, lambda _: Resources(n_slots, nbytes))
         yield
 
 

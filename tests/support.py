@@ -26,8 +26,7 @@ import daskls
 from daskls import VoronoiSVC
 from daskls.cli import app
 from daskls.estimators import predictions
-from daskls.methods import predict
-from daskls.methods import scores as average
+from daskls.methods import predict, scores
 from daskls.partition.stored import model_partition
 from daskls.store.groups import describe_group
 from daskls.store.reader import ModelReader
@@ -379,7 +378,7 @@ def peak():
 
 def tiny_blocks(patch, nbytes=1, **slabs):
     """Answer queries in blocks of few bytes, the smallest there may be, and in slabs as given."""
-    for module in (average, predict, predictions):
+    for module in (scores, predict, predictions):
         patch.setattr(module, "SUPER_NBYTES", nbytes)
     for name, value in slabs.items():
-        patch.setattr(average, name, value)
+        patch.setattr(scores, name, value)

@@ -46,7 +46,7 @@ def test_a_fit_says_what_the_label_is_and_scores_it(table, tmp_path):
     model = tmp_path / "m"
     told = run("fit", table, model, "--label", "price", "--drop", "grade", *GIVEN, "-q")
     assert "price: it holds fractions, so these are numbers, a regression; --task" in told
-    assert "held-out R2" in told
+    assert "R2 of held-out rows" in told
     assert "VoronoiSVR" in told
     found = daskls.load(model).predict(str(table))
     measures = json.loads(run("score", model, table, "--json", "-q"))
@@ -175,7 +175,7 @@ def test_levels_are_fitted_scored_predicted_and_told(table, tmp_path):
     given = ("--label", "price", "--drop", "grade", *GIVEN, "-q")
     told = run("fit", table, model, *given, "--quantile", levels, "--C", "500")
     assert "VoronoiQuantileRegressor" in told
-    assert "held-out D2" in told
+    assert "D2 of held-out rows" in told
     loaded = daskls.load(model)
     assert type(loaded) is VoronoiQuantileRegressor
     assert loaded.quantile == [0.9, 0.1, 0.5]

@@ -6,7 +6,7 @@ from support import few
 
 from daskls.kernels import gram
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes, largest_block
-from daskls.methods import scores as average
+from daskls.methods import scores
 from daskls.partition.grow import grow_tree
 from daskls.partition.space import Forest
 from daskls.plan import cell_nbytes, leaf_nbytes, model_nbytes
@@ -214,7 +214,5 @@ def test_a_block_is_held_twice_and_routed_by_tiles():
 def test_slabs_are_of_whole_tiles():
     # One that is not pads its last product for nothing.
     assert (
-        average.SLAB_ROWS % gram.GRAM_TILE_ROWS
-        == average.LEAST_SLAB_ROWS % gram.GRAM_TILE_ROWS
-        == 0
+        scores.SLAB_ROWS % gram.GRAM_TILE_ROWS == scores.LEAST_SLAB_ROWS % gram.GRAM_TILE_ROWS == 0
     )

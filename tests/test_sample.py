@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from daskls.partition.shuffle import key_limit, row_keys
-from daskls.run import sample as sampling
 from daskls.run.blocks import BlockRows
 from daskls.run.sample import last_key, sample_rows
 from daskls.run.scan import scan_targets
@@ -59,7 +58,7 @@ def test_each_key_is_computed_once_in_its_block(monkeypatch):
         hashed.append(len(numbers))
         return row_keys(numbers, seed)
 
-    monkeypatch.setattr(sampling, "row_keys", counted)
+    monkeypatch.setattr("daskls.run.sample.row_keys", counted)
     found = sampled(50, 100)
     in_blocks, joined = hashed[:30], hashed[30:]
     assert in_blocks == [100] * 30

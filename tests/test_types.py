@@ -82,7 +82,11 @@ def dtype_of(alias):
     return get_args(get_args(alias)[1])[0]
 
 
-ALIASES = [name for name in records.__all__ if "ndarray" in repr(getattr(records, name))]
+ALIASES = [
+    name
+    for name, found in vars(records).items()
+    if not name.startswith("_") and "ndarray" in repr(found)
+]
 
 
 def test_aliases_are_found():

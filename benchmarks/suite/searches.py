@@ -16,9 +16,7 @@ import numpy as np
 from benchmarks.peers import Data
 from benchmarks.suite.journal import Record
 from daskls import NeighborSamplingSVC
-from daskls.methods.sampling import balls as radii
-from daskls.methods.sampling import fit as rounds
-from daskls.methods.sampling import method as sampling_method
+from daskls.methods.sampling import balls, fit, method
 from daskls.methods.sampling.parts import read_part
 from daskls.methods.sampling.search import SampleSearch, stalls
 from daskls.methods.sampling.train import KEPT
@@ -75,11 +73,11 @@ def every_step(n_steps: int, kept: list[np.ndarray] | None = None) -> Iterator[l
 
     with (
         patch.object(SampleSearch, "train", timed),
-        patch.object(radii, "stalls", lambda *_: False),
-        patch.object(rounds, "stalls", lambda *_: False),
-        patch.object(sampling_method, "drop_others", lambda *_: None),
-        patch.object(radii, "MAX_RADIUS_STEPS", n_steps),
-        patch.object(rounds.RoundSearch, "n_rounds", n_steps),
+        patch.object(balls, "stalls", lambda *_: False),
+        patch.object(fit, "stalls", lambda *_: False),
+        patch.object(method, "drop_others", lambda *_: None),
+        patch.object(balls, "MAX_RADIUS_STEPS", n_steps),
+        patch.object(fit.RoundSearch, "n_rounds", n_steps),
     ):
         yield ends
 
@@ -97,7 +95,7 @@ def error_of_step(store: Path, number: int, model: Any, data: Data) -> float:
 
 def chosen(errors: list[float], by_round: bool) -> tuple[int, int]:
     """Return where a search with these validation errors stops, and the step that it chooses."""
-    rule: tuple[Any, ...] = (1, rounds.LEAST_FALL) if by_round else (radii.RADIUS_PATIENCE,)
+    rule: tuple[Any, ...] = (1, fit.LEAST_FALL) if by_round else (balls.RADIUS_PATIENCE,)
     ends = (i for i in range(len(errors)) if stalls(errors[: i + 1], *rule))
     stop = next(ends, len(errors) - 1)
     return stop, int(np.argmin(errors[: stop + 1]))

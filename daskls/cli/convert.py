@@ -92,18 +92,10 @@ def _check_dtype(dtype: str | None) -> None:
 @contextmanager
 def rows_progress(stage: str, *, show: bool) -> Iterator[Callable[[int, int | None], None] | None]:
     """Yield a function of (rows done, all rows) that draws a progress bar; None if not shown."""
-    from daskls.estimators.view import progress_bars
-    from daskls.run.progress import Progress
+    from daskls.estimators.view import progress_bars, rows_done
 
     with progress_bars(show=show) as listen:
-        if listen is None:
-            yield None
-            return
-
-        def report(done: int, total: int | None) -> None:
-            listen(Progress(stage, done if total else None, total or done))
-
-        yield report
+        yield rows_done(stage, listen)
 
 
 def denoise(

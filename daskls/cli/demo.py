@@ -14,8 +14,7 @@ import psutil
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.errors import format_nbytes, format_number, format_share, print_pairs
-from daskls.cli.inputs import expand_folder
+from daskls.cli.errors import format_number, format_share, print_pairs
 
 # The argument of `compile_ahead`.
 TRAIN_FEW = "from daskls.cli.demo import train_few; train_few({name!r})"
@@ -70,7 +69,9 @@ def demo(
     cell_size: Annotated[int, typer.Option(min=100, help="The most rows of a cell.")] = 1000,
     output: Annotated[
         Path,
-        typer.Option(callback=expand_folder, help="Folder of the data, the model and the picture."),
+        typer.Option(
+            callback=Path.expanduser, help="Folder of the data, the model and the picture."
+        ),
     ] = Path("demo"),
     workers: Annotated[int, typer.Option(min=1, help="Processes of the local cluster.")] = 2,
     memory_limit: cluster.MemoryLimit = "1GiB",
@@ -245,7 +246,9 @@ def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> tuple[floa
 
 def _print_result(result: DemoResult, *, is_numbers: bool) -> None:
     """Print the result."""
-    peak, baseline = format_nbytes(result.peak_nbytes), format_nbytes(result.baseline_nbytes)
+    from dask.utils import format_bytes
+
+    peak, baseline = format_bytes(result.peak_nbytes), format_bytes(result.baseline_nbytes)
     what, best, as_text = "accuracy", "Bayes accuracy", format_share
     if is_numbers:
         what, best, as_text = "R2", "R2 without noise", "{:.4f}".format

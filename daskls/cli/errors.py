@@ -107,21 +107,6 @@ def _stopped(message: str) -> str:
     return _one_line(message).rstrip(".:; ") + "."
 
 
-def format_nbytes(nbytes: float) -> str:
-    """Return bytes with a unit.
-
-    >>> format_nbytes(3 << 20), format_nbytes(900)
-    ('3.0 MiB', '900 B')
-    """
-    if nbytes < 1024:
-        return f"{nbytes:.0f} B"
-    for unit in ("KiB", "MiB", "GiB"):
-        nbytes /= 1024
-        if nbytes < 1024:
-            return f"{nbytes:.1f} {unit}"
-    return f"{nbytes / 1024:.1f} TiB"
-
-
 def format_share(value: float) -> str:
     """Return a share as a percentage.
 
@@ -169,5 +154,6 @@ def _print_titled(title: str, table: Any) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
+    # Not the table's own title, which is wrapped at the width of the table.
     console.print(title, style="underline", soft_wrap=True)
     console.print(table)

@@ -11,18 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.errors import (
-    format_nbytes,
-    format_number,
-    format_share,
-    print_pairs,
-    print_table,
-)
+from daskls.cli.errors import format_number, format_share, print_pairs, print_table
 from daskls.cli.inputs import (
     LabelColumn,
     Task,
     Unseen,
-    check_store,
     expand,
     find_kind,
     find_label,
@@ -36,7 +29,6 @@ if TYPE_CHECKING:
 else:
     # The command line offers every registered method, which no static type can list.
     MethodName = Literal[tuple(FitCommand.estimators)]
-NOT_MEASURED = "not measured: one candidate"
 
 
 def fit(
@@ -93,6 +85,9 @@ def fit(
     A fit that was stopped resumes when the same command runs again: only unfinished cells are
     trained.
     """
+    from daskls.run.identity import check_free
+    from daskls.store.artifacts import store_at
+
     source = open_input(data, "data set or table")
     is_table = source.has_columns
     dataset = None if is_table else source.dataset or open_data(data)
@@ -110,7 +105,7 @@ def fit(
     estimator = build_estimator(ctx, method, classes, kind)
     estimator.set_params(store=model, verbose=0 if quiet else 1)
     estimator._validate_params()
-    check_store(model)
+    check_free(store_at(model, what="model"))
     started = time.perf_counter()
     with cluster.open_client(where, data) as client:
         estimator.set_params(client=client)
@@ -118,9 +113,9 @@ def fit(
             estimator.fit(data, label, weight, **of_table)
         else:
             estimator.fit(data)
-    if quiet:
+    if quiet and hasattr(estimator, "table_"):
         # If not quiet, the estimator has printed them before training.
-        _print_columns(estimator)
+        typer.echo("\n".join(estimator.table_.describe()))
     _print_summary(estimator, model, time.perf_counter() - started)
 
 
@@ -129,33 +124,27 @@ def _has_regressor(method: str) -> bool:
     return len(FitCommand.estimators[method]) > 1
 
 
-def _print_columns(estimator: Any) -> None:
-    """Print how the columns of a table are encoded."""
-    if hasattr(estimator, "table_"):
-        for line in estimator.table_.describe():
-            typer.echo(line)
-
-
 def _print_summary(estimator: Any, path: str, seconds: float) -> None:
     """Print the result of a finished fit."""
+    from dask.utils import format_bytes
+
     from daskls.cli.info import format_cells
+    from daskls.live.record import MEASURES, mean_error
     from daskls.store.artifacts import open_store
 
     report = estimator.fit_report_
     pairs = [
         ("rows", format_number(estimator._reader.meta["n_rows"])),
-        ("model", format_nbytes(open_store(path).nbytes())),
+        ("model", format_bytes(open_store(path).nbytes())),
         ("seconds", f"{seconds:.1f}"),
     ]
     if len(report):
-        error = "mean validation error", format_error(report)
-        if estimator._kind == "numbers":
-            name = "held-out D2" if estimator._solver().levels else "held-out R2"
-            error = name, format_r2(report)
+        measure, error = MEASURES[estimator._reader.target.measured_as], mean_error(report)
+        measured = "not measured: one candidate" if error is None else measure.format_mean(error)
         pairs[1:1] = [
             ("cells", format_cells(report)),
             ("support rows", format_number(report.n_support.sum())),
-            error,
+            (measure.mean_name, measured),
         ]
         # Sampling methods have no grid: `daskls info` shows the models that they tried.
         if not hasattr(estimator, "path_"):
@@ -164,37 +153,12 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
     print_pairs(f"{type(estimator).__name__}: {path}", pairs)
 
 
-def format_r2(report: Any) -> str:
-    """Return R2 or D2 of held-out rows as text."""
-    error = _mean_error(report)
-    return NOT_MEASURED if error is None else f"{1.0 - error:.4f}"
-
-
-def format_error(report: Any) -> str:
-    """Return the validation error over all rows as text."""
-    error = _mean_error(report)
-    return NOT_MEASURED if error is None else format_share(error)
-
-
-def _mean_error(report: Any) -> float | None:
-    """Return the mean error of cells, weighted by rows; None where none is measured.
-
-    A cell of one class, or of equal numbers, has no error (NaN) and counts as 0.
-    """
-    import numpy as np
-
-    if not np.isfinite(report.validation_error).any():
-        return None
-    errors = np.nan_to_num(report.validation_error)
-    return float(np.average(errors, weights=report.n_rows))
-
-
 def plan(
     ctx: typer.Context,
     data: Annotated[
         str | None,
         typer.Argument(
-            callback=lambda path: path and expand(path),
+            callback=expand,
             help="A data set on Zarr, or a Parquet file; if not given, --rows and --features say "
             "what to plan for.",
         ),

@@ -4,13 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from daskls.cli.errors import (
-    format_nbytes,
-    format_number,
-    format_share,
-    print_pairs,
-    print_table,
-)
+from daskls.cli.errors import format_number, format_share, print_pairs, print_table
 from daskls.cli.inputs import check_exists, expand
 
 # Fields of the report whose quantiles over the cells are printed.
@@ -44,6 +38,8 @@ def info(
 
 def _print_dataset(path: str) -> None:
     """Print a data set's arrays."""
+    from dask.utils import format_bytes
+
     from daskls.store.dataset import open_dataset
 
     dataset = open_dataset(path)
@@ -52,7 +48,7 @@ def _print_dataset(path: str) -> None:
         ("features", f"{dataset.n_features} ({dataset.X.dtype})"),
         ("labels", "none" if dataset.y is None else str(dataset.y.dtype)),
         ("rows of a chunk", format_number((dataset.X.shards or dataset.X.chunks)[0])),
-        ("bytes of X", format_nbytes(dataset.X.nbytes)),
+        ("bytes of X", format_bytes(dataset.X.nbytes)),
         ("source", dataset.source),
     ]
     if dataset.classes is not None:
@@ -80,6 +76,8 @@ def _shown(classes: list[Any]) -> str:
 
 def _print_unfinished(root: Any) -> None:
     """Print how far an unfinished fit has come."""
+    from dask.utils import format_bytes
+
     from daskls.methods.base import method_of
 
     attributes = root.attributes
@@ -95,7 +93,7 @@ def _print_unfinished(root: Any) -> None:
             ("rows", format_number(meta["n_rows"])),
             ("features", meta["n_features"]),
             _answers(root.target),
-            ("bytes", format_nbytes(root.store.nbytes())),
+            ("bytes", format_bytes(root.store.nbytes())),
         ],
     )
 
@@ -114,6 +112,8 @@ def _short(value: Any) -> str:
 
 def _print_model(path: str) -> None:
     """Print a finished model and the quantiles of its report."""
+    from dask.utils import format_bytes
+
     from daskls.methods.base import method_of
     from daskls.store.reader import ModelReader
 
@@ -125,7 +125,7 @@ def _print_model(path: str) -> None:
         ("rows", format_number(meta["n_rows"])),
         ("features", meta["n_features"]),
         _answers(reader.target),
-        ("bytes", format_nbytes(reader.root.store.nbytes())),
+        ("bytes", format_bytes(reader.root.store.nbytes())),
     ]
     pairs += [*_table_pairs(meta), *_scale_pairs(reader)]
     if reader.false_alarm is not None:

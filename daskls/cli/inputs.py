@@ -8,7 +8,6 @@ import glob
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -33,16 +32,11 @@ UnseenOption = Annotated[
 ]
 
 
-def expand(path: str) -> str:
+def expand(path: str | None) -> str | None:
     """Return a path with its ~ expanded, as shells do so only at the beginning of a word."""
     from daskls.store.files import expand_path
 
-    return expand_path(path)
-
-
-def expand_folder(path: Path) -> Path:
-    """Return a folder with its ~ expanded."""
-    return path.expanduser()
+    return None if path is None else expand_path(path)
 
 
 def check_exists(path: str, what: str) -> None:
@@ -54,19 +48,6 @@ def check_exists(path: str, what: str) -> None:
     """
     if "://" not in path and not os.path.lexists(path):
         raise typer.BadParameter(f"there is no {what} at {path!r}: the path does not exist")
-
-
-def check_store(path: str) -> None:
-    """Refuse a path that holds something other than a model, or that cannot hold one.
-
-    Raises
-    ------
-    StoreError
-    """
-    from daskls.run.identity import check_free
-    from daskls.store.artifacts import store_at
-
-    check_free(store_at(path, what="model"))
 
 
 def open_data(path: str, what: str = "data set") -> Any:

@@ -62,11 +62,11 @@ def draw_predictions(output: Path) -> Path:
 def _open_demo(output: Path) -> tuple[Any, Any, Any]:
     """Return a new figure, the model and the test set."""
     import daskls
-    from daskls.plotting.plane import import_figure
+    from daskls.plotting.plane import import_matplotlib
     from daskls.store.dataset import open_dataset
 
     # The figure first: without matplotlib nothing needs to be read.
-    figure = import_figure()(figsize=(11, 5.2), layout="constrained")
+    figure = import_matplotlib("figure").Figure(figsize=(11, 5.2), layout="constrained")
     return figure, daskls.load(output / "model.zarr"), open_dataset(output / "test.zarr")
 
 

@@ -201,7 +201,7 @@ def report(
     data: Annotated[
         str | None,
         typer.Argument(
-            callback=lambda path: path and expand(path),
+            callback=expand,
             help="A table or a data set, with labels or numbers, that the fit has not seen.",
         ),
     ] = None,
@@ -209,7 +209,7 @@ def report(
         str | None,
         typer.Option(
             metavar="FILE",
-            callback=lambda path: path and expand(path),
+            callback=expand,
             help="Write a page with pictures, which needs no other file; must not exist.",
         ),
     ] = None,

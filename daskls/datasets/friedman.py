@@ -2,7 +2,8 @@
 
 Source: Friedman, Multivariate adaptive regression splines, Annals of Statistics 19, 1991; with the
 noise of Breiman, Bagging predictors, Machine Learning 24, 1996. The best R2 that any regressor can
-reach is that of the function itself: its variance over that of y.
+reach is that of the function itself: its variance over that of y. scikit-learn's generators of the
+same names draw all rows at once; these draw any range of them.
 """
 
 from collections.abc import Callable, Sequence

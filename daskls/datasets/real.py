@@ -122,6 +122,7 @@ def covtype_split() -> RealData:
 
 def _scale_to_unit(X: Reals) -> Float32:
     """Scale each feature from its least value (0) to its largest (1); a constant one is 0."""
+    # Not scikit-learn's MinMaxScaler, which holds all of X a second time as float64.
     scaled = np.empty(X.shape, np.float32)
     for j, column in enumerate(X.T):
         values = column.astype(np.float64)

@@ -1,6 +1,5 @@
 """Base classes of estimators with one local model a cell: constraints, sizes, warnings."""
 
-import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,15 +15,17 @@ from daskls.estimators.base import LocalClassifier, LocalEstimator, LocalRegress
 from daskls.estimators.inputs import candidates, check_unused, flat
 from daskls.estimators.intervals import COVERAGE, IntervalAnswers, interval_spec
 from daskls.estimators.options import (
+    CLASS_CONSTRAINTS,
+    COMMON_CONSTRAINTS,
     FEATURE_CODING,
     FEATURE_SCALE,
-    PROBABILITY,
     ScalesFeatures,
     has_width,
     is_unscaled,
     scaling_of,
 )
 from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
+from daskls.methods.cells.method import Voronoi
 from daskls.partition.base import Shrinkage
 from daskls.plan import usual_cells
 from daskls.records import SCORINGS, FalseAlarmSpec, ScalingSpec, SolverSpec
@@ -32,7 +33,6 @@ from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
 from daskls.store.reserved import FalseAlarmBound
 from daskls.store.temporary import ModelHandle
 
-Candidates = float | Sequence[float] | None
 GridShape = int | Sequence[int] | None
 # Default rows of a cell or a chunk; losses that are chosen once for all cells have their own.
 USUAL_SIZE = 2000
@@ -74,10 +74,7 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         "fit_intercept": ["boolean"],
         "feature_coding": FEATURE_CODING,
         "feature_scale": FEATURE_SCALE,
-        "store": [str, os.PathLike, None],
-        "client": "no_validation",
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        **COMMON_CONSTRAINTS,
     }
 
     # Whether cells are random rows from all of space.
@@ -179,6 +176,25 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         )
 
 
+class VoronoiEstimator(CellEstimator):
+    """An estimator whose cells are regions of space."""
+
+    n_partitions: int
+    _size_param = "cell_size"
+    _measures_shrinkage = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CellEstimator._parameter_constraints,
+        "cell_size": [Interval(Integral, 2, None, closed="left"), None],
+        "n_partitions": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def _method(self) -> Voronoi:
+        return Voronoi()
+
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "n_partitions": int(self.n_partitions)}
+
+
 class CellClassifier(CellEstimator, LocalClassifier):
     """A classifier of many local SVMs, each selected by cross-validation on its own rows."""
 
@@ -194,8 +210,7 @@ class CellClassifier(CellEstimator, LocalClassifier):
         "search": [StrOptions({"refine", "full", "race"}, deprecated={"race"})],
         "refit": [StrOptions({"folds", "cell"})],
         "cache_size": [Interval(Real, 0, None, closed="neither"), None],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "probability": PROBABILITY,
+        **CLASS_CONSTRAINTS,
         "max_false_alarm": [Interval(Real, 0, 1, closed="neither"), None],
         "delta": [Interval(Real, 0, 1, closed="neither")],
     }

@@ -6,9 +6,14 @@ from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval
 
-from daskls.estimators.cells import Candidates, CellClassifier, CellRegressor, GridShape
+from daskls.estimators.cells import CellClassifier, CellRegressor, GridShape
 from daskls.estimators.docs import share_docs
-from daskls.estimators.options import FeatureCodingParam, FeatureScaleParam, ProbabilityParam
+from daskls.estimators.options import (
+    Candidates,
+    FeatureCodingParam,
+    FeatureScaleParam,
+    ProbabilityParam,
+)
 from daskls.methods.cells.method import Chunked
 
 

@@ -5,18 +5,20 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from sklearn.utils._param_validation import StrOptions
-
 from daskls.errors import AdviceWarning
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
     SELECTION_C,
-    Candidates,
     FalkEstimator,
     NeighborhoodClassifier,
     NeighborhoodRegressor,
 )
-from daskls.estimators.options import PROBABILITY, FeatureScaleParam, ProbabilityParam
+from daskls.estimators.options import (
+    CLASS_CONSTRAINTS,
+    Candidates,
+    FeatureScaleParam,
+    ProbabilityParam,
+)
 
 # The papers' grid of local model selection.
 PERCENTILES = (1, 10, 50, 90)
@@ -109,8 +111,7 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     _c_candidates = SELECTION_C
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **FalkEstimator._parameter_constraints,
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "probability": PROBABILITY,
+        **CLASS_CONSTRAINTS,
     }
 
     def __init__(

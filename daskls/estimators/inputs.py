@@ -187,6 +187,7 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     _check_container(X)
     check_columns(X)
     with _one_error():
+        # Not validate_data: names and widths are checked for arrays on Dask and Zarr, too.
         rows: Reals = check_array(
             X,
             ensure_all_finite=False,

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
-from sklearn.utils._param_validation import StrOptions
-
 from daskls.errors import ParameterError
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
@@ -20,7 +18,7 @@ from daskls.estimators.neighborhoods import (
     selection_of,
     selects,
 )
-from daskls.estimators.options import PROBABILITY, FeatureScaleParam, ProbabilityParam
+from daskls.estimators.options import CLASS_CONSTRAINTS, FeatureScaleParam, ProbabilityParam
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
 from daskls.records import SolverSpec
@@ -106,8 +104,7 @@ class KNNSVC(NeighborhoodClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NeighborhoodClassifier._parameter_constraints,
         **SVM_CONSTRAINTS,
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "probability": PROBABILITY,
+        **CLASS_CONSTRAINTS,
     }
 
     def __init__(

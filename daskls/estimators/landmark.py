@@ -13,7 +13,7 @@ from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import candidates
-from daskls.estimators.options import PROBABILITY, ProbabilityParam
+from daskls.estimators.options import CLASS_CONSTRAINTS, COMMON_CONSTRAINTS, ProbabilityParam
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.landmarks.method import L3
 from daskls.methods.landmarks.parts import read_linear_model
@@ -109,12 +109,8 @@ class LandmarkSVC(LocalClassifier):
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "probability": PROBABILITY,
-        "store": [str, os.PathLike, None],
-        "client": "no_validation",
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        **CLASS_CONSTRAINTS,
+        **COMMON_CONSTRAINTS,
     }
 
     def __init__(

@@ -1,6 +1,5 @@
 """Base classes of estimators on neighborhoods: constraints, and the selection of C and gamma."""
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -13,7 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import ParameterError
 from daskls.estimators.base import LocalClassifier, LocalEstimator, LocalRegressor
 from daskls.estimators.inputs import candidates, flat
-from daskls.estimators.options import FEATURE_SCALE, ScalesFeatures, has_width
+from daskls.estimators.options import (
+    COMMON_CONSTRAINTS,
+    FEATURE_SCALE,
+    Candidates,
+    ScalesFeatures,
+    has_width,
+)
 from daskls.kernels.kernel import find_kernel, kernels_with
 from daskls.methods.neighborhoods.method import Falk, NeighborMethod
 from daskls.methods.neighborhoods.parts import count_cover
@@ -22,7 +27,6 @@ from daskls.records import SolverSpec
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
 
-Candidates = float | Sequence[float] | None
 # The papers' candidates of a selection: C, and widths as percentiles of distances, widest first.
 SELECTION_C = (1.0, 4.0, 16.0, 64.0)
 SELECTION_PERCENTILES = (90.0, 50.0, 10.0, 1.0)
@@ -35,13 +39,6 @@ SVM_CONSTRAINTS: dict[str, Any] = {
     "coef0": [Interval(Real, 0, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="neither")],
 }
-COMMON_CONSTRAINTS: dict[str, Any] = {
-    "feature_scale": FEATURE_SCALE,
-    "store": [str, os.PathLike, None],
-    "client": "no_validation",
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
-}
 
 
 class NeighborhoodEstimator(ScalesFeatures, LocalEstimator):
@@ -52,6 +49,7 @@ class NeighborhoodEstimator(ScalesFeatures, LocalEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "feature_scale": FEATURE_SCALE,
         **COMMON_CONSTRAINTS,
     }
 

@@ -17,7 +17,7 @@ from daskls.estimators.docs import share_docs
 from daskls.estimators.falk import PERCENTILES, FalkSVC
 from daskls.estimators.inputs import check_input
 from daskls.estimators.knn import KNNSVC, check_single
-from daskls.estimators.neighborhoods import SVM_CONSTRAINTS, NeighborhoodClassifier, svm_spec
+from daskls.estimators.neighborhoods import NeighborhoodClassifier, svm_spec
 from daskls.estimators.options import FeatureScaleParam
 from daskls.plan import Bill
 from daskls.records import Float64, TargetKind
@@ -38,6 +38,8 @@ class NoiseFilter(SharesClient):
     client: Any
     model_: NeighborhoodClassifier
     _kind: ClassVar[TargetKind] = "classes"
+    # The least agreement with its label of a row to keep; a parameter of one of the filters.
+    threshold: float = 0.5
 
     def _classifier(self) -> NeighborhoodClassifier:
         """Return the classifier whose neighborhoods evaluate the rows."""
@@ -120,15 +122,11 @@ class NoiseFilter(SharesClient):
         self._validate_params()
         return self._classifier().plan(X, y, **asked)
 
-    def _keep(self, threshold: float) -> Any:
-        """Return the mask of rows whose label agrees at least as much as ``threshold``."""
-        check_is_fitted(self, "model_")
-        return self._agreement >= threshold
-
     @property
     def keep_(self) -> Any:
         """Mask of the training rows to keep: bool (n,), lazy where X was."""
-        return self._keep(0.5)
+        check_is_fitted(self, "model_")
+        return self._agreement >= float(self.threshold)
 
     def transform(self, X: Any) -> Any:
         """Return the rows to keep of an array that has one row a training row.
@@ -364,7 +362,6 @@ class KNNSVMNoiseFilter(NoiseFilter):
             for name, values in KNNSVC._parameter_constraints.items()
             if name != "class_weight"
         },
-        **SVM_CONSTRAINTS,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="both")],
     }
@@ -412,8 +409,3 @@ class KNNSVMNoiseFilter(NoiseFilter):
         """The probability of each training row's label: float64 (n,), lazy where X was."""
         check_is_fitted(self, "model_")
         return self._agreement
-
-    @property
-    def keep_(self) -> Any:
-        """Mask of the training rows to keep: bool (n,), lazy where X was."""
-        return self._keep(float(self.threshold))

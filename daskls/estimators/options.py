@@ -3,6 +3,7 @@
 Also the fitted attributes of the scale, and methods that exist only if the model supports them.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from numbers import Real
 from types import MethodType
@@ -23,6 +24,22 @@ FeatureCodingParam = Literal["auto", "none", "ranks", "indicators", "both"]
 FEATURE_CODING: list[Any] = [StrOptions({"auto", "none", "ranks", "indicators", "both"})]
 FeatureScaleParam = Literal["spread", "learned", "none"] | Sequence[float] | None
 FEATURE_SCALE: list[Any] = [StrOptions({"spread", "learned", "none"}), "array-like", None]
+
+
+# One value or several candidates; None: the method's own.
+Candidates = float | Sequence[float] | None
+# scikit-learn's constraints are in a private module, as there is no public one.
+COMMON_CONSTRAINTS: dict[str, Any] = {
+    "store": [str, os.PathLike, None],
+    "client": "no_validation",
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+ProbabilityParam = bool | Literal["auto", "sigmoid", "isotonic"]
+CLASS_CONSTRAINTS: dict[str, Any] = {
+    "class_weight": [StrOptions({"balanced"}), dict, None],
+    "probability": ["boolean", StrOptions({"auto", "sigmoid", "isotonic"})],
+}
 
 
 def is_unscaled(feature_scale: Any) -> bool:
@@ -136,10 +153,6 @@ class ScalesFeatures:
         weights = np.bincount(resolved.scale.sources, own, n_features)
         importances: Float64 = weights / weights.sum()
         return importances
-
-
-ProbabilityParam = bool | Literal["auto", "sigmoid", "isotonic"]
-PROBABILITY: list[Any] = ["boolean", StrOptions({"auto", "sigmoid", "isotonic"})]
 
 
 def probability_of(probability: ProbabilityParam, *, knows_held_out: bool) -> str | None:

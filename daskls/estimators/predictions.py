@@ -244,7 +244,7 @@ class ClassAnswers(Predictions):
         if X.has_columns and (y is None or isinstance(y, str)):
             from daskls.estimators.tables import score_table
 
-            return score_table(self, X, y, self.score)
+            return score_table(self, X, y)
         labels, y, classes, weight = self._measured(X, y, sample_weight)
         y = name_codes(check_labels(y), classes)
         check_same_kind(y, self.classes_)
@@ -363,7 +363,7 @@ class NumberAnswers(Predictions):
         if X.has_columns and (y is None or isinstance(y, str)):
             from daskls.estimators.tables import score_table
 
-            return score_table(self, X, y, self.score)
+            return score_table(self, X, y)
         numbers, y, classes, weight = self._measured(X, y, sample_weight)
         check_numbers(y.dtype, classes)
         return self._scored(y, numbers, weight)

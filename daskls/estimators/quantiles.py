@@ -12,17 +12,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from daskls.errors import DataError
 from daskls.estimators.base import LocalRegressor
-from daskls.estimators.cells import Candidates, CellEstimator
+from daskls.estimators.cells import VoronoiEstimator
 from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import levels_of
-from daskls.estimators.options import FeatureCodingParam, FeatureScaleParam
-from daskls.methods.cells.method import Voronoi
+from daskls.estimators.options import Candidates, FeatureCodingParam, FeatureScaleParam
 from daskls.records import AnyArray, Float64, SolverSpec
 from daskls.solvers.registry import find_measure, losses_of
 
 
 @share_docs()
-class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
+class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
     """Local quantile regression on a spatial partition: a model for each cell.
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
@@ -83,16 +82,12 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
     True
     """
 
-    _size_param = "cell_size"
-    _measures_shrinkage = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CellEstimator._parameter_constraints,
-        "cell_size": [Interval(Integral, 2, None, closed="left"), None],
+        **VoronoiEstimator._parameter_constraints,
         "quantile": [Interval(Real, 0, 1, closed="neither"), "array-like"],
         "loss": [StrOptions(set(losses_of("numbers", of_levels=True)))],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "n_partitions": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -178,12 +173,6 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
             for values, level in zip(columns, spec.levels, strict=True)
         ]
         return float(np.mean(scores))
-
-    def _method(self) -> Voronoi:
-        return Voronoi()
-
-    def _sizes(self) -> dict[str, Any]:
-        return {**super()._sizes(), "n_partitions": int(self.n_partitions)}
 
     def _solver(self) -> SolverSpec:
         """Add the levels."""

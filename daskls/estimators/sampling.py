@@ -7,14 +7,13 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import NonConvergenceWarning
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
-    COMMON_CONSTRAINTS,
     SVM_CONSTRAINTS,
     advice_on_selection,
     candidate_percentiles,
@@ -22,7 +21,7 @@ from daskls.estimators.neighborhoods import (
     selection_of,
     selects,
 )
-from daskls.estimators.options import PROBABILITY, ProbabilityParam
+from daskls.estimators.options import CLASS_CONSTRAINTS, COMMON_CONSTRAINTS, ProbabilityParam
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.records import SolverSpec
 
@@ -48,8 +47,7 @@ class SampledClassifier(LocalClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sample_fraction": [Interval(Real, 0, 1, closed="right"), None],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "probability": PROBABILITY,
+        **CLASS_CONSTRAINTS,
         **SVM_CONSTRAINTS,
         **COMMON_CONSTRAINTS,
     }

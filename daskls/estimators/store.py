@@ -6,8 +6,6 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import dask
-
 from daskls.errors import StoreError
 from daskls.run.identity import check_free
 from daskls.store.artifacts import open_store, store_at
@@ -33,7 +31,7 @@ def choose_store(store: str | os.PathLike[str] | None) -> tuple[Backend, Tempora
         with disk_errors(given.where()):
             check_free(given)
         return given, None
-    keep = TemporaryFolder(dask.config.get("temporary-directory", None))
+    keep = TemporaryFolder()
     return open_store(keep.where / TEMPORARY), keep
 
 

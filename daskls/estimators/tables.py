@@ -16,7 +16,7 @@ import numpy as np
 
 from daskls.datasets import convert
 from daskls.errors import DataError, ParameterError
-from daskls.estimators.view import progress_bars
+from daskls.estimators.view import progress_bars, rows_done
 from daskls.records import AnyArray, TargetKind
 from daskls.run.compute import compute
 from daskls.run.progress import Progress
@@ -26,7 +26,7 @@ from daskls.sources.encoding import ColumnEncoding, TableEncoding
 from daskls.sources.frames import all_columns, open_frame
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
-from daskls.sources.write import WEIGHTS, RowsDone, encoded, write_features
+from daskls.sources.write import WEIGHTS, encoded, write_features
 from daskls.store.backend import Backend
 from daskls.store.files import expand_path
 from daskls.store.temporary import Scratch, temporary_path
@@ -89,18 +89,6 @@ def unknown_of(unknown: Any, handle_unknown: Any) -> Any:
             f"the latter is scikit-learn's spelling of unknown={meant!r}. Give one of them."
         )
     return meant
-
-
-def _rows_done(stage: str, on_progress: Listener) -> RowsDone | None:
-    """Return a callback that reports rows as progress of a stage; None without a listener."""
-    if on_progress is None:
-        return None
-    report = on_progress
-
-    def on_rows(done: int, total: int | None) -> None:
-        report(Progress(stage, done if total else None, total or done))
-
-    return on_rows
 
 
 @contextmanager
@@ -173,7 +161,7 @@ def _convert_table(
     )
     encoding = replace(found.encoding, weight=weight)
     features = encoded(source, encoding, label=label, labels=found.labels, n_rows=found.n_rows)
-    progress = _rows_done("convert", on_progress)
+    progress = rows_done("convert", on_progress)
     return write_features(features, f"{scratch.shared}/rows", on_rows=progress).path, encoding
 
 
@@ -218,7 +206,7 @@ def _convert_arrays(
         target,
         label=number,
         n_features=n_features if takes_width else None,
-        progress=_rows_done("convert", on_progress),
+        progress=rows_done("convert", on_progress),
         task="classification" if kind == "classes" else "regression",
     )
     return target
@@ -269,7 +257,7 @@ def query_rows(
             n_rows=n_rows,
             with_names=hasattr(estimator, "feature_names_in_"),
         )
-        progress = _rows_done("convert", on_progress)
+        progress = rows_done("convert", on_progress)
         dataset = write_features(features, f"{scratch.shared}/rows", on_rows=progress)
         if not dataset.n_rows:
             raise DataError(f"{source.where} has no rows, so there is nothing to predict.")
@@ -352,7 +340,7 @@ def answer_table(estimator: Any, X: Source, answer: Callable[[Any], Any]) -> Any
     return answers
 
 
-def score_table(estimator: Any, X: Source, label: Any, score: Callable[[str], float]) -> float:
+def score_table(estimator: Any, X: Source, label: Any) -> float:
     """Return the score on a table.
 
     Parameters
@@ -360,10 +348,9 @@ def score_table(estimator: Any, X: Source, label: Any, score: Callable[[str], fl
     estimator : fitted estimator
     X : Source. A table, or a file of features.
     label : str or None. The column of labels; None: that of the training table.
-    score : scores the data set at a path
     """
     check_label(label)
     with query_rows(
         estimator, X, label, Scratch.temporary(), with_y=True, on_progress=None
     ) as rows:
-        return score(rows)
+        return float(estimator.score(rows))

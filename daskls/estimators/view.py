@@ -83,6 +83,20 @@ def progress_bars(
         yield listen
 
 
+def rows_done(
+    stage: str, on_progress: Callable[[Progress], None] | None
+) -> Callable[[int, int | None], None] | None:
+    """Return a callback of (rows done, all rows) that reports a stage; None without a listener."""
+    if on_progress is None:
+        return None
+    report = on_progress
+
+    def on_rows(done: int, total: int | None) -> None:
+        report(Progress(stage, done if total else None, total or done))
+
+    return on_rows
+
+
 @dataclass(frozen=True)
 class View:
     """The listeners of a fit; None where progress is not shown."""

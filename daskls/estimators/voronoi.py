@@ -1,19 +1,25 @@
 """Space cut into cells of bounded size, one local model a cell: of classes, and of numbers."""
 
 import os
-from numbers import Integral
 from typing import Any, ClassVar, Literal
 
-from sklearn.utils._param_validation import Interval
-
-from daskls.estimators.cells import Candidates, CellClassifier, CellRegressor, GridShape
+from daskls.estimators.cells import (
+    CellClassifier,
+    CellRegressor,
+    GridShape,
+    VoronoiEstimator,
+)
 from daskls.estimators.docs import share_docs
-from daskls.estimators.options import FeatureCodingParam, FeatureScaleParam, ProbabilityParam
-from daskls.methods.cells.method import Voronoi
+from daskls.estimators.options import (
+    Candidates,
+    FeatureCodingParam,
+    FeatureScaleParam,
+    ProbabilityParam,
+)
 
 
 @share_docs()
-class VoronoiSVC(CellClassifier):
+class VoronoiSVC(VoronoiEstimator, CellClassifier):
     """Local classification on a spatial partition: a model for each cell.
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
@@ -75,12 +81,9 @@ class VoronoiSVC(CellClassifier):
     True
     """
 
-    _size_param = "cell_size"
-    _measures_shrinkage = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **VoronoiEstimator._parameter_constraints,
         **CellClassifier._parameter_constraints,
-        "cell_size": [Interval(Integral, 2, None, closed="left"), None],
-        "n_partitions": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -140,15 +143,9 @@ class VoronoiSVC(CellClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _method(self) -> Voronoi:
-        return Voronoi()
-
-    def _sizes(self) -> dict[str, Any]:
-        return {**super()._sizes(), "n_partitions": int(self.n_partitions)}
-
 
 @share_docs()
-class VoronoiSVR(CellRegressor):
+class VoronoiSVR(VoronoiEstimator, CellRegressor):
     """Local regression on a spatial partition: a model for each cell.
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
@@ -217,12 +214,9 @@ class VoronoiSVR(CellRegressor):
     True
     """
 
-    _size_param = "cell_size"
-    _measures_shrinkage = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **VoronoiEstimator._parameter_constraints,
         **CellRegressor._parameter_constraints,
-        "cell_size": [Interval(Integral, 2, None, closed="left"), None],
-        "n_partitions": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -267,9 +261,3 @@ class VoronoiSVR(CellRegressor):
         self.client = client
         self.random_state = random_state
         self.verbose = verbose
-
-    def _method(self) -> Voronoi:
-        return Voronoi()
-
-    def _sizes(self) -> dict[str, Any]:
-        return {**super()._sizes(), "n_partitions": int(self.n_partitions)}

@@ -252,6 +252,7 @@ def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str]
         first, second = np.argsort(-variances, kind="stable")[:2].tolist()
         plane = np.asarray(X[:, [first, second]], np.float64)
         return plane, (names[first], names[second]), "in the two features of largest variance"
+    # Not scikit-learn's PCA: where all rows are equal, its shares are 0 / 0.
     values, vectors = np.linalg.eigh(np.cov(some, rowvar=False))
     leading = vectors[:, :-3:-1]
     # eigh leaves the signs open: fix them, so that the map is the same on every machine.

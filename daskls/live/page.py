@@ -22,6 +22,7 @@ from daskls.plan.bill import format_seconds
 UPDATE_MS = 2000
 # The most names of tasks to list: those of a fit and Dask's own.
 MAX_NAMES = 16
+BEFORE_FITS = "<h3>daskls</h3><p>No fit has run yet. The next one shows here.</p>"
 WAITING, TRAINED, LINE = "#ffffff", "#9db7cf", "#8a8f98"
 
 _served: "WeakSet[Any]" = WeakSet()
@@ -74,23 +75,18 @@ class PageView:
 
     def __init__(self, scheduler: Any, root: Any) -> None:
         self.scheduler, self.root = scheduler, root
-        self._shown: list[FitPart] | None = None
+        self._shown: list[FitPart] = []
+        root.children = [Div(text=BEFORE_FITS)]
 
     def update(self) -> None:
         """Bring the document up to date."""
         records = board_of(self.scheduler).records
-        shown = [] if self._shown is None else [view.record for view in self._shown]
-        if self._shown is None or shown != records:
-            known = {} if self._shown is None else {id(v.record): v for v in self._shown}
-            self._shown = [known.get(id(record)) or FitPart(record) for record in records]
-            self.root.children = [view.root for view in self._shown] or [_nothing()]
-        for view in self._shown:
-            view.update(self.scheduler)
-
-
-def _nothing() -> Any:
-    """Return the text of the page before the first fit."""
-    return Div(text="<h3>daskls</h3><p>No fit has run yet. The next one shows here.</p>")
+        if [part.record for part in self._shown] != records:
+            known = {part.record: part for part in self._shown}
+            self._shown = [known.get(record) or FitPart(record) for record in records]
+            self.root.children = [part.root for part in self._shown]
+        for part in self._shown:
+            part.update(self.scheduler)
 
 
 class FitPart:

@@ -361,6 +361,16 @@ def _sum_by(region_of: Int64, counts: Float64, n_regions: int) -> Float64:
     return np.stack([np.bincount(own, row[drawn], n_regions) for row in counts])
 
 
+def mean_error(report: Any) -> float | None:
+    """Return the mean validation error of a report's cells, weighted by rows; None where none is.
+
+    A cell of one class, or of equal numbers, has no error (NaN) and counts as 0.
+    """
+    if not np.isfinite(report.validation_error).any():
+        return None
+    return float(np.average(np.nan_to_num(report.validation_error), weights=report.n_rows))
+
+
 def _mean_error(counts: Float64) -> float | None:
     """Return the mean error over rows, given sums of counts (5,); None where none is known.
 

@@ -72,7 +72,7 @@ def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
     job = _plan(raw, state)
     collect_regions(raw, job)
     rows = _read(job, state)
-    folds = range(_n_folds(rows))
+    folds = range(count_folds(len(rows.X)))
     with state.clock.stage("calibrate", len(folds), None):
         scored = [_score_fold(rows, fold, state, fit) for fold in folds]
     scores, which = (np.concatenate(own) for own in zip(*scored, strict=True))
@@ -131,9 +131,9 @@ def _read(job: RegionJob, state: FitState) -> _Rows:
     )
 
 
-def _n_folds(rows: _Rows) -> int:
+def count_folds(n_rows: int) -> int:
     """Return the number of folds to score: the fewest that hold `SCORED_ROWS`."""
-    return int(np.clip(-(-SCORED_ROWS * HELD_SHARE // len(rows.X)), 1, HELD_SHARE))
+    return min(max(-(-SCORED_ROWS * HELD_SHARE // n_rows), 1), HELD_SHARE)
 
 
 def _score_fold(rows: _Rows, fold: int, state: FitState, fit: NestedFit) -> tuple[Float64, Int64]:

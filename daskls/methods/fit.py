@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from daskls.errors import MemoryPlanError
-from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
-from daskls.methods.calibrate import SCORED_ROWS, NestedFit, calibrate
+from daskls.memory import TaskSizes, assign_nbytes
+from daskls.methods.calibrate import NestedFit, calibrate, count_folds
 from daskls.methods.held_out import ALL_ROWS, CELL_DRAWN
 from daskls.methods.reserved import ASKED_AT_ONCE, has_used_reserved, stage_of, use_reserved
 from daskls.partition.base import Shrinkage, measure_shrinkage
@@ -29,6 +29,7 @@ from daskls.plan import (
     Work,
     bill_stages,
     check_sample,
+    growing_nbytes,
     plan_exchange,
     plan_sample,
 )
@@ -200,7 +201,7 @@ def plan_fit(
         demand.n_bundles,
         demand.n_models,
         resources,
-        own.sample_nbytes + demand.client_nbytes,
+        growing_nbytes(own.sampling, own.raw) + demand.client_nbytes,
         BASELINE_NBYTES + task_nbytes,
         own.outlook.exchange,
         demand.model_nbytes,
@@ -279,13 +280,6 @@ class _ExpectedFit:
             return 0
         return ALL_ROWS if self.rows.n_rows <= ALL_ROWS else CELL_DRAWN
 
-    @property
-    def sample_nbytes(self) -> int:
-        """The peak bytes of the sample and its trees on the client, as `check_sample` counts."""
-        n_sample, sizes = self.sampling.n_sample, self.raw
-        held = 2 * n_sample * sizes.n_features * sizes.itemsize
-        return held + grow_nbytes(n_sample, sizes.n_features, self.sampling.max_sampled_rows)
-
     def common(self) -> tuple[StageDemand, ...]:
         """Return the stages before the method's own."""
         blocks, block_rows = self.rows.n_blocks, self.rows.block_rows
@@ -329,7 +323,7 @@ class _ExpectedFit:
         if self.request.probability in (None, HELD_OUT):
             return ()
         taken = min(self.rows.n_rows, WANTED_ROWS)
-        n_folds = min(max(-(-SCORED_ROWS * HELD_SHARE // taken), 1), HELD_SHARE)
+        n_folds = count_folds(taken)
         n_rows = max(taken - taken // HELD_SHARE, 2)
         sizes = self.sizes
         sampling = plan_sample(n_rows, sizes.n_features, self.request.cell_size)

@@ -22,7 +22,7 @@ from daskls.kernels.blocks import (
     order_blocks,
     raise_bounds,
 )
-from daskls.kernels.kernel import KERNELS, find_kernel
+from daskls.kernels.kernel import find_kernel, kernels_with
 from daskls.kernels.nearest import EMPTY, offer_rows, sort_heaps
 from daskls.records import (
     EPS,
@@ -123,7 +123,8 @@ def metric_of(spec: SolverSpec) -> KernelSpec:
     """
     kernel = find_kernel(spec.kernel)
     if not (kernel.is_euclidean or kernel.is_power):
-        known = ", ".join(name for name in KERNELS if _is_searched(name))
+        # Of the kernels in whose space neighbors can be searched, those that the methods take.
+        known = ", ".join(kernels_with("is_everywhere"))
         raise ParameterError(
             f"kernel={spec.kernel!r}, {kernel.formula}: neighbors cannot be searched in its "
             f"feature space. Pass one of {known}."
@@ -131,12 +132,6 @@ def metric_of(spec: SolverSpec) -> KernelSpec:
     if spec.gamma is None or kernel.is_euclidean:
         return EUCLIDEAN
     return KernelSpec(spec.kernel, spec.gamma[0], spec.degree, spec.coef0)
-
-
-def _is_searched(name: str) -> bool:
-    """Whether neighbors can be searched in a kernel's feature space."""
-    kernel = find_kernel(name)
-    return kernel.is_everywhere and (kernel.is_euclidean or kernel.is_power)
 
 
 def order_by_leaf(X: Reals, regions: Regions) -> Int64:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from daskls.kernels.landmarks import Normalization
+from daskls.kernels.landmarks import find_normalization
 from daskls.kernels.route import nearest_point
 from daskls.partition.base import Partition, find_kind
 from daskls.partition.tree import Tree, graft, read_trees, route_rows, tree_arrays
@@ -200,13 +200,12 @@ class VoronoiCells(Space):
 KMEANS_BATCH_ROWS = 8192
 
 
-def cluster_cells(X: Reals, normalization: Normalization, n_cells: int, seed: int) -> VoronoiCells:
+def cluster_cells(X: Reals, n_cells: int, seed: int) -> VoronoiCells:
     """Return the Voronoi regions of the centers that mini-batch k-means finds.
 
     Parameters
     ----------
-    X : real array, shape (m, d). Sampled rows.
-    normalization : Normalization of X. Rows are clustered in its units, so their own do not matter.
+    X : real array, shape (m, d). Sampled rows; normalized first, so that units do not matter.
     n_cells : int. The most regions: equal rows share one, and regions without rows are dropped.
     seed : int. The fit's.
 
@@ -218,6 +217,7 @@ def cluster_cells(X: Reals, normalization: Normalization, n_cells: int, seed: in
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 
+    normalization = find_normalization(X)
     kmeans = MiniBatchKMeans(
         min(n_cells, len(X)),
         batch_size=KMEANS_BATCH_ROWS,

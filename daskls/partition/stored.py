@@ -161,11 +161,6 @@ class Nested(Refined):
         """See `Refined`; known without reading the trees."""
         return self.branches.first_cells
 
-    def joined(self) -> Partition:
-        """Return the same partition with all trees in memory, for callers that need all cells."""
-        joined: Partition = self.base.join(list(self.branches))
-        return joined
-
     def arrays(self) -> dict[str, AnyArray]:
         """See `Partition`: those of the first level; the index itself lists the bundles."""
         return {**self.base.arrays(), LEAF_CELLS: self.first_cells}
@@ -183,5 +178,8 @@ class Nested(Refined):
 
 
 def whole(partition: Partition) -> Partition:
-    """Return a partition with all of its trees in memory."""
-    return partition.joined() if isinstance(partition, Nested) else partition
+    """Return a partition with all of its trees in memory, for callers that need all cells."""
+    if not isinstance(partition, Nested):
+        return partition
+    joined: Partition = partition.base.join(list(partition.branches))
+    return joined

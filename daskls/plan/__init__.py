@@ -12,6 +12,7 @@ from daskls.plan.bill import (
     check_gather,
     check_sample,
     check_usable,
+    growing_nbytes,
     mib,
     usable_nbytes,
 )
@@ -34,7 +35,6 @@ from daskls.plan.bundles import (
 from daskls.plan.demand import (
     BUNDLE_S,
     CUT,
-    GROW,
     READ,
     Demand,
     ExchangePlan,
@@ -49,7 +49,6 @@ from daskls.plan.demand import (
 __all__ = [
     "BUNDLE_S",
     "CUT",
-    "GROW",
     "READ",
     "Bill",
     "Demand",
@@ -73,6 +72,7 @@ __all__ = [
     "expected_cells",
     "group_nbytes",
     "group_open",
+    "growing_nbytes",
     "leaf_nbytes",
     "mib",
     "model_nbytes",

@@ -4,7 +4,7 @@ All are made before any training.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from daskls.errors import MemoryPlanError
@@ -27,7 +27,6 @@ class StageBill:
     nbytes : int. Projected peak of the largest task.
     cpu_s : float, or None where nothing was timed. Expected CPU seconds of all tasks.
     longest_s : float, or None. Expected seconds of the longest task, summed over rounds.
-    n_rounds : int. Rounds of tasks, one after the other.
     """
 
     name: str
@@ -35,7 +34,6 @@ class StageBill:
     nbytes: int
     cpu_s: float | None = None
     longest_s: float | None = None
-    n_rounds: int = 1
 
     def wall_s(self, n_slots: int) -> float:
         """Return the expected seconds on ``n_slots`` slots, each on a core of its own."""
@@ -174,7 +172,7 @@ def bill_stages(
 
 def _billed(stage: StageDemand, paces: Paces | None) -> StageBill:
     """Return the bill of one stage."""
-    own = StageBill(stage.name, stage.n_tasks, stage.nbytes, n_rounds=stage.n_rounds)
+    own = StageBill(stage.name, stage.n_tasks, stage.nbytes)
     if paces is None:
         return own
     work_s = sum(seconds_of(work, paces) for work in stage.works)
@@ -182,9 +180,7 @@ def _billed(stage: StageDemand, paces: Paces | None) -> StageBill:
     # The tasks of a round run in parallel. The client's work does not: there the share is 1.
     share = max(stage.share, stage.n_rounds / max(stage.n_tasks, stage.n_rounds))
     longest_s = work_s * min(share, 1.0) + stage.n_rounds * stage.task_s
-    return StageBill(
-        own.name, own.n_tasks, own.nbytes, cpu_s, min(longest_s, cpu_s), stage.n_rounds
-    )
+    return replace(own, cpu_s=cpu_s, longest_s=min(longest_s, cpu_s))
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -229,14 +225,19 @@ def check_sample(
     sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int, remedy: str = ""
 ) -> None:
     """Raise MemoryPlanError if the client cannot hold the sample while it grows the tree on it."""
-    needed = 2 * sampling.n_sample * sizes.n_features * sizes.itemsize
-    needed += grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
+    needed = growing_nbytes(sampling, sizes)
     if needed > client_nbytes:
         raise MemoryPlanError(
             f"Cutting space by a sample of {sampling.n_sample} rows x {sizes.n_features} "
             f"features needs {mib(needed)} on the client but {mib(client_nbytes)} are free; "
             f"{remedy or 'give the client more memory'}, or use fewer features."
         )
+
+
+def growing_nbytes(sampling: SamplePlan, sizes: TaskSizes) -> int:
+    """Return the client's peak bytes of the sample while it grows trees on it."""
+    held = 2 * sampling.n_sample * sizes.n_features * sizes.itemsize
+    return held + grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
 
 
 def check_block(extent: Extent, resources: Resources) -> None:

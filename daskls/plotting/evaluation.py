@@ -99,7 +99,8 @@ class HeldOutNumbers:
         """R2 of each column, (t,): 1 - mean squared error / variance."""
         squared_error = ((self.true - self.predicted) ** 2).mean(axis=0)
         variance = self.true.var(axis=0)
-        # As in scikit-learn: for equal numbers 1 if all are predicted exactly, else 0.
+        # Not scikit-learn's r2_score, which has no R2 of a single row. As there, R2 of equal
+        # numbers is 1 if all are predicted exactly, else 0.
         flat = variance == 0
         found: Float64 = 1 - squared_error / np.where(flat, 1.0, variance)
         return np.where(flat, (squared_error == 0).astype(float), found)
@@ -161,7 +162,7 @@ class Subject:
     @property
     def is_regressor(self) -> bool:
         """Whether the model predicts numbers."""
-        return self.reader.target.kind == "numbers"
+        return bool(self.estimator._kind == "numbers")
 
     @property
     def measure(self) -> Measure:
@@ -189,7 +190,7 @@ class Panel:
     name: str
     title: str
     note: str
-    draw: Callable[[Any], None] | None = None
+    draw: Callable[[Any], Any] | None = None
 
 
 # Evaluation
@@ -210,14 +211,13 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutResult | HeldOutNumbers:
         lazy += _reduce_probabilities(estimator.predict_proba(X))
     # One pass over X for all of them.
     predicted, true, *probable = compute(lazy, estimator.client)
-    is_classifier = hasattr(estimator, "classes_")
     if not len(predicted) or len(predicted) != len(true):
-        what = "labels" if is_classifier else "numbers"
+        what = "labels" if estimator._kind == "classes" else "numbers"
         raise DataError(
             f"X has {len(predicted)} rows and y {len(true)} {what}; a report on a test set needs "
             f"rows, and one {what[:-1]} for each."
         )
-    if not is_classifier:
+    if estimator._kind == "numbers":
         return _compare_numbers(predicted, true, names, X, estimator)
     labels = true if names is None else names[true]
     counts = count_block(predicted, labels, None)
@@ -272,6 +272,7 @@ def _calibrate(
 ) -> Calibration:
     """Compare probabilities with frequencies, in bins."""
     named = classes[1] if likeliest is None else classes[likeliest]
+    # Not scikit-learn's calibration_curve, which does not return the counts of its bins.
     hits: Mask = labels == named
     bins = np.minimum((probable * N_BINS).astype(int), N_BINS - 1)
     counts = np.bincount(bins, minlength=N_BINS)

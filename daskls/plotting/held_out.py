@@ -54,6 +54,7 @@ def confusion(subject: Subject) -> Panel:
 
 def _draw_confusion(found: Any, ax: Any) -> None:
     """Draw counts as numbers, and as shades their shares of each true class."""
+    # scikit-learn's ConfusionMatrixDisplay shades by the numbers: a rare class would be blank.
     shares = found.counts / np.maximum(found.counts.sum(axis=1, keepdims=True), 1)
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (i, j), count in np.ndenumerate(found.counts):
@@ -160,6 +161,7 @@ def _as_one_column(subject: Subject, found: HeldOutNumbers) -> tuple[Float64, Fl
 
 def _draw_rows(ax: Any, x: Float64, y: Float64) -> None:
     """Draw rows as dots; of many rows, the number in each hexagon."""
+    # scikit-learn's PredictionErrorDisplay has dots only, of a sample of the rows.
     if len(x) <= MOST_DOTS:
         ax.scatter(x, y, s=9, color=BLUE, alpha=0.5, linewidths=0)
         return
@@ -335,12 +337,7 @@ def roc(subject: Subject) -> Panel | None:
     curve = roc_of(subject.reader)
     if curve is None:
         return None
-    display = RocDisplay.from_estimator(subject.estimator)
-
-    def draw(ax: Any) -> None:
-        display.plot(ax)
-
-    return Panel("roc", "ROC", _note(curve), draw)
+    return Panel("roc", "ROC", _note(curve), RocDisplay.from_estimator(subject.estimator).plot)
 
 
 def _note(curve: RocCurve) -> str:

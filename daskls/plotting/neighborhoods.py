@@ -28,12 +28,12 @@ from daskls.plotting.plane import (
     draw_frame,
     draw_numbers,
     find_decisions,
-    name_features,
     new_axes,
     pad_limits,
     pixel_grid,
     polar_grid,
 )
+from daskls.plotting.surface import axis_names
 from daskls.records import Codes, Float64, Int64, Labels, Reals
 from daskls.store.leaves import LeafReader, open_leaves
 from daskls.store.reader import ModelReader
@@ -102,7 +102,7 @@ class NeighborhoodDisplay:
     cells: Int64
     limits: Float64
     classes: Labels
-    names: tuple[str, str]
+    names: tuple[str, ...]
     rows: Reals
     row_classes: Codes
     totals: tuple[int, int, int]
@@ -180,7 +180,7 @@ class NeighborhoodDisplay:
             cells=find_owners(reader, pixels).reshape(shape),
             limits=window,
             classes=estimator.classes_,
-            names=_axis_names(feature_names, estimator),
+            names=axis_names((0, 1), feature_names, estimator),
             rows=drawn.X,
             row_classes=drawn.codes,
             totals=(reader.n_cells, int((reader.report.n_support > 0).sum()), leaves.n_rows),
@@ -408,18 +408,11 @@ def _decide_discs(
 
     Centers whose rows have one class are left out.
     """
-    n_classes = len(reader.meta["classes"]["values"])
     discs = {}
     models = reader.read_cells(numbers)
     for number, center, radius, model in zip(numbers.tolist(), centers, radii, models, strict=True):
         if len(model.classes) > 1:
             grid = polar_grid(center, radius)
-            scores = model_scores(model, grid.reshape(2, -1).T, n_classes)
+            scores = model_scores(model, grid.reshape(2, -1).T, reader.n_classes)
             discs[number] = find_decisions(scores).reshape(grid.shape[1:])
     return discs
-
-
-def _axis_names(feature_names: Any, estimator: Any) -> tuple[str, str]:
-    """Return the axes' labels."""
-    first, second = name_features(feature_names, estimator)
-    return first, second

@@ -13,6 +13,7 @@ import numpy as np
 
 from daskls._version import __version__
 from daskls.errors import StoreError
+from daskls.live.record import mean_error
 from daskls.plotting.evaluation import (
     CODING_WORDS,
     SCALES,
@@ -22,7 +23,7 @@ from daskls.plotting.evaluation import (
     Panel,
     Subject,
 )
-from daskls.plotting.plane import import_figure
+from daskls.plotting.plane import import_matplotlib
 from daskls.records import Float64
 from daskls.solvers.registry import find_loss
 from daskls.store.files import disk_errors
@@ -154,16 +155,6 @@ def _guarantee(reader: ModelReader) -> Entries:
     return [] if bound is None else bound.describe(reader.meta["classes"]["values"])
 
 
-def mean_error(report: Any) -> float | None:
-    """Return the mean validation error of cells, weighted by rows; None where none is measured.
-
-    A cell of one class, or of equal numbers, has no error (NaN) and counts as 0.
-    """
-    if not np.isfinite(report.validation_error).any():
-        return None
-    return float(np.average(np.nan_to_num(report.validation_error), weights=report.n_rows))
-
-
 def find_parameters(estimator: Any) -> Entries:
     """Return the parameters that differ from their defaults."""
     given, default = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
@@ -184,7 +175,9 @@ def _short(value: Any) -> str:
 
 def find_notes(subject: Subject) -> list[str]:
     """Return what the reader should check, each note with what to do."""
-    return [*_unconverged(subject), *_advice(subject), *_caveats(subject)]
+    # The warnings of the fit that can be derived from the model.
+    advice = (message for _, message in subject.estimator._advice())
+    return [*_unconverged(subject), *advice, *_caveats(subject)]
 
 
 def _unconverged(subject: Subject) -> Iterator[str]:
@@ -194,12 +187,6 @@ def _unconverged(subject: Subject) -> Iterator[str]:
     n_open = int(subject.method.count_open(subject.reader.report))
     if n_open:
         yield f"{n_open:,} solves ended before tol was reached: scale the features, or raise tol."
-
-
-def _advice(subject: Subject) -> Iterator[str]:
-    """Yield the warnings of the fit that can be derived from the model."""
-    for _, message in subject.estimator._advice():
-        yield message
 
 
 def _caveats(subject: Subject) -> Iterator[str]:
@@ -295,7 +282,7 @@ def _figure(panel: Panel) -> str:
 def _png(panel: Panel, size: tuple[float, float] = SIZE) -> str:
     """Return the picture of a panel as base64; the size is in inches."""
     assert panel.draw is not None
-    figure = import_figure()(figsize=size, layout="constrained")
+    figure = import_matplotlib("figure").Figure(figsize=size, layout="constrained")
     ax = figure.subplots()
     panel.draw(ax)
     ax.set_title("")

@@ -1,5 +1,6 @@
 """The panels of a report: each draws one aspect of a fit, or says why there is nothing to draw."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ from daskls.records import Float64
 from daskls.run.client import find_single_class
 from daskls.run.progress import STAGE_LABELS
 from daskls.store.scale import candidates_of
+
+# How a small picture of a partition is drawn.
+PLAIN: dict[str, Any] = {"show_rows": False, "border_width": 0.3}
 
 
 def find_panels(subject: Subject) -> list[Panel]:
@@ -58,7 +62,7 @@ def _partition(subject: Subject) -> Panel:
         if fill == "cell":
             color = "neighbors have different tints"
         note = f"Cells and the decision boundary (black); {color}."
-        return Panel(*panel, note, lambda ax: _draw_partition(display, ax, fill))
+        return Panel(*panel, note, partial(display.plot, fill=fill, **PLAIN))
     seen = np.zeros((1, reader.width)) if rows is None else reader.enter(rows)
     if rows is None and space.find(seen) is not None:
         reason = f"The model has {subject.estimator.n_features_in_} features: the map of its cells"
@@ -102,9 +106,8 @@ def _surface(subject: Subject) -> Panel:
     if is_line:
         dots = "" if subject.rows is None else ", over the rows of the test set"
         note = f"Predicted {what} as a curve{dots}; borders of the cells as lines."
-    return Panel(
-        "partition", "Partition", note, lambda ax: _draw_partition(display, ax, "number", is_line)
-    )
+    draw = partial(display.plot, fill="number", **{**PLAIN, "show_rows": is_line})
+    return Panel("partition", "Partition", note, draw)
 
 
 def _boundary(subject: Subject) -> Panel:
@@ -119,11 +122,7 @@ def _boundary(subject: Subject) -> Panel:
         return Panel(*panel, "The model has no cells of space; pass rows to draw its boundary.")
     display = PartitionDisplay.of_predictions(subject.estimator, subject.rows, resolution=200)
     note = "Predicted classes (tints) and the decision boundary (black); there are no cells."
-    return Panel(*panel, note, lambda ax: _draw_partition(display, ax, "class"))
-
-
-def _draw_partition(display: PartitionDisplay, ax: Any, fill: str, show_rows: bool = False) -> None:
-    display.plot(ax, fill=fill, show_rows=show_rows, border_width=0.3)
+    return Panel(*panel, note, partial(display.plot, fill="class", **PLAIN))
 
 
 def _draw_map(drawn: Map, errors: Float64 | None, label: str, ax: Any) -> None:
@@ -191,14 +190,10 @@ def _errors(subject: Subject) -> Panel:
         if subject.is_regressor:
             what = "the mean squared error of their held-out rows, in units of the variance of y"
         note = f"Cells by {what}; line: the median."
-        return Panel("errors", title, note, lambda ax: _draw_cells(display, ax))
+        return Panel("errors", title, note, display.plot)
     sizes = CellDisplay.from_estimator(subject.estimator, fields=["n_support"])
     note = "No errors are measured, as cells have one candidate each. Drawn: the rows they keep."
-    return Panel("errors", "Support rows by cell", note, lambda ax: _draw_cells(sizes, ax))
-
-
-def _draw_cells(display: CellDisplay, ax: Any) -> None:
-    display.plot(ax)
+    return Panel("errors", "Support rows by cell", note, sizes.plot)
 
 
 def _path(subject: Subject) -> Panel:
@@ -229,11 +224,11 @@ def _choice(subject: Subject) -> Panel:
             "Numbers: cells that chose it. Color: mean error above that of the choice. "
             "Hatched: tried in none; x: dropped early."
         )
-        return Panel(*panel, note, lambda ax: _draw_grid(grid, ax))
+        return Panel(*panel, note, grid.plot)
     if has_selection(estimator):
         selection = SelectionDisplay.from_estimator(estimator).of_chosen()
         note = f"Errors of candidates, k = {selection.n_neighbors[0]}; frame_rows: the chosen one."
-        return Panel(*panel, note, lambda ax: _draw_selection(selection, ax))
+        return Panel(*panel, note, lambda ax: selection.plot([ax]))
     selected = getattr(estimator, "selected_", None) or {}
     if "candidates" in selected:
         note = "Cross-validation error of each candidate of C; square: the chosen one."
@@ -245,14 +240,6 @@ def _choice(subject: Subject) -> Panel:
         width = "" if selected.get("gamma") is None else f", gamma = {selected['gamma']:.3g}"
         return Panel(*panel, f"One choice for the whole model: C = {selected['C']:.3g}{width}.")
     return Panel(*panel, "Nothing was selected: C and gamma are the given ones.")
-
-
-def _draw_grid(display: GridDisplay, ax: Any) -> None:
-    display.plot(ax)
-
-
-def _draw_selection(display: SelectionDisplay, ax: Any) -> None:
-    display.plot([ax])
 
 
 def _draw_costs(selected: dict[str, Any], ax: Any) -> None:

@@ -330,7 +330,7 @@ class PartitionDisplay:
     def _draw_frame(self) -> None:
         """Set the axes' labels and ranges."""
         if len(self.limits) == 2:
-            draw_frame(self.ax_, self.limits, (self.names[0], self.names[1]))
+            draw_frame(self.ax_, self.limits, self.names)
             return
         assert self.surface is not None
         self.ax_.set(xlabel=self.names[0], ylabel=self.surface.label, xlim=self.limits[0])
@@ -365,7 +365,7 @@ def _predict(
     y : array (n_rows,) of the rows' labels or numbers, or None
     column : int. For a regressor, which number to take.
     """
-    if not hasattr(estimator, "classes_"):
+    if estimator._kind == "numbers":
         found = find_surface(estimator, pixels, y, n_rows, column)
         surface = replace(found, values=found.values.reshape(own.shape))
         return {"decided": None, "scores": None, "classes": np.empty(0), "surface": surface}

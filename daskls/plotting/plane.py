@@ -4,6 +4,8 @@ matplotlib is imported only when something is drawn.
 """
 
 from collections.abc import Iterable, Sequence
+from importlib import import_module
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -32,32 +34,17 @@ Decisions = NDArray[np.float64 | np.int64]
 # Figures and axes
 
 
-def import_figure() -> Any:
-    """Return matplotlib's Figure class, which draws into files without a screen.
+def import_matplotlib(name: str) -> Any:
+    """Return a module of matplotlib: "pyplot" shows figures, "figure" needs no screen.
 
     Raises
     ------
     ImportError : matplotlib is not installed; the message says what to install
     """
     try:
-        from matplotlib.figure import Figure
+        return import_module(f"matplotlib.{name}")
     except ImportError as error:
         raise ImportError(REMEDY) from error
-    return Figure
-
-
-def import_pyplot() -> Any:
-    """Return matplotlib's pyplot, which shows figures in notebooks and on screens.
-
-    Raises
-    ------
-    ImportError : as of `import_figure`
-    """
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(REMEDY) from error
-    return pyplot
 
 
 def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
@@ -65,7 +52,7 @@ def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> tuple[A
 
     ``size`` is the width and height of one of the axes, in inches.
     """
-    figure, axes = import_pyplot().subplots(
+    figure, axes = import_matplotlib("pyplot").subplots(
         1, n_axes, figsize=(size[0] * n_axes, size[1]), layout="constrained", squeeze=False
     )
     return figure, axes[0]
@@ -78,7 +65,7 @@ def whole_numbers() -> Any:
     return MaxNLocator(nbins=6, integer=True, min_n_ticks=1)
 
 
-def draw_frame(ax: Any, limits: Float64, names: tuple[str, str]) -> None:
+def draw_frame(ax: Any, limits: Float64, names: tuple[str, ...]) -> None:
     """Set the axes' labels and ranges."""
     ax.set(xlabel=names[0], ylabel=names[1])
     ax.set_xlim(*limits[0])
@@ -121,15 +108,11 @@ def class_entries(classes: Labels) -> list[Any]:
 
     style: dict[str, Any] = {"linestyle": "none", "ms": 5}
     colors = class_colors(range(len(classes)))
+    looks = zip(classes.tolist(), colors, cycle(CLASS_MARKERS), strict=False)
     return [
-        Line2D([], [], marker=_marker(number), color=color, label=str(label), **style)
-        for number, (label, color) in enumerate(zip(classes.tolist(), colors, strict=True))
+        Line2D([], [], marker=marker, color=color, label=str(label), **style)
+        for label, color, marker in looks
     ]
-
-
-def _marker(number: int) -> str:
-    """Return the shape of a class's dots."""
-    return CLASS_MARKERS[number % len(CLASS_MARKERS)]
 
 
 def draw_dots(ax: Any, rows: Reals, classes: Ints, **style: Any) -> Any:
@@ -183,6 +166,8 @@ def draw_boundary(
     grid : float64 array, shape (2, p, q)
     decisions : array, shape (p, q)
     """
+    # Not scikit-learn's DecisionBoundaryDisplay: of more than two classes it draws lines at whole
+    # numbers, which lie beside the boundary, and ignores the color.
     # Decision values change sign; the numbers of classes pass between two whole numbers.
     levels = [0.0] if decisions.dtype.kind == "f" else [i + 0.5 for i in range(n_classes - 1)]
     # matplotlib warns about a contour without lines.

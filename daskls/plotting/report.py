@@ -20,7 +20,7 @@ from daskls.plotting.notes import (
     write_new,
 )
 from daskls.plotting.panels import find_panels
-from daskls.plotting.plane import import_pyplot
+from daskls.plotting.plane import import_matplotlib
 
 # Inches: A4, landscape.
 PAGE = (11.7, 8.3)
@@ -133,9 +133,10 @@ class ReportDisplay:
         ImportError : no ``figure``, and matplotlib is not installed
         """
         if figure is None:
-            figure = import_pyplot().figure(figsize=PAGE, layout="constrained")
+            figure = import_matplotlib("pyplot").figure(figsize=PAGE, layout="constrained")
         self.figure_ = figure
-        left, right = self._left(), self._right()
+        left = [f"{name}: {value}" for name, value in self.facts]
+        right = self._right()
         # The head is as high as its longer column.
         inches = 0.45 + 0.155 * max(len(left), len(right))
         head, body = figure.subfigures(2, 1, height_ratios=[inches, PAGE[1] - inches])
@@ -174,10 +175,6 @@ class ReportDisplay:
         if path is not None:
             write_new(path, page)
         return page
-
-    def _left(self) -> list[str]:
-        """Return the lines of the left column: the results."""
-        return [f"{name}: {value}" for name, value in self.facts]
 
     def _right(self) -> list[str]:
         """Return the lines of the right column: parameters and notes."""

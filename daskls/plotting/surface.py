@@ -131,14 +131,14 @@ def _check_features(features: tuple[int, ...] | None, estimator: Any) -> tuple[i
     ParameterError : any others
     DataError : a classifier of one feature
     """
-    n_features, is_classifier = estimator.n_features_in_, hasattr(estimator, "classes_")
-    if n_features < 2 and is_classifier:
+    n_features, of_classes = estimator.n_features_in_, estimator._kind == "classes"
+    if n_features < 2 and of_classes:
         raise DataError("The model has 1 feature, but a picture of its cells needs two.")
     if features is None:
         return tuple(range(min(n_features, 2)))
     features = tuple(features)
-    wanted = "two different numbers" if is_classifier else "one or two different numbers"
-    counts = (2,) if is_classifier else (1, 2)
+    wanted = "two different numbers" if of_classes else "one or two different numbers"
+    counts = (2,) if of_classes else (1, 2)
     is_valid = len(features) in counts and len(set(features)) == len(features)
     if not is_valid or not all(0 <= f < n_features for f in features):
         raise ParameterError(

@@ -10,7 +10,6 @@ from daskls.errors import ParameterError, StoreError
 from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
-from daskls.partition.space import Forest, grow_forest
 from daskls.partition.stored import read_partition, write_partition
 from daskls.plan import Extent, check_sample, plan_sample
 from daskls.plan.demand import group_blocks
@@ -247,15 +246,6 @@ def _check_disk(state: FitState, n_copies: int, exchange: Exchange) -> None:
             f"{free >> 20} MiB are free there. Free some space, or give store= (for temporary "
             "stores: Dask's temporary-directory) on a larger disk."
         )
-
-
-def grow_trunks(state: FitState) -> Forest:
-    """Grow the trees on the sample."""
-    X = state.sample.X
-    # In float64, as it is subtracted from rows before they become float32.
-    center = X.mean(axis=0, dtype=np.float64)
-    bound = state.sampling.max_sampled_rows
-    return grow_forest(X, bound, center, state.request.n_partitions, state.seed)
 
 
 def resolved_spec(state: FitState) -> SolverSpec:

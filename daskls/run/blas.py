@@ -117,7 +117,7 @@ class _Limit:
         if len(sys.modules) != self._n_modules:
             self._n_modules = len(sys.modules)
             known = {library.name: library for library in self._libraries}
-            found = [_library(c) for c in ThreadpoolController().lib_controllers if _is_blas(c)]
+            found = map(_library, ThreadpoolController().select(user_api="blas").lib_controllers)
             self._libraries = [known.get(library.name, library) for library in found]
         return self._libraries
 
@@ -172,11 +172,6 @@ def _symbol(library: Any, name: str) -> Any:
         if found is not None:
             return found
     return None
-
-
-def _is_blas(found: Any) -> bool:
-    """Whether threadpoolctl found a BLAS library."""
-    return str(found.user_api) == "blas"
 
 
 def _check_held(library: Library) -> None:

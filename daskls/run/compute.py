@@ -26,12 +26,16 @@ from daskls.run.probe import current_visibility, guarded
 # How often a task runs again after an error that daskls did not raise. Lost workers, and workers
 # that cannot see the store, do not count: Dask, or the next try, moves those tasks. Two retries
 # bridge a disk or a network that fails for a moment; an error that persists is the task's own.
+# Dask's ``retries=`` counts every error: it would repeat what daskls refuses, such as a NaN, and
+# use its tries up on a worker that does not see the store, as nothing keeps the task from it.
 RETRIES = 2
 # Seconds of one wait for a result; between two waits the cluster is checked.
 WAIT_S = 0.1
 
 
-def compute(collections: Sequence[Any], client: Any = None) -> tuple[Any, ...]:
+def compute(
+    collections: Sequence[Any], client: Any = None, *, optimize_graph: bool = True
+) -> tuple[Any, ...]:
     """Return the values of Dask collections, in order; other objects are returned unchanged.
 
     Raises
@@ -40,10 +44,12 @@ def compute(collections: Sequence[Any], client: Any = None) -> tuple[Any, ...]:
     """
     client = current_client(client)
     if client is None:
-        return tuple(dask.compute(*collections, scheduler=local_scheduler()))
+        scheduler = local_scheduler()
+        return tuple(dask.compute(*collections, optimize_graph=optimize_graph, scheduler=scheduler))
     results = list(collections)
     lazy = [i for i, value in enumerate(collections) if dask.is_dask_collection(value)]
-    for index, result in stream([collections[i] for i in lazy], client):
+    own = [collections[i] for i in lazy]
+    for index, result in stream(own, client, optimize_graph=optimize_graph):
         results[lazy[index]] = result
     return tuple(results)
 
@@ -84,7 +90,8 @@ def compute_each(
     arguments : sequence of tuple. Handles, records and small arrays.
     """
     run = dask.delayed(guarded(task), pure=False)
-    # Two equal fits may run at once, each into its own store: they must not share tasks.
+    # Two equal fits may run at once, each into its own store: they must not share tasks. The
+    # number keeps the order: Dask sorts tasks that are alike by their keys.
     call = uuid.uuid4().hex[:12]
     tasks = [
         run(*own, dask_key_name=f"{task.__name__}-{call}-{i:05d}")
@@ -93,17 +100,11 @@ def compute_each(
     return compute(tasks, client)
 
 
-def compute_blocks(blocks: da.Array, client: Any = None) -> list[Any]:
+def compute_blocks(blocks: da.Array, client: Any = None) -> tuple[Any, ...]:
     """Return the values of an array's blocks, which are one column, in order."""
-    client = current_client(client)
     (fused,) = dask.optimize(blocks)
     tasks = fused.to_delayed(optimize_graph=False).ravel().tolist()
-    if client is None:
-        return list(dask.compute(*tasks, optimize_graph=False, scheduler=local_scheduler()))
-    results: list[Any] = [None] * len(tasks)
-    for index, result in stream(tasks, client, optimize_graph=False):
-        results[index] = result
-    return results
+    return compute(tasks, client, optimize_graph=False)
 
 
 def stream(
@@ -181,6 +182,7 @@ class _Work:
                 else:
                     yield from ((index, result) for index in indices)
             if failed:
+                # Not by `Client.retry`, which cannot keep a task from the worker that it failed on.
                 # The new futures have the keys of the old ones, which the loop must release first.
                 self.client.sync(_turn)
                 self.submit(failed)
@@ -189,11 +191,10 @@ class _Work:
         """Wait for a moment, and return what is done; check the cluster if nothing is."""
         waiting = self._waiting
         if not waiting.has_ready():
+            # `as_completed` itself waits for ever, or until a timeout counted from its beginning.
             with waiting.thread_condition:
                 waiting.thread_condition.wait(WAIT_S)
-        batch = []
-        while waiting.has_ready():
-            batch.append(waiting.queue.get())
+        batch: list[tuple[Any, Any]] = waiting.next_batch(block=False)
         if batch:
             self._patience.note()
         else:

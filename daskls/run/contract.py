@@ -15,6 +15,7 @@ import numpy as np
 from daskls.kernels.frame import encoded_names
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
+from daskls.partition.space import grow_forest
 from daskls.partition.stored import model_partition
 from daskls.plan import (
     Demand,
@@ -131,9 +132,16 @@ class Method(ABC):
         own = demand_of_cells(outlook)
         return replace(own, stages=(outlook.grown, *own.stages))
 
-    @abstractmethod
     def cut(self, state: "FitState") -> Partition:
-        """Return the partition by which rows are regrouped."""
+        """Return the partition by which rows are regrouped.
+
+        The default is that of trees grown on the sample.
+        """
+        X = state.sample.X
+        # In float64, as it is subtracted from rows before they become float32.
+        center = X.mean(axis=0, dtype=np.float64)
+        bound = state.sampling.max_sampled_rows
+        return grow_forest(X, bound, center, state.request.n_partitions, state.seed)
 
     @abstractmethod
     def fit(self, state: "FitState") -> None:

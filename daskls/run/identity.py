@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-import dask
 import numpy as np
 
 from daskls.errors import DamageError, StoreError
 from daskls.plan import group_open
 from daskls.records import Labels
 from daskls.run.blocks import BlockRows
-from daskls.run.compute import compute
+from daskls.run.compute import compute_each
 from daskls.run.contract import FitRequest, Method
 from daskls.run.scan import TargetScan, name_classes
 from daskls.store.artifacts import Location, open_store
@@ -192,9 +191,8 @@ def repair(root: Root, method: Method, client: Any = None) -> None:
     own = method.parts()
     parts = list_parts(root.store, own)
     groups = group_open([nbytes for *_, nbytes in parts], [False] * len(parts), TASK_NBYTES)
-    check = dask.delayed(check_parts, pure=False)
-    tasks = [check(root.where(), [part[:2] for part in parts[a : b + 1]]) for a, b in groups]
-    files = [file for found in compute(tasks, client) for file in found] if tasks else []
+    calls = [(root.where(), [part[:2] for part in parts[a : b + 1]]) for a, b in groups]
+    files = [file for found in compute_each(check_parts, calls, client) for file in found]
     # With a damaged file the model is unfinished anyway, and the check could fail on that file.
     lack = _find_lack(root, method) if root.is_complete and not files else None
     for what in [*files, *([lack] if lack else [])]:

@@ -131,18 +131,18 @@ def first_bad_value(X: Reals) -> tuple[int, float] | None:
     return None
 
 
-def value_error(row: int, value: float, name: str = "X") -> DataError:
+def value_error(row: int, value: float) -> DataError:
     """Return the error for a value that no kernel can take."""
     if np.isfinite(value):
         return DataError(
-            f"Input {name} contains {value:g}, first in row {row}; values must be at most "
+            f"Input X contains {value:g}, first in row {row}; values must be at most "
             f"{LARGEST_FEATURE:g} in size, as squared distances of larger ones overflow float32. "
             "Where it stands for a missing value, impute it or remove the row; else bring the "
             "feature to a smaller unit, or take its logarithm."
         )
     what = "NaN" if value != value else "infinity"
     return DataError(
-        f"Input {name} contains {what}, first in row {row}; values must be finite (no NaN, no "
+        f"Input X contains {what}, first in row {row}; values must be finite (no NaN, no "
         "inf). Impute or remove the rows, for example with scikit-learn's SimpleImputer."
     )
 

@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from ctypes import CDLL
@@ -46,7 +46,9 @@ class Patience:
     """Watches the cluster of a client that waits for results.
 
     A worker that sends heartbeats and processes a task counts as progress, however long the task
-    takes and whoever submitted it. The task that waits here does not count.
+    takes and whoever submitted it. The task that waits here does not count. Dask's own limit,
+    ``distributed.scheduler.no-workers-timeout``, belongs to the configuration of the scheduler, and
+    does not see paused or silent workers, nor a scheduler that does not answer.
     """
 
     def __init__(self, client: Any) -> None:
@@ -99,7 +101,7 @@ class Patience:
         paused = [w for w, at in workers.items() if at["status"] == "paused"]
         if paused:
             # Caches for tasks to come may be what fills the memory of paused workers.
-            tell_workers(self.client, give_back, paused)
+            ask_to_give_back(self.client, paused)
         return False
 
 
@@ -135,13 +137,15 @@ def _own_key() -> Any:
     """Return the key of the task that this thread runs, or None."""
     from distributed.worker import thread_state
 
+    # `Worker.get_current_task` fails in a thread that a task has started.
     return getattr(thread_state, "key", None)
 
 
 def ask_scheduler(client: Any, timeout_s: float = SCHEDULER_ANSWER_S) -> Any:
     """Return the scheduler's workers, and the keys that each processes, by address.
 
-    None stands for no answer in time.
+    None stands for no answer in time: `Client.scheduler_info` and `Client.processing` would wait
+    for one without limit.
     """
     try:
         return client.sync(_ask, client, callback_timeout=timeout_s)
@@ -156,10 +160,10 @@ async def _ask(client: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return identity["workers"], await client.scheduler.processing(workers=None)
 
 
-def tell_workers(client: Any, what: Callable[[], Any], workers: list[str] | None = None) -> None:
-    """Call a function in the given workers, or in all; ignore those that do not answer."""
+def ask_to_give_back(client: Any, workers: list[str] | None = None) -> None:
+    """Call `give_back` in the given workers, or in all; ignore those that do not answer."""
     with suppress(OSError, TimeoutError, RuntimeError, AttributeError):
-        client.run(what, workers=workers, on_error="ignore", callback_timeout=WORKER_CALL_S)
+        client.run(give_back, workers=workers, on_error="ignore", callback_timeout=WORKER_CALL_S)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 
 from daskls.errors import StoreError
 from daskls.run.client import current_client
-from daskls.run.patience import give_back, tell_workers
+from daskls.run.patience import ask_to_give_back
 from daskls.run.workers import ask_workers, check_limit, find_running, wait_for_worker
 from daskls.sources.door import open_source
 from daskls.store.artifacts import Location, is_bucket, open_store
@@ -62,15 +62,15 @@ class Visibility:
         """
         answers = ask_workers(self.client, find_unseen, self.marks)
         blind = {w: answer for w, answer in answers.items() if answer is not None}
-        new = [self.describe(w, *blind[w]) for w in blind if w not in self.blind]
+        new = [
+            f"{worker} on {host} cannot read {path}"
+            for worker, (host, path) in blind.items()
+            if worker not in self.blind
+        ]
         self.blind |= blind.keys()
         if new and len(blind) == len(answers):
             raise self.error(new)
         return new
-
-    def describe(self, worker: str, host: str, path: str) -> str:
-        """Describe what a worker cannot see."""
-        return f"{worker} on {host} cannot read {path}"
 
     def error(self, blind: list[str]) -> StoreError:
         """Return the error for blind workers, of which it names the first."""
@@ -147,7 +147,7 @@ def shared_with_workers(
         if blind:
             raise visibility.error(blind)
         yield
-        tell_workers(client, give_back)
+        ask_to_give_back(client)
     finally:
         _visibility.reset(token)
         # No error if the store was removed meanwhile, and the probe with it.
@@ -174,16 +174,11 @@ class Guarded:
         """Run the task; raise StoreError if this worker is blind."""
         path = self.marks.unseen()
         if path is not None:
+            from distributed import get_worker
+
             raise StoreError(
-                f"The worker {_own_address()} on {socket.gethostname()} cannot read {path}. Keep "
-                "the data, and store= (or Dask's temporary-directory), in a folder that all "
+                f"The worker {get_worker().address} on {socket.gethostname()} cannot read {path}. "
+                "Keep the data, and store= (or Dask's temporary-directory), in a folder that all "
                 "workers share."
             )
         return self.task(*args, **kwargs)
-
-
-def _own_address() -> str:
-    """Return the address of the worker that runs this task."""
-    from distributed import get_worker
-
-    return str(get_worker().address)

@@ -172,13 +172,12 @@ class Expectation:
     Parameters
     ----------
     stages : sequence of (str, float). Names and expected seconds in order; names may repeat.
-    now : float. On the clock of `time.perf_counter`; None: the present.
     """
 
-    def __init__(self, stages: Sequence[tuple[str, float]], now: float | None = None) -> None:
+    def __init__(self, stages: Sequence[tuple[str, float]]) -> None:
         self._stages = list(stages)
         # The running stage, -1 before the first, and when it began.
-        self._at, self._began = -1, time.perf_counter() if now is None else now
+        self._at, self._began = -1, 0.0
         self._expected_s = self._taken_s = 0.0
 
     def begin(self, name: str, now: float) -> None:

@@ -102,7 +102,8 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
         with state.clock.stage("merge", len(pieces), exchange.count_merged):
             run_each(merge_blocks, pieces, exchange, state.client)
     # As tasks, since the client may not see what the workers write.
-    counts = compute_each(write_manifest, [(exchange, window) for window in windows], state.client)
+    calls = [(exchange, window) for window in windows]
+    counts = compute_each(Exchange.write_manifest, calls, state.client)
     leaf_rows: Int64 = np.concatenate(counts)
     return leaf_rows
 
@@ -197,11 +198,6 @@ def merge_blocks(piece: tuple[int, int], exchange: Exchange) -> None:
             raise
         log.warning("%s", error)
         exchange.merge(*piece)
-
-
-def write_manifest(exchange: Exchange, window: int) -> Int64:
-    """Write the manifest of a window; return the rows of each of its leaves."""
-    return exchange.write_manifest(window)
 
 
 def gather_rows(

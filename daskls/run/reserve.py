@@ -176,7 +176,7 @@ def find_keys(
 ) -> BlockKeys:
     """Return the keys of one block's rows that are below the limit of their class (None: all)."""
     block, _ = block_start(block_info)
-    codes = _group_codes(target.encode(y[kept_rows(y, weights)]))
+    codes = _group_codes(target.encode(y[kept_rows(weights)]))
     numbers: RowNumbers = int(first_kept[block]) + np.arange(len(codes))
     keys = row_keys(numbers, THRESHOLD_ROWS(seed))
     below = np.zeros(len(codes), bool)
@@ -237,7 +237,7 @@ def weigh_block(
     """Return the weights of one block, (m, 1), with 0 for reserved rows."""
     block, _ = block_start(block_info)
     found = np.ones((len(y), 1)) if weights is None else weights.astype(np.float64)
-    kept = np.arange(len(y))[kept_rows(y, weights)]
+    kept = np.arange(len(y))[kept_rows(weights)]
     found[kept[reserve.holds(block, _group_codes(target.encode(y[kept])))]] = 0.0
     return found
 

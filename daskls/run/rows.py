@@ -84,8 +84,7 @@ def open_rows(
         if n < 2:
             raise DataError(f"Found {n} row(s) in X; a fit needs at least 2.")
         given, weights = columns
-        if given is None:
-            raise AssertionError("y was checked above")
+        assert given is not None, "find_labels has checked y"
         is_read = source.handle is not None and blocks is whole and len(source.handle.shape) == 2
         yield BlockRows(
             blocks.rechunk({0: chunks}),

@@ -16,11 +16,9 @@ from daskls.records import (
     LARGEST,
     MIB,
     SMALLEST,
-    AnyArray,
     Float64,
     Int64,
     Labels,
-    Mask,
     Reals,
     TargetKind,
     Targets,
@@ -136,25 +134,20 @@ def scan_block(
         bad_label = first_row + bad_label[0], bad_label[1]
         # Invalid labels may not be sortable, so the rest of the block is skipped.
         y, weights = y[:0], None
-    kept = y[kept_rows(y, weights), 0]
+    kept = y[kept_rows(weights), 0]
     # Numbers would be as many as rows: none is returned.
     named = kept if kind == "classes" else kept[:0]
     labels, counts = np.unique(named, return_counts=True)
     bad_weight, weight_range = None, (1.0, 1.0)
     if weights is not None:
         w = weights[:, 0].astype(np.float64)
-        row = _first(~((w == 0) | ((w >= SMALLEST) & (w <= LARGEST))), first_row)
-        bad_weight = None if row is None else (row, float(w[row - first_row]))
+        (bad_rows,) = np.nonzero(~((w == 0) | ((w >= SMALLEST) & (w <= LARGEST))))
+        if len(bad_rows):
+            bad_weight = first_row + int(bad_rows[0]), float(w[bad_rows[0]])
         positive = w[w > 0]
         # Without any row, the range is neutral in the minimum and maximum over blocks.
         weight_range = (positive.min(initial=np.inf), positive.max(initial=0.0))
     return BlockTargets(labels, counts, len(kept), weight_range, bad_label, bad_weight)
-
-
-def _first(bad: Mask, first_row: int) -> int | None:
-    """Return the global number of the first bad row, or None."""
-    bad_rows = np.flatnonzero(bad)
-    return first_row + int(bad_rows[0]) if len(bad_rows) else None
 
 
 def _no_row_counts(wanted: str) -> DataError:
@@ -209,7 +202,7 @@ def name_codes(codes: Labels, classes: Labels | None) -> Labels:
     return named
 
 
-def kept_rows(X: AnyArray, weights: Reals | None) -> Any:
+def kept_rows(weights: Reals | None) -> Any:
     """Return an index of the rows that count: a slice if all do, otherwise their positions."""
     if weights is None or (weights[:, 0] > 0).all():
         # A slice copies nothing.
@@ -221,7 +214,7 @@ def take_kept(
     X: Reals, y: Labels, weights: Reals | None, target: Target
 ) -> tuple[Reals, Targets, Float64]:
     """Return the features, encoded targets and weights of a block's rows that count."""
-    kept = kept_rows(X, weights)
+    kept = kept_rows(weights)
     targets = target.encode(y[kept])
     given = np.ones(len(targets)) if weights is None else weights[kept, 0].astype(np.float64)
     return X[kept], targets, given

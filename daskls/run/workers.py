@@ -184,6 +184,8 @@ def find_slots() -> int:
 def wait_for_worker(client: Any) -> dict[str, dict[str, Any]]:
     """Wait for a running worker; return the scheduler's description of each, by address.
 
+    `Client.wait_for_workers` starts none on an adaptive cluster, and does not say why none comes.
+
     Raises
     ------
     ClusterError : none comes in time, or all stay paused

@@ -1,9 +1,9 @@
-"""The decision on regions of full density, between the candidates that the race has left.
+"""The decision on regions of full density: the winner of the race, a learned scale, other kernels.
 
 A sample says little about which scale and kernel are best between near neighbors.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,17 +14,12 @@ from daskls.scaling.rounds import (
     choose,
     choose_coarsely,
     compare,
-    evaluate_scales,
+    evaluate_scale,
     learn_factors,
 )
 
 # A kernel is skipped if its error on the coarse grid is more than this many times the least.
 NEAR = 1.1
-# Candidates of the race that are evaluated on regions. Scales are learned with the first of the
-# candidate kernels: with others they are worse; on 100,000 rows of Covertype, learning with the
-# exponential kernel gives an error of 4.6 % instead of 3.9 %.
-N_LEFT = 1
-OpenSteps = Callable[[Candidate], Steps]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,33 +62,27 @@ class Decision:
 
 
 def decide_densely(
-    open_steps: OpenSteps,
-    left: Sequence[Candidate],
-    kernels: Sequence[str],
-    grid: TrialGrid,
-    *,
-    learns: bool,
+    steps: Steps, first: Candidate, kernels: Sequence[str], grid: TrialGrid, *, learns: bool
 ) -> Decision:
-    """Compare what the race has left, and a learned scale, on held-out rows of regions.
+    """Compare the winner of the race, and a learned scale, on held-out rows of regions.
 
     Parameters
     ----------
-    open_steps : returns the steps on regions whose rows are stored in a candidate's coding
-    left : sequence of Candidate, the best first
+    steps : Steps. On regions whose rows are stored in the coding of ``first``.
+    first : Candidate. The winner of the race.
     kernels : names of the candidate kernels
     learns : bool. Whether a scale is learned.
     """
-    found = [_tuned_and_evaluated(open_steps(own), own, grid) for own in left[:N_LEFT]]
-    best = min(found, key=lambda own: own.squared_error)
+    best = _tuned_and_evaluated(steps, first, grid)
+    found = [best]
     z: dict[str, float] = {}
     if learns:
-        steps = open_steps(best.candidate)
         learned = _learn(steps, best.candidate, kernels, grid)
         z["learned"] = compare(best.evaluated, learned.evaluated)
         found.append(learned)
         if _is_better(best, learned, z["learned"], steps.job.aim.least_z):
             best = learned
-    best, others = _with_best_kernel(open_steps(best.candidate), best, kernels, grid)
+    best, others = _with_best_kernel(steps, best, kernels, grid)
     found = sorted([*found, *others], key=lambda own: own.squared_error)
     return Decision(best.candidate, tuple(own.candidate for own in found), z)
 
@@ -114,7 +103,7 @@ def _tune(steps: Steps, own: Candidate, grid: TrialGrid) -> tuple[Candidate, flo
 
 def _evaluated(steps: Steps, own: Candidate, coarse: float) -> EvaluatedCandidate:
     """Return a candidate with its errors on held-out rows; ``coarse`` is passed on."""
-    (found,) = evaluate_scales(steps, [(own.factors, own.trial)])
+    found = evaluate_scale(steps, own.factors, own.trial)
     seen = replace(own, squared=found.squared, wrong=found.wrong, weights=found.weights)
     return EvaluatedCandidate(seen, found, coarse)
 
@@ -122,7 +111,11 @@ def _evaluated(steps: Steps, own: Candidate, coarse: float) -> EvaluatedCandidat
 def _learn(
     steps: Steps, own: Candidate, kernels: Sequence[str], grid: TrialGrid
 ) -> EvaluatedCandidate:
-    """Return a candidate in the scale that is learned starting from its own."""
+    """Return a candidate in the scale that is learned starting from its own.
+
+    The first of the candidate kernels learns it: with others scales are worse. On 100,000 rows of
+    Covertype, learning with the exponential kernel gives an error of 4.6 % instead of 3.9 %.
+    """
     kernel, start = kernels[0], own
     if own.trial.kernel != kernel:
         first = grid.of_kernel(kernel).start(kernel)

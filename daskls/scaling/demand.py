@@ -17,7 +17,6 @@ from daskls.memory import TaskSizes, assign_nbytes
 from daskls.plan import Outlook, StageDemand, Work
 from daskls.records import F4, Float32, Float64, ScalingSpec, SolverSpec
 from daskls.run.pace import Setting, seconds_in
-from daskls.scaling.decide import N_LEFT
 from daskls.scaling.descent import TrialSplit
 from daskls.scaling.fit import LEAST_RACED, MAX_CELL_ROWS
 from daskls.scaling.grid import (
@@ -203,7 +202,7 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
         collecting,
         (Work(COLLECT, min(block, TRIAL_ROWS), choice.n_rows / min(block, TRIAL_ROWS)),),
     )
-    n_evaluated = N_LEFT + choice.learns + choice.n_kernels - 1
+    n_evaluated = choice.n_kernels + choice.learns
     n_chosen = n_evaluated + choice.learns
     nbytes = trial_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)
     n_steps = n_chosen * STEPS_A_CHOICE + n_evaluated + STEPS_A_CHOICE

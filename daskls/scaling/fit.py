@@ -28,7 +28,7 @@ from daskls.records import (
 )
 from daskls.run.contract import FitState
 from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
-from daskls.scaling.decide import N_LEFT, Decision, decide_densely, retune
+from daskls.scaling.decide import Decision, decide_densely, retune
 from daskls.scaling.grid import STEPS, Steps, TrialGrid, check_race, check_regions
 from daskls.scaling.race import Candidate, race, shape_of
 from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
@@ -53,8 +53,9 @@ from daskls.store.scale import Resolved, find_resolved, write_resolved
 # cell's median distance, the best width shrinks as cells grow. On Covertype the error of cells of
 # 4000 rows is 1.75 % with parameters chosen on cells of 4000, and 1.83 % with those of 2000.
 MAX_CELL_ROWS = 4000
-# Approximate number of steps of a decision, for progress; the exact number is not known before.
-N_STEPS = 12
+# Approximate numbers of steps of a race and of a decision on regions, for progress; the exact
+# numbers are not known before.
+RACE_STEPS, REGION_STEPS = 12, 40
 # With fewer rows only kernel, width and ridge are chosen.
 LEAST_RACED = 60
 # Rows whose kernel values show whether two candidates are the same.
@@ -254,11 +255,11 @@ class _Search:
         check_race(parts, widest, state.sizes, state.resources)
         job = ThinJob(state.root.where(), aim_of(state.scan.target))
         write_thin(job, state.sample, drawn, self.bases)
-        with self._timed(job):
+        with self._timed(job, RACE_STEPS):
             left = race(Steps(job, state.client), candidates, plan, self._grid, learns=self.learns)
         if n_rows <= len(state.sample.X) or self.scaling.by_chance:
             return Decision(left[0], tuple(left), {})
-        return self._decide_densely(left)
+        return self._decide_densely(left[0])
 
     def _draw(self) -> Drawn:
         """Return the rows of the race: random rows, and rows of cells if all data is sampled."""
@@ -276,38 +277,29 @@ class _Search:
         """The rows divided by their spread, whichever codings are candidates."""
         return find_bases(self.state.sample.X, ("none",), 0)[0]
 
-    def _decide_densely(self, left: Sequence[Candidate]) -> Decision:
-        state = self.state
+    def _decide_densely(self, first: Candidate) -> Decision:
+        state, base = self.state, self.bases[first.base]
         check_regions(state.sizes, state.rows.block_rows, self._cell_size, state.resources)
-        opened: dict[int, Steps] = {}
-        regions = plan_regions(
-            state, self._plain.scale, max(base.n_features for base in self.bases)
-        )
-
-        def open_steps(own: Candidate) -> Steps:
-            if own.base not in opened:
-                base = self.bases[own.base]
-                job = regions.gathered_in(base.scale, base.name)
-                collect_regions(state, job)
-                opened[own.base] = Steps(job, state.client)
-            return opened[own.base]
-
-        for own in left[:N_LEFT]:
-            open_steps(own)
-        with self._timed(regions):
-            decision = decide_densely(
-                open_steps, left, self._kernels, self._grid, learns=self.learns
-            )
+        widest = max(own.n_features for own in self.bases)
+        job = plan_regions(state, self._plain.scale, widest).gathered_in(base.scale, base.name)
+        collect_regions(state, job)
+        steps = Steps(job, state.client)
+        with self._timed(job, REGION_STEPS):
+            decision = decide_densely(steps, first, self._kernels, self._grid, learns=self.learns)
             taken = decision.taken
             if self.scaling.kernels:
-                taken = retune(open_steps(taken), taken, self._grid, self._cell_size)
+                taken = retune(steps, taken, self._grid, self._cell_size)
         return replace(decision, taken=taken)
 
     @contextmanager
-    def _timed(self, job: ThinJob | RegionJob) -> Iterator[None]:
+    def _timed(self, job: ThinJob | RegionJob, n_steps: int) -> Iterator[None]:
         """Time the stage, and count its stored steps as progress."""
         store = open_store(job.root)
-        with self.state.clock.stage("scale", N_STEPS, lambda: len(store.names(job.folder(STEPS)))):
+
+        def count() -> int:
+            return min(len(store.names(job.folder(STEPS))), n_steps)
+
+        with self.state.clock.stage("scale", n_steps, count):
             yield
 
 

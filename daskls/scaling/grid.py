@@ -18,13 +18,7 @@ from daskls.plan import Resources, check_usable
 from daskls.records import F4, F8, AnyArray, Float32, Float64, KernelSpec, SolverSpec, Targets
 from daskls.run.compute import compute_each
 from daskls.solvers.squares.aims import Aim
-from daskls.solvers.squares.system import (
-    MergedRows,
-    Solution,
-    System,
-    gamma_in_cell,
-    merge_equal_rows,
-)
+from daskls.solvers.squares.system import MergedRows, System, gamma_in_cell, merge_equal_rows
 from daskls.store.artifacts import open_store
 from daskls.store.packs import read_pack, write_pack
 
@@ -198,26 +192,19 @@ class TrialCell:
         sums = np.zeros((len(trials), 3))
         if self.is_constant:
             return sums
-        merged, at = self._merged(), 0
+        assert self.Y is not None
+        merged, at, w = self._merged(), 0, self.weights
         for _, own in groupby(trials, lambda trial: (trial.kernel, trial.width)):
             group = list(own)
             system = System(merged.A, self._kernel(group[0], merged.A))
             for trial in group:
                 ridges = trial.ridge / merged.weights
                 found = system.solve(merged.Y, ridges, offset=trial.offset, held_out=True)
-                sums[at] = self._error_of(self._left_out(merged, found, ridges))
+                held_out = self._aim.left_out(merged, found, ridges, self.Y, w)
+                squared, wrong = self._aim.losses(held_out, self.Y)
+                sums[at] = (w * squared).sum(), (w * wrong).sum(), w.sum()
                 at += 1
         return sums
-
-    def _left_out(self, merged: MergedRows, found: Solution, ridges: Float64) -> Float64:
-        assert self.Y is not None
-        return self._aim.left_out(merged, found, ridges, self.Y, self.weights)
-
-    def _error_of(self, held_out: Float64) -> tuple[float, float, float]:
-        assert self.Y is not None
-        squared, wrong = self._aim.losses(held_out, self.Y)
-        w = self.weights
-        return float((w * squared).sum()), float((w * wrong).sum()), float(w.sum())
 
     def gradients(self, trial: Trial) -> Float64:
         """Return sums of squared derivatives along each feature, over all rows and functions."""

@@ -155,10 +155,15 @@ def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> Re
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
     leaves = _drawn_leaves(route_rows(tree, sample), n_rows, state.seed)
     root, aim = state.root.where(), aim_of(state.scan.target)
-    run_rows = min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
+    run_rows = rows_in_run(n_rows)
     return RegionJob(
         root, route, "spread", route, tree, leaves, max_rows, run_rows, aim, state.seed
     )
+
+
+def rows_in_run(n_rows: int) -> int:
+    """Return how many consecutive rows are held out together."""
+    return min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
 
 
 def _drawn_leaves(leaves: Int32, n_rows: int, seed: int) -> Int64:

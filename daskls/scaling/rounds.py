@@ -57,12 +57,11 @@ GRADIENT_DRAW = 100
 
 @dataclass
 class Chosen:
-    """The best trial, its errors, and the number of trials."""
+    """The best trial, its squared error, and the number of trials."""
 
     trial: Trial
     squared_error: float
-    error: float
-    n_tried: int = 0
+    n_tried: int
 
 
 def choose(
@@ -82,11 +81,9 @@ def choose(
     return errors.best()
 
 
-def choose_coarsely(
-    steps: Steps, factors: Float64, kernel: str, grid: TrialGrid, cell_size: int = TRIAL_ROWS
-) -> Chosen:
+def choose_coarsely(steps: Steps, factors: Float64, kernel: str, grid: TrialGrid) -> Chosen:
     """Return the best trial of the coarse grid on a few cells, for `choose` to start from."""
-    errors = Errors(steps, factors, N_COARSE_CELLS, cell_size)
+    errors = Errors(steps, factors, N_COARSE_CELLS, TRIAL_ROWS)
     errors.compute(grid.of_kernel(kernel).coarse(kernel))
     return errors.best()
 
@@ -102,12 +99,12 @@ def _neighbors(trial: Trial, reach: int, grid: TrialGrid) -> list[Trial]:
 
 
 class Errors:
-    """Errors of trials in one scale, each computed once."""
+    """Squared errors of trials in one scale, each computed once."""
 
     def __init__(self, steps: Steps, factors: Float64, n_cells: int, cell_size: int) -> None:
         self._steps, self._factors = steps, factors
         self._n_cells, self._cell_size = n_cells, cell_size
-        self.found: dict[Trial, tuple[float, float]] = {}
+        self.found: dict[Trial, float] = {}
 
     def compute(self, trials: Iterable[Trial]) -> None:
         """Compute the errors of all trials that are not known yet, in one step."""
@@ -117,15 +114,14 @@ class Errors:
         drawn = draw_cells(self._steps.job, self._n_cells, ERROR_DRAW)
         calls = [(region, n, self._factors, new, self._cell_size) for region, n in drawn.items()]
         sums = self._steps.run(region_errors, calls, _total)["sums"]
-        for trial, (squared, wrong, weight) in zip(new, sums.tolist(), strict=True):
+        for trial, (squared, _, weight) in zip(new, sums.tolist(), strict=True):
             # A weight of 0 means that all cells are constant: all trials are equally good.
-            weight = weight or 1.0
-            self.found[trial] = squared / weight, wrong / weight
+            self.found[trial] = squared / (weight or 1.0)
 
     def best(self) -> Chosen:
         """Return the trial of the least squared error, the first one in a tie."""
-        trial = min(self.found, key=lambda own: self.found[own][0])
-        return Chosen(trial, *self.found[trial], len(self.found))
+        trial = min(self.found, key=lambda own: self.found[own])
+        return Chosen(trial, self.found[trial], len(self.found))
 
 
 @undisturbed
@@ -195,15 +191,11 @@ def compare(old: HeldOutErrors, new: HeldOutErrors) -> float:
     return float(sums.sum() / spread) if spread > 0 else 0.0
 
 
-def evaluate_scales(steps: Steps, scales: Sequence[tuple[Float64, Trial]]) -> list[HeldOutErrors]:
-    """Return the errors of each scale, with its own trial, on the held-out rows of all regions."""
-    found = []
-    for factors, trial in scales:
-        calls = [(region, factors, trial) for region in range(steps.job.n_regions)]
-        joined = steps.run(evaluate_region, calls, _join)["rows"]
-        squared, wrong, weights, cluster = joined
-        found.append(HeldOutErrors(squared, wrong, weights, cluster.astype(np.int64)))
-    return found
+def evaluate_scale(steps: Steps, factors: Float64, trial: Trial) -> HeldOutErrors:
+    """Return the errors of a scale and a trial on the held-out rows of all regions."""
+    calls = [(region, factors, trial) for region in range(steps.job.n_regions)]
+    squared, wrong, weights, cluster = steps.run(evaluate_region, calls, _join)["rows"]
+    return HeldOutErrors(squared, wrong, weights, cluster.astype(np.int64))
 
 
 def _join(parts: Sequence[Float64]) -> dict[str, Float64]:
@@ -272,10 +264,8 @@ def learn_factors(steps: Steps, start: Float64, trial: Trial) -> Float64:
     job, factors = steps.job, np.ones(len(start))
     for _ in range(N_LEARNING_ROUNDS):
         # The same draw in all rounds, so that cells only differ by the scale.
-        calls = [
-            (region, n, start * factors, trial, GRADIENT_DRAW)
-            for region, n in draw_cells(job, N_GRADIENT_CELLS, GRADIENT_DRAW).items()
-        ]
+        drawn = draw_cells(job, N_GRADIENT_CELLS, GRADIENT_DRAW)
+        calls = [(region, n, start * factors, trial) for region, n in drawn.items()]
         sums = steps.run(region_gradients, calls, _total)["sums"]
         factors = next_factors(sums, factors)
     return _without_the_least(start, factors)
@@ -342,7 +332,7 @@ def _without_the_least(start: Float64, factors: Float64) -> Float64:
 
 @undisturbed
 def region_gradients(
-    region: int, n_cells: int, factors: Float64, trial: Trial, draw: int, job: RegionJob
+    region: int, n_cells: int, factors: Float64, trial: Trial, job: RegionJob
 ) -> Float64:
     """Return sums of squared derivatives along each feature, and of rows, float64 (2, d).
 
@@ -350,7 +340,7 @@ def region_gradients(
     """
     sums = np.zeros((2, len(factors)))
     with one_blas_thread():
-        for A, rows in cells_of(region, factors, job, n_cells, TRIAL_ROWS, draw):
+        for A, rows in cells_of(region, factors, job, n_cells, TRIAL_ROWS, GRADIENT_DRAW):
             sums += _gradients(A, rows.targets, rows.weights, trial, job.aim)
     return sums
 

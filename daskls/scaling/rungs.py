@@ -20,7 +20,7 @@ from daskls.records import SMALLEST, AnyArray, Float32, Float64, Int64, Mask, Ta
 from daskls.run.blas import one_blas_thread
 from daskls.run.sample import Sample
 from daskls.scaling.coding import Base
-from daskls.scaling.regions import HELD_SHARE, LEAST_ROWS, LEAST_RUNS, RUN_ROWS, cut_rows
+from daskls.scaling.regions import HELD_SHARE, LEAST_ROWS, cut_rows, rows_in_run
 from daskls.scaling.rounds import widest
 from daskls.seeds import HELD_ROWS, RACE
 from daskls.solvers.squares.aims import Aim
@@ -253,18 +253,14 @@ def draw_thin(n_sample: int, n_pool: int, n_reserved: int, seed: int) -> Drawn:
     if not n_reserved:
         return Drawn(order[:n_pool], order[:0])
     held = held_out(n_sample, seed)[order]
-    return Drawn(order[~held][:n_pool], order[held][:n_reserved], (), _run_rows(n_sample))
+    return Drawn(order[~held][:n_pool], order[held][:n_reserved], (), rows_in_run(n_sample))
 
 
 def held_out(n_rows: int, seed: int) -> Mask:
     """Return which rows are held out: one in `HELD_SHARE`, in runs, as in regions."""
-    runs = np.arange(n_rows) // _run_rows(n_rows)
+    runs = np.arange(n_rows) // rows_in_run(n_rows)
     found: Mask = row_keys(runs, HELD_ROWS(seed)) % np.uint64(HELD_SHARE) == 0
     return found
-
-
-def _run_rows(n_rows: int) -> int:
-    return min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
 
 
 def draw_cells_of(

@@ -17,7 +17,6 @@ def import_arrow() -> Any:
 
 def compute_module() -> Any:
     """Return pyarrow.compute."""
-    import_arrow()
     from pyarrow import compute
 
     return compute
@@ -29,8 +28,6 @@ def column_of(batch: Any, name: str) -> Any:
     values = batch.column(name)
     if isinstance(values, arrow.ChunkedArray):
         values = values.combine_chunks()
-    if isinstance(values, arrow.ChunkedArray):
-        values = arrow.concat_arrays(values.chunks) if values.num_chunks else values.type
     return values.dictionary_decode() if arrow.types.is_dictionary(values.type) else values
 
 

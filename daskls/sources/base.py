@@ -17,6 +17,7 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.records import AnyArray, Codes, Float64, Labels, TargetKind
 
+# More different values are never classes.
 MAX_CLASSES = 65_536
 # Labels that a scan reads at once.
 SCAN_ROWS = 65_536

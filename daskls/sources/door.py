@@ -329,5 +329,6 @@ def shared_format(files: list[Path]) -> Format | None:
 
 def _natural_order(path: Path) -> list[str | int]:
     """Return a sorting key by which part 10 comes after part 9."""
+    # `dask.utils.natural_sort_key` fails on a superscript between digits, which it takes for one.
     parts = re.split(r"(\d+)", str(path))
     return [int(part) if i % 2 else part for i, part in enumerate(parts)]

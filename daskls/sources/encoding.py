@@ -2,7 +2,7 @@
 
 A number stays as it is, true and false become 1 and 0, a category becomes one column a value. If a
 column had missing values in training, the median (of a category zeros) replaces them, and an added
-column marks them.
+column marks them. scikit-learn's encoders want all rows at once, and are kept as pickles.
 """
 
 from dataclasses import asdict, dataclass, replace

@@ -201,7 +201,7 @@ def _damaged(path: Path, error: Exception) -> DataError:
     )
 
 
-# LIBSVM.
+# LIBSVM. scikit-learn's `load_svmlight_file` refuses text as a label, and its errors name no line.
 
 
 class _Line(NamedTuple):

@@ -17,6 +17,8 @@ from daskls.errors import DataError
 from daskls.records import AnyArray, Labels, TargetKind
 from daskls.sources.arrow import as_text, column_of, is_category, is_number, is_text, try_numbers
 from daskls.sources.base import (
+    MAX_CLASSES,
+    SCAN_ROWS,
     LabelScan,
     NumberScan,
     RawLabels,
@@ -30,10 +32,6 @@ from daskls.sources.base import (
 # Whole numbers of at most so many different values are classes; more values are classes if each has
 # so many rows.
 FEW_CLASSES, CLASS_ROWS = 10, 10
-# More different values are never classes.
-MOST_CLASSES = 65_536
-# Rows of a data set that are read at once.
-SCANNED_ROWS = 65_536
 
 
 def pick_label_column(source: TableSource, label: str | None, *, required: bool) -> str | None:
@@ -147,8 +145,8 @@ def kind_of_values(parts: Iterable[AnyArray]) -> tuple[TargetKind, str]:
             return "numbers", "it holds fractions"
         found, n_rows = np.unique(own, return_counts=True)
         counts.update(dict(zip(found.tolist(), n_rows.tolist(), strict=True)))
-        if len(counts) > MOST_CLASSES:
-            return "numbers", f"it holds more than {MOST_CLASSES:,} whole numbers"
+        if len(counts) > MAX_CLASSES:
+            return "numbers", f"it holds more than {MAX_CLASSES:,} whole numbers"
     reason = f"it holds {len(counts):,} whole numbers"
     if len(counts) <= FEW_CLASSES:
         return "classes", reason
@@ -213,8 +211,8 @@ def kind_of_data(dataset: Any) -> tuple[TargetKind, str]:
     """Return what y of a data set on Zarr holds, and why: whole numbers are classes."""
     if dataset.y is None or dataset.classes is not None or dataset.y.dtype.kind != "f":
         return "classes", "y holds classes"
-    for start in range(0, dataset.n_rows, SCANNED_ROWS):
-        own = np.asarray(dataset.y[start : start + SCANNED_ROWS])
+    for start in range(0, dataset.n_rows, SCAN_ROWS):
+        own = np.asarray(dataset.y[start : start + SCAN_ROWS])
         own = own[np.isfinite(own)]
         if (own != np.floor(own)).any():
             return "numbers", "y holds fractions"

@@ -33,6 +33,8 @@ MAX_CATEGORIES = 64
 MEDIAN_SAMPLE = 8192
 # "1,5" and "1,000": few enough to pass for categories, but meant as numbers.
 COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d*)?)\s*")
+# The beginning of an ISO date.
+DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 # Arrow types whose values float32 holds exactly.
 SMALL = ("int8", "int16", "uint8", "uint16", "bool", "halffloat", "float")
 
@@ -199,7 +201,7 @@ class _Column:
         """Return what the column holds if it cannot become features; else None."""
         if self.may_be_number:
             return None
-        if self.values is not None and _are_dates(self.values):
+        if self.values and all(map(DATE.match, self.values)):
             return "text that is dates"
         if self.values and all(map(COMMA_NUMBER.fullmatch, self.values)):
             return f"numbers with commas ({min(self.values)!r}); write 1,5 as 1.5"
@@ -218,14 +220,6 @@ def _reads(value: str, is_typed: bool) -> bool:
     except ValueError:
         return False
     return not is_typed
-
-
-def _are_dates(values: set[str]) -> bool:
-    """Whether all texts begin with an ISO date."""
-    heads = [value.strip()[:10] for value in values]
-    return bool(heads) and all(
-        len(h) == 10 and h[4] == h[7] == "-" and (h[:4] + h[5:7] + h[8:]).isdigit() for h in heads
-    )
 
 
 def _check_features(names: list[str], where: str) -> None:

@@ -7,9 +7,9 @@ import csv
 import gzip
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from daskls.sources.base import (
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.labels import raw_labels
 from daskls.sources.scan import scan_labels
-from daskls.store.arrays import ArrayHandle, find_array
+from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
 from daskls.store.artifacts import open_store
 from daskls.store.backend import Backend
 from daskls.store.dataset import Dataset, DatasetWriter
@@ -47,8 +47,6 @@ ENDINGS = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-# The remedy in errors of a full disk.
-COPY_AGAIN = "predict again"
 # Predictions that are copied at once.
 ANSWER_ROWS = 65_536
 
@@ -307,7 +305,7 @@ def write_predictions(source: str, target: Path, names: list[str]) -> int:
         raise AssertionError(f"{source} is a path")
     partial = target.with_name(f".{os.getpid()}-{target.name}")
     write = _write_csv if prediction_format(target) == "csv" else _write_parquet
-    with disk_errors(target, COPY_AGAIN):
+    with disk_errors(target, PREDICT_AGAIN):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             write(array, partial, names)
@@ -329,21 +327,12 @@ def _blocks(array: ArrayHandle) -> Iterator[AnyArray]:
         yield rows.reshape(len(rows), -1)
 
 
-@contextmanager
-def _open_text(path: Path) -> Iterator[IO[str]]:
-    """Open a text file to write, compressed if its name ends with ".gz"."""
-    if path.name.lower().endswith(".gz"):
-        with gzip.open(path, "wt", newline="", encoding="utf-8") as file:
-            yield file
-    else:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            yield file
-
-
 def _write_csv(array: ArrayHandle, path: Path, names: list[str]) -> None:
-    """Write a header and the answers as text, a line a row."""
-    delimiter = "\t" if ".tsv" in path.name.lower() else ","
-    with _open_text(path) as file:
+    """Write a header and the answers as text, a line a row, compressed if the name says so."""
+    name = path.name.lower()
+    delimiter = "\t" if ".tsv" in name else ","
+    open_text: Callable[..., Any] = gzip.open if name.endswith(".gz") else open
+    with open_text(path, "wt", newline="", encoding="utf-8") as file:
         table = csv.writer(file, delimiter=delimiter)
         table.writerow(names)
         for rows in _blocks(array):

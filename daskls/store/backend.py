@@ -74,15 +74,15 @@ class Reader(ABC):
         DamageError : when the artifact ends too early
         """
 
-    def fill_record(self, values: AnyArray, at: int, expected: int, start: int = 0) -> None:
+    def fill_record(self, values: AnyArray, at: int, expected: int) -> None:
         """Fill as `fill` does, and check the bytes against the ``expected`` checksum.
 
         Raises
         ------
-        DamageError : when the checksum, started from ``start``, is another one
+        DamageError : when the checksum is another one
         """
         self.fill(values, at)
-        if checksum(values, start) != expected:
+        if checksum(values) != expected:
             raise damaged(self.name, BAD_CHECKSUM)
 
 
@@ -135,7 +135,8 @@ class Backend(ABC):
         return self.where()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.where(),)
+        # `then` as a state: a back end is made from its location alone.
+        return type(self), (self.where(),), {"then": self.then}
 
     def local(self, key: str = "") -> str | None:
         """Return the path of an artifact in a file system that workers share; None without one."""

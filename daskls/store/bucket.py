@@ -16,26 +16,21 @@ import uuid
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import partial
 from typing import IO, Any, cast
 
 import dask
-import numpy as np
 
 from daskls.errors import DamageError, StoreError
-from daskls.records import AnyArray
-from daskls.store.backend import MAX_OWNER_NBYTES, Backend, OwnerArtifact, Reader, draw_attempt
+from daskls.store.backend import MAX_OWNER_NBYTES, Backend, OwnerArtifact, draw_attempt
+from daskls.store.bucket_reader import BucketReader
 from daskls.store.connections import bucket_errors, connect, retry_truncated, split_url
-from daskls.store.files import GO_ON, damaged, disk_errors
+from daskls.store.files import damaged, disk_errors, expand_path
 
 # Shorter streams stay in memory; longer ones are kept in a file until they are whole.
 SPOOLED_NBYTES = 8 << 20
 # Parts of one object that are uploaded at once, 5 MiB each.
 N_PARTS = 4
-# Fetched with an artifact's size: its beginning is read next, and mostly all of it.
-FIRST_NBYTES = 64 << 10
-# Read beyond a range: the checksum behind a chunk then needs no request of its own.
-AHEAD_NBYTES = 16
 ROOM_NBYTES = 1 << 60
 READ_AGAIN = "call again"
 # Tries at what another process may disturb.
@@ -48,15 +43,10 @@ class Bucket(Backend):
     Parameters
     ----------
     url : str. ``s3://<bucket>/<path>``, or ``gs://``, ``az://``.
-    then : str. What to do after a failed write, as for `disk_errors`.
     """
 
-    def __init__(self, url: str, then: str = GO_ON) -> None:
+    def __init__(self, url: str) -> None:
         self._base, self._prefix = split_url(url)
-        self.then = then
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Bucket, (self.where(), self.then)
 
     def where(self, key: str = "") -> str:
         """Return the URL of an artifact."""
@@ -111,7 +101,9 @@ class Bucket(Backend):
     @contextmanager
     def stream(self, key: str) -> Iterator[IO[bytes]]:
         """Yield a temporary file of this process, which is put at the end."""
-        folder = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+        # `obstore.open_writer` needs no file, but refuses empty buffers, and an error of the last
+        # put comes as an OSError without its kind.
+        folder = expand_path(dask.config.get("temporary-directory", None) or tempfile.gettempdir())
         with tempfile.SpooledTemporaryFile(SPOOLED_NBYTES, dir=folder) as file:
             with disk_errors(folder, self.then):
                 yield cast(IO[bytes], file)
@@ -157,8 +149,7 @@ class Bucket(Backend):
 
     def exists(self, key: str) -> bool:
         """Whether an object has this key or one below it."""
-        with self._errors(key):
-            return bool(key and self._head(key)) or bool(self.names(key))
+        return bool(key and self._head(key)) or bool(self.names(key))
 
     def _head(self, key: str) -> dict[str, Any] | None:
         """Return an object's metadata; None if there is none."""
@@ -253,16 +244,16 @@ class Bucket(Backend):
         return found and _stamp_of(found)
 
     @contextmanager
-    def reading(self, key: str) -> Iterator["BucketReader"]:
+    def reading(self, key: str) -> Iterator[BucketReader]:
         """Yield a reader of an object; it sends no request before something is read."""
-        yield BucketReader(self, key)
+        yield BucketReader(self.where(key), partial(self._read_range, key))
 
     def _get(self, key: str, **options: Any) -> tuple[memoryview, Any]:
         """Return bytes of an object, and its metadata."""
         found = self._bucket.get(self._path(key), options=options)
         return memoryview(found.bytes()), found.meta
 
-    def read_range(self, key: str, start: int, stop: int) -> tuple[memoryview, int]:
+    def _read_range(self, key: str, start: int, stop: int) -> tuple[memoryview, int]:
         """Return a range of an object's bytes, cut at the object's end, and the object's size."""
         from obstore.exceptions import GenericError
 
@@ -321,11 +312,9 @@ class Bucket(Backend):
     def renew(self, key: str, content: bytes) -> bool:
         """Put the same content again with another ending: equal objects have equal tags."""
         seen = self.examine(key)
-        return (
-            seen is not None
-            and seen.content == content
-            and self.put(key, _make_unique(content), create=True, instead_of=seen.stamp)
-        )
+        if seen is None or seen.content != content:
+            return False
+        return self.take_over(key, seen, content)
 
     def take_over(self, key: str, seen: OwnerArtifact, content: bytes) -> bool:
         """Put this owner's object in place of the one with the examined tags."""
@@ -386,45 +375,3 @@ class BucketAttempt:
             if others and bucket.has(key, marker):
                 bucket.delete(others)
         return is_ours
-
-
-class BucketReader(Reader):
-    """Reads ranges of an object; some bytes beyond the last range are kept."""
-
-    def __init__(self, bucket: Bucket, key: str) -> None:
-        self._bucket, self._key = bucket, key
-        self.name = bucket.where(key)
-        # The position of the kept bytes, and the bytes.
-        self._at, self._kept = 0, memoryview(b"")
-
-    @cached_property
-    def nbytes(self) -> int:  # type: ignore[override]
-        """The size, fetched together with the first bytes."""
-        self._kept, nbytes = self._bucket.read_range(self._key, 0, FIRST_NBYTES)
-        self._at = 0
-        return nbytes
-
-    def fill(self, values: AnyArray, at: int) -> None:
-        """Fill an array, by one request for the bytes that are not kept."""
-        view = values.view(np.uint8).reshape(-1)
-        n_kept = self._copy_kept(view, at)
-        if n_kept == len(view):
-            return
-        start, stop = at + n_kept, at + len(view)
-        found, _ = self._bucket.read_range(self._key, start, stop + AHEAD_NBYTES)
-        content = found[: stop - start]
-        view[n_kept : n_kept + len(content)] = np.frombuffer(content, np.uint8)
-        if len(content) < stop - start:
-            lacking = stop - start - len(content)
-            raise damaged(self.name, f"it ends {lacking} bytes too early")
-        # A copy: a view would keep all bytes of the request alive.
-        self._at, self._kept = stop, memoryview(bytes(found[len(content) :]))
-
-    def _copy_kept(self, view: AnyArray, at: int) -> int:
-        """Copy the kept beginning of a range; return its number of bytes."""
-        skip = at - self._at
-        if not 0 <= skip < len(self._kept):
-            return 0
-        piece = self._kept[skip : skip + len(view)]
-        view[: len(piece)] = np.frombuffer(piece, np.uint8)
-        return len(piece)

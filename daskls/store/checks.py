@@ -121,16 +121,16 @@ def check_report(table: Table, n_cells: int | None) -> None:
             _expect(not np.isinf(table[f.name]).any(), f.name)
 
 
-def check_counts(where: str, name: str, counts: Int64, total: int | None = None) -> None:
-    """Refuse counts that are negative, or that do not add up to ``total`` if it is given.
+def check_counts(where: str, name: str, counts: Int64, total: int | None) -> None:
+    """Refuse counts that are negative, or that do not add up to ``total`` unless it is None.
 
     Raises
     ------
     DamageError
     """
-    # Summed as Python integers, which do not overflow.
     if len(counts) and int(counts.min()) < 0:
         raise damaged(where, f"{name} holds {int(counts.min())}, which is not a count")
+    # Python integers do not overflow.
     found = sum(counts.tolist())
     if total is not None and found != total:
         raise damaged(where, f"{name} adds up to {found}, and {total} is expected")

@@ -41,17 +41,21 @@ def _connected(base: str, pid: int, _: tuple[tuple[str, str], ...]) -> Any:
 
     Raises
     ------
-    StoreError : in a fork of a process that has used a bucket: the fork lacks obstore's threads and
-        would wait for them forever
+    StoreError : without obstore; in a fork of a process that has used a bucket: the fork lacks
+        obstore's threads and would wait for them forever
     """
-    import_obstore(base)
+    try:
+        from obstore.store import from_url
+    except ImportError as error:
+        raise StoreError(
+            f"{base} needs the package obstore, which is not installed ({error}). Install it on "
+            "every worker and the client: pip install 'daskls[cloud]'."
+        ) from error
     if _first_pid() != pid:
         raise StoreError(
             f"{base} cannot be used here: this process was forked from one that has used a bucket "
             "before. Start it by 'spawn', as Dask's workers are."
         )
-    from obstore.store import from_url
-
     first, most = (timedelta(seconds=s) for s in BACKOFF_S)
     with bucket_errors(base):
         # No client options: with any, obstore ignores those of the environment.
@@ -69,22 +73,6 @@ def _connected(base: str, pid: int, _: tuple[tuple[str, str], ...]) -> Any:
 def _first_pid() -> int:
     """Return the process that used a bucket first: this one, or the one it was forked from."""
     return os.getpid()
-
-
-def import_obstore(where: str) -> None:
-    """Make sure that obstore is installed.
-
-    Raises
-    ------
-    StoreError
-    """
-    try:
-        import obstore  # noqa: F401
-    except ImportError as error:
-        raise StoreError(
-            f"{where} needs the package obstore, which is not installed ({error}). Install it on "
-            "every worker and the client: pip install 'daskls[cloud]'."
-        ) from error
 
 
 def split_url(url: str) -> tuple[str, str]:

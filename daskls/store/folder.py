@@ -1,8 +1,8 @@
 """A store in a folder of a local or shared file system: the only module that touches its files.
 
 Files appear by an atomic rename, parts of several files by a rename of their folder, and markers by
-a hard link, which only one of several writers gets. Before a file is opened it is checked to be a
-plain file inside the store.
+a hard link, which only one of several writers gets. What is replaced is first renamed aside. Before
+a file is opened it is checked to be a plain file inside the store.
 """
 
 import errno
@@ -21,8 +21,8 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.backend import Backend, Reader
-from daskls.store.files import GO_ON, damaged, disk_errors
-from daskls.store.folder_owner import OwnedFolder, link_once
+from daskls.store.files import damaged, disk_errors
+from daskls.store.folder_owner import OwnedFolder, link_once, set_aside
 
 # Errors of opening a path where there is no readable file.
 NOT_A_FILE = (
@@ -37,17 +37,13 @@ class Folder(OwnedFolder):
     Parameters
     ----------
     root : str. The folder; it may lie behind a link.
-    then : str. What to do after a failed write, as for `disk_errors`.
     """
 
-    def __init__(self, root: str, then: str = GO_ON) -> None:
+    def __init__(self, root: str) -> None:
         # With a trailing slash, a link would count as its target.
-        self.root, self.then = root.rstrip("/") or root, then
+        self.root = root.rstrip("/") or root
         # Folders without links on their path: each is checked once, not for every file in it.
         self._plain = {""}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Folder, (self.root, self.then)
 
     def where(self, key: str = "") -> str:
         """Return the path of an artifact."""
@@ -80,9 +76,9 @@ class Folder(OwnedFolder):
         with self._temporary_beside(key) as temporary:
             write_file(temporary, *pieces)
             if create:
-                if instead_of is not None and self.stamp(key) == instead_of:
-                    self.drop(key, strict=True)
-                return _link(temporary, self.where(key))
+                if instead_of is not None:
+                    self.drop_seen(key, key, instead_of)
+                return _place(temporary, self.where(key))
             os.replace(temporary, self.where(key))
         return True
 
@@ -147,24 +143,35 @@ class Folder(OwnedFolder):
     def copy_from(self, source: Backend, keys: Iterable[str], last: str) -> bool:
         """Copy into a temporary folder, which is renamed at the end."""
         above, name = os.path.split(self.root)
-        parent = Folder(above, self.then)
+        parent = Folder(above)
+        parent.then = self.then
         parent.make()
         with parent.attempt(name) as attempt:
             for key in keys:
                 attempt.write(key, source.read(key, source.size(key)))
-            return attempt.move()
+            return _place(attempt.path, self.root)
 
     def drop(self, *patterns: str, strict: bool = False) -> None:
         """Remove files and folders."""
         for key in self.find(*patterns):
             path = self.where(key)
             with disk_errors(path, self.then) if strict else suppress(OSError):
-                # rmtree refuses links; a link is removed and its target stays.
-                if os.path.isdir(path) and not os.path.islink(path):
-                    shutil.rmtree(path, ignore_errors=not strict)
-                else:
-                    with suppress(FileNotFoundError):
-                        os.unlink(path)
+                _remove(path, strict=strict)
+
+    def drop_seen(self, key: str, marker: str, seen: Hashable) -> None:
+        """Remove an artifact or a part if its marker still has the stamp that was seen.
+
+        Parameters
+        ----------
+        marker : str. The key of the marker: ``key``, or one below it.
+        seen : Hashable. None stands for any stamp.
+        """
+        path, aside = self.where(key), self._temporary(key)
+        below = marker.removeprefix(key)
+        # Not removed in place: another writer's marker may have come after a look at the old one,
+        # and a crash would leave half of a part, which is damage.
+        set_aside(path, aside, lambda at: seen in (None, _stamp(f"{at}{below}")), _place)
+        _remove(aside, strict=True)
 
     # Listing
 
@@ -172,10 +179,8 @@ class Folder(OwnedFolder):
         """Whether this path exists."""
         try:
             os.lstat(self.where(key))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError:
-            return True
+        except OSError as error:
+            return not isinstance(error, FileNotFoundError | NotADirectoryError)
         return True
 
     def names(self, key: str = "") -> list[str]:
@@ -212,13 +217,7 @@ class Folder(OwnedFolder):
 
     def stamp(self, key: str) -> tuple[int, int]:
         """Return a file's inode number and modification time."""
-        try:
-            status = os.stat(self.where(key))
-        except OSError:
-            # Opening the file will raise the reason.
-            return 0, 0
-        # Both, because a file system may reuse the inode number of a removed file.
-        return status.st_ino, status.st_mtime_ns
+        return _stamp(self.where(key))
 
     def size(self, key: str) -> int:
         """Return the size of a plain file, without opening it."""
@@ -299,25 +298,12 @@ class FolderAttempt:
     def commit(self, name: str, marker: bytes) -> bool:
         """Write the marker, then rename the folder; an existing part stays, or is replaced."""
         self.write(name, marker)
-        old = self._instead_of
-        if old is not None and self._folder.stamp(f"{self._key}/{name}") == old:
-            self._folder.drop(self._key, strict=True)
-        return self.move()
-
-    def move(self) -> bool:
-        """Rename the folder to its final path; False if something is there."""
-        target = self._folder.where(self._key)
-        if self._replace:
+        if self._replace or self._instead_of is not None:
             # A folder with files cannot be renamed over. A crash in between leaves no part, which
             # counts as not written yet.
-            shutil.rmtree(target, ignore_errors=True)
-        try:
-            os.rename(self.path, target)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            return False
-        return True
+            seen = None if self._replace else self._instead_of
+            self._folder.drop_seen(self._key, f"{self._key}/{name}", seen)
+        return _place(self.path, self._folder.where(self._key))
 
 
 class FolderReader(Reader):
@@ -356,8 +342,37 @@ def write_file(path: str, *pieces: Any) -> None:
             file.write(piece)
 
 
-def _link(source: str, target: str) -> bool:
-    """Give a file a second name; False if the name is taken."""
+def _stamp(path: str) -> tuple[int, int]:
+    """Return a file's inode number and modification time."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        # Opening the file will raise the reason.
+        return 0, 0
+    # Both, because a file system may reuse the inode number of a removed file.
+    return status.st_ino, status.st_mtime_ns
+
+
+def _remove(path: str, *, strict: bool) -> None:
+    """Remove a file or a folder, if it exists."""
+    # rmtree refuses links; a link is removed and its target stays.
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=not strict)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _place(source: str, target: str) -> bool:
+    """Link a file, or rename a folder, to its final path; False if something is there."""
+    if os.path.isdir(source):
+        try:
+            os.rename(source, target)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return False
+        return True
     is_ours = link_once(source, target)
     if is_ours is None:
         # Without hard links, of two concurrent writers the later one's marker stays: the data that

@@ -10,13 +10,15 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from daskls.store.backend import MAX_OWNER_NBYTES, Backend, OwnerArtifact
 from daskls.store.files import disk_errors
 
+AnyPath = TypeVar("AnyPath", str, Path)
 # Errors of disks without hard links.
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 # How often, and how long, a contender waits for another one on its machine.
@@ -70,8 +72,11 @@ class OwnedFolder(Backend):
         """Rename the examined file aside, then take the name as `take` does."""
         path = Path(self.where(key))
         with disk_errors(self.root, self.then), self._own_file(key, content) as mine:
+            aside = mine.with_suffix(".old")
             with _one_at_a_time(self.root):
-                is_ours = _set_aside(path, seen, mine.with_suffix(".old")) and _claim(mine, path)
+                is_ours = set_aside(path, aside, lambda at: _read(at) == seen, _claim)
+                aside.unlink(missing_ok=True)
+                is_ours = is_ours and _claim(mine, path)
             if is_ours:
                 self._clean(key, _mtime_ns(mine))
         return is_ours
@@ -104,21 +109,28 @@ class OwnedFolder(Backend):
                     path.unlink()
 
 
-def _set_aside(path: Path, expected: OwnerArtifact, aside: Path) -> bool:
-    """Rename a file aside, unless it is no longer the expected one."""
-    # Checked before the rename: others find no file while it is aside.
-    if _read(path) != expected:
+def set_aside(
+    path: AnyPath,
+    aside: AnyPath,
+    is_seen: Callable[[AnyPath], bool],
+    put_back: Callable[[AnyPath, AnyPath], object],
+) -> bool:
+    """Rename what is at a path aside; False, and it is put back, if it is not what was seen.
+
+    Only one contender can rename it. The caller removes what is aside.
+    """
+    # Checked before the rename as well: others find nothing while it is aside.
+    if not is_seen(path):
         return False
     try:
-        path.rename(aside)
+        os.rename(path, aside)
     except FileNotFoundError:
         return False
-    is_expected = _read(aside) == expected
-    if not is_expected:
+    is_ours = is_seen(aside)
+    if not is_ours:
         # Another contender was faster, or the owner renewed it.
-        _claim(aside, path)
-    aside.unlink()
-    return is_expected
+        put_back(aside, path)
+    return is_ours
 
 
 @contextmanager

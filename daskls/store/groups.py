@@ -310,19 +310,6 @@ def parse_json(where: str, content: bytes) -> Any:
         return json.loads(content)
 
 
-def parse_attributes(where: str, content: bytes) -> dict[str, Any] | None:
-    """Return the attributes of a description, with its checksum; None if it describes no group.
-
-    Raises
-    ------
-    DamageError : when it is no JSON
-    """
-    found = parse_json(where, content)
-    is_group = isinstance(found, dict) and found.get("node_type") == "group"
-    attributes = found.get("attributes") if is_group else None
-    return attributes if isinstance(attributes, dict) and found.get("zarr_format") == 3 else None
-
-
 def read_attributes(root: Location, key: str) -> dict[str, Any] | None:
     """Return the unchecked attributes of a group's description; None if it describes no group.
 
@@ -330,9 +317,11 @@ def read_attributes(root: Location, key: str) -> dict[str, Any] | None:
     ------
     DamageError : when it is missing, or no JSON
     """
-    store = open_store(root)
-    own = _description_of(key)
-    return parse_attributes(store.where(own), store.read(own, MAX_DESCRIPTION_NBYTES))
+    store, own = open_store(root), _description_of(key)
+    found = parse_json(store.where(own), store.read(own, MAX_DESCRIPTION_NBYTES))
+    is_group = isinstance(found, dict) and found.get("node_type") == "group"
+    attributes = found.get("attributes") if is_group else None
+    return attributes if isinstance(attributes, dict) and found.get("zarr_format") == 3 else None
 
 
 def has_group(root: Location, key: str) -> bool:

@@ -6,7 +6,6 @@ bounded size, one per process.
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -262,7 +261,7 @@ class LeafReader:
         return Rows(*(column.reshape(*positions.shape, *column.shape[1:]) for column in columns))
 
 
-_open: "OrderedDict[tuple[str, str, Hashable], LeafReader]" = OrderedDict()
+_open: dict[tuple[str, str, Hashable], LeafReader] = {}
 _open_lock = threading.Lock()
 
 

@@ -3,7 +3,8 @@
 The artifact names host, process and start, and is renewed while the fit runs. On the owner's own
 machine, the owner is gone when its process is; from another machine one only sees that the artifact
 grows old. The back end decides which of two contenders gets it, and how old it is: see
-`store/backend.py`.
+`store/backend.py`. A lock of the system, as `filelock` takes, would not do: buckets have none, some
+network file systems show it to one machine only, and it does not say who holds it.
 """
 
 import json
@@ -303,7 +304,10 @@ def find_start(pid: int) -> str | None:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether a process exists though /proc does not show it, as under ``hidepid``."""
+    """Whether a process exists though /proc does not show it, as under ``hidepid``.
+
+    `psutil.pid_exists` looks into /proc as well.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

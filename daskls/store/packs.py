@@ -53,7 +53,7 @@ def write_pack(
     pieces = (MAGIC, lead.data, header, *(_as_bytes(own) for own in flat.values()))
     return put_once(
         lambda seen: store.put(key, *pieces, create=True, instead_of=seen),
-        verify or (lambda: check_pack(store, key)),
+        verify or (lambda: read_pack(store, key)),
         lambda: store.stamp(key),
     )
 
@@ -97,16 +97,6 @@ class _WholeReader(Reader):
         if len(own) < values.nbytes:
             raise damaged(self.name, f"it ends {values.nbytes - len(own)} bytes too early")
         values.view(np.uint8).reshape(-1)[:] = own
-
-
-def check_pack(root: Location, key: str) -> None:
-    """Read a whole pack.
-
-    Raises
-    ------
-    DamageError : when it is missing, or not what was written
-    """
-    read_pack(root, key)
 
 
 def _read_header(

@@ -16,7 +16,7 @@ from daskls.store.flat import DESCRIPTION
 from daskls.store.groups import check_seal, has_group, open_group, read_attributes
 from daskls.store.layout import HOLD_ROOT_COPY, MODEL_KIND, READABLE, ROOT_COPY, Root
 from daskls.store.models import bundle_key, finished_bundles
-from daskls.store.packs import check_pack
+from daskls.store.packs import read_pack
 
 Parts = tuple[StorePart, ...]
 
@@ -55,7 +55,7 @@ def check_part(root: Location, key: str, is_pack: bool) -> list[str]:
     """Read a whole part; return its damaged files."""
     try:
         if is_pack:
-            check_pack(root, key)
+            read_pack(root, key)
             return []
         return open_group(root, key).check()
     except DamageError as error:

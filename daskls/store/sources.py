@@ -281,7 +281,8 @@ def _stored_dtype(array: "zarr.Array[Any]") -> np.dtype[Any] | None:
 
 
 # Zstandard, https://www.rfc-editor.org/rfc/rfc8878: its magic number, the most that a block unpacks
-# to, and the bytes of the content's size by its flag.
+# to, and the bytes of the content's size by its flag. Read here, as numcodecs tells no size before
+# it unpacks, and Python does from 3.14 on.
 ZSTD_MAGIC = 0xFD2FB528
 ZSTD_BLOCK_NBYTES = 128 << 10
 SIZE_NBYTES = (0, 2, 4, 8)

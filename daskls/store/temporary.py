@@ -23,15 +23,16 @@ from daskls.store.folder import Folder
 class TemporaryFolder:
     """A folder that is removed with the last reference to this object.
 
-    It is not sent to workers: only the process that created the folder removes it.
+    It is not sent to workers. Only the process that created the folder removes it: that of a
+    `tempfile.TemporaryDirectory` may be removed by a fork.
 
     Attributes
     ----------
     where : Path
     """
 
-    def __init__(self, parent: str | None = None) -> None:
-        where = Path(tempfile.gettempdir() if parent is None else parent).expanduser()
+    def __init__(self) -> None:
+        where = _temporary_root()
         with disk_errors(where, "set it as Dask's temporary-directory, or fit with store="):
             where.mkdir(parents=True, exist_ok=True)
             self.where = Path(tempfile.mkdtemp(prefix="daskls-", dir=where)).absolute()
@@ -39,10 +40,14 @@ class TemporaryFolder:
         self._finalizer = weakref.finalize(self, _remove, self.where, os.getpid())
 
 
+def _temporary_root() -> Path:
+    """Return the folder where Dask keeps temporary data."""
+    return Path(dask.config.get("temporary-directory", None) or tempfile.gettempdir()).expanduser()
+
+
 def temporary_path() -> Path:
     """Return an unused path where Dask keeps temporary data; the caller removes it."""
-    where = dask.config.get("temporary-directory", None) or tempfile.gettempdir()
-    return Path(where).expanduser().absolute() / f"daskls-{uuid.uuid4().hex}"
+    return _temporary_root().absolute() / f"daskls-{uuid.uuid4().hex}"
 
 
 @dataclass(frozen=True)

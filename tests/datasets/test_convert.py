@@ -11,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from daskls.datasets import convert
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.sources import base as coders
+from daskls.sources.base import MAX_CLASSES
 from daskls.store.dataset import open_dataset
 
 
@@ -168,7 +168,7 @@ def test_damaged_archives(tmp_path, rows):
 
 
 def test_regression_targets_are_no_classes(tmp_path):
-    n = coders.MAX_CLASSES + 1
+    n = MAX_CLASSES + 1
     np.savez(tmp_path / "a.npz", X=np.zeros((n, 1)), y=np.arange(n))
     with pytest.raises(DataError, match=f"more than {n - 1} different labels"):
         convert(tmp_path / "a.npz", tmp_path / "d")
@@ -287,9 +287,10 @@ def test_csv_without_that_column(tmp_path, label):
         convert(tmp_path / "a.csv", tmp_path / "d", label=label)
 
 
-def test_csv_late_error_after_written_chunks_leaves_nothing(tmp_path):
-    # Text comes in blocks of 4 MiB: the error is in the second one.
-    n = 1_200_000
+def test_csv_late_error_after_written_chunks_leaves_nothing(tmp_path, monkeypatch):
+    # As of larger files and blocks: the error is in the second block, some 4,000 rows in.
+    monkeypatch.setattr("daskls.sources.files.TEXT_BLOCK_NBYTES", 1 << 14)
+    n = 4700
     text = "a,y\n" + "1,0\n" * n + "bad,1\n"
     (tmp_path / "a.csv").write_text(text)
     done = []
@@ -298,10 +299,10 @@ def test_csv_late_error_after_written_chunks_leaves_nothing(tmp_path):
             tmp_path / "a.csv",
             tmp_path / "d",
             label="y",
-            chunk_rows=100_000,
+            chunk_rows=390,
             progress=lambda rows, total: done.append(rows),
         )
-    assert done[-1] > 1_000_000
+    assert done[-1] > 3900
     leaves_nothing(tmp_path, "a.csv")
 
 

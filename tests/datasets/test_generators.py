@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, truncnorm
 
-import daskls.datasets as sets
+from daskls import datasets
 from daskls.datasets import GENERATORS, bayes_accuracy, best_r2, write
 from daskls.datasets._base import GROUP_ROWS, structure_rng
 from daskls.datasets.clusters import _ndcc_clusters
@@ -19,7 +19,7 @@ N = GROUP_ROWS + 500
 
 
 def make(name, n_rows, **params):
-    return getattr(sets, f"make_{name}")(n_rows, **params)
+    return getattr(datasets, f"make_{name}")(n_rows, **params)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -50,7 +50,7 @@ def test_types_and_the_record_agree(name):
     else:
         assert (X.dtype, y.dtype) == (np.float32, np.int32)
         assert set(y.tolist()) <= {-1, 1}
-    function = getattr(sets, f"make_{name}")
+    function = getattr(datasets, f"make_{name}")
     defaults = {
         p.name: p.default
         for p in inspect.signature(function).parameters.values()
@@ -130,7 +130,7 @@ def two_gaussians_oracle(X, d=2):
 
 
 def ndcc_oracle(X, **params):
-    return sets.ndcc_posterior(X, **params) > 0.5
+    return datasets.ndcc_posterior(X, **params) > 0.5
 
 
 def noisy28_oracle(X, flip=0.1, noise=0.3):
@@ -192,7 +192,7 @@ def test_the_best_product_of_recalls_is_that_of_the_halfway_threshold():
     products = [
         np.mean(moved[y == 1] > t) * np.mean(moved[y == -1] <= t) for t in np.linspace(-1, 3, 81)
     ]
-    assert max(products) == pytest.approx(sets.rare_best_product(), abs=0.03)
+    assert max(products) == pytest.approx(datasets.rare_best_product(), abs=0.03)
     assert 0.018 < np.mean(y == 1) < 0.022
 
 
@@ -240,7 +240,7 @@ def test_the_risk_of_two_gaussians_agrees_with_its_posterior(d):
     wide, narrow = two_gaussians_logs(X.astype(float))
     smaller = 1 / (1 + np.exp(np.abs(wide - narrow)))
     error = smaller.std() / 200
-    assert abs(smaller.mean() - sets.two_gaussians_bayes_risk(d)) <= 3.5 * error
+    assert abs(smaller.mean() - datasets.two_gaussians_bayes_risk(d)) <= 3.5 * error
 
 
 def test_the_risk_of_two_gaussians_in_the_plane_is_exact():
@@ -254,7 +254,8 @@ def test_the_risk_of_two_gaussians_in_the_plane_is_exact():
     )
     wide = truncnorm(-2, 2).pdf(x)
     both = np.minimum(0.6 * np.outer(wide, wide), 0.4 * np.outer(first, other))
-    assert sets.two_gaussians_bayes_risk(2) == pytest.approx(both.sum() * (4 / n) ** 2, abs=2e-6)
+    risk = both.sum() * (4 / n) ** 2
+    assert datasets.two_gaussians_bayes_risk(2) == pytest.approx(risk, abs=2e-6)
 
 
 def test_the_posterior_of_ndcc_is_that_of_its_clusters():
@@ -267,7 +268,7 @@ def test_the_posterior_of_ndcc_is_that_of_its_clusters():
         ]
     )
     expected = densities[clusters.positive].sum(0) / densities.sum(0)
-    got = sets.ndcc_posterior(X, d=3, n_cubes=2, spread=0.7, structure_seed=5)
+    got = datasets.ndcc_posterior(X, d=3, n_cubes=2, spread=0.7, structure_seed=5)
     np.testing.assert_allclose(got, expected, rtol=1e-9)
 
 

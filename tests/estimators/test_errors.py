@@ -16,8 +16,8 @@ from support import MIB, Calls, checkers, edit_attributes, small_svc
 import daskls
 from daskls import DasklsError, DataError, MemoryPlanError, ParameterError, StoreError
 from daskls.datasets import convert
-from daskls.methods.cells import fit as train
-from daskls.store import models as bundle_store
+from daskls.methods.cells import fit
+from daskls.store.models import finished_bundles
 
 N = 300
 X, Y = checkers(N)
@@ -318,7 +318,7 @@ def test_predict_before_fit():
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused_before_training(nbytes, message, monkeypatch):
-    trained = Calls(monkeypatch, train, "fit_bundle")
+    trained = Calls(monkeypatch, fit, "fit_bundle")
     with task_memory(nbytes), pytest.raises(MemoryPlanError, match=message):
         small_svc(cell_size=100 if nbytes > 10_000 else 2).fit(X, Y)
     assert len(trained) == 0
@@ -548,5 +548,5 @@ def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path):
     shutil.rmtree(path)
     with tiny_tasks(N_BUNDLES=1, MIN_BUNDLE_COST=1e9), task_memory(10**9):
         second = small_svc(store=path).fit(*(chunked(a, N) for a in (X, Y)))
-    assert len(bundle_store.finished_bundles(path)) == 1
+    assert len(finished_bundles(path)) == 1
     np.testing.assert_array_equal(second.decision_function(X), before)

@@ -10,7 +10,7 @@ from support import checkers
 from daskls import FalkSVC, MemoryPlanError, ParameterError
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.methods.scores import model_scores
-from daskls.run import regroup as gather
+from daskls.run.regroup import RowsHandle, folds_of
 
 N = 900
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -27,7 +27,7 @@ def test_centers_owners_and_answers_are_those_of_the_equations(k, inner):
     slow = SlowFalk(X, y, k, inner or k // 2, 10.0, 20.0, 0)
     _, numbers = center_rows(model._reader)
     assert sorted(slow.centers) == sorted(numbers.tolist())
-    leaves = gather.RowsHandle(model._handle.location, model._handle.fingerprint).open()
+    leaves = RowsHandle(model._handle.location, model._handle.fingerprint).open()
     owners = read_centers(model._reader.root).owners(0, N)
     assert (numbers[owners] == slow.owner[leaves.read_numbers()]).all()
     found = model.decision_function(QUERIES)
@@ -203,7 +203,7 @@ def test_the_global_grid_is_cross_validation_of_the_method():
     params = {"C": [0.1, 10.0], "gamma": [1.0, 20.0]}
     model = small_falk([20, 60], selection="grid", cv=3, tol=1e-6, **params).fit(X, y)
     errors = np.array(model.selected_["errors"])
-    folds = gather.folds_of(np.arange(400), 0, 3)
+    folds = folds_of(np.arange(400), 0, 3)
     for i, k in enumerate([20, 60]):
         for g, gamma in enumerate(params["gamma"]):
             for c, C in enumerate(params["C"]):

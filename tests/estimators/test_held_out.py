@@ -189,7 +189,7 @@ def test_a_cluster_changes_no_bit(two_workers, tmp_path):
     expected = squares(n_partitions=2).fit(X, y)
     with tiny_tasks(), connected(two_workers) as client:
         params = {"n_partitions": 2, "client": client, "store": tmp_path / "m"}
-        assert_same_bits(expected, squares(**params).fit(da.from_array(X, chunks=(50, 2)), y))
+        assert_same_bits(expected, squares(**params).fit(da.from_array(X, chunks=(200, 2)), y))
 
 
 @pytest.mark.slow

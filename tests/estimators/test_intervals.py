@@ -1,61 +1,33 @@
-"""Intervals of regressors: rows that nothing else sees, and one rank of what is missed of them.
+"""Intervals of regressors: one rank of what is missed of rows that nothing else sees.
 
 The oracles are a plain fit to the other rows, a search of each row's cell by brute force, a sort,
-and the beta-binomial distribution that split conformal has.
+and the beta-binomial distribution that split conformal has. What such a fit shares with one that
+bounds false alarms is tested in ``test_reserved.py``.
 """
 
-import pickle
 from itertools import product
 
-import dask
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+from reserves import ONE, TUBE, covering, held_out, two_columns, uneven
 from scipy import stats
 from sklearn.base import clone
-from small import assert_same_bits, connected, tiny_tasks
+from small import set_sizes
 from support import few
-from writes import StopError, StopsEverywhere, Writes
 
 import daskls
-from daskls import ParameterError, RandomChunkSVR, StoreError, VoronoiSVC, VoronoiSVR
-from daskls.errors import DamageError
+from daskls import ParameterError, RandomChunkSVR, StoreError, VoronoiSVC
 from daskls.methods.predict import around
 from daskls.methods.reserved import OF_ALL, sizes_of_cells
 from daskls.methods.scores import model_values
-from daskls.partition.shuffle import row_keys
-from daskls.run import reserve as reserve_size
-from daskls.seeds import THRESHOLD_ROWS
 from daskls.solvers.order_statistic import covering_rank, rows_to_cover
-from daskls.store.caches import drop_caches
 
-N, SEED, COVERAGE = 900, 3, 0.9
-ONE = {"kernel": "rbf", "C": 4.0, "gamma": 6.0, "feature_scale": None, "random_state": SEED}
-TUBE = {**ONE, "C": [1.0, 4.0], "loss": "epsilon_insensitive", "epsilon": 0.05, "cv": 2}
-
-
-def uneven(n=N, seed=0):
-    """Return rows whose noise is ten times as large on one side, with a number each."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((n, 2))
-    return X, np.sin(6 * X[:, 0]) + np.where(X[:, 1] > 0.5, 1.0, 0.1) * rng.normal(size=n)
-
-
-X, Y = uneven()
-BOTH = np.stack([Y, 100 + 5 * X[:, 0] + Y**2], axis=1)
+N = 900
+X, Y = uneven(N)
+BOTH = two_columns(X, Y)
 TEST, Y_TEST = uneven(3000, seed=9)
-
-
-def covering(**params):
-    return VoronoiSVR(**{"cell_size": 150, "interval": COVERAGE, **ONE, **params})
-
-
-def held_out(n_held, n=N, seed=SEED):
-    """Return which rows are held out, by the order of keys."""
-    found = np.zeros(n, bool)
-    found[np.argsort(row_keys(np.arange(n), THRESHOLD_ROWS(seed)))[:n_held]] = True
-    return found
 
 
 def brute_sizes(plain, asked):
@@ -96,7 +68,7 @@ def test_it_is_one_rank_of_what_a_plain_fit_misses_of_the_others(model, y):
     found = model.interval_
     assert found.n_rows == N // 5
     assert found.rank == int(np.ceil((found.n_rows + 1) * found.coverage - 1e-9))
-    held = held_out(found.n_rows)
+    held = held_out(np.zeros(N), (found.n_rows,))
     plain = clone(model).set_params(interval=None).fit(X[~held], y[~held])
     np.testing.assert_array_equal(model.predict(TEST), plain.predict(TEST))
     columns = y[held].reshape(found.n_rows, -1)
@@ -139,117 +111,26 @@ def test_coverage_over_draws_is_what_ranks_of_equal_rows_have():
 
 def test_what_a_held_out_row_holds_moves_the_widths_alone(tmp_path):
     model = covering(store=tmp_path / "m").fit(X, Y)
-    held = held_out(model.interval_.n_rows)
+    held = held_out(np.zeros(N), (model.interval_.n_rows,))
     moved, other_rows = Y.copy(), X.copy()
     moved[held] += 50.0
     other_rows[held] *= 0.5
     other = covering().fit(other_rows, moved)
     assert other.interval_.half_widths[0] > model.interval_.half_widths[0] + 10
     np.testing.assert_array_equal(model.predict(TEST), other.predict(TEST))
-    # They are part of the data that a store belongs to.
+    # Their numbers are part of the data that a store belongs to, as their features are.
     with pytest.raises(StoreError, match="checksum was"):
         covering(store=tmp_path / "m").fit(X, moved)
-    with pytest.raises(StoreError, match=r"coverage was 0\.9, is 0\.8"):
-        covering(store=tmp_path / "m", interval=0.8).fit(X, Y)
 
 
-def test_rows_of_weight_0_are_as_if_they_were_not_there():
-    weights = np.random.default_rng(1).uniform(0.5, 2, N) * (np.arange(N) % 4 > 0)
-    kept = weights > 0
-    model = covering().fit(X[kept], Y[kept], weights[kept])
-    again = covering().fit(da.from_array(X, chunks=(250, 2)), Y, weights)
-    assert_same_bits(model, again)
-
-
-@pytest.mark.parametrize("way", few([{}, {"n_partitions": 2}, TUBE], 2))
-def test_chunks_tasks_and_threads_change_no_bit(way):
-    y = Y if way is TUBE else BOTH
-    model = covering(**way).fit(X, y)
-    for chunks, scheduler, n_bundles in ((100, "threads", 10_000), (N, "sync", 3)):
-        with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
-            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=chunks)
-            assert_same_bits(model, clone(model).fit(*rows))
-    assert covering(random_state=0).fit(X, Y).interval_ != model.interval_
-
-
-@pytest.mark.slow
-def test_a_cluster_changes_no_bit(two_workers, tmp_path):
-    expected = covering().fit(X, Y)
-    with tiny_tasks(), connected(two_workers) as client:
-        params = {"client": client, "store": tmp_path / "m"}
-        model = covering(**params).fit(da.from_array(X, chunks=(90, 2)), Y)
-        assert_same_bits(expected, model)
-        lazy = model.predict_interval(da.from_array(TEST, chunks=(700, 2))).compute()
-    np.testing.assert_array_equal(lazy, expected.predict_interval(TEST))
-
-
-@pytest.mark.slow
-def test_a_fit_that_is_stopped_anywhere_goes_on(tmp_path):
-    expected = covering().fit(X, Y)
-    stops, store = StopsEverywhere(), tmp_path / "m"
-    rows = da.from_array(X, chunks=(100, 2)), da.from_array(Y, chunks=100)
-    with tiny_tasks(), dask.config.set(scheduler="sync"), Writes(store, stops):
-        for _ in range(100):
-            try:
-                model = covering(store=store).fit(*rows)
-                break
-            except StopError:
-                continue
-    assert "interval" in " ".join(stops.names)
-    assert_same_bits(expected, model)
-
-
-def test_a_model_without_its_intervals_is_not_finished(tmp_path):
-    store, written = tmp_path / "m", []
-
-    def stop(name):
-        if name.startswith("interval"):
-            written.append(name)
-            raise StopError
-
-    with Writes(store, stop), pytest.raises(StopError):
-        covering(store=store).fit(X, Y)
-    assert written
-    drop_caches()
-    with pytest.raises(StoreError, match=r"no intervals yet.*Call fit again"):
-        daskls.load(store)
-    written = []
-    with Writes(store, written.append):
-        model = covering(store=store).fit(X, Y)
-    assert not [name for name in written if name.startswith(("bundles", "exchange", "partition"))]
-    assert_same_bits(model, covering().fit(X, Y))
-    assert daskls.load(store).interval_ == model.interval_
-
-
-@pytest.mark.parametrize("name", ["sizes", "zarr.json"])
-def test_damaged_intervals_are_taken_again(tmp_path, name):
-    model = covering(store=tmp_path / "m").fit(X, Y)
-    expected = model.predict_interval(TEST)
-    part = tmp_path / "m" / "interval" / name
-    file = part if part.is_file() else part / "c.0"
-    file.write_bytes(file.read_bytes()[:-2] + b"??")
-    drop_caches()
-    with pytest.raises(DamageError, match="interval"):
-        daskls.load(tmp_path / "m").predict_interval(TEST)
-    drop_caches()
-    np.testing.assert_array_equal(model.fit(X, Y).predict_interval(TEST), expected)
-
-
-def test_saved_and_pickled_models_keep_them(tmp_path):
-    model = covering().fit(X, BOTH)
-    model.save(tmp_path / "m")
-    for again in (daskls.load(tmp_path / "m"), pickle.loads(pickle.dumps(model))):
-        assert again.interval == COVERAGE
-        assert_same_bits(model, again)
-    # A model without them has none, whatever this estimator was before.
-    model.set_params(interval=None).fit(X, BOTH)
+def test_a_model_without_intervals_says_what_to_do():
+    assert hasattr(covering(), "predict_interval")
+    model = covering(interval=None).fit(X, BOTH)
     with pytest.raises(AttributeError, match=r"interval=None\. Pass interval=0\.9"):
         _ = model.predict_interval
-    assert not hasattr(model, "interval_")
     # One that is asked for them later says what to do.
     with pytest.raises(AttributeError, match=r"fitted without\. Fit it again"):
         _ = model.set_params(interval=0.9).predict_interval
-    assert hasattr(covering(), "predict_interval")
 
 
 def test_tables_and_empty_arrays_are_answered_as_by_predict():
@@ -288,10 +169,10 @@ def test_classifiers_take_no_intervals():
 
 
 def test_many_rows_are_held_out_up_to_a_number(monkeypatch):
-    monkeypatch.setattr(reserve_size, "MOST_RESERVED", 100)
+    set_sizes(monkeypatch, {"daskls.run.reserve.MOST_RESERVED": 100})
     assert covering().fit(X, Y).interval_.n_rows == 100
     # No fewer than are needed, whatever they weigh.
-    monkeypatch.setattr(reserve_size, "RESERVED_NBYTES", 16)
+    set_sizes(monkeypatch, {"daskls.run.reserve.RESERVED_NBYTES": 16})
     assert covering().fit(X, Y).interval_.n_rows == 9
 
 

@@ -67,12 +67,18 @@ def hold(kind, y, tmp_path):
     return list(y) if kind == "list" else y
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """Return a model of the same rows, whose labels are 0 and 1."""
+    return small_svc().fit(X, Y)
+
+
 @pytest.mark.parametrize("y", TAKEN.values(), ids=TAKEN)
-def test_taken_alike_and_kept(y, tmp_path):
-    expected, codes = small_svc().fit(X, y), small_svc().fit(X, Y)
+def test_taken_alike_and_kept(y, plain, tmp_path):
+    expected = small_svc().fit(X, y)
     assert expected.classes_.tolist() == np.unique(y).tolist()
-    np.testing.assert_array_equal(expected.decision_function(X), codes.decision_function(X))
-    assert expected.predict(X).tolist() == expected.classes_[codes.predict(X)].tolist()
+    np.testing.assert_array_equal(expected.decision_function(X), plain.decision_function(X))
+    assert expected.predict(X).tolist() == expected.classes_[plain.predict(X)].tolist()
     lazy = small_svc(store=tmp_path / "m").fit(X, hold("dask", y, tmp_path))
     assert_same_model(lazy, expected)
     loaded = daskls.load(tmp_path / "m")
@@ -103,7 +109,7 @@ HELD = [
 
 
 @pytest.mark.parametrize(("name", "kind"), HELD)
-def test_refused_alike(name, kind, tmp_path):
+def test_refused_alike(name, kind, plain, tmp_path):
     y, message = REFUSED[name]
     if kind == "list" and y.dtype.kind in "Mm":
         message = r"y holds (np\.)?(datetime64|timedelta64).*|y holds (dates|durations)"
@@ -111,11 +117,10 @@ def test_refused_alike(name, kind, tmp_path):
     with pytest.raises(DataError, match=message):
         small_svc().fit(X, hold(kind, y, tmp_path))
     with pytest.raises(DataError, match=message):
-        small_svc().fit(X, Y).score(X, hold(kind, y, tmp_path))
+        plain.score(X, hold(kind, y, tmp_path))
 
 
-def test_a_column_of_pandas():
-    plain = small_svc().fit(X, Y)
+def test_a_column_of_pandas(plain):
     for kind in ("int64", "Int64", "boolean", "category"):
         model = small_svc().fit(X, pd.Series(Y).astype(kind))
         np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
@@ -144,10 +149,9 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
-def test_weights_that_are_none(name):
+def test_weights_that_are_none(name, plain):
     weights, message = WEIGHTS[name]
-    model = small_svc().fit(X, Y)
-    for call in (small_svc().fit, model.score):
+    for call in (small_svc().fit, plain.score):
         with pytest.raises(DataError, match=message):
             call(X, Y, weights)
 
@@ -167,18 +171,17 @@ def masked(values):
 
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("name", ["X", "y", "sample_weight"])
-def test_masked_arrays_are_refused(name, lazy):
-    model = small_svc().fit(X, Y)
+def test_masked_arrays_are_refused(name, lazy, plain):
     given = {"X": X, "y": Y, "sample_weight": np.ones(N)}
     given[name] = masked(given[name])
     if lazy:
         given = {key: da.from_array(a, chunks=(90, *a.shape[1:])) for key, a in given.items()}
     message = rf"{name} is a masked array.*\.filled\(value\)"
-    for call in (small_svc().fit, model.score):
+    for call in (small_svc().fit, plain.score):
         with pytest.raises(DataError, match=message):
             call(**given)
     if name == "X":
-        for ask in (model.predict, model.decision_function):
+        for ask in (plain.predict, plain.decision_function):
             with pytest.raises(DataError, match=message):
                 ask(given["X"])
         noise = FalkNoiseFilter(30, C=1.0, gamma=1.0, random_state=0).fit(X, Y)
@@ -186,10 +189,9 @@ def test_masked_arrays_are_refused(name, lazy):
             noise.transform(given["X"])
 
 
-def test_masks_that_a_dask_array_does_not_tell_of():
+def test_masks_that_a_dask_array_does_not_tell_of(plain):
     hidden = da.from_array(X, chunks=90).map_blocks(masked, meta=np.empty((0, 2)))
-    model = small_svc().fit(X, Y)
-    for call in (lambda: small_svc().fit(hidden, Y), lambda: model.predict(hidden).compute()):
+    for call in (lambda: small_svc().fit(hidden, Y), lambda: plain.predict(hidden).compute()):
         with pytest.raises(DataError, match="X is a masked array"):
             call()
 

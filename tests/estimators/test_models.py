@@ -172,7 +172,9 @@ def test_labels_survive_a_file(labels, tmp_path):
 
 def test_a_store_holds_no_code(tmp_path):
     model = small_svc(store=tmp_path / "m", random_state=np.random.RandomState(0)).fit(X, Y)
-    for file in (f for f in path_of(model).rglob("*") if f.is_file()):
+    files = [file for file in path_of(model).rglob("*") if file.is_file()]
+    assert {file.name == "zarr.json" for file in files} == {True, False}
+    for file in files:
         content = file.read_bytes()
         if file.name == "zarr.json":
             # Plain JSON: no NaN, which other readers refuse.
@@ -292,8 +294,10 @@ def test_the_given_client_does_the_work(one_worker, monkeypatch):
         raise AssertionError("computed without the client")
 
     monkeypatch.setattr(dask, "compute", refuse)
+    n_done = one_worker.scheduler.transition_counter
     with Client(one_worker, set_as_default=False) as client:
         small_svc(client=client).fit(X, Y)
+    assert one_worker.scheduler.transition_counter > n_done
 
 
 def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):

@@ -18,7 +18,7 @@ from support import few
 import daskls
 from daskls import FalkSVC, FalkSVR, KernelKNNRegressor, ParameterError
 from daskls.methods.neighborhoods.parts import center_rows
-from daskls.run import regroup as gather
+from daskls.run.regroup import folds_of
 from daskls.seeds import SELECTED_ROWS
 
 RNG = np.random.default_rng(0)
@@ -174,7 +174,7 @@ def test_the_grid_is_cross_validation_of_the_method():
     params = {"C": [0.5, 50.0], "gamma": [0.5, 5.0], "selection": "grid", "cv": 3}
     model = falk([30, 60], **params).fit(X, Y)
     errors = np.array(model.selected_["errors"])
-    folds = gather.folds_of(np.arange(500), 0, 3)
+    folds = folds_of(np.arange(500), 0, 3)
     squared = np.zeros((2, 2, 2))
     for fold, (i, k) in product(range(3), enumerate([30, 60])):
         train, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)

@@ -22,7 +22,7 @@ from support import (
 import daskls
 from daskls.errors import DamageError, MemoryPlanError, StoreError
 from daskls.methods.cells.method import Voronoi
-from daskls.partition import base as registry
+from daskls.partition.base import KINDS
 from daskls.partition.stored import model_partition
 from daskls.partition.tree import no_cuts
 from daskls.store.groups import open_group, write_group
@@ -48,7 +48,7 @@ def clusters(monkeypatch):
 
     module.Uncut = Uncut
     for kind in ("Clusters", "Uncut"):
-        monkeypatch.setitem(registry.KINDS, kind, f"{module.__name__}:{kind}")
+        monkeypatch.setitem(KINDS, kind, f"{module.__name__}:{kind}")
     cut_by(monkeypatch, module.Clusters)
     set_sizes(monkeypatch, {"daskls.plan.bundles.MIN_BUNDLE_COST": 1})
     return module

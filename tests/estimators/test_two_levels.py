@@ -16,7 +16,6 @@ from daskls.methods.base import method_of
 from daskls.partition.stored import Nested, model_partition, whole
 from daskls.plotting import ReportDisplay
 from daskls.plotting.cuts import find_cut
-from daskls.store import reader as reading
 from daskls.store.caches import drop_caches
 from daskls.store.groups import open_group, write_group
 
@@ -134,7 +133,7 @@ def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
 
 def test_bundles_that_were_not_read_for_long_are_closed(models, monkeypatch):
     one, two = models
-    monkeypatch.setattr(reading, "OPEN_NBYTES", 1)
+    set_sizes(monkeypatch, {"daskls.store.reader.OPEN_NBYTES": 1})
     drop_caches()
     loaded = daskls.load(path_of(two))
     np.testing.assert_array_equal(loaded.predict(QUERIES), one.predict(QUERIES))

@@ -17,7 +17,7 @@ from writes import StopError, Writes
 
 import daskls
 from daskls import DasklsError, StoreError
-from daskls.methods.cells import fit as train
+from daskls.methods.cells import fit
 from daskls.run import begin
 from daskls.store import exchange
 from daskls.store.models import bundle_key
@@ -128,7 +128,7 @@ def test_only_what_is_damaged_is_trained_again(tmp_path, monkeypatch):
     before = {f: t for f, t in times(store / "bundles").items() if folder not in f.parents}
     assert len(before) >= 3
     (folder / "coef" / "c.0").write_bytes(b"")
-    written = Calls(monkeypatch, train, "write_bundle", lambda *args: args[1:3])
+    written = Calls(monkeypatch, fit, "write_bundle", lambda *args: args[1:3])
     small_svc(store=store).fit(X, Y)
     # A leaf may be another bundle's part now: it is trained by itself.
     assert {leaf for a, b in written.keys for leaf in range(a, b + 1)} == set(
@@ -143,7 +143,7 @@ def test_a_damaged_index_needs_no_training(tmp_path, monkeypatch):
     store = tmp_path / "m"
     expected = model_bits(small_svc(store=store).fit(X, Y))
     shutil.rmtree(store / "index")
-    calls = [Calls(monkeypatch, *at) for at in ((train, "fit_bundle"), (begin, "regroup_rows"))]
+    calls = [Calls(monkeypatch, *at) for at in ((fit, "fit_bundle"), (begin, "regroup_rows"))]
     small_svc(store=store).fit(X, Y)
     assert [len(own) for own in calls] == [0, 0]
     assert model_bits(store) == expected
@@ -198,7 +198,7 @@ def test_a_damaged_file_of_another_store_stays(tmp_path):
 
 
 def test_damage_in_the_middle_of_a_fit_is_told_and_mended_by_the_next(tmp_path, monkeypatch):
-    store, fit_bundle = tmp_path / "m", train.fit_bundle
+    store, fit_bundle = tmp_path / "m", fit.fit_bundle
     expected = model_bits(small_svc().fit(X, Y))
     hurt = []
 
@@ -210,7 +210,7 @@ def test_damage_in_the_middle_of_a_fit_is_told_and_mended_by_the_next(tmp_path, 
             hurt[0].write_bytes(content)
         return fit_bundle(bundle, job)
 
-    monkeypatch.setattr(train, "fit_bundle", hurting)
+    monkeypatch.setattr(fit, "fit_bundle", hurting)
     with pytest.raises(StoreError) as caught:
         small_svc(store=store).fit(X, Y)
     assert str(hurt[0]) in str(caught.value)

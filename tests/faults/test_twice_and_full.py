@@ -11,14 +11,14 @@ from zarr.storage import _local
 
 import daskls
 from daskls import StoreError
-from daskls.methods.cells import fit as train
+from daskls.methods.cells import fit
 from daskls.run import regroup
 from daskls.store import folder
 
 
 def test_every_task_twice_at_once_does_no_harm(data, undisturbed, monkeypatch, tmp_path):
-    bundle_runs = Calls(monkeypatch, train, "write_bundle", lambda *args: args[1])
-    monkeypatch.setattr(train, "fit_bundle", twice(train.fit_bundle))
+    bundle_runs = Calls(monkeypatch, fit, "write_bundle", lambda *args: args[1])
+    monkeypatch.setattr(fit, "fit_bundle", twice(fit.fit_bundle))
     monkeypatch.setattr(regroup, "assign_block", twice(regroup.assign_block))
     model = small_svc(store=tmp_path / "m").fit(*data)
     assert_same_model(undisturbed, model)
@@ -54,7 +54,7 @@ def test_a_bundle_of_a_lost_client_that_overlaps_does_no_harm(
 ):
     # A worker may outlive its client and finish a bundle that the next client planned otherwise.
     store = tmp_path / "m"
-    fit_bundle = train.fit_bundle
+    fit_bundle = fit.fit_bundle
     n_calls = []
 
     def with_a_straggler(bundle, job):
@@ -64,7 +64,7 @@ def test_a_bundle_of_a_lost_client_that_overlaps_does_no_harm(
             fit_bundle(replace(bundle, first_leaf=first, last_leaf=first + 1), job)
         return fit_bundle(bundle, job)
 
-    monkeypatch.setattr(train, "fit_bundle", with_a_straggler)
+    monkeypatch.setattr(fit, "fit_bundle", with_a_straggler)
     with dask.config.set(scheduler="sync"):
         model = small_svc(store=store).fit(*data)
     assert_same_model(undisturbed, model)

@@ -28,18 +28,18 @@ import os, sys
 import dask, dask.array as da
 from support import checkers, python_env, small_svc
 from daskls.run import rows
-from daskls.methods.cells import fit as train
-from daskls.plan import bundles as plan
+from daskls.methods.cells import fit
+from daskls.plan import bundles
 rows.BLOCK_NBYTES = 1
-plan.N_BUNDLES = 10_000
-plan.MIN_BUNDLE_COST = 0.0
-write_bundle = train.write_bundle
+bundles.N_BUNDLES = 10_000
+bundles.MIN_BUNDLE_COST = 0.0
+write_bundle = fit.write_bundle
 def slow_write(*args):
     written = write_bundle(*args)
     print("bundle", flush=True)
     sys.stdin.readline()
     return written
-train.write_bundle = slow_write
+fit.write_bundle = slow_write
 X, y = checkers(1200)
 with dask.config.set(scheduler="sync"):
     small_svc(store=sys.argv[1]).fit(da.from_array(X, (100, 2)), da.from_array(y, 100))
@@ -83,7 +83,7 @@ def test_the_second_fit_is_refused_and_changes_nothing(fitting, data, undisturbe
 def test_a_fit_that_fails_leaves_the_store_free(data, undisturbed, tmp_path, monkeypatch):
     for error in (ZeroDivisionError, KeyboardInterrupt):
         with monkeypatch.context() as patch:
-            patch.setattr("daskls.methods.cells.fit.train_bundles", partial(fail, error))
+            patch.setattr("daskls.methods.cells.fit.run_each", partial(fail, error))
             with pytest.raises(error):
                 small_svc(store=tmp_path / "m").fit(*data)
         assert not (tmp_path / "m" / OWNER).exists()

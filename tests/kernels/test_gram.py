@@ -1,10 +1,12 @@
+"""Kernel matrices and blocks: their definition, the bits of a row, sums over a triangle."""
+
 import naive
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 from daskls.kernels.frame import frame_rows
-from daskls.kernels.gram import GRAM_TILE_ROWS
+from daskls.kernels.gram import GRAM_TILE_ROWS, squared_columns
 from daskls.kernels.kernel import find_kernel
 from daskls.records import Frame, KernelSpec
 
@@ -122,3 +124,21 @@ def test_bits_of_a_row_do_not_depend_on_its_place(d):
 
 def test_no_rows_give_no_values():
     assert find_kernel("rbf").block(np.empty((0, 3)), rows(4, 3)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("m", [1, 2, 37])
+def test_squared_columns_of_a_lower_triangle_ignore_what_the_other_half_holds(m, dtype):
+    lower = np.random.default_rng(m).normal(size=(m, m)).astype(dtype)
+    expected = (np.tril(lower).astype(float) ** 2).sum(axis=0)
+    found = squared_columns(np.ascontiguousarray(lower.T))
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_squared_columns_are_the_diagonal_of_an_inverse():
+    A = np.random.default_rng(0).normal(size=(30, 40))
+    K = A @ A.T
+    inverse = np.linalg.inv(np.linalg.cholesky(K))
+    found = squared_columns(np.ascontiguousarray(inverse.T))
+    np.testing.assert_allclose(found, np.diagonal(np.linalg.inv(K)), rtol=1e-10)

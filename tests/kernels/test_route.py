@@ -1,10 +1,10 @@
+"""The walk of rows through a tree: the leaf of a plain loop, to the last bit."""
+
 import naive
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
-from daskls.kernels.landmarks import project_rows
-from daskls.kernels.route import CENTERED_ROWS, GEMM_ROWS, project, route, take_centered
+from daskls.kernels.route import CENTERED_ROWS, project, route, take_centered
 from daskls.partition.tree import Tree
 
 
@@ -136,13 +136,3 @@ def test_a_tree_without_nodes_has_one_leaf():
 
 def test_no_rows():
     assert walk(np.empty((0, 3)), *random_tree(0, 3)).shape == (0,)
-
-
-@pytest.mark.parametrize("d", [2, 5, 22])
-def test_bits_of_a_projection_do_not_depend_on_a_rows_place(d):
-    rng = np.random.default_rng(0)
-    X, landmarks = np.repeat(rng.normal(size=(1, d)), GEMM_ROWS, axis=0), rng.normal(size=(300, d))
-    with threadpool_limits(1, user_api="blas"):
-        for n_landmarks in range(200, 301, 3):
-            seen = project_rows(X, np.zeros(d), landmarks[:n_landmarks], 0.5)
-            assert (seen == seen[0]).all(), n_landmarks

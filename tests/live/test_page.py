@@ -19,10 +19,10 @@ from distributed import Client
 from small import small
 from support import assert_same_model, checkers, python_env, slowly, small_svc, start_cluster
 
-from daskls.cli.fit import format_error
 from daskls.estimators import view
 from daskls.live.page import board_of
 from daskls.live.plugin import announce, retire
+from daskls.live.record import mean_error
 from daskls.records import CellReport
 from daskls.run.client import EVENT_INTERVAL_S, TOPIC, report_cells
 
@@ -137,7 +137,7 @@ def test_the_page_shows_a_fit_in_its_middle_and_at_its_end(cluster, client, tmp_
     (record,) = records(cluster)
     assert record.ended == "finished"
     assert record.n_cells == len(model.fit_report_)
-    assert f"{record.error:.2%}".replace("%", " %") == format_error(model.fit_report_)
+    assert record.error == pytest.approx(mean_error(model.fit_report_))
     assert all(cells for cells, _ in zip(*record.regions(), strict=True))
     texts, (source,) = told(cluster, client)
     assert "The fit has finished" in texts
@@ -259,8 +259,10 @@ def test_the_topic_is_bounded(cluster):
     assert topics[TOPIC].events.maxlen == dask.config.get("distributed.admin.low-level-log-length")
 
 
-def test_outside_of_a_task_nothing_is_told():
-    report_cells("one", 0, 0, [CellReport(0, 0, 10, 2, 1.0)])
+def test_outside_of_a_task_nothing_is_told(cluster, client):
+    report_cells("nobody", 0, 0, [CellReport(0, 0, 10, 2, 1.0)])
+    client.submit(int).result()
+    assert "nobody" not in str(cluster.scheduler.get_events(TOPIC))
 
 
 def test_the_model_is_the_same_without_it(cluster, client, tmp_path):

@@ -9,7 +9,7 @@ from peaks import SLACK, peak_of
 from support import few
 
 from daskls.memory import TaskSizes
-from daskls.methods.landmarks import fit as fit_joint
+from daskls.methods.landmarks import fit
 from daskls.methods.landmarks.plan import landmark_nbytes
 from daskls.methods.landmarks.solve import JointJob, Round, solve_group
 from daskls.records import SolverSpec
@@ -31,7 +31,7 @@ def test_solving_a_cell(n, d, n_landmarks, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     # The fit stops before its last stage, whose tasks are measured.
-    monkeypatch.setattr(fit_joint, "_solve", stop)
+    monkeypatch.setattr(fit, "_solve", stop)
     with pytest.raises(KeyboardInterrupt):
         small_landmarks(1, n_landmarks=n_landmarks, store=tmp_path / "m").fit(X, y)
     job = next(arg for arg in jobs[0] if isinstance(arg, JointJob))

@@ -20,7 +20,7 @@ from daskls.methods.neighborhoods.plan import neighborhood_nbytes
 from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
 from daskls.neighbors.search import find_nearest
 from daskls.records import SolverSpec
-from daskls.run import regroup as gather
+from daskls.run import regroup
 from daskls.run.regroup import RowsHandle
 from daskls.store.layout import Root
 
@@ -100,7 +100,7 @@ def assert_projected(path, spec, neighbors, centers, batch, shape, target_nbytes
 @pytest.mark.parametrize(("d", "several_cells"), few([(20, True), (300, False), (60, True)]))
 def test_gathering(d, several_cells, tmp_path, monkeypatch):
     X, y = rows_of(8000, d, 2)
-    sizes, gather_one = TaskSizes(d, 4, 2, SEARCH_REGION_ROWS, SolverSpec()), gather.gather_bundle
+    sizes, gather_one = TaskSizes(d, 4, 2, SEARCH_REGION_ROWS, SolverSpec()), regroup.gather_bundle
     if several_cells:
         # As of data of which a sample shows the leaves.
         low = {"MIN_SAMPLE": 0, "MIN_LEAVES": 1}
@@ -116,8 +116,8 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
             largest.append(n_rows)
         return n_rows
 
-    monkeypatch.setattr(gather, "gather_bundle", measured)
-    monkeypatch.setattr(gather, "has_bundle", lambda *args: False)
+    monkeypatch.setattr(regroup, "gather_bundle", measured)
+    monkeypatch.setattr(regroup, "has_bundle", lambda *args: False)
     set_sizes(monkeypatch, {"daskls.run.regroup.N_GATHERS": 1000})
     fit_until("centers", FalkSVC(100, C=1.0, random_state=0, store=tmp_path / "m"), X, y)
     assert (max(largest) > 2 * SEARCH_REGION_ROWS) == several_cells

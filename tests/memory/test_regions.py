@@ -71,7 +71,7 @@ def test_gradients_and_held_out_errors(job):
     planned = trial_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)
     trial = Trial("exponential", 1.0, 1e-4)
     for task in (
-        lambda: region_gradients(0, 2, np.ones(d), trial, 0, job),
+        lambda: region_gradients(0, 2, np.ones(d), trial, job),
         lambda: evaluate_region(0, np.ones(d), trial, job),
     ):
         peak = peak_of(task)

@@ -12,8 +12,7 @@ from support import few, path_of
 
 from daskls.memory import TaskSizes
 from daskls.methods.base import SEARCH_REGION_ROWS
-from daskls.methods.sampling import balls, search
-from daskls.methods.sampling import train as sampling
+from daskls.methods.sampling import balls, search, train
 from daskls.methods.sampling.parts import has_part, kind_path, read_part
 from daskls.methods.sampling.plan import ball_nbytes, sample_nbytes
 from daskls.records import SolverSpec
@@ -30,7 +29,7 @@ def tasks(monkeypatch):
 
     def run(X, y, **params):
         seen = {}
-        for module, task in ((balls, balls.draw_balls), (search, sampling.fit_sample)):
+        for module, task in ((balls, balls.draw_balls), (search, train.fit_sample)):
 
             def spied(item, job, task=task):
                 seen.setdefault(task.__name__, (item, job))
@@ -54,13 +53,13 @@ def test_training_on_a_sample(n, d, n_classes, tasks, monkeypatch):
     # Labels at random: nearly every row becomes a support row.
     n_rows = int(model.path_.n_rows[0])
     assert model.path_.n_support[0] > 0.7 * n_rows
-    monkeypatch.setattr(sampling, "has_bundle", lambda *args: False)
+    monkeypatch.setattr(train, "has_bundle", lambda *args: False)
     job.own.handle.open()
     sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, SolverSpec())
     projected = sample_nbytes(sizes, n_rows)
-    peak = peak_of(lambda: sampling.fit_sample(step, job))
+    peak = peak_of(lambda: train.fit_sample(step, job))
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
-    assert has_part(root, sampling.KEPT, step, step)
+    assert has_part(root, train.KEPT, step, step)
 
 
 @pytest.mark.parametrize(("n", "d"), few([(6000, 2), (6000, 40)]))

@@ -9,9 +9,8 @@ from support import PAPERS, few
 
 from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real
-from daskls.scaling import rounds as held_out
 from daskls.scaling.regions import RegionJob, _region_key, read_region
-from daskls.scaling.rounds import LEAST_SHARE, HeldOutErrors, compare, next_factors
+from daskls.scaling.rounds import LEAST_SHARE, HeldOutErrors, compare, next_factors, widest
 from daskls.store.packs import write_pack
 
 N = 2500
@@ -159,6 +158,6 @@ def test_rows_in_units_of_their_own_begin_from_their_spread():
 def test_many_features_cost_no_tree_of_all_of_them():
     rng = np.random.default_rng(0)
     near = rng.random((40, 300)) * np.r_[np.full(172, 0.1), np.full(128, 1.0)]
-    kept = held_out.widest(near.astype("f4"))
+    kept = widest(near.astype("f4"))
     np.testing.assert_array_equal(kept, near.astype("f4")[:, 172:])
-    assert held_out.widest(near[:, :128].astype("f4")).shape == (40, 128)
+    assert widest(near[:, :128].astype("f4")).shape == (40, 128)

@@ -7,7 +7,7 @@ import dask
 import numpy as np
 import pandas as pd
 import pytest
-from backend_contract import ME, OWNER, BackendContract
+from backend_contract import ME, OWNER, BackendContract, make_part, read_part
 from distributed import Client
 from support import few
 
@@ -31,7 +31,7 @@ class TestFolder(BackendContract):
     def test_it_travels_without_what_it_has_looked_at(self, store):
         store.put("a/one", b"1")
         store.size("a/one")
-        assert Folder.__reduce__(store) == (Folder, (store.root, store.then))
+        assert Folder.__reduce__(store) == (Folder, (store.root,), {"then": store.then})
 
     def test_an_owner_on_a_disk_without_links(self, store, monkeypatch):
         def refuse(*_):
@@ -41,6 +41,29 @@ class TestFolder(BackendContract):
         self.test_of_many_contenders_one_takes_it(store)
         store.drop(OWNER)
         self.test_it_is_taken_over_as_it_was_examined(store)
+
+    def test_what_came_after_the_look_at_a_damaged_marker_stays(self, store, monkeypatch):
+        rename = os.rename
+
+        def after(act):
+            def late(source, target):
+                monkeypatch.undo()
+                act()
+                rename(source, target)
+
+            monkeypatch.setattr(os, "rename", late)
+
+        store.put("marker", b"damaged")
+        seen = store.stamp("marker")
+        after(lambda: store.put("marker", b"another's"))
+        assert not store.put("marker", b"mine", create=True, instead_of=seen)
+        assert store.read("marker", 9) == b"another's"
+        make_part(store, 1)
+        seen = store.stamp("parts/x/marker")
+        after(lambda: make_part(store, 2, replace=True))
+        assert not make_part(store, 3, instead_of=seen)
+        assert read_part(store) == b"\x02\x02"
+        assert store.below() == ["marker", "parts/x/a/file", "parts/x/file", "parts/x/marker"]
 
     def test_what_killed_contenders_left_goes_with_the_next_owner(self, store):
         for age_s, name in ((100, "dead"), (1, "alive")):

@@ -336,7 +336,8 @@ def test_a_fork_of_a_process_that_uses_a_bucket_does_not_wait_for_ever(bucket_ur
 
 
 def test_without_the_driver(monkeypatch):
-    monkeypatch.setitem(sys.modules, "obstore", None)
+    for name in ("obstore", "obstore.store"):
+        monkeypatch.setitem(sys.modules, name, None)
     connections._connected.cache_clear()
     with pytest.raises(StoreError, match=r"needs the package obstore.*'daskls\[cloud\]'"):
         daskls.load("s3://models/m")

@@ -8,7 +8,6 @@ import pytest
 import zarr
 
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.store import dataset as module
 from daskls.store.dataset import DatasetWriter, default_chunk_rows, open_dataset
 from daskls.store.dataset_checks import check_target
 
@@ -249,7 +248,7 @@ def test_a_full_disk_is_a_store_error_and_leaves_nothing(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.zarr.Array, "resize", refuse)
+    monkeypatch.setattr(zarr.Array, "resize", refuse)
     with (
         pytest.raises(StoreError, match=r"No space left.*Free some space"),
         DatasetWriter(tmp_path / "d", 2, "f4") as writer,

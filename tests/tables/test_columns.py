@@ -565,7 +565,8 @@ def test_every_method_takes_tables(name):
 
 
 def test_a_batch_is_in_memory_at_a_time(tmp_path):
-    n_rows = 200_000
+    # Just more than the bound of a batch.
+    n_rows = 100_000
     frame = pd.DataFrame(np.random.default_rng(0).random((n_rows, 12))).add_prefix("c")
     names = list(frame.columns)
     frame.to_parquet(tmp_path / "rows.parquet")

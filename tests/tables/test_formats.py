@@ -10,7 +10,7 @@ from tables import json_lines
 
 from daskls import TableEncoder, VoronoiSVC
 from daskls.datasets import convert
-from daskls.sources import door as formats
+from daskls.sources import door
 from daskls.sources.door import Format, find_files, format_of
 
 ROWS = np.random.default_rng(0).random((300, 2))
@@ -22,7 +22,7 @@ SMALL = {"cell_size": 200, "C": 1.0, "gamma": 5.0, "random_state": 0}
 def rows(tmp_path, monkeypatch):
     """A file in the format of the worked example, which one line has made known."""
     known = Format((".jsonl",), "sources.json_lines:open_json_lines")
-    monkeypatch.setattr(formats, "FORMATS", (*formats.FORMATS, known))
+    monkeypatch.setattr(door, "FORMATS", (*door.FORMATS, known))
     monkeypatch.setitem(sys.modules, "daskls.sources.json_lines", json_lines)
     lines = [
         json.dumps({"a": a, "b": b, "side": side})

@@ -6,14 +6,12 @@ What is finished in the store is not done again.
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from daskls.methods.held_out import Draw, HeldOutRows, draw_of, map_held_out
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells
-from daskls.partition.shuffle import Chunks
 from daskls.partition.space import BRANCH_SIZES, Space
 from daskls.partition.stored import Nested, StoredTrees, read_partition, stored
 from daskls.partition.tree import Tree, read_trees, tree_arrays
@@ -72,12 +70,6 @@ class FitJob:
     draw: Draw | None = None
 
 
-def assign_chunks(state: FitState) -> Chunks:
-    """Return an assignment of all rows to the fewest chunks of at most ``cell_size`` rows."""
-    n_rows = state.scan.n_kept
-    return Chunks(n_rows, -(-n_rows // state.request.cell_size), state.seed)
-
-
 def fit_cells(state: FitState) -> None:
     """Regroup the rows and train every cell that the store does not hold yet."""
     root, request = state.root, state.request
@@ -100,7 +92,7 @@ def fit_cells(state: FitState) -> None:
     )
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with state.clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
-        train_bundles(plan.bundles, job, state.client)
+        run_each(fit_bundle, plan.bundles, job, state.client)
     _finish(state, partition)
 
 
@@ -127,11 +119,6 @@ def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[]
         )
 
     return count
-
-
-def train_bundles(bundles: tuple[Bundle, ...], job: FitJob, client: Any = None) -> None:
-    """Train all bundles, largest first."""
-    run_each(fit_bundle, bundles, job, client)
 
 
 @undisturbed

@@ -65,12 +65,6 @@ class Voronoi(Method):
         """As of `Method`."""
         check_cells(extent, resources)
 
-    def cut(self, state: FitState) -> Partition:
-        """Grow trees on the sample."""
-        from daskls.run.begin import grow_trunks
-
-        return grow_trunks(state)
-
     def fit(self, state: FitState) -> None:
         """As of `Method`."""
         from daskls.methods.cells.fit import fit_cells
@@ -114,9 +108,10 @@ class Chunked(Voronoi):
 
     def cut(self, state: FitState) -> Partition:
         """As of `Method`: the fewest chunks that the size of a chunk allows."""
-        from daskls.methods.cells.fit import assign_chunks
+        from daskls.partition.shuffle import Chunks
 
-        return assign_chunks(state)
+        n_rows = state.scan.n_kept
+        return Chunks(n_rows, -(-n_rows // state.request.cell_size), state.seed)
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
         """As of `Method`: the number of chunks."""

@@ -3,6 +3,7 @@
 The functions named by strings are run by `daskls.run.pace`.
 """
 
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -57,7 +58,7 @@ def _searching(
     extent, n_cells = outlook.extent, outlook.n_leaves
     rows = max(extent.n_rows // n_cells, 1)
     nbytes = landmark_nbytes(extent.sizes, rows, n_landmarks, n_problems)
-    reading = Work(outlook.reading.what, outlook.reading.size, BIAS_ROUNDS * outlook.reading.count)
+    reading = replace(outlook.reading, count=BIAS_ROUNDS * outlook.reading.count)
     works = reading, Work(what, rows, FIRST_ROUNDS * n_cells)
     return StageDemand(name, BIAS_ROUNDS * n_groups, nbytes, works, BIAS_ROUNDS)
 
@@ -65,7 +66,7 @@ def _searching(
 def cluster_rows(size: int, setting: Setting) -> float:
     """Time the clustering of a sample of ``size`` rows."""
     X, _ = setting.draw(size)
-    return seconds_in(lambda: cluster_cells(X, find_normalization(X), setting.n_leaves, 0))
+    return seconds_in(lambda: cluster_cells(X, setting.n_leaves, 0))
 
 
 def solve_all(size: int, setting: Setting) -> float:

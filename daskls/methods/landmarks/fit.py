@@ -44,7 +44,6 @@ from daskls.run.begin import regroup_all, scale_gamma
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
-from daskls.run.progress import StageClock
 from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total
 from daskls.solvers.landmarks import BiasSearch, Evaluation, draw_landmarks, find_components
@@ -80,8 +79,7 @@ class Solved:
 def cluster_sample(method: LandmarkSpec, state: FitState) -> VoronoiCells:
     """Return the Voronoi cells of the clusters of the sample."""
     n_cells = method.n_cells or count_clusters(state.scan.n_kept)
-    X = state.sample.X
-    return cluster_cells(X, find_normalization(X), n_cells, state.seed)
+    return cluster_cells(state.sample.X, n_cells, state.seed)
 
 
 def fit_jointly(method: LandmarkSpec, state: FitState) -> None:
@@ -147,7 +145,7 @@ def _solve(
     drop_phase(state.root.store, "select")
     chosen, errors = selected["C"], np.array(selected["cell_errors"])
     problems = [(code, chosen, -1, 0.0) for code in _positive(state)]
-    solved = _search("train", problems, groups, job, state.clock, state.client)
+    solved = _search("train", problems, groups, job, state)
     theta, support = _read_solution(solved, groups, job)
     root = state.root
     found = read_landmarks(root)
@@ -181,7 +179,7 @@ def _choose_cost(
         return {"C": costs[0], **none}
     codes, n_folds = _positive(state), job.n_folds
     problems = [(k, C, f, 0.0) for C in costs for f in range(n_folds) for k in codes]
-    solved = _search("select", problems, groups, job, state.clock, state.client)
+    solved = _search("select", problems, groups, job, state)
     shape = len(costs), n_folds, len(codes)
     rounds, indices = solved.rounds.reshape(shape), solved.indices.reshape(shape)
     solutions = Solutions("select", rounds, indices, solved.biases.reshape(shape))
@@ -225,8 +223,7 @@ def _search(
     problems: list[tuple[Any, ...]],
     groups: list[tuple[int, int]],
     job: JointJob,
-    clock: StageClock,
-    client: Any,
+    state: FitState,
 ) -> Solved:
     """Search the biases of all problems; a round solves all cells for one bias of each problem."""
     table = np.array(problems, np.float64)
@@ -235,13 +232,13 @@ def _search(
     steps = np.zeros(groups[-1][1] + 1, np.int64)
     number, still = 0, list(range(len(problems)))
     stored: set[int] = set()
-    with clock.stage(phase, len(problems), lambda: sum(not s.is_open for s in searches)):
+    with state.clock.stage(phase, len(problems), lambda: sum(not s.is_open for s in searches)):
         while still:
             before = np.array([indices[p].get(number - 1, 0) for p in still])
             table[still, 3] = [searches[p].bias for p in still]
             now = Round(phase, number, table[still], before)
             stats = np.concatenate(
-                compute_each(solve_group, [(g, now, job) for g in groups], client)
+                compute_each(solve_group, [(g, now, job) for g in groups], state.client)
             )
             # Summed in the order of cells, as the bits of a sum depend on its order.
             sums = stats.sum(axis=0)

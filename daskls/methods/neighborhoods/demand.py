@@ -52,7 +52,7 @@ USUAL_VARIANCE = 1.0
 
 def demand_of_rows(method: NeighborSpec, outlook: Outlook) -> Demand:
     """Return the demand of methods that only gather rows, and train or vote when they predict."""
-    method = method.capped(outlook.extent.n_rows)
+    method = method.for_rows(outlook.extent.n_rows)
     stages = outlook.grown, gather_stage(outlook), *_selections(method, outlook)
     return Demand(stages, 0, _rows_nbytes(outlook))
 
@@ -60,7 +60,7 @@ def demand_of_rows(method: NeighborSpec, outlook: Outlook) -> Demand:
 def demand_of_centers(method: NeighborSpec, outlook: Outlook) -> Demand:
     """Return the demand of models around centers that cover all rows."""
     extent = outlook.extent
-    method = method.capped(extent.n_rows)
+    method = method.for_rows(extent.n_rows)
     k = method.n_neighbors[len(method.n_neighbors) // 2]
     n_centers = _n_centers(extent.n_rows, method.inner(k))
     train = _train(method, outlook, k, n_centers)

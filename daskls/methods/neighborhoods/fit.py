@@ -13,11 +13,12 @@ from daskls.methods.neighborhoods.train import (
     CenterBundle,
     NeighborJob,
     choose_centers,
-    train_centers,
+    fit_centers,
 )
 from daskls.neighbors.search import metric_of
 from daskls.plan import bundle_cost, group_open
 from daskls.run.begin import regroup_all
+from daskls.run.compute import run_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import gather_rows, has_rows, rows_handle
 from daskls.store.layout import Root
@@ -28,7 +29,7 @@ from daskls.store.reader import write_index
 def fit_rows(method: NeighborSpec, state: FitState) -> None:
     """Gather the rows by leaf and select parameters; each query later trains, or votes."""
     _gather(state)
-    method = method.capped(state.scan.n_kept)
+    method = method.for_rows(state.scan.n_kept)
     chosen = select(state, method, rows_handle(state))
     spec, percentiles = chosen.spec, chosen.percentiles
     C, gamma, percentile = (
@@ -41,29 +42,18 @@ def fit_rows(method: NeighborSpec, state: FitState) -> None:
 
 def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     """Gather the rows by leaf, choose centers and train their neighborhoods."""
-    method = method.capped(state.scan.n_kept)
     _gather(state)
-    _fit_centers(state, method)
-
-
-def _gather(state: FitState) -> None:
-    """Write all rows by leaf, unless they are there."""
-    if not has_rows(state):
-        _, exchange, leaf_rows = regroup_all(state)
-        gather_rows(state, exchange, leaf_rows)
-
-
-def _fit_centers(state: FitState, neighbors: NeighborSpec) -> None:
+    method = method.for_rows(state.scan.n_kept)
     root, handle = state.root, rows_handle(state)
-    chosen = select(state, neighbors, handle)
+    chosen = select(state, method, handle)
     k = chosen.n_neighbors
-    centers = choose_centers(state, handle, neighbors.inner(k), metric_of(chosen.spec))
-    own = replace(neighbors, percentiles=chosen.percentiles)
-    batch = _batch(state, k)
+    centers = choose_centers(state, handle, method.inner(k), metric_of(chosen.spec))
+    own = replace(method, percentiles=chosen.percentiles)
+    batch = plan_batch(state.sizes, k, state.sampling.largest_rows, state.resources)
     job = NeighborJob(handle, chosen.spec, own, k, state.seed, batch)
     bundles = _bundles(state, centers, batch, k)
     with state.clock.stage("train", len(centers.positions), _finished(root)):
-        train_centers(bundles, job, state.client)
+        run_each(fit_centers, bundles, job, state.client)
     tiles = find_tiles(root.store, len(centers.positions))
     drop_others(root.store, tiles)
     reader = handle.open()
@@ -74,8 +64,11 @@ def _fit_centers(state: FitState, neighbors: NeighborSpec) -> None:
     write_index(root, arrays, {"gamma": gamma}, tiles, first_cells)
 
 
-def _batch(state: FitState, n_neighbors: int) -> int:
-    return plan_batch(state.sizes, n_neighbors, state.sampling.largest_rows, state.resources)
+def _gather(state: FitState) -> None:
+    """Write all rows by leaf, unless they are there."""
+    if not has_rows(state):
+        _, exchange, leaf_rows = regroup_all(state)
+        gather_rows(state, exchange, leaf_rows)
 
 
 def _bundles(state: FitState, centers: Centers, batch: int, n_neighbors: int) -> list[CenterBundle]:

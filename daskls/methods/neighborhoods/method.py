@@ -1,7 +1,6 @@
 """FaLK-SVM and related methods: models, or votes, of the nearest rows of centers or queries."""
 
 from dataclasses import dataclass, replace
-from typing import Self
 
 from daskls.errors import StoreError
 from daskls.methods.neighborhoods.parts import (
@@ -13,7 +12,6 @@ from daskls.methods.neighborhoods.parts import (
 from daskls.methods.neighborhoods.plan import NeighborSpec, check_neighborhoods
 from daskls.methods.probability import shares
 from daskls.methods.scores import mean_of_views
-from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Ints, Reals
 from daskls.run.contract import FitState, Method
@@ -27,14 +25,13 @@ from daskls.store.reader import ModelReader
 
 @dataclass(frozen=True)
 class NeighborMethod(NeighborSpec, Method):
-    """The base class of all methods on neighborhoods."""
+    """The base class of all methods on neighborhoods.
+
+    The partition only decides which rows are stored together.
+    """
 
     n_copies = 1
     is_local = True
-
-    def for_rows(self, n_rows: int) -> Self:
-        """As of `Method`: caps the number of neighbors at all rows."""
-        return self.capped(n_rows)
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
@@ -45,12 +42,6 @@ class NeighborMethod(NeighborSpec, Method):
         from daskls.methods.neighborhoods.demand import demand_of_rows
 
         return demand_of_rows(self, outlook)
-
-    def cut(self, state: FitState) -> Partition:
-        """Grow a tree on the sample; it only decides which rows are stored together."""
-        from daskls.run.begin import grow_trunks
-
-        return grow_trunks(state)
 
     def fit(self, state: FitState) -> None:
         """Gather the rows by leaf, as the rows are the model, and select parameters."""

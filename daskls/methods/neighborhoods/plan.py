@@ -54,7 +54,7 @@ class NeighborSpec:
         """Return k' for a candidate of k."""
         return self.n_assigned or max(n_neighbors // 2, 1)
 
-    def capped(self, n_rows: int) -> Self:
+    def for_rows(self, n_rows: int) -> Self:
         """Return the method with the numbers of neighbors capped at all rows."""
         candidates = tuple(sorted({min(k, n_rows) for k in self.n_neighbors}))
         n_assigned = self.n_assigned and min(self.n_assigned, n_rows)

@@ -3,7 +3,7 @@
 The tasks here also serve the selection of parameters.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from daskls.records import (
 )
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.client import report_cells
-from daskls.run.compute import compute_each, run_each
+from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import RowsHandle
 from daskls.run.workers import free_nbytes
@@ -98,7 +98,7 @@ def choose_centers(
     check_client(reader.n_rows)
     numbers = reader.read_numbers()
     cover = Cover(center_order(state, numbers, n_assigned), n_assigned)
-    with state.clock.stage("cover", reader.n_rows, _covered(cover)):
+    with state.clock.stage("cover", reader.n_rows, lambda: cover.n_covered):
         run_cover(cover, numbers, handle, metric, state.client)
     owner = cover.resolved_owner()
     return write_centers(state.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
@@ -139,10 +139,6 @@ def run_cover(
         cover.take_round(positions, numbers[positions], lists)
 
 
-def _covered(cover: Cover) -> Callable[[], int]:
-    return lambda: cover.n_covered
-
-
 def search_positions(
     positions: Int64,
     n_neighbors: int,
@@ -172,11 +168,6 @@ def search_block(
         found = find_nearest(X, n_neighbors, reader.regions, handle.source(reader), metric)
     # int32 halves the bytes that travel to the client.
     return found.positions.astype(np.int32) if reader.n_rows < 2**31 else found.positions
-
-
-def train_centers(bundles: list[CenterBundle], job: NeighborJob, client: Any = None) -> None:
-    """Train all bundles."""
-    run_each(fit_centers, bundles, job, client)
 
 
 @undisturbed

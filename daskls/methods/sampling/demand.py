@@ -39,10 +39,8 @@ def demand_of_samples(method: SamplingSpec, outlook: Outlook, *, has_radii: bool
     )
     draws = plan_draws(n_rows, fraction, n_subsamples, 0)
     stages = [outlook.grown, gather_stage(outlook)]
-    drawing = Work(outlook.reading.what, outlook.reading.size, outlook.reading.count)
-    stages.append(
-        StageDemand("draw", N_SEARCH_TASKS, extent.leaf_rows * sizes.row_nbytes, (drawing,))
-    )
+    leaf_nbytes = extent.leaf_rows * sizes.row_nbytes
+    stages.append(StageDemand("draw", N_SEARCH_TASKS, leaf_nbytes, (outlook.reading,)))
     n_selecting = method.n_selecting(draws)
     if n_selecting:
         nbytes = sample_nbytes(sizes, n_selecting)

@@ -11,12 +11,10 @@ from daskls.methods.sampling.plan import (
     SamplingSpec,
     beside_svc,
     check_rounds,
-    check_selection,
     check_subsamples,
     most_pairs,
 )
 from daskls.methods.scores import mean_of_views
-from daskls.partition.base import Partition
 from daskls.plan import Demand, Extent, Outlook, Resources
 from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method
@@ -31,7 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sampling(SamplingSpec, Method):
-    """The base class of both methods: one model predicts everywhere."""
+    """The base class of both methods: one model predicts everywhere.
+
+    The partition only decides which rows are stored together.
+    """
 
     n_copies = 1
     # The one model is trained with given parameters.
@@ -53,12 +54,6 @@ class Sampling(SamplingSpec, Method):
         from daskls.methods.sampling.demand import demand_of_samples
 
         return demand_of_samples(self, outlook, has_radii=self.has_radii)
-
-    def cut(self, state: FitState) -> Partition:
-        """Grow a tree on the sample; it only decides which rows are stored together."""
-        from daskls.run.begin import grow_trunks
-
-        return grow_trunks(state)
 
     def fit(self, state: FitState) -> None:
         """Gather the rows, train on drawn rows, then on the rows near their support rows."""
@@ -93,15 +88,7 @@ class LocalSampling(Sampling):
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
         lighter = beside_svc(resources)
-        draws, fraction = check_subsamples(
-            extent,
-            lighter,
-            self.sample_fraction,
-            self.n_subsamples,
-            split="raise n_subsamples or ",
-        )
-        if self.selects:
-            check_selection(extent, lighter, self.n_selecting(draws))
+        draws, fraction = check_subsamples(self, extent, lighter, "raise n_subsamples or ")
         most_pairs(extent.sizes, draws.n_sampled, extent.leaf_rows, lighter, fraction)
 
     def searcher(self) -> "type[SampleSearch]":
@@ -121,9 +108,7 @@ class CGLQ(Sampling):
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
         lighter = beside_svc(resources)
-        draws, _ = check_subsamples(extent, lighter, self.sample_fraction, self.n_subsamples)
-        if self.selects:
-            check_selection(extent, lighter, self.n_selecting(draws))
+        draws, _ = check_subsamples(self, extent, lighter)
         check_rounds(extent, lighter, draws, self.n_neighbors)
 
     def searcher(self) -> "type[SampleSearch]":

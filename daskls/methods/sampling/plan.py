@@ -65,13 +65,9 @@ class SamplingSpec:
 
 
 def check_subsamples(
-    extent: Extent,
-    resources: Resources,
-    sample_fraction: float | None,
-    n_subsamples: int | None,
-    split: str = "",
+    method: SamplingSpec, extent: Extent, resources: Resources, split: str = ""
 ) -> tuple[Draws, float]:
-    """Refuse, before any training, subsamples that would not fit in the memory of a task.
+    """Refuse, before any training, subsamples and a selection that would not fit in a task.
 
     Parameters
     ----------
@@ -86,11 +82,13 @@ def check_subsamples(
     Raises
     ------
     ParameterError : a subsample would have fewer than two rows
-    MemoryPlanError : a block, a leaf, or a subsample needs more than a task may use. The message
-        names the parameter to change.
+    MemoryPlanError : a block, a leaf, a subsample, or the rows of a selection need more than a task
+        may use. The message names the parameter to change.
     """
     sizes, n_rows = extent.sizes, extent.n_rows
-    fraction, n_drawn = sampling_sizes(sample_fraction, n_subsamples, n_rows, sizes.n_classes)
+    fraction, n_drawn = sampling_sizes(
+        method.sample_fraction, method.n_subsamples, n_rows, sizes.n_classes
+    )
     draws = plan_draws(n_rows, fraction, n_drawn, 0)
     if draws.subsample_rows < 2:
         raise ParameterError(
@@ -102,6 +100,8 @@ def check_subsamples(
     check_gather(extent, resources)
     remedy = f"{split}lower sample_fraction below {fraction:g}"
     check_trained(sizes, draws.subsample_rows, resources, what="A subsample", remedy=remedy)
+    if method.selects:
+        check_selection(extent, resources, method.n_selecting(draws))
     return draws, fraction
 
 
@@ -189,11 +189,10 @@ def most_pairs(
     ------
     MemoryPlanError : not even `WAITING_PAIRS` fit
     """
-    usable = usable_nbytes(resources)
     needed, least = (ball_nbytes(sizes, m, leaf_rows, WAITING_PAIRS) for m in (n_balls, 2))
     what = f"Drawing around up to {n_balls} support rows"
     check_usable(what, needed, resources, f"lower sample_fraction below {fraction:g}", least)
-    return pairs_within(sizes, n_balls, leaf_rows, usable)
+    return WAITING_PAIRS + (usable_nbytes(resources) - needed) // (2 * PAIR_NBYTES)
 
 
 def beside_svc(resources: Resources) -> Resources:
@@ -241,12 +240,3 @@ def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int, n_pairs: int) ->
     leaf = 2 * leaf_rows * (sizes.n_features * F8 + 20)
     marked = min(MARKED_PAIRS, n_balls * leaf_rows)
     return centers + leaf + (n_pairs + max(WAITING_PAIRS, n_pairs) + marked) * PAIR_NBYTES
-
-
-def pairs_within(sizes: TaskSizes, n_balls: int, leaf_rows: int, nbytes: int) -> int:
-    """Return how many pairs of a ball and a row a task may keep within ``nbytes``.
-
-    ``nbytes`` must be enough for `WAITING_PAIRS`.
-    """
-    free = nbytes - ball_nbytes(sizes, n_balls, leaf_rows, WAITING_PAIRS)
-    return WAITING_PAIRS + free // (2 * PAIR_NBYTES)

@@ -7,7 +7,7 @@ import pytest
 from support import OpenedFiles, checkers, n_bundles, small_svc
 
 import daskls
-from daskls.plan import bundles as plan
+from daskls.plan import bundles
 from daskls.store.reader import ModelReader
 
 X, Y = checkers(3000)
@@ -17,8 +17,8 @@ X, Y = checkers(3000)
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("asked") / "m"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "N_BUNDLES", 10_000)
-        patch.setattr(plan, "MIN_BUNDLE_COST", 0.0)
+        patch.setattr(bundles, "N_BUNDLES", 10_000)
+        patch.setattr(bundles, "MIN_BUNDLE_COST", 0.0)
         # Saved elsewhere, so that this process has read nothing of it.
         small_svc().fit(X, Y).save(path)
     assert n_bundles(path) > 20

@@ -18,11 +18,11 @@ STAGES = [("scale", 10.0), ("regions", 5.0), ("scale", 20.0), ("train", 100.0)]
 
 
 def test_all_is_left_before_the_first_stage():
-    assert Expectation(STAGES, now=0.0).left_s(None, 50.0) == 135.0
+    assert Expectation(STAGES).left_s(None, 50.0) == 135.0
 
 
 def test_stages_that_are_over_are_not_left():
-    expected = Expectation(STAGES, now=0.0)
+    expected = Expectation(STAGES)
     expected.begin("scale", 0.0)
     assert expected.left_s(None, 4.0) == 131.0
     expected.begin("regions", 10.0)
@@ -38,7 +38,7 @@ def test_stages_that_are_over_are_not_left():
 
 
 def test_slower_stages_make_the_rest_slower():
-    slow, fast, odd = (Expectation(STAGES, now=0.0) for _ in range(3))
+    slow, fast, odd = (Expectation(STAGES) for _ in range(3))
     for expected, seconds in ((slow, 20.0), (fast, 5.0), (odd, 10_000.0)):
         expected.begin("scale", 0.0)
         expected.begin("regions", seconds)
@@ -49,7 +49,7 @@ def test_slower_stages_make_the_rest_slower():
 
 
 def test_the_last_stage_goes_over_to_its_own_pace():
-    expected = Expectation(STAGES, now=0.0)
+    expected = Expectation(STAGES)
     expected.begin("train", 0.0)
     # Ten times slower than expected: at first nobody knows, in the end it is plain.
     assert expected.left_s(0.01, 10.0) == pytest.approx(0.01 * 990 + 0.99 * 90)

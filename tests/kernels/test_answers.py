@@ -1,3 +1,5 @@
+"""Votes and decisions of pairs of classes: scikit-learn's, and those of plain loops."""
+
 import naive
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from daskls.kernels.answers import (
     pair_decisions,
     pairs_of,
     vote_scores,
+    write_winners,
 )
 
 
@@ -118,3 +121,21 @@ def test_pair_decisions_read_scikit_learns_layout():
     np.testing.assert_allclose(
         out, peer.decision_function(X[:9]) - peer.intercept_, rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_winners_are_the_ballots(k):
+    rng = np.random.default_rng(2)
+    n, h = 3, 50
+    parts = rng.normal(size=(k, n, k - 1, h)).astype(np.float32)
+    # Whole numbers tie.
+    parts[:, 0] = rng.integers(-1, 2, parts[:, 0].shape)
+    offsets = rng.normal(size=(n, k * (k - 1) // 2)).astype(np.float32)
+    offsets[0] = 0.0
+    winners = np.full((n, h), -1)
+    write_winners(parts, offsets, winners)
+    for s in range(n):
+        ballot = Ballot(h, k)
+        for p, (a, b) in enumerate(pairs_of(k)):
+            ballot.add(a, b, parts[a, s, b - 1] + parts[b, s, a] + offsets[s, p])
+        np.testing.assert_array_equal(winners[s], ballot.scores().argmax(axis=1))

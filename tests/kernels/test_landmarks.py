@@ -1,11 +1,13 @@
-"""Center and scale of a sample."""
+"""Center and scale of a sample, and projections of rows on landmarks."""
 
 import math
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
-from daskls.kernels.landmarks import NORMALIZED_STEP, find_normalization
+from daskls.kernels.landmarks import NORMALIZED_STEP, find_normalization, project_rows
+from daskls.kernels.route import GEMM_ROWS
 
 
 def rows(n=20_000, offset=0.0):
@@ -48,3 +50,13 @@ def test_rows_are_the_same_bits_in_any_unit(unit):
     assert (
         np.abs(bits * find_normalization(X).scale - (X - X.mean(axis=0))) <= 4 * NORMALIZED_STEP
     ).all()
+
+
+@pytest.mark.parametrize("d", [2, 5, 22])
+def test_bits_of_a_projection_do_not_depend_on_a_rows_place(d):
+    rng = np.random.default_rng(0)
+    X, landmarks = np.repeat(rng.normal(size=(1, d)), GEMM_ROWS, axis=0), rng.normal(size=(300, d))
+    with threadpool_limits(1, user_api="blas"):
+        for n_landmarks in range(200, 301, 3):
+            seen = project_rows(X, np.zeros(d), landmarks[:n_landmarks], 0.5)
+            assert (seen == seen[0]).all(), n_landmarks

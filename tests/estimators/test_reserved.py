@@ -1,0 +1,229 @@
+"""Reserved rows, for a bound on false alarms or for intervals: one model, stores, resumed fits.
+
+What is found from them is tested in ``test_false_alarm.py`` and ``test_intervals.py``.
+"""
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from reserves import HINGE, TUBE, bounded, covering, held_out, overlapping, two_columns, uneven
+from sklearn.base import clone
+from small import assert_same_bits, connected, tiny_tasks
+from support import few
+from writes import StopError, StopsEverywhere, Writes
+
+import daskls
+from daskls import StoreError
+from daskls.errors import DamageError
+from daskls.store.caches import drop_caches
+from daskls.store.reserved import read_reserved
+
+
+@dataclass(frozen=True)
+class Reserve:
+    """One use of reserved rows: an estimator, its data, and what follows from these rows."""
+
+    # The folder in a store; with an underscore the attribute of a fitted estimator.
+    part: str
+    # What a fit without the folder is said to lack.
+    missing: str
+    parameters: tuple[str, ...]
+    # Another value, and how a store tells it from the first.
+    other: dict
+    changed: str
+    # The method whose answers follow from the reserved rows, and rows to ask about.
+    ask: str
+    asked: np.ndarray
+    make: Callable
+    X: np.ndarray
+    y: np.ndarray
+
+    def __str__(self):
+        return self.part
+
+    def fit(self, **params):
+        return self.make(**params).fit(self.X, self.y)
+
+    def answers(self, model, rows=None):
+        return getattr(model, self.ask)(self.asked if rows is None else rows)
+
+    def found(self, model):
+        return getattr(model, f"{self.part}_")
+
+
+LABELED, NUMBERED = overlapping(), uneven()
+BOUND = Reserve(
+    part="false_alarm",
+    missing="threshold",
+    parameters=("max_false_alarm", "delta"),
+    other={"max_false_alarm": 0.2},
+    changed=r"rate was 0\.1, is 0\.2",
+    ask="decision_function",
+    asked=overlapping(3000, seed=9)[0],
+    make=bounded,
+    X=LABELED[0],
+    y=LABELED[1],
+)
+INTERVAL = Reserve(
+    part="interval",
+    missing="intervals",
+    parameters=("interval",),
+    other={"interval": 0.8},
+    changed=r"coverage was 0\.9, is 0\.8",
+    ask="predict_interval",
+    asked=uneven(3000, seed=9)[0],
+    make=covering,
+    X=NUMBERED[0],
+    y=two_columns(*NUMBERED),
+)
+BOTH = [BOUND, INTERVAL]
+of_both = pytest.mark.parametrize("reserve", BOTH, ids=str)
+
+
+def held_by(reserve, model):
+    """Return which rows a fit held out."""
+    found = reserve.found(model)
+    if reserve is BOUND:
+        return held_out(reserve.y, (found.n_negatives, found.n_positives))
+    return held_out(np.zeros(len(reserve.X)), (found.n_rows,))
+
+
+@of_both
+def test_rows_of_weight_0_are_as_if_they_were_not_there(reserve):
+    n = len(reserve.X)
+    weights = np.random.default_rng(1).uniform(0.5, 2, n) * (np.arange(n) % 4 > 0)
+    kept = weights > 0
+    model = reserve.make().fit(reserve.X[kept], reserve.y[kept], weights[kept])
+    lazy = da.from_array(reserve.X, chunks=(250, 2))
+    assert_same_bits(model, reserve.make().fit(lazy, reserve.y, weights))
+
+
+@pytest.mark.parametrize(
+    ("reserve", "y", "way"),
+    few(
+        [
+            (BOUND, BOUND.y, {}),
+            (BOUND, BOUND.y, {"n_partitions": 2}),
+            (INTERVAL, INTERVAL.y, {}),
+            (INTERVAL, INTERVAL.y, {"n_partitions": 2}),
+            (BOUND, BOUND.y, HINGE),
+            (INTERVAL, NUMBERED[1], TUBE),
+        ],
+        4,
+    ),
+    ids=lambda given: str(given) if isinstance(given, Reserve | dict) else "",
+)
+def test_chunks_tasks_and_threads_change_no_bit(reserve, y, way):
+    X = reserve.X
+    model = reserve.make(**way).fit(X, y)
+    for chunks, scheduler, n_bundles in ((100, "threads", 10_000), (len(X), "sync", 3)):
+        with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
+            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=chunks)
+            assert_same_bits(model, clone(model).fit(*rows))
+    other = clone(model).set_params(random_state=0).fit(X, y)
+    assert reserve.found(other) != reserve.found(model)
+
+
+@pytest.mark.parametrize("reserve", few(BOTH), ids=str)
+def test_a_cluster_changes_no_bit(two_workers, reserve, tmp_path):
+    expected = reserve.fit()
+    with tiny_tasks(), connected(two_workers) as client:
+        model = reserve.make(client=client, store=tmp_path / "m")
+        model.fit(da.from_array(reserve.X, chunks=(300, 2)), reserve.y)
+        assert_same_bits(expected, model)
+        lazy = reserve.answers(model, da.from_array(reserve.asked, chunks=(700, 2))).compute()
+    np.testing.assert_array_equal(lazy, reserve.answers(expected))
+
+
+@pytest.mark.slow
+@of_both
+def test_a_fit_that_is_stopped_anywhere_goes_on(reserve, tmp_path):
+    expected = reserve.fit()
+    stops, store = StopsEverywhere(), tmp_path / "m"
+    rows = da.from_array(reserve.X, chunks=(100, 2)), da.from_array(reserve.y, chunks=100)
+    with tiny_tasks(), dask.config.set(scheduler="sync"), Writes(store, stops):
+        for _ in range(100):
+            try:
+                model = reserve.make(store=store).fit(*rows)
+                break
+            except StopError:
+                continue
+    assert reserve.part in " ".join(stops.names)
+    assert_same_bits(expected, model)
+
+
+@of_both
+def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(reserve, tmp_path):
+    model = reserve.fit(store=tmp_path / "m")
+    moved = np.where(held_by(reserve, model)[:, None], reserve.X + 0.7, reserve.X)
+    with pytest.raises(StoreError, match="checksum was"):
+        clone(model).fit(moved, reserve.y)
+    with pytest.raises(StoreError, match=reserve.changed):
+        clone(model).set_params(**reserve.other).fit(reserve.X, reserve.y)
+
+
+@of_both
+def test_a_model_without_what_they_give_is_not_finished(reserve, tmp_path):
+    store, written = tmp_path / "m", []
+
+    def stop(name):
+        if name.startswith(reserve.part):
+            written.append(name)
+            raise StopError
+
+    with Writes(store, stop), pytest.raises(StopError):
+        reserve.fit(store=store)
+    assert written
+    drop_caches()
+    with pytest.raises(StoreError, match=rf"no {reserve.missing} yet.*Call fit again"):
+        daskls.load(store)
+    written = []
+    with Writes(store, written.append):
+        model = reserve.fit(store=store)
+    assert any(name.startswith(reserve.part) for name in written)
+    assert not [name for name in written if name.startswith(("bundles", "exchange", "partition"))]
+    assert_same_bits(model, reserve.fit())
+    assert reserve.found(daskls.load(store)) == reserve.found(model)
+
+
+@pytest.mark.parametrize(
+    ("reserve", "name"),
+    [(BOUND, "scores"), (BOUND, "zarr.json"), (INTERVAL, "sizes"), (INTERVAL, "zarr.json")],
+    ids=str,
+)
+def test_damage_is_noticed_and_mended(reserve, name, tmp_path):
+    model = reserve.fit(store=tmp_path / "m")
+    expected = reserve.answers(model)
+    part = tmp_path / "m" / reserve.part / name
+    file = part if part.is_file() else part / "c.0"
+    file.write_bytes(file.read_bytes()[:-2] + b"??")
+    drop_caches()
+    with pytest.raises(DamageError, match=reserve.part):
+        read_all(reserve, tmp_path / "m")
+    drop_caches()
+    np.testing.assert_array_equal(reserve.answers(model.fit(reserve.X, reserve.y)), expected)
+
+
+def read_all(reserve, store):
+    """Read what a model keeps of reserved rows, as its answers and the display of its curve do."""
+    model = daskls.load(store)
+    reserve.answers(model)
+    read_reserved(model._reader.root)
+
+
+@of_both
+def test_saved_and_pickled_models_keep_what_they_give(reserve, tmp_path):
+    model = reserve.fit()
+    model.save(tmp_path / "m")
+    for again in (daskls.load(tmp_path / "m"), pickle.loads(pickle.dumps(model))):
+        for name in reserve.parameters:
+            assert getattr(again, name) == getattr(reserve.make(), name)
+        assert_same_bits(model, again)
+    # A model without the parameter has nothing of it, whatever this estimator was before.
+    model.set_params(**{reserve.parameters[0]: None}).fit(reserve.X, reserve.y)
+    assert not hasattr(model, f"{reserve.part}_")
