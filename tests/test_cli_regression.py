@@ -149,6 +149,11 @@ def test_whole_numbers_are_classes_where_they_are_few_or_frequent(values, kind, 
     assert kind_of_arrays(str(tmp_path / "rows.npz"), None)[0] == kind
 
 
+def test_comments_of_a_libsvm_file_are_no_labels(tmp_path):
+    (tmp_path / "rows.svm").write_text("# head\n\n1.5 1:2 # note\n2 2:1\n")
+    assert kind_of_arrays(str(tmp_path / "rows.svm"), None)[0] == "numbers"
+
+
 def test_whole_numbers_of_a_data_set_are_classes(tmp_path):
     for name, y in (("whole", np.arange(400.0)), ("fractions", Y)):
         with DatasetWriter(tmp_path / name, 2, "float64", y_dtype="float64") as writer:

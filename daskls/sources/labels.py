@@ -200,7 +200,8 @@ def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
 def _first_words(path: str) -> AnyArray | None:
     """Return the labels of a LIBSVM file, the first word of each line; None if some are text."""
     with Path(path).open(encoding="utf-8") as file:
-        words = [line.split(None, 1)[0] for line in file if line.strip()]
+        lines = (line.partition("#")[0].split(None, 1) for line in file)
+        words = [line[0] for line in lines if line]
     try:
         return np.array(words, np.float64)
     except ValueError:

@@ -35,6 +35,7 @@ from daskls.store.artifacts import open_store
 from daskls.store.backend import Backend
 from daskls.store.dataset import Dataset, DatasetWriter
 from daskls.store.files import disk_errors
+from daskls.store.folder import place_once
 
 # The data set of the weights of rows, beside that of the rows.
 WEIGHTS = "weights"
@@ -309,12 +310,9 @@ def write_predictions(source: str, target: Path, names: list[str]) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             write(array, partial, names)
-            # A link fails if the target has appeared meanwhile; a rename would replace it.
-            os.link(partial, target)
-        except FileExistsError as error:
-            raise StoreError(
-                f"{target} exists already; give another path or remove it first."
-            ) from error
+            # The target may have appeared meanwhile.
+            if not place_once(str(partial), str(target)):
+                raise StoreError(f"{target} exists already; give another path or remove it first.")
         finally:
             partial.unlink(missing_ok=True)
     return array.shape[0]

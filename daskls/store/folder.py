@@ -78,7 +78,7 @@ class Folder(OwnedFolder):
             if create:
                 if instead_of is not None:
                     self.drop_seen(key, key, instead_of)
-                return _place(temporary, self.where(key))
+                return place_once(temporary, self.where(key))
             os.replace(temporary, self.where(key))
         return True
 
@@ -149,7 +149,7 @@ class Folder(OwnedFolder):
         with parent.attempt(name) as attempt:
             for key in keys:
                 attempt.write(key, source.read(key, source.size(key)))
-            return _place(attempt.path, self.root)
+            return place_once(attempt.path, self.root)
 
     def drop(self, *patterns: str, strict: bool = False) -> None:
         """Remove files and folders."""
@@ -170,7 +170,7 @@ class Folder(OwnedFolder):
         below = marker.removeprefix(key)
         # Not removed in place: another writer's marker may have come after a look at the old one,
         # and a crash would leave half of a part, which is damage.
-        set_aside(path, aside, lambda at: seen in (None, _stamp(f"{at}{below}")), _place)
+        set_aside(path, aside, lambda at: seen in (None, _stamp(f"{at}{below}")), place_once)
         _remove(aside, strict=True)
 
     # Listing
@@ -303,7 +303,7 @@ class FolderAttempt:
             # counts as not written yet.
             seen = None if self._replace else self._instead_of
             self._folder.drop_seen(self._key, f"{self._key}/{name}", seen)
-        return _place(self.path, self._folder.where(self._key))
+        return place_once(self.path, self._folder.where(self._key))
 
 
 class FolderReader(Reader):
@@ -363,7 +363,7 @@ def _remove(path: str, *, strict: bool) -> None:
             os.unlink(path)
 
 
-def _place(source: str, target: str) -> bool:
+def place_once(source: str, target: str) -> bool:
     """Link a file, or rename a folder, to its final path; False if something is there."""
     if os.path.isdir(source):
         try:

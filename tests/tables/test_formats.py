@@ -1,17 +1,21 @@
 """Formats of files are entries: one line more, and every door takes another one."""
 
 import json
+import os
 import sys
 
 import numpy as np
 import pytest
+import zarr
 from support import run_cli as run
 from tables import json_lines
 
-from daskls import TableEncoder, VoronoiSVC
+from daskls import StoreError, TableEncoder, VoronoiSVC
 from daskls.datasets import convert
 from daskls.sources import door
 from daskls.sources.door import Format, find_files, format_of
+from daskls.sources.write import write_predictions
+from daskls.store import folder_owner
 
 ROWS = np.random.default_rng(0).random((300, 2))
 LABELS = np.where(ROWS[:, 0] > ROWS[:, 1], "above", "below")
@@ -67,3 +71,21 @@ def test_suffixes_in_any_letters(name):
 @pytest.mark.parametrize("name", ["a.gz", "a.parquet.gz", "csv", "a.zarr", "a.xlsx"])
 def test_what_is_no_format(name):
     assert format_of(name) is None
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_predictions_replace_no_file_that_appeared_meanwhile(has_links, tmp_path, monkeypatch):
+    if not has_links:
+
+        def refuse(*_):
+            raise OSError(folder_owner.NO_LINKS[0], "no links here")
+
+        monkeypatch.setattr(os, "link", refuse)
+    zarr.save_array(tmp_path / "answers.zarr", np.array([3, 1, 2]))
+    target = tmp_path / "out.csv"
+    assert write_predictions(str(tmp_path / "answers.zarr"), target, ["side"]) == 3
+    assert target.read_text().split() == ["side", "3", "1", "2"]
+    with pytest.raises(StoreError, match="exists already; give another path"):
+        write_predictions(str(tmp_path / "answers.zarr"), target, ["other"])
+    assert target.read_text().split()[0] == "side"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.zarr", "out.csv"]
