@@ -62,8 +62,10 @@ def mark(folder, name):
 
 
 def slow(block, folder, seconds=0.3):
-    """Return a block late; leave a file when it begins."""
+    """Return a block late; leave a file when it begins. While a file `gate` is there, few begin."""
     mark(folder, "block")
+    gate = Path(folder) / "gate"
+    wait_until(lambda: not gate.exists() or len(list(gate.parent.glob("block-*"))) <= 3)
     time.sleep(seconds)
     return block
 
@@ -305,7 +307,15 @@ def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client,
 def test_tasks_of_a_blind_worker_that_joins_go_elsewhere(tmp_path):
     with start_cluster(1) as cluster, Client(cluster, set_as_default=False) as client:
         client.register_plugin(HidePath(tmp_path / "m", only=1))
-        happening = when_blocks_run(tmp_path, lambda: cluster.scale(2))
+        gate = tmp_path / "gate"
+        gate.touch()
+
+        def join():
+            cluster.scale(2)
+            client.wait_for_workers(2, timeout=60)
+            gate.unlink()
+
+        happening = when_blocks_run(tmp_path, join)
         with (
             pytest.warns(UserWarning, match=r"tcp://\S+ on \S+ cannot read .*tasks go to others"),
         ):
