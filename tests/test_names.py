@@ -1,12 +1,14 @@
 """One name, one thing: no class or constant has two homes, and names written as text have one."""
 
 import ast
+import json
 import pkgutil
 import re
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
+import mutations
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -135,6 +137,13 @@ def test_names_that_are_written_as_text_lead_somewhere():
     assert {name: at for name, at in lost.items() if not is_elsewhere(name)} == {}
     # No exception outlives its reason.
     assert set(ELSEWHERE) <= set(lost)
+
+
+def test_every_mutation_has_a_place():
+    """One that no longer applies would count as caught by nobody."""
+    known = json.loads(mutations.RECORD.read_text(encoding="utf-8"))["mutations"]
+    sources = mutations.read_package(ROOT)
+    assert [own["name"] for own in known if not mutations.find_place(own, sources)] == []
 
 
 @pytest.mark.parametrize(

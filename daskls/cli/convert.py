@@ -8,7 +8,7 @@ import typer
 
 from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs
-from daskls.cli.inputs import check_exists, expand, open_data
+from daskls.cli.inputs import check_exists, check_output, expand, open_data
 from daskls.cli.options import FilterCommand, build_estimator
 
 if TYPE_CHECKING:
@@ -119,11 +119,7 @@ def denoise(
 ) -> None:
     """Write the rows of a data set whose labels agree with the models around them."""
     dataset = open_data(data)
-    from daskls.errors import StoreError
-    from daskls.store.artifacts import store_at
-
-    if store_at(out, what="output").exists(""):
-        raise StoreError(f"{out} exists already; give another path or remove it first.")
+    check_output(out)
     noise = build_estimator(ctx, method)
     noise.set_params(verbose=0 if quiet else 1)
     noise._validate_params()

@@ -50,6 +50,20 @@ def check_exists(path: str, what: str) -> None:
         raise typer.BadParameter(f"there is no {what} at {path!r}: the path does not exist")
 
 
+def check_output(path: str) -> None:
+    """Refuse an output that exists.
+
+    Raises
+    ------
+    StoreError
+    """
+    from daskls.errors import StoreError
+    from daskls.store.artifacts import store_at
+
+    if store_at(path, what="output").exists(""):
+        raise StoreError(f"{path} exists already; give another path or remove it first.")
+
+
 def open_data(path: str, what: str = "data set") -> Any:
     """Open a data set.
 

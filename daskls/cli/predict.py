@@ -12,6 +12,7 @@ from daskls.cli.errors import InterruptedCommandError
 from daskls.cli.inputs import (
     UnseenOption,
     check_exists,
+    check_output,
     expand,
     open_input,
     open_rows_of,
@@ -114,15 +115,14 @@ def _check_free(out: str) -> None:
     """
     from daskls.errors import StoreError
     from daskls.sources.write import prediction_format
-    from daskls.store.artifacts import is_bucket, store_at
+    from daskls.store.artifacts import is_bucket
 
     if is_bucket(out) and prediction_format(out):
         raise StoreError(
             f"{out} would be a file, and files of predictions are written to disks. Give the URL "
             "of a Zarr array, without such an ending, or a path."
         )
-    if store_at(out, what="output").exists(""):
-        raise StoreError(f"{out} exists already; give another path or remove it first.")
+    check_output(out)
 
 
 def _scratch_beside(out: str, what: str) -> "Scratch":

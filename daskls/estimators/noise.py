@@ -18,7 +18,7 @@ from daskls.estimators.falk import PERCENTILES, FalkSVC
 from daskls.estimators.inputs import check_input
 from daskls.estimators.knn import KNNSVC, check_single
 from daskls.estimators.neighborhoods import NeighborhoodClassifier, svm_spec
-from daskls.estimators.options import FeatureScaleParam
+from daskls.estimators.options import CLASS_CONSTRAINTS, FeatureScaleParam
 from daskls.plan import Bill
 from daskls.records import Float64, TargetKind
 from daskls.run.compute import compute
@@ -267,7 +267,7 @@ class FalkNoiseFilter(NoiseFilter):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         name: values
         for name, values in FalkSVC._parameter_constraints.items()
-        if name not in ("assign", "n_centers", "class_weight")
+        if name not in ("assign", "n_centers", *CLASS_CONSTRAINTS)
     }
 
     def __init__(
@@ -360,7 +360,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
         **{
             name: values
             for name, values in KNNSVC._parameter_constraints.items()
-            if name != "class_weight"
+            if name not in CLASS_CONSTRAINTS
         },
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Interval(Real, 0, 1, closed="both")],
