@@ -23,7 +23,10 @@ ON_SHARED = (
     *("faults/test_removed.py", "::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),
 )
 # Files so long that their tests are dealt out one by one.
-DEALT = ("test_check_estimator.py", "test_cell.py", "test_finish.py", "test_methods.py")
+DEALT = (
+    *("test_check_estimator.py", "test_cell.py", "test_finish.py", "test_methods.py"),
+    *("test_pages.py", "test_worked_examples.py"),
+)
 
 
 @pytest.fixture(scope="session")

@@ -55,13 +55,13 @@ def run(*command, cwd, **environment):
 
 @pytest.fixture
 def copy(tmp_path):
-    """Return a copy of the tree without what was built."""
+    """Return a copy of the tree, with compiled code that its sources' content still names."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed, which applies the patches")
     for part in PARTS:
         source, target = ROOT / part, tmp_path / part
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.pyc*", "*.tmp.*"))
         else:
             shutil.copy(source, target)
     return tmp_path

@@ -118,13 +118,8 @@ class Folder(OwnedFolder):
 
         A late task must not recreate part of a store that was removed.
         """
-        path = self.root
         with disk_errors(self.where(folder), self.then):
-            for name in folder.split("/"):
-                path = f"{path}/{name}"
-                # Another task may create it at the same moment.
-                with suppress(FileExistsError):
-                    os.mkdir(path)
+            _make_below(self.root, folder)
 
     @contextmanager
     def attempt(
@@ -291,7 +286,7 @@ class FolderAttempt:
         """Write a file; its folder is created if needed."""
         folder = name.rpartition("/")[0]
         if folder not in self._made:
-            os.makedirs(f"{self.path}/{folder}", exist_ok=True)
+            _make_below(self.path, folder)
             self._made.add(folder)
         write_file(f"{self.path}/{name}", *pieces)
 
@@ -328,6 +323,15 @@ class FolderReader(Reader):
         except OSError as error:
             raise _unreadable(self.name, error) from error
         self._at = at + filled
+
+
+def _make_below(path: str, folder: str) -> None:
+    """Create a folder below an existing one; not by `os.makedirs`, which would create that, too."""
+    for name in folder.split("/"):
+        path = f"{path}/{name}"
+        # Another task may create it at the same moment.
+        with suppress(FileExistsError):
+            os.mkdir(path)
 
 
 def create_file(path: str) -> BinaryIO:

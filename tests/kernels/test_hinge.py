@@ -33,7 +33,7 @@ def solve(Q, upper, gap_limit, start=None, max_steps=MAX_STEPS, cap=UNCLIPPED):
     grad = np.empty_like(alpha)
     ones = np.ones_like(alpha)
     fill_gradient(Q, alpha, ones, grad)
-    diag = np.ascontiguousarray(np.diagonal(Q))
+    diag = np.diagonal(Q).copy()
     scratch = np.full_like(alpha, np.nan)
     n_steps, gap = solve_hinge(
         Q, diag, ones, upper, alpha, grad, 0, 0, cap, gap_limit, max_steps, scratch
@@ -238,7 +238,7 @@ def test_duality_gap_is_primal_minus_dual(share, cap):
     signs = y.astype(np.float32)
     grad = np.empty_like(beta)
     fill_gradient(K, beta, signs, grad)
-    diag = np.ascontiguousarray(np.diagonal(K))
+    diag = np.diagonal(K).copy()
     decision = K.astype(float) @ beta
     if cap == CLIPPED:
         # Larger losses than 2 occur, so that the clip is seen to act.
@@ -269,7 +269,7 @@ def test_a_held_out_range_is_as_if_it_were_not_there(start, stop):
         bound = 5 * signs[rows]
         bound[lo:hi] = 0.0
         beta, grad = np.zeros_like(bound), signs[rows].copy()
-        diag = np.ascontiguousarray(np.diagonal(part))
+        diag = np.diagonal(part).copy()
         solve_hinge(
             part, diag, signs[rows], bound, beta, grad, lo, hi, UNCLIPPED, 1e-4, 10**5, grad.copy()
         )

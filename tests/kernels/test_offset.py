@@ -25,7 +25,7 @@ def solve(K, y, bound, gap_limit, held=(0, 0), max_steps=200_000, cap=UNCLIPPED,
     beta = np.zeros_like(bound) if start is None else start.astype(np.float32)
     grad = np.empty_like(beta)
     fill_gradient(K, beta, signs, grad)
-    diag = np.ascontiguousarray(np.diagonal(K))
+    diag = np.diagonal(K).copy()
     scratch = np.full_like(beta, np.nan)
     n_steps, gap, offset = solve_with_offset(
         K, diag, signs, bound, beta, grad, *held, cap, gap_limit, max_steps, scratch

@@ -162,9 +162,10 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
         return CellStates(biases, theta, np.ones((n_cells, n_problems)))
     last = read_states(job.root, round.phase, round.number - 1, cells)
     moved = np.abs(biases - last.biases[round.before])
+    # `take` gives rows without gaps, for which the solver is compiled; an index would not.
+    theta, deltas = (a.take(round.before, axis=1) for a in (last.theta, last.deltas))
     # Margins have moved as much as the bias: a parabola that wide covers the rows that matter.
-    deltas = np.minimum(np.maximum(last.deltas[:, round.before], moved), 1.0)
-    return CellStates(biases, np.ascontiguousarray(last.theta[:, round.before]), deltas)
+    return CellStates(biases, theta, np.minimum(np.maximum(deltas, moved), 1.0))
 
 
 @undisturbed
