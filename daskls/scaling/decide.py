@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from daskls.scaling.grid import TRIAL_ROWS, Steps, TrialGrid
 from daskls.scaling.race import Candidate
 from daskls.scaling.rounds import (
@@ -20,6 +22,10 @@ from daskls.scaling.rounds import (
 
 # A kernel is skipped if its error on the coarse grid is more than this many times the least.
 NEAR = 1.1
+# Features whose factors are below these shares of the largest are dropped if held-out rows are
+# answered no worse without them. Of many features that say nothing, chance decides how many end at
+# a small factor and how many at 0, and each that stays makes cells less dense and models larger.
+WEAK_SHARES = (0.1, 0.01)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +88,9 @@ def decide_densely(
         found.append(learned)
         if _is_better(best, learned, z["learned"], steps.job.aim.least_z):
             best = learned
+    if best.candidate.name == "learned" and (fewer := _without_weak_features(steps, best)):
+        best = fewer
+        found.append(best)
     best, others = _with_best_kernel(steps, best, kernels, grid)
     found = sorted([*found, *others], key=lambda own: own.squared_error)
     return Decision(best.candidate, tuple(own.candidate for own in found), z)
@@ -122,6 +131,20 @@ def _learn(
         start, _ = _tune(steps, replace(own, trial=first), grid)
     factors = learn_factors(steps, start.factors, start.trial)
     return _tuned_and_evaluated(steps, replace(start, name="learned", factors=factors), grid)
+
+
+def _without_weak_features(steps: Steps, own: EvaluatedCandidate) -> EvaluatedCandidate | None:
+    """Return a candidate without the weakest features; None if held-out rows need all."""
+    factors = own.candidate.factors
+    for share in WEAK_SHARES:
+        is_weak = factors < share * factors.max()
+        if not factors[is_weak].any():
+            continue
+        fewer = replace(own.candidate, factors=np.where(is_weak, 0.0, factors))
+        found = _evaluated(steps, fewer, own.coarse)
+        if found.squared_error <= own.squared_error:
+            return found
+    return None
 
 
 def _is_better(old: EvaluatedCandidate, new: EvaluatedCandidate, z: float, least: float) -> bool:

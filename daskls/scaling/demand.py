@@ -17,6 +17,7 @@ from daskls.memory import TaskSizes, assign_nbytes
 from daskls.plan import Outlook, StageDemand, Work
 from daskls.records import F4, Float32, Float64, ScalingSpec, SolverSpec
 from daskls.run.pace import Setting, seconds_in
+from daskls.scaling.decide import WEAK_SHARES
 from daskls.scaling.descent import TrialSplit
 from daskls.scaling.fit import LEAST_RACED, MAX_CELL_ROWS
 from daskls.scaling.grid import (
@@ -202,8 +203,8 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
         collecting,
         (Work(COLLECT, min(block, TRIAL_ROWS), choice.n_rows / min(block, TRIAL_ROWS)),),
     )
-    n_evaluated = choice.n_kernels + choice.learns
-    n_chosen = n_evaluated + choice.learns
+    n_evaluated = choice.n_kernels + choice.learns * (1 + len(WEAK_SHARES))
+    n_chosen = choice.n_kernels + 2 * choice.learns
     nbytes = trial_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)
     n_steps = n_chosen * STEPS_A_CHOICE + n_evaluated + STEPS_A_CHOICE
     n_steps += N_LEARNING_ROUNDS * choice.learns

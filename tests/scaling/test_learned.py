@@ -5,10 +5,14 @@ import os
 import dask
 import numpy as np
 import pytest
+from small import small_sample
 from support import PAPERS, few
 
 from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
-from daskls.datasets import load_real
+from daskls.datasets import load_real, make_noisy28
+from daskls.scaling.decide import _evaluated, _without_weak_features
+from daskls.scaling.grid import Trial
+from daskls.scaling.race import Candidate
 from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.scaling.rounds import LEAST_SHARE, HeldOutErrors, compare, next_factors, widest
 from daskls.store.packs import write_pack
@@ -67,6 +71,39 @@ def test_other_methods_gain_by_the_same_scale(model, models):
     learned = model.set_params(feature_scale="learned").fit(X, Y)
     assert learned.feature_importances_[2:].max() < 0.6 * learned.feature_importances_[:2].min()
     assert learned.score(TEST, TRUTH) > plain + 0.03
+
+
+FACTORS = np.array([1.0, 0.05, 0.5, 0.004, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("needed", "kept"),
+    [([0, 2], [0, 2]), ([0, 1, 2], [0, 1, 2]), ([3], None), ([], [0, 2])],
+)
+def test_weak_features_go_where_held_out_rows_do_without_them(needed, kept, monkeypatch):
+    def evaluate(steps, factors, trial):
+        one = np.ones(1)
+        # As noise takes part in distances, each feature that is not needed costs a little.
+        error = 1.0 + (factors[needed] == 0).sum() + 0.01 * (factors > 0).sum()
+        return HeldOutErrors(error * one, one, one, one.astype(int))
+
+    monkeypatch.setattr("daskls.scaling.decide.evaluate_scale", evaluate)
+    own = _evaluated(None, Candidate(0, "none", "learned", FACTORS, Trial("rbf", 1.0, 0.1)), 2.0)
+    found = _without_weak_features(None, own)
+    if kept is None:
+        assert found is None
+        return
+    assert np.flatnonzero(found.candidate.factors).tolist() == kept
+    assert found.candidate.factors[kept].tolist() == FACTORS[kept].tolist()
+    assert found.squared_error == evaluate(None, found.candidate.factors, None).squared_error
+
+
+@pytest.mark.slow
+def test_features_that_say_nothing_go_where_rows_are_many(monkeypatch):
+    small_sample(monkeypatch, 3000)
+    model = VoronoiSVC(feature_coding="none", kernel="rbf", random_state=1)
+    model.fit(*make_noisy28(20_000, noise=1.0, random_state=1))
+    assert np.flatnonzero(model.feature_importances_).tolist() == [0, 1, 2]
 
 
 def test_no_harm_is_done_where_no_scale_is_better():
