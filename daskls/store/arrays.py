@@ -2,6 +2,7 @@
 
 import os
 import threading
+import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from zarr.storage import LocalStore
 from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.artifacts import open_store, remote_errors, remove_unfinished, write_errors
+from daskls.store.backend import Backend
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.dataset_checks import check_there
 from daskls.store.files import MALFORMED, disk_errors, expand_path
@@ -31,6 +33,8 @@ from daskls.store.sources import (
 )
 
 PREDICT_AGAIN = "predict again"
+# What a call puts at a URL before Zarr, which would write into the array of another call.
+CLAIM = ".claim"
 # What Zarr raises where there is no array, or one that it cannot parse.
 NO_ARRAY = (FileNotFoundError, NotADirectoryError, zarr.errors.ContainsGroupError, *MALFORMED)
 
@@ -213,6 +217,7 @@ def new_output(
             _reserve_path(path)
             made.set()
             found.append(_create_output(path, shape, dtype, chunk_rows))
+            open_store(path).drop(CLAIM)
         except BaseException as error:
             found.append(error)
         finally:
@@ -239,18 +244,31 @@ def new_output(
 
 
 def _reserve_path(path: str) -> None:
-    """Create the array's folder, which must not exist; of a URL, check that nothing is there."""
+    """Create the array's folder, which must not exist; of a URL, claim it until Zarr has begun."""
     store = open_store(path)
-    is_free = store.local() is not None or not store.exists("")
-    with disk_errors(path, PREDICT_AGAIN):
-        if store.local() is not None:
+    if store.local() is None:
+        is_free = not store.exists("") and _claim(store)
+    else:
+        with disk_errors(path, PREDICT_AGAIN):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             try:
                 Path(path).mkdir()
+                is_free = True
             except FileExistsError:
                 is_free = False
     if not is_free:
         raise StoreError(f"{path} exists already; give another path or remove it first.")
+
+
+def _claim(store: Backend) -> bool:
+    """Put the claim of this call, which one of several gets; False if others were there."""
+    if not store.put(CLAIM, uuid.uuid4().bytes, create=True):
+        return False
+    # Another call may have finished its array, and dropped its claim, since this one looked.
+    is_alone = store.names() == [CLAIM]
+    if not is_alone:
+        store.drop(CLAIM)
+    return is_alone
 
 
 def _create_output(path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:

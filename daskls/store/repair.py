@@ -122,27 +122,32 @@ def restore_root(location: Location) -> None:
     try:
         Root.open(store)
     except StoreError as error:
-        if _is_of_another_format(store):
+        is_foreign, is_of_another_format = _look_at_root(store)
+        if is_of_another_format:
             raise
-        if not _restore_root(store):
-            if isinstance(error, DamageError):
-                raise StoreError(
-                    f"{error} But no copy of it is left, so that the data and parameters of "
-                    f"{store.where()} are unknown: remove it, then fit again."
-                ) from error
-            raise
+        if _restore_root(store):
+            return
+        if isinstance(error, DamageError):
+            raise StoreError(
+                f"{error} But no copy of it is left, so that the data and parameters of "
+                f"{store.where()} are unknown: remove it, then fit again."
+            ) from error
+        if is_foreign:
+            raise StoreError(
+                f"The store {store.where()} exists but holds no model. Give a path that does not "
+                "exist yet; if a fit wrote it, it is damaged: remove it, then fit again."
+            ) from error
+        raise
 
 
-def _is_of_another_format(store: Backend) -> bool:
+def _look_at_root(store: Backend) -> tuple[bool, bool]:
+    """Whether a root can be read and is no model's, and whether it is one of another format."""
     try:
-        attributes = read_attributes(store, "")
+        attributes = read_attributes(store, "") or {}
     except StoreError:
-        return False
-    return bool(
-        attributes
-        and attributes.get("kind") == MODEL_KIND
-        and attributes.get("daskls_format") not in READABLE
-    )
+        return False, False
+    is_model = attributes.get("kind") == MODEL_KIND
+    return not is_model, is_model and attributes.get("daskls_format") not in READABLE
 
 
 def _restore_root(store: Backend) -> bool:

@@ -17,7 +17,7 @@ import daskls
 from daskls import StoreError
 from daskls.errors import DamageError
 from daskls.store import connections
-from daskls.store.arrays import find_array
+from daskls.store.arrays import CLAIM, _claim, _reserve_path, find_array, new_output
 from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter, open_dataset
 from daskls.store.exchange import Exchange
@@ -361,6 +361,20 @@ def test_data_and_predictions_by_url(bucket_url, tmp_path):
     np.testing.assert_array_equal(find_array(f"{bucket_url}-labels").read(0, len(X)), expected)
     with pytest.raises(StoreError, match="exists already; give another path"):
         model.predict_to_zarr(f"{data}/X", f"{bucket_url}-labels")
+
+
+def test_of_two_predictions_to_one_url_one_is_refused(bucket_url):
+    store = Bucket(bucket_url)
+    _reserve_path(bucket_url)
+    with pytest.raises(StoreError, match="exists already"), new_output(bucket_url, (3,), "i8", 3):
+        pass
+    assert store.names() == [CLAIM]
+    store.drop("")
+    with new_output(bucket_url, (3,), "i8", 3):
+        assert store.names() == ["zarr.json"]
+        # As of a call that had looked before there was anything.
+        assert not _claim(store)
+        assert store.names() == ["zarr.json"]
 
 
 def test_the_command_line_in_a_bucket(bucket_url, tmp_path):
