@@ -1,11 +1,13 @@
 """The time left of a fit, by its bill and by what its stages took."""
 
 import io
+from contextlib import contextmanager
 
 import dask
 import numpy as np
 import pytest
 from rich.console import Console
+from small import small_sample
 from support import PAPERS, checkers
 
 import daskls
@@ -132,3 +134,23 @@ def listening(heard):
         yield heard.append
 
     return bars
+
+
+def test_every_stage_of_a_choice_counts_what_is_done(monkeypatch):
+    small_sample(monkeypatch, 300)
+    seen, stage = [], StageClock.stage
+
+    @contextmanager
+    def watched(self, name, total, count):
+        with stage(self, name, total, count):
+            yield
+            seen.append((name, count and min(count(), total)))
+
+    monkeypatch.setattr(StageClock, "stage", watched)
+    X, y = checkers(2500)
+    daskls.VoronoiSVC(300, feature_coding="none", kernel="rbf", random_state=0).fit(X, y)
+    names, counts = zip(*seen, strict=True)
+    # The race, then the decision on regions.
+    assert names == ("sample", "scale", "regions", "scale", "regroup", "train")
+    assert counts[0] is None
+    assert min(counts[1:]) > 0

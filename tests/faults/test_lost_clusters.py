@@ -16,6 +16,7 @@ from support import assert_same_model, checkers, few, memory_nbytes, small_svc, 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
 from daskls.run.workers import ask_workers, wait_for_worker
+from daskls.store.repair import list_parts
 
 # Of one wait without progress, where a test waits for the end of it: more than a worker's imports
 # take on a busy machine.
@@ -276,19 +277,20 @@ def test_a_worker_that_cannot_import_daskls(client):
 
 
 class HidePath(WorkerPlugin):
-    """Makes a worker one that does not share a folder with the client."""
+    """Makes a worker one that does not share a folder with the client, perhaps from a file on."""
 
-    def __init__(self, path, only=None):
-        self.path, self.only = str(path), only
+    def __init__(self, path, only=None, once=""):
+        self.path, self.only, self.once = str(path), only, str(once)
 
     def setup(self, worker):
         if self.only is None or worker.name == self.only:
             exists, lstat = os.path.exists, os.lstat
-            os.path.exists = lambda path: not self.hides(path) and exists(path)
-            os.lstat = lambda path, **at: lstat("/nowhere" if self.hides(path) else path, **at)
 
-    def hides(self, path):
-        return str(path).startswith(self.path)
+            def hides(path):
+                return str(path).startswith(self.path) and (not self.once or exists(self.once))
+
+            os.path.exists = lambda path: not hides(path) and exists(path)
+            os.lstat = lambda path, **at: lstat("/nowhere" if hides(path) else path, **at)
 
 
 @pytest.mark.parametrize("hidden", few(["m", "X.zarr"]))
@@ -323,6 +325,27 @@ def test_tasks_of_a_blind_worker_that_joins_go_elsewhere(tmp_path):
         happening.join()
     with dask.config.set(scheduler="threads"):
         assert_same_model(small_svc().fit(*slow_data(tmp_path, 0)), model)
+
+
+@pytest.mark.slow
+def test_a_worker_that_goes_blind_finds_no_damage_in_what_is_finished(tmp_path, monkeypatch):
+    X, y = checkers(300)
+    expected = small_svc(store=tmp_path / "m").fit(X, y)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "m").rglob("*")}
+
+    def hide_then_list(*args):
+        (tmp_path / "hidden").touch()
+        return list_parts(*args)
+
+    monkeypatch.setattr("daskls.run.identity.list_parts", hide_then_list)
+    # So that both workers get a task.
+    monkeypatch.setattr("daskls.run.identity.TASK_NBYTES", 1)
+    with start_cluster(2) as cluster, Client(cluster, set_as_default=False) as client:
+        client.register_plugin(HidePath(tmp_path / "m", only=1, once=tmp_path / "hidden"))
+        with pytest.warns(UserWarning, match=r"tcp://\S+ on \S+ cannot read .*tasks go to others"):
+            model = small_svc(client=client, store=tmp_path / "m").fit(X, y)
+    assert_same_model(expected, model)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "m").rglob("*")} == before
 
 
 # Retries
