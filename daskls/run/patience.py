@@ -46,7 +46,9 @@ class Patience:
     """Watches the cluster of a client that waits for results.
 
     A worker that sends heartbeats and processes a task counts as progress, however long the task
-    takes and whoever submitted it. The task that waits here does not count. Dask's own limit,
+    takes and whoever submitted it. The task that waits here does not count. While another worker
+    is silent only tasks that are executed count: others may wait for data which that worker holds,
+    and Dask removes it after 5 to 10 minutes. Dask's own limit,
     ``distributed.scheduler.no-workers-timeout``, belongs to the configuration of the scheduler, and
     does not see paused or silent workers, nor a scheduler that does not answer.
     """
@@ -96,7 +98,10 @@ class Patience:
         running = [w for w, at in workers.items() if at["status"] == "running"]
         heard = [w for w in running if self._seen[w] != before.get(w)]
         self._state = _describe(workers, running, heard)
-        if any(set(processing.get(w, ())) - {self._own} for w in heard):
+        at_work = [w for w in heard if set(processing.get(w, ())) - {self._own}]
+        if len(heard) < len(running):
+            at_work = [w for w in at_work if _n_executing(workers[w])]
+        if at_work:
             return True
         paused = [w for w, at in workers.items() if at["status"] == "paused"]
         if paused:
@@ -125,6 +130,11 @@ def _describe(workers: dict[str, Any], running: list[str], heard: list[str]) -> 
     if silent:
         return f"{len(silent)} of {len(workers)} worker(s), {silent[0]} first, do not answer"
     return f"its {len(workers)} worker(s) take no task of this work"
+
+
+def _n_executing(worker: dict[str, Any]) -> int:
+    """Return how many tasks a worker executed at its last heartbeat."""
+    return int(worker["metrics"].get("task_counts", {}).get("executing", 0))
 
 
 def _memory_of(address: str, worker: dict[str, Any]) -> str:

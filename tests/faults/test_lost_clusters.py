@@ -1,10 +1,13 @@
 """What ends the work from outside is one ClusterError, and a second fit goes on; nothing hangs."""
 
+import itertools
 import os
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import dask.array as da
@@ -15,6 +18,7 @@ from support import assert_same_model, checkers, few, memory_nbytes, small_svc, 
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
+from daskls.run.patience import Patience, _n_executing, ask_scheduler
 from daskls.run.workers import ask_workers, wait_for_worker
 from daskls.store.repair import list_parts
 
@@ -178,6 +182,44 @@ def test_workers_that_do_not_answer_are_told(lasting_client, tmp_path):
         happening.join()
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
+
+
+def of_one_silent_worker(state):
+    """Return a stand-in for `ask_scheduler`: a silent worker, and one whose task is in a state."""
+    calls = itertools.count()
+
+    def ask(client, timeout_s):
+        shared = {"status": "running", "memory_limit": 1 << 30}
+        silent = {**shared, "last_seen": 1.0, "metrics": {"task_counts": {"executing": 1}}}
+        heard = {**shared, "last_seen": next(calls), "metrics": {"task_counts": {state: 1}}}
+        return {"a": silent, "b": heard}, {"a": ["t"], "b": ["u"]}
+
+    return ask
+
+
+@pytest.mark.parametrize("state", ["flight", "executing"])
+def test_a_task_that_waits_for_data_of_a_silent_worker_is_no_progress(state, monkeypatch):
+    monkeypatch.setattr("daskls.run.patience.ask_scheduler", of_one_silent_worker(state))
+    with dask.config.set({"daskls.patience": 0.2}):
+        patience = Patience(SimpleNamespace(status="running"))
+    told = nullcontext()
+    if state == "flight":
+        told = pytest.raises(ClusterError, match=r"nothing for 0.2 s .*1 of 2 .*do not answer")
+    with told:
+        for _ in range(10):
+            time.sleep(0.06)
+            patience.check()
+
+
+def test_a_worker_says_how_many_tasks_it_executes(lasting_client):
+    future = lasting_client.submit(time.sleep, 3, pure=False)
+    deadline, seen = time.monotonic() + 3, set()
+    while time.monotonic() < deadline and 1 not in seen:
+        workers, _ = ask_scheduler(lasting_client)
+        seen |= {_n_executing(worker) for worker in workers.values()}
+        time.sleep(0.1)
+    future.cancel()
+    assert 1 in seen
 
 
 @pytest.mark.slow
