@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from daskls.scaling.grid import TRIAL_ROWS, Steps, TrialGrid
 from daskls.scaling.race import Candidate
 from daskls.scaling.rounds import (
@@ -18,14 +16,11 @@ from daskls.scaling.rounds import (
     compare,
     evaluate_scale,
     learn_factors,
+    without_weak,
 )
 
 # A kernel is skipped if its error on the coarse grid is more than this many times the least.
 NEAR = 1.1
-# Features whose factors are below these shares of the largest are dropped if held-out rows are
-# answered no worse without them. Of many features that say nothing, chance decides how many end at
-# a small factor and how many at 0, and each that stays makes cells less dense and models larger.
-WEAK_SHARES = (0.1, 0.01)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +130,8 @@ def _learn(
 
 def _without_weak_features(steps: Steps, own: EvaluatedCandidate) -> EvaluatedCandidate | None:
     """Return a candidate without the weakest features; None if held-out rows need all."""
-    factors = own.candidate.factors
-    for share in WEAK_SHARES:
-        is_weak = factors < share * factors.max()
-        if not factors[is_weak].any():
-            continue
-        fewer = replace(own.candidate, factors=np.where(is_weak, 0.0, factors))
-        found = _evaluated(steps, fewer, own.coarse)
+    for factors in without_weak(own.candidate.factors):
+        found = _evaluated(steps, replace(own.candidate, factors=factors), own.coarse)
         if found.squared_error <= own.squared_error:
             return found
     return None

@@ -17,7 +17,6 @@ from daskls.memory import TaskSizes, assign_nbytes
 from daskls.plan import Outlook, StageDemand, Work
 from daskls.records import F4, Float32, Float64, ScalingSpec, SolverSpec
 from daskls.run.pace import Setting, seconds_in
-from daskls.scaling.decide import WEAK_SHARES
 from daskls.scaling.descent import TrialSplit
 from daskls.scaling.fit import LEAST_RACED, MAX_CELL_ROWS
 from daskls.scaling.grid import (
@@ -38,6 +37,7 @@ from daskls.scaling.rounds import (
     N_ERROR_CELLS,
     N_GRADIENT_CELLS,
     N_LEARNING_ROUNDS,
+    WEAK_SHARES,
 )
 from daskls.scaling.rungs import (
     ASKED_ROWS,
@@ -171,7 +171,7 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
         works += _rung_work(part.n_training, part.n_asked, 2 * n_last, last)
     if choice.learns:
         works += list(_learned_in_race(plan))
-    n_tasks += 2 * n_last + N_LEARNED * len(plan.learning)
+    n_tasks += 2 * n_last + (N_LEARNED * len(plan.learning) + len(WEAK_SHARES)) * choice.learns
     n_rounds = len(plan.rungs) + 3
     parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
     nbytes = rung_nbytes(parts, sizes.n_features, sizes.n_outputs)

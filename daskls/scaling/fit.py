@@ -255,9 +255,13 @@ class _Search:
         check_race(parts, widest, state.sizes, state.resources)
         job = ThinJob(state.root.where(), aim_of(state.scan.target))
         write_thin(job, state.sample, drawn, self.bases)
+        is_last = n_rows <= len(state.sample.X) or self.scaling.by_chance
         with self._timed(job, RACE_STEPS):
-            left = race(Steps(job, state.client), candidates, plan, self._grid, learns=self.learns)
-        if n_rows <= len(state.sample.X) or self.scaling.by_chance:
+            left = race(
+                Steps(job, state.client), candidates, plan, self._grid,
+                learns=self.learns, drops=is_last,
+            )  # fmt: skip
+        if is_last:
             return Decision(left[0], tuple(left), {})
         return self._decide_densely(left[0])
 

@@ -21,7 +21,7 @@ from daskls.records import Coding, Float32, Float64, Int64, KernelSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Steps, Trial, TrialGrid
-from daskls.scaling.rounds import learn_on
+from daskls.scaling.rounds import learn_on, without_weak
 from daskls.scaling.rungs import RacePlan, Rung, ThinJob, ThinRows, read_thin
 from daskls.solvers.squares.system import median_distance
 
@@ -43,6 +43,9 @@ N_LEARNED, LEARNING_ROUNDS = 2, 6
 # rows it is `Aim.least_z`. Nor may it have more wrong rows: on splice its squared error is a third
 # less and its share of wrong rows equal, but on new rows it has half as many errors again.
 LEARNED, LEAST_Z_LEARNED = "learned", 1.0
+# By how many a scale without the weakest features has to be better: models of more rows, as cells
+# have, make use of more features.
+FEWER_Z, NEAR_FEWER = 2.0, 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +97,13 @@ class Candidate:
 
 
 def race(
-    steps: Steps, candidates: Sequence[Candidate], plan: RacePlan, grid: TrialGrid, *, learns: bool
+    steps: Steps,
+    candidates: Sequence[Candidate],
+    plan: RacePlan,
+    grid: TrialGrid,
+    *,
+    learns: bool,
+    drops: bool,
 ) -> list[Candidate]:
     """Return the candidates that are left, the best first.
 
@@ -102,6 +111,7 @@ def race(
     ----------
     steps : Steps. Of a `ThinJob` whose rows are stored.
     learns : bool. Whether scales are learned.
+    drops : bool. Whether a learned scale may drop weak features, which may count at full density.
     """
     left = list(candidates)
     for number, rung in enumerate(plan.rungs):
@@ -119,7 +129,8 @@ def race(
     if steps.job.aim.scouts:
         of, n_plain = _scouted(steps, left, plan, grid), 1
     learned = [new for rows in plan.learning for new in _learn(steps, of, rows)]
-    return _decide(steps, left[:n_plain] + learned, plan, grid)
+    found = _decide(steps, left[:n_plain] + learned, plan, grid)
+    return [*(_without_weak_features(steps, found[0], plan, grid) if drops else ()), *found]
 
 
 def _scouted(
@@ -175,6 +186,23 @@ def _decide(
         if own.name != LEARNED and not _is_better(final[0], own, steps.job.aim.least_z, plan.runs):
             return [own, *(other for other in final if other is not own)]
     return final
+
+
+def _without_weak_features(
+    steps: Steps, own: Candidate, plan: RacePlan, grid: TrialGrid
+) -> list[Candidate]:
+    """Return a learned candidate without its weakest features if that is significantly better.
+
+    Those that are near at its trial are tried with others: few features have another best width.
+    """
+    if own.name != LEARNED:
+        return []
+    fewer = [replace(own, factors=factors) for factors in without_weak(own.factors)]
+    seen = _run(steps, fewer, replace(plan.last, most_trials=1), grid)
+    near = [one for one in seen if one.squared_error <= NEAR_FEWER * own.squared_error]
+    fewer = _run(steps, near, plan.last, grid)
+    better = [one for one in fewer if _is_better(one, own, FEWER_Z, plan.runs)]
+    return sorted(better, key=lambda one: one.squared_error)[:1]
 
 
 def _learn(

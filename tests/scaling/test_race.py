@@ -1,5 +1,8 @@
 """The race of candidates: its looks against brute force, its rules, and what it chooses."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import dask
 import dask.array as da
 import numpy as np
@@ -19,6 +22,7 @@ from daskls.scaling.race import (
     _is_better,
     _leave_out,
     _survivors,
+    _without_weak_features,
 )
 from daskls.scaling.rungs import ThinJob, draw_cells_of, draw_thin, held_out, plan_race, race_rows
 from daskls.solvers.squares.aims import ClassAim
@@ -129,6 +133,29 @@ def test_a_learned_scale_mistakes_no_more_rows():
     assert _is_better(candidate(squared - 0.1, wrong), plain, LEAST_Z_LEARNED)
     assert not _is_better(candidate(squared - 0.1, wrong | (np.arange(500) == 1)), plain, 1.0)
     assert not _is_better(candidate(squared + 0.1, wrong), plain, LEAST_Z_LEARNED)
+
+
+@pytest.mark.parametrize(("gain", "kept"), [(0.1, [0, 1, 2]), (-0.001, None)])
+def test_weak_features_are_dropped_where_that_is_better(gain, kept):
+    grid = TrialGrid.of(SolverSpec())
+    trial = grid.start("laplacian")
+    factors = np.array([1.0, 0.5, 0.2, 0.05])
+
+    def row(squared):
+        return np.concatenate([[*grid.place(trial), 1], squared, np.zeros(200), np.ones(200)])
+
+    # Of two features, and of three: only these are near enough for more trials.
+    steps = Recorded([row(2 * Y_ERRORS), row(1.05 * Y_ERRORS)], [row((1 - gain) * Y_ERRORS)])
+    last = plan_race(draw_thin(200, *race_rows(200), 0), 4000).last
+    plan = SimpleNamespace(last=last, runs=None)
+    own = Candidate(
+        *(0, "none", LEARNED, factors, trial), Y_ERRORS, np.zeros(200, bool), np.ones(200)
+    )
+    found = _without_weak_features(steps, own, plan, grid)
+    asked = [[call[1].tolist() for call in arguments] for _, arguments in steps.calls]
+    assert asked == [[[1.0, 0.5, 0.0, 0.0], [1.0, 0.5, 0.2, 0.0]], [[1.0, 0.5, 0.2, 0.0]]]
+    assert [np.flatnonzero(one.factors).tolist() for one in found] == ([kept] if kept else [])
+    assert _without_weak_features(Recorded(), replace(own, name="spread"), plan, grid) == []
 
 
 class Recorded:
