@@ -35,6 +35,9 @@ _idle_nbytes = BASELINE_NBYTES
 DEFAULT_PATIENCE = "60s"
 # Seconds without a result between two checks of the scheduler.
 SCHEDULER_CHECK_S = 1.0
+# Seconds without a heartbeat after which a worker counts as silent. Of many workers each sends one
+# every few seconds: of n, 1 + n / 200.
+SILENCE_S = 20.0
 # Seconds that the scheduler has to answer.
 SCHEDULER_ANSWER_S = 10.0
 # Seconds that workers have to call a function.
@@ -47,8 +50,8 @@ class Patience:
 
     A worker that sends heartbeats and processes a task counts as progress, however long the task
     takes and whoever submitted it. The task that waits here does not count. While another worker
-    is silent only tasks that are executed count: others may wait for data which that worker holds,
-    and Dask removes it after 5 to 10 minutes. Dask's own limit,
+    is silent, only executing tasks count: others may wait for data that the silent worker holds,
+    which Dask removes after 5 to 10 minutes. Dask's own limit,
     ``distributed.scheduler.no-workers-timeout``, belongs to the configuration of the scheduler, and
     does not see paused or silent workers, nor a scheduler that does not answer.
     """
@@ -58,6 +61,7 @@ class Patience:
         self.limit_s = patience_s()
         self._progressed = self._checked = time.monotonic()
         self._seen: dict[str, float] = {}
+        self._heard_at: dict[str, float] = {}
         self._state = "its scheduler does not answer"
         self._own = _own_key()
 
@@ -97,9 +101,14 @@ class Patience:
         before, self._seen = self._seen, {w: at["last_seen"] for w, at in workers.items()}
         running = [w for w, at in workers.items() if at["status"] == "running"]
         heard = [w for w in running if self._seen[w] != before.get(w)]
-        self._state = _describe(workers, running, heard)
+        now = time.monotonic()
+        self._heard_at = {w: self._heard_at.get(w, now) for w in workers}
+        self._heard_at.update(dict.fromkeys(heard, now))
+        silence_s = min(SILENCE_S, self.limit_s / 2)
+        silent = [w for w in running if now - self._heard_at[w] > silence_s]
+        self._state = _describe(workers, heard, silent)
         at_work = [w for w in heard if set(processing.get(w, ())) - {self._own}]
-        if len(heard) < len(running):
+        if silent:
             at_work = [w for w in at_work if _n_executing(workers[w])]
         if at_work:
             return True
@@ -115,7 +124,7 @@ def patience_s() -> float:
     return float(parse_timedelta(dask.config.get("daskls.patience", DEFAULT_PATIENCE), default="s"))
 
 
-def _describe(workers: dict[str, Any], running: list[str], heard: list[str]) -> str:
+def _describe(workers: dict[str, Any], heard: list[str], silent: list[str]) -> str:
     """Describe the state of workers that make no progress."""
     if not workers:
         return "it has no worker"
@@ -126,7 +135,6 @@ def _describe(workers: dict[str, Any], running: list[str], heard: list[str]) -> 
             f"({', '.join(_memory_of(w, workers[w]) for w in paused[:3])}); client.restart() gives "
             "it back, more memory for each worker prevents it"
         )
-    silent = [w for w in running if w not in heard]
     if silent:
         return f"{len(silent)} of {len(workers)} worker(s), {silent[0]} first, do not answer"
     return f"its {len(workers)} worker(s) take no task of this work"

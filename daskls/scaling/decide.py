@@ -21,6 +21,9 @@ from daskls.scaling.rounds import (
 
 # A kernel is skipped if its error on the coarse grid is more than this many times the least.
 NEAR = 1.1
+# Standard errors by which a scale without the weakest features has to be better on held-out rows:
+# the least there is, as these rows lie as densely as those that cells are trained on.
+DENSE_Z = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,7 @@ def decide_densely(
         found.append(learned)
         if _is_better(best, learned, z["learned"], steps.job.aim.least_z):
             best = learned
-    if best.candidate.name == "learned" and (fewer := _without_weak_features(steps, best)):
+    if best.candidate.name == "learned" and (fewer := _without_weak_features(steps, best, grid)):
         best = fewer
         found.append(best)
     best, others = _with_best_kernel(steps, best, kernels, grid)
@@ -128,17 +131,23 @@ def _learn(
     return _tuned_and_evaluated(steps, replace(start, name="learned", factors=factors), grid)
 
 
-def _without_weak_features(steps: Steps, own: EvaluatedCandidate) -> EvaluatedCandidate | None:
+def _without_weak_features(
+    steps: Steps, own: EvaluatedCandidate, grid: TrialGrid
+) -> EvaluatedCandidate | None:
     """Return a candidate without the weakest features; None if held-out rows need all."""
+    if own.squared_error < steps.job.aim.negligible:
+        return None
     for factors in without_weak(own.candidate.factors):
-        found = _evaluated(steps, replace(own.candidate, factors=factors), own.coarse)
-        if found.squared_error <= own.squared_error:
-            return found
+        fewer = replace(own.candidate, factors=factors)
+        found = _evaluated(steps, fewer, own.coarse)
+        if _is_better(own, found, compare(own.evaluated, found.evaluated), DENSE_Z):
+            # Few features have another best width than many.
+            return _tuned_and_evaluated(steps, fewer, grid)
     return None
 
 
 def _is_better(old: EvaluatedCandidate, new: EvaluatedCandidate, z: float, least: float) -> bool:
-    """Whether a learned scale is significantly better, and has no more wrong rows."""
+    """Whether a scale is better by so many standard errors, and has no more wrong rows."""
     return z >= least and new.evaluated.error <= old.evaluated.error
 
 

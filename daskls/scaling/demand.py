@@ -171,7 +171,13 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
         works += _rung_work(part.n_training, part.n_asked, 2 * n_last, last)
     if choice.learns:
         works += list(_learned_in_race(plan))
-    n_tasks += 2 * n_last + (N_LEARNED * len(plan.learning) + len(WEAK_SHARES)) * choice.learns
+    if choice.learns and plan.has_final and not choice.is_dense:
+        for part in plan.last.parts:
+            # Usually none but the first trial.
+            n = len(WEAK_SHARES)
+            works += _rung_work(part.n_training, part.n_asked, n, n)
+        n_tasks += len(WEAK_SHARES)
+    n_tasks += 2 * n_last + N_LEARNED * len(plan.learning)
     n_rounds = len(plan.rungs) + 3
     parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
     nbytes = rung_nbytes(parts, sizes.n_features, sizes.n_outputs)
@@ -203,6 +209,7 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
         collecting,
         (Work(COLLECT, min(block, TRIAL_ROWS), choice.n_rows / min(block, TRIAL_ROWS)),),
     )
+    # Usually no feature is dropped, for which parameters would be chosen once more.
     n_evaluated = choice.n_kernels + choice.learns * (1 + len(WEAK_SHARES))
     n_chosen = choice.n_kernels + 2 * choice.learns
     nbytes = trial_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)

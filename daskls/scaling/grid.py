@@ -11,6 +11,7 @@ from itertools import groupby, product
 from typing import Any
 
 import numpy as np
+from dask.tokenize import tokenize
 
 from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
@@ -262,7 +263,9 @@ class Steps:
         arguments : sequence of tuple. One call each; the job is passed last.
         join : makes named arrays of the results, which are in the order of the arguments
         """
-        key = f"{self.job.folder(STEPS)}/{self._n_steps:06d}-{self._n_steps:06d}"
+        # An unfinished fit of another version may have taken other steps.
+        asked = tokenize(task.__name__, arguments)
+        key = f"{self.job.folder(STEPS)}/{self._n_steps:06d}-{self._n_steps:06d}.{asked}"
         self._n_steps += 1
         if not open_store(self.job.root).exists(key):
             calls = [(*own, self.job) for own in arguments]

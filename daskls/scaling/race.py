@@ -43,8 +43,9 @@ N_LEARNED, LEARNING_ROUNDS = 2, 6
 # rows it is `Aim.least_z`. Nor may it have more wrong rows: on splice its squared error is a third
 # less and its share of wrong rows equal, but on new rows it has half as many errors again.
 LEARNED, LEAST_Z_LEARNED = "learned", 1.0
-# By how many a scale without the weakest features has to be better: models of more rows, as cells
-# have, make use of more features.
+# And standard errors by which a scale without the weakest features has to be better, as models of
+# more rows, which cells are, make use of more features. More trials are spent on one whose error at
+# the first is within this factor.
 FEWER_Z, NEAR_FEWER = 2.0, 1.1
 
 
@@ -111,7 +112,8 @@ def race(
     ----------
     steps : Steps. Of a `ThinJob` whose rows are stored.
     learns : bool. Whether scales are learned.
-    drops : bool. Whether a learned scale may drop weak features, which may count at full density.
+    drops : bool. Whether a learned scale may drop weak features. Where regions decide, they do it:
+        between near neighbors a feature may count that does not between sampled rows.
     """
     left = list(candidates)
     for number, rung in enumerate(plan.rungs):
@@ -195,7 +197,7 @@ def _without_weak_features(
 
     Those that are near at its trial are tried with others: few features have another best width.
     """
-    if own.name != LEARNED:
+    if own.name != LEARNED or own.squared_error < steps.job.aim.negligible:
         return []
     fewer = [replace(own, factors=factors) for factors in without_weak(own.factors)]
     seen = _run(steps, fewer, replace(plan.last, most_trials=1), grid)
@@ -249,11 +251,9 @@ def _z(own: Candidate, best: Candidate, runs: Int64 | None = None) -> float:
     return float(lost.mean() / deviation * np.sqrt(len(lost))) if deviation > 0 else 0.0
 
 
-def _is_better(
-    learned: Candidate, plain: Candidate, least: float, runs: Int64 | None = None
-) -> bool:
-    """Return whether a learned scale replaces one that was not learned."""
-    return learned.error <= plain.error and _z(plain, learned, runs) >= least
+def _is_better(new: Candidate, old: Candidate, least: float, runs: Int64 | None = None) -> bool:
+    """Return whether a scale is better by so many standard errors, and has no more wrong rows."""
+    return new.error <= old.error and _z(old, new, runs) >= least
 
 
 @undisturbed

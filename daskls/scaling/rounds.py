@@ -54,9 +54,9 @@ N_GRADIENT_CELLS = 12
 # The least factor during the rounds, as a share of the largest: a factor of 0 would stay 0.
 LEAST_SHARE = 1e-3
 GRADIENT_DRAW = 100
-# Features whose factors are below these shares of the largest are dropped if held-out rows are
-# predicted no worse without them. Of many features that say nothing, chance decides how many end at
-# a small factor and how many at 0, and each that stays makes cells less dense and models larger.
+# A scale is also tried without the features whose factors are below these shares of the largest. Of
+# many features that say nothing, chance decides how many end at a small factor and how many at 0,
+# and each that stays makes cells less dense and models larger.
 WEAK_SHARES = (0.3, 0.1, 0.03)
 
 
@@ -331,7 +331,10 @@ def next_factors(sums: Float64, factors: Float64) -> Float64:
 
 
 def without_weak(factors: Float64) -> list[Float64]:
-    """Return factors without those below each of `WEAK_SHARES` that there are, the fewest first."""
+    """Return the factors with weak ones set to 0: an array for each share that drops more.
+
+    The array with the fewest features comes first.
+    """
     found = [np.where(factors < share * factors.max(), 0.0, factors) for share in WEAK_SHARES]
     counts = pairwise(np.count_nonzero(own) for own in (*found, factors))
     return [own for own, (n, n_next) in zip(found, counts, strict=True) if n < n_next]

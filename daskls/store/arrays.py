@@ -22,6 +22,7 @@ from daskls.store.backend import Backend
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.dataset_checks import check_there
 from daskls.store.files import MALFORMED, disk_errors, expand_path
+from daskls.store.flat import DESCRIPTION
 from daskls.store.sources import (
     OWN_ARRAY,
     open_array,
@@ -264,10 +265,13 @@ def _claim(store: Backend) -> bool:
     """Put the claim of this call, which one of several gets; False if others were there."""
     if not store.put(CLAIM, uuid.uuid4().bytes, create=True):
         return False
-    # Another call may have finished its array, and dropped its claim, since this one looked.
-    is_alone = store.names() == [CLAIM]
-    if not is_alone:
-        store.drop(CLAIM)
+    is_alone = False
+    try:
+        # Another call may have begun its array, and dropped its claim, since this one looked.
+        is_alone = not store.exists(DESCRIPTION)
+    finally:
+        if not is_alone:
+            store.drop(CLAIM)
     return is_alone
 
 

@@ -122,8 +122,9 @@ def restore_root(location: Location) -> None:
     try:
         Root.open(store)
     except StoreError as error:
-        is_foreign, is_of_another_format = _look_at_root(store)
-        if is_of_another_format:
+        found = _root_attributes(store)
+        kind, version = ((found or {}).get(name) for name in ("kind", "daskls_format"))
+        if kind == MODEL_KIND and version not in READABLE:
             raise
         if _restore_root(store):
             return
@@ -132,22 +133,22 @@ def restore_root(location: Location) -> None:
                 f"{error} But no copy of it is left, so that the data and parameters of "
                 f"{store.where()} are unknown: remove it, then fit again."
             ) from error
-        if is_foreign:
-            raise StoreError(
-                f"The store {store.where()} exists but holds no model. Give a path that does not "
-                "exist yet; if a fit wrote it, it is damaged: remove it, then fit again."
-            ) from error
-        raise
+        if found is None:
+            raise
+        raise StoreError(
+            f"The store {store.where()} exists but holds no model. Give a path that does not exist "
+            "yet; if a fit wrote it, it is damaged: remove it, then fit again."
+        ) from error
 
 
-def _look_at_root(store: Backend) -> tuple[bool, bool]:
-    """Whether a root can be read and is no model's, and whether it is one of another format."""
+def _root_attributes(store: Backend) -> dict[str, Any] | None:
+    """Return what describes a root; {} where there is no group, None where it cannot be read."""
+    if not store.exists(DESCRIPTION):
+        return {}
     try:
-        attributes = read_attributes(store, "") or {}
+        return read_attributes(store, "") or {}
     except StoreError:
-        return False, False
-    is_model = attributes.get("kind") == MODEL_KIND
-    return not is_model, is_model and attributes.get("daskls_format") not in READABLE
+        return None
 
 
 def _restore_root(store: Backend) -> bool:

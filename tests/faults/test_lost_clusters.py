@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -197,18 +196,35 @@ def of_one_silent_worker(state):
     return ask
 
 
-@pytest.mark.parametrize("state", ["flight", "executing"])
-def test_a_task_that_waits_for_data_of_a_silent_worker_is_no_progress(state, monkeypatch):
-    monkeypatch.setattr("daskls.run.patience.ask_scheduler", of_one_silent_worker(state))
-    with dask.config.set({"daskls.patience": 0.2}):
-        patience = Patience(SimpleNamespace(status="running"))
-    told = nullcontext()
-    if state == "flight":
-        told = pytest.raises(ClusterError, match=r"nothing for 0.2 s .*1 of 2 .*do not answer")
-    with told:
-        for _ in range(10):
-            time.sleep(0.06)
-            patience.check()
+def checked_each_second(ask, monkeypatch, n=200):
+    """Check a cluster, of which `ask` tells, once a second of a clock of its own."""
+    now = [0.0]
+    monkeypatch.setattr("daskls.run.patience.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("daskls.run.patience.ask_scheduler", ask)
+    patience = Patience(SimpleNamespace(status="running"))
+    for second in range(n):
+        now[0] = float(second)
+        patience.check()
+
+
+def test_a_task_that_waits_for_data_of_a_silent_worker_is_no_progress(monkeypatch):
+    checked_each_second(of_one_silent_worker("executing"), monkeypatch)
+    silent = r"nothing for 60 s .*1 of 2 worker\(s\), a first, do not answer"
+    with pytest.raises(ClusterError, match=silent):
+        checked_each_second(of_one_silent_worker("flight"), monkeypatch)
+
+
+def test_workers_that_are_heard_in_turn_are_not_silent(monkeypatch):
+    calls = itertools.count()
+
+    def ask(client, timeout_s):
+        # Of thousands of workers each sends a sign of life every few seconds.
+        now = next(calls)
+        waits = {"status": "running", "metrics": {"task_counts": {"flight": 1}}}
+        workers = {str(i): {**waits, "last_seen": (now + i) // 10} for i in range(10)}
+        return workers, {key: ["t"] for key in workers}
+
+    checked_each_second(ask, monkeypatch)
 
 
 def test_a_worker_says_how_many_tasks_it_executes(lasting_client):

@@ -1,6 +1,7 @@
 """A learned scale is found where features differ in worth, and taken only where it errs less."""
 
 import os
+from types import SimpleNamespace
 
 import dask
 import numpy as np
@@ -15,6 +16,7 @@ from daskls.scaling.grid import Trial
 from daskls.scaling.race import Candidate
 from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.scaling.rounds import LEAST_SHARE, HeldOutErrors, compare, next_factors, widest
+from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 
 N = 2500
@@ -77,25 +79,41 @@ FACTORS = np.array([1.0, 0.05, 0.5, 0.004, 0.0])
 
 
 @pytest.mark.parametrize(
-    ("needed", "kept"),
-    [([0, 2], [0, 2]), ([0, 1, 2], [0, 1, 2]), ([3], None), ([], [0, 2])],
+    ("needed", "unit", "mistaken", "kept"),
+    [
+        ([0, 2], 1.0, [], [0, 2]),
+        ([0, 1, 2], 1.0, [], [0, 1, 2]),
+        ([3], 1.0, [], None),
+        ([], 1.0, [], [0, 2]),
+        # Less squared error, but more wrong rows without it.
+        ([], 1.0, [3], None),
+        # Where there is no error, nothing tells which features count.
+        ([], 0.0, [], None),
+    ],
 )
-def test_weak_features_go_where_held_out_rows_do_without_them(needed, kept, monkeypatch):
+def test_weak_features_go_where_held_out_rows_do_without_them(
+    needed, unit, mistaken, kept, monkeypatch
+):
+    spread = np.random.default_rng(0).random(40) + 0.5
+
     def evaluate(steps, factors, trial):
-        one = np.ones(1)
         # As noise takes part in distances, each feature that is not needed costs a little.
-        error = 1.0 + (factors[needed] == 0).sum() + 0.01 * (factors > 0).sum()
-        return HeldOutErrors(error * one, one, one, one.astype(int))
+        error = unit * (1.0 + (factors[needed] == 0).sum() + 0.01 * (factors > 0).sum())
+        wrong = np.full(40, 0.1 * (factors[mistaken] == 0).sum())
+        return HeldOutErrors(error * spread, wrong, np.ones(40), np.arange(40))
 
     monkeypatch.setattr("daskls.scaling.decide.evaluate_scale", evaluate)
-    own = _evaluated(None, Candidate(0, "none", "learned", FACTORS, Trial("rbf", 1.0, 0.1)), 2.0)
-    found = _without_weak_features(None, own)
+    monkeypatch.setattr(
+        "daskls.scaling.decide._tuned_and_evaluated", lambda steps, own, grid: own.factors
+    )
+    steps = SimpleNamespace(job=SimpleNamespace(aim=ClassAim(2)))
+    own = _evaluated(steps, Candidate(0, "none", "learned", FACTORS, Trial("rbf", 1.0, 0.1)), 2.0)
+    found = _without_weak_features(steps, own, None)
     if kept is None:
         assert found is None
         return
-    assert np.flatnonzero(found.candidate.factors).tolist() == kept
-    assert found.candidate.factors[kept].tolist() == FACTORS[kept].tolist()
-    assert found.squared_error == evaluate(None, found.candidate.factors, None).squared_error
+    assert np.flatnonzero(found).tolist() == kept
+    assert found[kept].tolist() == FACTORS[kept].tolist()
 
 
 @pytest.mark.slow

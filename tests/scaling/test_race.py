@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from daskls import RandomChunkSVC, VoronoiSVC
 from daskls.records import SolverSpec
 from daskls.scaling.descent import TrialSplit, descend
-from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
+from daskls.scaling.grid import RIDGES, WIDTHS, Steps, Trial, TrialGrid
 from daskls.scaling.race import (
     LEARNED,
     LEAST_Z_LEARNED,
@@ -156,6 +156,30 @@ def test_weak_features_are_dropped_where_that_is_better(gain, kept):
     assert asked == [[[1.0, 0.5, 0.0, 0.0], [1.0, 0.5, 0.2, 0.0]], [[1.0, 0.5, 0.2, 0.0]]]
     assert [np.flatnonzero(one.factors).tolist() for one in found] == ([kept] if kept else [])
     assert _without_weak_features(Recorded(), replace(own, name="spread"), plan, grid) == []
+
+
+def test_a_stored_step_answers_only_what_was_asked(tmp_path):
+    job = ThinJob(str(tmp_path), AIM)
+
+    def joined(parts):
+        return {"sums": np.array(parts)}
+
+    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
+    # As in a fit that another version began, which took other steps.
+    assert Steps(job).run(plus_one, [(1,), (5,)], joined)["sums"].tolist() == [2, 6]
+    assert Steps(job).run(plus_two, [(1,), (2,)], joined)["sums"].tolist() == [3, 4]
+    n_kept = len(list(tmp_path.rglob("000000-000000.*")))
+    assert n_kept == 3
+    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
+    assert len(list(tmp_path.rglob("000000-000000.*"))) == n_kept
+
+
+def plus_one(number, job):
+    return number + 1
+
+
+def plus_two(number, job):
+    return number + 2
 
 
 class Recorded:

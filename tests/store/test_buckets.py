@@ -363,7 +363,7 @@ def test_data_and_predictions_by_url(bucket_url, tmp_path):
         model.predict_to_zarr(f"{data}/X", f"{bucket_url}-labels")
 
 
-def test_of_two_predictions_to_one_url_one_is_refused(bucket_url):
+def test_of_two_predictions_to_one_url_one_is_refused(bucket_url, monkeypatch):
     store = Bucket(bucket_url)
     _reserve_path(bucket_url)
     with pytest.raises(StoreError, match="exists already"), new_output(bucket_url, (3,), "i8", 3):
@@ -375,6 +375,15 @@ def test_of_two_predictions_to_one_url_one_is_refused(bucket_url):
         # As of a call that had looked before there was anything.
         assert not _claim(store)
         assert store.names() == ["zarr.json"]
+    store.drop("")
+
+    def fail(key):
+        raise StoreError("no answer")
+
+    monkeypatch.setattr(store, "exists", fail)
+    with pytest.raises(StoreError, match="no answer"):
+        _claim(store)
+    assert store.names() == []
 
 
 def test_the_command_line_in_a_bucket(bucket_url, tmp_path):
