@@ -103,7 +103,9 @@ def draw(journal: Journal) -> Figure:
             left.plot(rows, cost, line, color=f"C{number}", label=f"{how}, {kind}")
         peak = [r["fit_peak_mib"] for r in records]
         right.plot(rows, peak, "o-", color=f"C{number}", label=f"{how}, peak")
-    right.plot(rows, [r["before_mib"] for r in records], "o--", color="C2", label="before")
+    records = journal.ordered("rows", how="defaults")
+    rows = [r["rows"] for r in records]
+    right.plot(rows, [r["before_mib"] for r in records], "o--", color="C3", label="before")
     own = [n * 28 * 4 / MIB for n in rows]
     right.plot(rows, own, ":", color="C7", label="the rows themselves")
     left.set(title="Training: time of a row", ylabel="milliseconds")
