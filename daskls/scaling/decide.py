@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from daskls.scaling.grid import TRIAL_ROWS, Steps, TrialGrid
 from daskls.scaling.race import Candidate
 from daskls.scaling.rounds import (
@@ -21,9 +23,6 @@ from daskls.scaling.rounds import (
 
 # A kernel is skipped if its error on the coarse grid is more than this many times the least.
 NEAR = 1.1
-# Standard errors by which a scale without the weakest features has to be better on held-out rows:
-# the least there is, as these rows lie as densely as those that cells are trained on.
-DENSE_Z = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,20 +133,29 @@ def _learn(
 def _without_weak_features(
     steps: Steps, own: EvaluatedCandidate, grid: TrialGrid
 ) -> EvaluatedCandidate | None:
-    """Return a candidate without the weakest features; None if held-out rows need all."""
+    """Return a candidate without the weakest features; None if held-out rows need all.
+
+    Any gain is enough, as these rows lie as densely as those that cells are trained on.
+    """
     if own.squared_error < steps.job.aim.negligible:
         return None
     for factors in without_weak(own.candidate.factors):
         fewer = replace(own.candidate, factors=factors)
         found = _evaluated(steps, fewer, own.coarse)
-        if _is_better(own, found, compare(own.evaluated, found.evaluated), DENSE_Z):
+        if compare(own.evaluated, found.evaluated) > 0 and _errs_no_more(own, found):
             # Few features have another best width than many.
             return _tuned_and_evaluated(steps, fewer, grid)
     return None
 
 
+def _errs_no_more(old: EvaluatedCandidate, new: EvaluatedCandidate) -> bool:
+    """Whether a scale has no more wrong rows, but for one standard error of their difference."""
+    more = old.evaluated.weights * (new.evaluated.wrong - old.evaluated.wrong)
+    return bool(more.sum() <= np.sqrt((more**2).sum()))
+
+
 def _is_better(old: EvaluatedCandidate, new: EvaluatedCandidate, z: float, least: float) -> bool:
-    """Whether a scale is better by so many standard errors, and has no more wrong rows."""
+    """Whether a learned scale is significantly better, and has no more wrong rows."""
     return z >= least and new.evaluated.error <= old.evaluated.error
 
 
