@@ -49,9 +49,9 @@ class Patience:
     """Watches the cluster of a client that waits for results.
 
     A worker that sends heartbeats and processes a task counts as progress, however long the task
-    takes and whoever submitted it. The task that waits here does not count. While another worker
-    is silent, only executing tasks count: others may wait for data that the silent worker holds,
-    which Dask removes after 5 to 10 minutes. Dask's own limit,
+    takes and whoever submitted it. The task that waits here does not count. While another worker is
+    silent, only executing tasks count: others may wait for data that the silent worker holds. Dask
+    removes such a worker after 5 to 10 minutes. Its limit for a cluster that is idle,
     ``distributed.scheduler.no-workers-timeout``, belongs to the configuration of the scheduler, and
     does not see paused or silent workers, nor a scheduler that does not answer.
     """
@@ -60,8 +60,8 @@ class Patience:
         self.client = client
         self.limit_s = patience_s()
         self._progressed = self._checked = time.monotonic()
-        self._seen: dict[str, float] = {}
-        self._heard_at: dict[str, float] = {}
+        # Of each worker its last heartbeat by the scheduler's clock, and when it was first noted.
+        self._heard: dict[str, tuple[float, float]] = {}
         self._state = "its scheduler does not answer"
         self._own = _own_key()
 
@@ -98,14 +98,15 @@ class Patience:
             return False
         workers, processing = found
         # Compared only with earlier times of the scheduler, whose clock may differ from ours.
-        before, self._seen = self._seen, {w: at["last_seen"] for w, at in workers.items()}
+        before, now = self._heard, time.monotonic()
+        new = {w: (at["last_seen"], now) for w, at in workers.items()}
+        self._heard = {
+            w: before[w] if w in before and before[w][0] == new[w][0] else new[w] for w in new
+        }
         running = [w for w, at in workers.items() if at["status"] == "running"]
-        heard = [w for w in running if self._seen[w] != before.get(w)]
-        now = time.monotonic()
-        self._heard_at = {w: self._heard_at.get(w, now) for w in workers}
-        self._heard_at.update(dict.fromkeys(heard, now))
+        heard = [w for w in running if self._heard[w] is new[w]]
         silence_s = min(SILENCE_S, self.limit_s / 2)
-        silent = [w for w in running if now - self._heard_at[w] > silence_s]
+        silent = [w for w in running if now - self._heard[w][1] > silence_s]
         self._state = _describe(workers, heard, silent)
         at_work = [w for w in heard if set(processing.get(w, ())) - {self._own}]
         if silent:

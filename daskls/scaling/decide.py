@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskls.scaling.grid import TRIAL_ROWS, Steps, TrialGrid
-from daskls.scaling.race import Candidate
+from daskls.scaling.race import LEARNED, Candidate
 from daskls.scaling.rounds import (
     HeldOutErrors,
     choose,
@@ -81,11 +81,11 @@ def decide_densely(
     z: dict[str, float] = {}
     if learns:
         learned = _learn(steps, best.candidate, kernels, grid)
-        z["learned"] = compare(best.evaluated, learned.evaluated)
+        z[LEARNED] = compare(best.evaluated, learned.evaluated)
         found.append(learned)
-        if _is_better(best, learned, z["learned"], steps.job.aim.least_z):
+        if _is_better(best, learned, z[LEARNED], steps.job.aim.least_z):
             best = learned
-    if best.candidate.name == "learned" and (fewer := _without_weak_features(steps, best, grid)):
+    if best.candidate.name == LEARNED and (fewer := _without_weak_features(steps, best, grid)):
         best = fewer
         found.append(best)
     best, others = _with_best_kernel(steps, best, kernels, grid)
@@ -127,7 +127,7 @@ def _learn(
         first = grid.of_kernel(kernel).start(kernel)
         start, _ = _tune(steps, replace(own, trial=first), grid)
     factors = learn_factors(steps, start.factors, start.trial)
-    return _tuned_and_evaluated(steps, replace(start, name="learned", factors=factors), grid)
+    return _tuned_and_evaluated(steps, replace(start, name=LEARNED, factors=factors), grid)
 
 
 def _without_weak_features(

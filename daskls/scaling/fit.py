@@ -257,10 +257,8 @@ class _Search:
         write_thin(job, state.sample, drawn, self.bases)
         is_last = n_rows <= len(state.sample.X) or self.scaling.by_chance
         with self._timed(job, RACE_STEPS):
-            left = race(
-                Steps(job, state.client), candidates, plan, self._grid,
-                learns=self.learns, drops=is_last,
-            )  # fmt: skip
+            steps = Steps(job, state.client)
+            left = race(steps, candidates, plan, self._grid, learns=self.learns, drops=is_last)
         if is_last:
             return Decision(left[0], tuple(left), {})
         return self._decide_densely(left[0])
