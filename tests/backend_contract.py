@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from daskls.errors import DamageError
+from daskls.errors import DamageError, StoreError
 from daskls.store.artifacts import open_store
 from daskls.store.files import checksum
 
@@ -71,6 +71,20 @@ class BackendContract:
     def test_of_many_writers_one_puts_the_marker(self, store):
         won = at_once(lambda number: store.put("x/marker", bytes([number]), create=True))
         assert [bytes([number]) for number in won] == [store.read("x/marker", 1)]
+
+    def test_of_many_claims_one_is_granted_and_none_stays(self, store):
+        new = open_store(store.where("above/new"))
+
+        def claim(number):
+            with suppress(StoreError), new.claim():
+                return new.put("one", bytes([number]))
+            return False
+
+        won = at_once(claim)
+        assert [bytes([number]) for number in won] == [new.read("one", 1)]
+        assert new.names() == ["one"]
+        with pytest.raises(StoreError, match="new exists already; give another path"), new.claim():
+            pass
 
     def test_nothing_is_there_of_a_stream_that_failed(self, store):
         store.put("x/whole", b"")

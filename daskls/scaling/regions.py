@@ -17,6 +17,7 @@ from daskls.partition.grow import grow_tree
 from daskls.partition.shuffle import row_keys
 from daskls.partition.tree import Tree, no_cuts, route_rows
 from daskls.records import (
+    AnyArray,
     Codes,
     FeatureScale,
     Float32,
@@ -37,7 +38,8 @@ from daskls.run.scan import take_kept
 from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
 from daskls.solvers.squares.aims import Aim, aim_of
-from daskls.store.artifacts import open_store
+from daskls.store.artifacts import is_bucket, open_store
+from daskls.store.caches import SizedCache, on_drop
 from daskls.store.packs import read_pack, write_pack
 from daskls.targets import Target
 
@@ -58,6 +60,11 @@ MAX_GROUP_ROWS = 16_000
 LEAST_ROWS = 20
 COLLECTED, GATHERED = "blocks", "rows"
 REGION_COLUMNS = ("X", "codes", "weights", "numbers")
+# Rows of regions in a bucket that a process keeps: a learned scale reads each region some 30 times.
+# Files in a folder stay in the system's cache.
+KEPT_NBYTES = 32 << 20
+_kept = SizedCache(KEPT_NBYTES)
+on_drop(_kept.clear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,10 +302,23 @@ def _leaves_of(job: RegionJob, rows: Reals, numbers: RowNumbers) -> Int64:
 
 def read_region(region: int, job: RegionJob) -> RegionRows:
     """Return the rows of one region."""
-    columns = read_pack(job.root, _region_key(job, region))
+    columns = _read_columns(job.root, _region_key(job, region))
     runs = columns["numbers"] // job.run_rows
     fold = (row_keys(runs, HELD_ROWS(job.seed)) % np.uint64(HELD_SHARE)).astype(np.int64)
     return RegionRows(columns["X"], columns["codes"], columns["weights"], fold)
+
+
+def _read_columns(root: str, key: str) -> dict[str, AnyArray]:
+    """Return a region's pack, from this process's cache if it is in a bucket."""
+    if not is_bucket(root):
+        return read_pack(root, key)
+    # Another fit may use the same URL later.
+    entry = root, key, open_store(root).stamp(key)
+    columns = _kept.get(entry)
+    if columns is None:
+        columns = read_pack(root, key)
+        _kept.put(entry, columns, sum(values.nbytes for values in columns.values()))
+    return cast(dict[str, AnyArray], columns)
 
 
 def draw_cells(job: RegionJob, n_cells: int, draw: int) -> dict[int, int]:

@@ -2,12 +2,10 @@
 
 import os
 import threading
-import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +16,12 @@ from zarr.storage import LocalStore
 from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.artifacts import open_store, remote_errors, remove_unfinished, write_errors
-from daskls.store.backend import Backend
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.dataset_checks import check_there
-from daskls.store.files import MALFORMED, disk_errors, expand_path
-from daskls.store.flat import DESCRIPTION
+from daskls.store.files import MALFORMED, expand_path
 from daskls.store.sources import (
     OWN_ARRAY,
+    GuardedBucket,
     open_array,
     own_codecs,
     read_errors,
@@ -34,8 +31,6 @@ from daskls.store.sources import (
 )
 
 PREDICT_AGAIN = "predict again"
-# What a call puts at a URL before Zarr, which would write into the array of another call.
-CLAIM = ".claim"
 # What Zarr raises where there is no array, or one that it cannot parse.
 NO_ARRAY = (FileNotFoundError, NotADirectoryError, zarr.errors.ContainsGroupError, *MALFORMED)
 
@@ -155,8 +150,12 @@ def find_array(source: Any) -> ArrayHandle | None:
                 f"There is no Zarr array at {path!r}. Give the path of an array, or of a data set: "
                 "a Zarr group with arrays X and y, as `daskls convert` writes it."
             ) from error
-    if isinstance(source, zarr.Array) and isinstance(source.store_path.store, LocalStore):
-        return _handle(str(source.store_path.store.root / source.store_path.path), source)
+    if isinstance(source, zarr.Array):
+        place, key = source.store_path.store, source.store_path.path
+        if isinstance(place, LocalStore):
+            return _handle(str(place.root / key), source)
+        if isinstance(place, GuardedBucket):
+            return _handle(f"{place.url}/{key}", source)
     return None
 
 
@@ -215,10 +214,11 @@ def new_output(
 
     def create() -> None:
         try:
-            _reserve_path(path)
-            made.set()
-            found.append(_create_output(path, shape, dtype, chunk_rows))
-            open_store(path).drop(CLAIM)
+            store = open_store(path)
+            store.then = PREDICT_AGAIN
+            with store.claim():
+                made.set()
+                found.append(_create_output(path, shape, dtype, chunk_rows))
         except BaseException as error:
             found.append(error)
         finally:
@@ -242,37 +242,6 @@ def new_output(
             # Rows without a prediction would read as the fill value.
             remove_unfinished(path)
         raise
-
-
-def _reserve_path(path: str) -> None:
-    """Create the array's folder, which must not exist; of a URL, claim it until Zarr has begun."""
-    store = open_store(path)
-    if store.local() is None:
-        is_free = not store.exists("") and _claim(store)
-    else:
-        with disk_errors(path, PREDICT_AGAIN):
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            try:
-                Path(path).mkdir()
-                is_free = True
-            except FileExistsError:
-                is_free = False
-    if not is_free:
-        raise StoreError(f"{path} exists already; give another path or remove it first.")
-
-
-def _claim(store: Backend) -> bool:
-    """Put the claim of this call, which one of several gets; False if others were there."""
-    if not store.put(CLAIM, uuid.uuid4().bytes, create=True):
-        return False
-    is_alone = False
-    try:
-        # Another call may have begun its array, and dropped its claim, since this one looked.
-        is_alone = not store.exists(DESCRIPTION)
-    finally:
-        if not is_alone:
-            store.drop(CLAIM)
-    return is_alone
 
 
 def _create_output(path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:

@@ -15,7 +15,7 @@ import zarr
 
 from daskls.errors import DamageError, StoreError
 from daskls.store.backend import Backend
-from daskls.store.files import GO_ON, disk_errors, local_path
+from daskls.store.files import GO_ON, READ_AGAIN, disk_errors, local_path
 from daskls.store.folder import Folder
 
 Location = str | os.PathLike[str] | Backend
@@ -142,7 +142,7 @@ def remote_errors(path: str) -> Iterator[None]:
         if is_bucket(path):
             from daskls.store.connections import as_store_error
 
-            raise as_store_error(path, error, "call again") from error
+            raise as_store_error(path, error, READ_AGAIN) from error
         raise StoreError(f"Cannot open {path!r}: {_message(error)}. {_remedy(path)}") from error
 
 

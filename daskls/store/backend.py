@@ -23,6 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.files import BAD_CHECKSUM, GO_ON, checksum, damaged
 
@@ -148,6 +149,17 @@ class Backend(ABC):
 
     def unmake(self) -> None:  # noqa: B027
         """Undo `make` of a store that is still empty."""
+
+    @abstractmethod
+    def claim(self) -> AbstractContextManager[None]:
+        """Claim this location, where nothing exists yet, until the body has begun to fill it.
+
+        Zarr does not check in one step that nothing exists and create an array.
+
+        Raises
+        ------
+        StoreError : when something exists, or another caller has claimed it
+        """
 
     @abstractmethod
     def put(
@@ -305,6 +317,10 @@ class Backend(ABC):
     @abstractmethod
     def give_back(self, key: str, content: bytes) -> None:
         """Remove the artifact if it still has this content."""
+
+    def _taken(self) -> StoreError:
+        """Return the error of `claim`."""
+        return StoreError(f"{self} exists already; give another path or remove it first.")
 
     def read(self, key: str, most: int) -> bytes:
         """Return an artifact's bytes.

@@ -25,14 +25,15 @@ from daskls.errors import DamageError, StoreError
 from daskls.store.backend import MAX_OWNER_NBYTES, Backend, OwnerArtifact, draw_attempt
 from daskls.store.bucket_reader import BucketReader
 from daskls.store.connections import bucket_errors, connect, retry_truncated, split_url
-from daskls.store.files import damaged, disk_errors, expand_path
+from daskls.store.files import READ_AGAIN, damaged, disk_errors, expand_path
 
 # Shorter streams stay in memory; longer ones are kept in a file until they are whole.
 SPOOLED_NBYTES = 8 << 20
 # Parts of one object that are uploaded at once, 5 MiB each.
 N_PARTS = 4
 ROOM_NBYTES = 1 << 60
-READ_AGAIN = "call again"
+# The object of `Bucket.claim`.
+CLAIM = ".claim"
 # Tries at what another process may disturb.
 N_OWNER_TRIES = 5
 
@@ -68,6 +69,19 @@ class Bucket(Backend):
 
     def make(self, key: str = "") -> None:
         """Do nothing: a bucket has no folders."""
+
+    @contextmanager
+    def claim(self) -> Iterator[None]:
+        """Put an object that one of several callers can put, and remove it at the end."""
+        if self.exists("") or not self.put(CLAIM, uuid.uuid4().bytes, create=True):
+            raise self._taken()
+        try:
+            # Another caller may have begun, and removed its claim, since this one looked.
+            if self.names() != [CLAIM]:
+                raise self._taken()
+            yield
+        finally:
+            self.drop(CLAIM)
 
     def put(self, key: str, *pieces: Any, create: bool = False, instead_of: Any = None) -> bool:
         """Put an object: up to 5 MiB, and always if conditional, by one request."""

@@ -40,7 +40,7 @@ class SizedCache:
     """A least-recently-used cache bounded in bytes; threads may share it."""
 
     def __init__(self, nbytes: int) -> None:
-        self._left = nbytes
+        self._nbytes = self._left = nbytes
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -63,3 +63,9 @@ class SizedCache:
                 self._left += self._entries.popitem(last=False)[1][1]
             self._entries[key] = value, nbytes
             self._left -= nbytes
+
+    def clear(self) -> None:
+        """Drop all values."""
+        with self._lock:
+            self._entries.clear()
+            self._left = self._nbytes

@@ -90,19 +90,17 @@ def split_url(url: str) -> tuple[str, str]:
     return f"{scheme}://{bucket}", prefix.strip("/")
 
 
-def zarr_place(url: str, *, read_only: bool = True) -> Any:
-    """Return a URL as a store for Zarr, configured as for models.
+def connect_below(url: str) -> Any:
+    """Return this process's store whose root is a URL.
+
+    In a larger one Zarr would create groups for all parents of the path.
 
     Raises
     ------
     StoreError : when obstore is not installed, or the URL names no bucket
     """
-    from zarr.storage import ObjectStore
-
     base, prefix = split_url(url)
-    # A store rooted there: in a larger one Zarr would create groups for all parents of the path.
-    own = connect(f"{base}/{quote(prefix)}" if prefix else base)
-    return ObjectStore(own, read_only=read_only)
+    return connect(f"{base}/{quote(prefix)}" if prefix else base)
 
 
 # obstore's words for a response that ended too early, and how often such a request is sent.

@@ -131,7 +131,7 @@ class DatasetWriter:
     """Writes a data set block by block, without knowing the number of rows in advance.
 
     Use it as a context manager: leaving the block finishes the data set; an exception inside it
-    removes what was written. Memory: one chunk, besides the block passed in. One writer per path.
+    removes what was written. Memory: one chunk, besides the block passed in.
 
     Parameters
     ----------
@@ -192,13 +192,13 @@ class DatasetWriter:
             "source": source,
         }
         self._open = False
-        clear_path(self.path, overwrite)
-        try:
-            with write_errors(self.path, WRITE_AGAIN):
-                self._create_arrays(n_features, with_y)
-        except BaseException:
-            remove_unfinished(self.path)
-            raise
+        with clear_path(self.path, overwrite).claim():
+            try:
+                with write_errors(self.path, WRITE_AGAIN):
+                    self._create_arrays(n_features, with_y)
+            except BaseException:
+                remove_unfinished(self.path)
+                raise
         self._X_buffer = np.empty((self.chunk_rows, n_features), self._dtype)
         self._y_buffer = np.empty(self.chunk_rows, self._y_dtype) if with_y else None
         self._n_buffered = 0
@@ -206,9 +206,8 @@ class DatasetWriter:
 
     def _create_arrays(self, n_features: int, with_y: bool) -> None:
         """Create the group, marked as unfinished, and its empty arrays."""
-        self._group = zarr.open_group(
+        self._group = zarr.create_group(
             writable(self.path),
-            mode="w-",
             zarr_format=3,
             attributes={"daskls_format": DATASET_FORMAT, "kind": UNFINISHED},
         )

@@ -151,12 +151,18 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
         raise StoreError(f"{where!r} already holds {what}; pass overwrite=True to replace it.")
 
 
-def clear_path(path: str, overwrite: bool) -> None:
-    """Remove a data set at `path` if `overwrite` allows it; anything else there is refused."""
+def clear_path(path: str, overwrite: bool) -> Backend:
+    """Remove a data set at `path` if `overwrite` allows it; anything else there is refused.
+
+    Returns
+    -------
+    store : Backend. The location, where nothing is left.
+    """
     check_target(path, overwrite)
     store = open_store(path)
     store.then = WRITE_AGAIN
     store.drop("", strict=True)
+    return store
 
 
 def kind_at(store: Backend) -> str | None:

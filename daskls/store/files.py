@@ -120,6 +120,8 @@ REASONS = {
     **dict.fromkeys(("EMFILE", "ENFILE"), TOO_MANY),
 }
 GO_ON = "call fit again on the same store: what is finished is kept, and only the rest runs"
+# The same of what only reads.
+READ_AGAIN = "call again"
 
 
 @contextmanager

@@ -68,6 +68,17 @@ class Folder(OwnedFolder):
         with suppress(OSError):
             os.rmdir(self.root)
 
+    @contextmanager
+    def claim(self) -> Iterator[None]:
+        """Create the folder, and those above it if needed."""
+        with disk_errors(self.root, self.then):
+            os.makedirs(os.path.dirname(self.root) or ".", exist_ok=True)
+            try:
+                os.mkdir(self.root)
+            except FileExistsError as error:
+                raise self._taken() from error
+        yield
+
     def put(
         self, key: str, *pieces: Any, create: bool = False, instead_of: Hashable = None
     ) -> bool:

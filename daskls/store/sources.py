@@ -25,13 +25,13 @@ import numpy as np
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
 from zarr.core.metadata.v2 import ArrayV2Metadata
-from zarr.storage import LocalStore
+from zarr.storage import LocalStore, ObjectStore
 
 from daskls.errors import DamageError, StoreError
 from daskls.records import AnyArray
 from daskls.store.artifacts import is_bucket
-from daskls.store.connections import zarr_place
-from daskls.store.files import MALFORMED
+from daskls.store.connections import bucket_errors, connect_below
+from daskls.store.files import MALFORMED, READ_AGAIN
 from daskls.store.folder import Folder
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
@@ -53,7 +53,7 @@ def open_array(path: str) -> "zarr.Array[Any]":
     """Return an array for reading; Zarr's own error is raised if there is none."""
     array = zarr.open_array(store=_guarded(path), mode="r")
     store = array.store_path.store
-    if isinstance(store, GuardedStore):
+    if isinstance(store, ChunkLimits):
         store.set_limits(array)
     return array
 
@@ -65,7 +65,7 @@ def open_zarr_group(path: str) -> zarr.Group:
 
 def writable(path: str) -> Any:
     """Return a path or a URL in the form that Zarr opens for writing."""
-    return zarr_place(path, read_only=False) if is_bucket(path) else path
+    return GuardedBucket(path, read_only=False) if is_bucket(path) else path
 
 
 @contextmanager
@@ -92,8 +92,8 @@ def own_codecs(dtype: "np.dtype[Any]") -> tuple[Any, ...]:
     return (Crc32cCodec(),) if dtype.kind == "f" else (ZstdCodec(level=0), Crc32cCodec())
 
 
-class GuardedStore(LocalStore):  # type: ignore[misc]
-    """A folder of Zarr data whose files are checked before they are read.
+class ChunkLimits:
+    """Zarr data whose files are checked before their content is used.
 
     Attributes
     ----------
@@ -118,48 +118,98 @@ class GuardedStore(LocalStore):  # type: ignore[misc]
         self.packing = (name, 2 * nbytes + SLACK_NBYTES) if name and not array.shards else None
         self.is_whole = array.attrs.get(WHOLE) is True
 
-    def _check(self, key: str) -> None:
-        """Refuse a file before it is opened.
+    def check_size(self, where: str, size: int | None) -> None:
+        """Refuse a file that is missing (None) or too large.
 
         Raises
         ------
         StoreError
         """
-        is_metadata = key.rpartition("/")[2] in METADATA
+        is_metadata = where.rpartition("/")[2] in METADATA
         max_nbytes = MAX_METADATA_NBYTES if is_metadata else self.max_nbytes
-        folder = Folder(str(self.root))
-        size, where = plain_size(folder, key), folder.where(key)
         if size is None and self.is_whole and not is_metadata:
             raise _refused(where, "the chunk is missing")
         if size is not None and max_nbytes is not None and size > max_nbytes:
             raise _refused(where, f"it has {size} bytes, and at most {max_nbytes} are expected")
 
-    def _check_packed(self, key: str, found: Any) -> Any:
+    def check_packed(self, where: str, found: Any) -> Any:
         """Return a file's bytes; refuse a chunk that unpacks to more than its metadata say."""
-        is_metadata = key.rpartition("/")[2] in METADATA
+        is_metadata = where.rpartition("/")[2] in METADATA
         if found is not None and self.packing is not None and not is_metadata:
             name, max_nbytes = self.packing
             if unpacks_beyond(name, found.to_bytes(), max_nbytes):
-                why = f"it unpacks to more than the {max_nbytes >> 1} bytes of a chunk"
-                raise _refused(f"{self.root}/{key}", why)
+                raise _refused(
+                    where, f"it unpacks to more than the {max_nbytes >> 1} bytes of a chunk"
+                )
         return found
+
+
+class GuardedFolder(ChunkLimits, LocalStore):  # type: ignore[misc]
+    """A folder of Zarr data; files are checked before they are opened."""
+
+    def _check(self, key: str) -> str:
+        """Check a file and return its path."""
+        folder = Folder(str(self.root))
+        self.check_size(folder.where(key), plain_size(folder, key))
+        return folder.where(key)
 
     async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
         """Return a file's bytes, or None."""
-        self._check(key)
-        return self._check_packed(key, await super().get(key, *args, **kwargs))
+        return self.check_packed(self._check(key), await super().get(key, *args, **kwargs))
 
     def get_sync(self, key: str, *args: Any, **kwargs: Any) -> Any:
         """Return a file's bytes, or None."""
-        self._check(key)
-        return self._check_packed(key, super().get_sync(key, *args, **kwargs))
+        return self.check_packed(self._check(key), super().get_sync(key, *args, **kwargs))
+
+
+class GuardedBucket(ChunkLimits, ObjectStore):  # type: ignore[misc]
+    """Zarr data in a bucket, configured by the environment of each process that opens them.
+
+    Obstore's errors are raised as `StoreError`.
+
+    Parameters
+    ----------
+    url : str
+    """
+
+    def __init__(self, url: str, *, read_only: bool = True) -> None:
+        self.url = url.rstrip("/")
+        super().__init__(connect_below(url), read_only=read_only)
+
+    def with_read_only(self, read_only: bool = False) -> "GuardedBucket":
+        """Return the same data, read-only or not."""
+        return type(self)(self.url, read_only=read_only)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "store": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, store=connect_below(state["url"]))
+
+    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
+        """Return an object's bytes, or a range of them; None if there is none."""
+        where = f"{self.url}/{key}"
+        with bucket_errors(where, READ_AGAIN):
+            if byte_range is not None:
+                found = await super().get(key, prototype, byte_range)
+                self.check_size(where, None if found is None else 0)
+                return found
+            try:
+                answer = await self.store.get_async(key)
+            except FileNotFoundError:
+                self.check_size(where, None)
+                return None
+            # Before the content arrives.
+            self.check_size(where, answer.meta["size"])
+            found = prototype.buffer.from_bytes(await answer.bytes_async())
+        return self.check_packed(where, found)
 
 
 def _guarded(path: str) -> Any:
     """Return a path or a URL in the form that Zarr opens for reading."""
     if is_bucket(path):
-        return zarr_place(path)
-    return path if "://" in path else GuardedStore(Path(path), read_only=True)
+        return GuardedBucket(path)
+    return path if "://" in path else GuardedFolder(Path(path), read_only=True)
 
 
 def plain_size(folder: Folder, key: str) -> int | None:

@@ -7,6 +7,7 @@ import sys
 import warnings
 from contextlib import nullcontext, suppress
 
+import numcodecs
 import numpy as np
 import pytest
 import s3
@@ -16,8 +17,9 @@ from support import few, run_cli, small_svc
 import daskls
 from daskls import StoreError
 from daskls.errors import DamageError
+from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.store import connections
-from daskls.store.arrays import CLAIM, _claim, _reserve_path, find_array, new_output
+from daskls.store.arrays import find_array, new_output
 from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter, open_dataset
 from daskls.store.exchange import Exchange
@@ -134,6 +136,22 @@ def test_rows_are_read_once_and_alone(front, bucket_url):
     assert [exchange.find_block(i) for i in range(blocks)] == [7] * blocks
     assert front.requests["GET", "rows"] == 0
     assert front.requests["HEAD", "rows"] == blocks
+
+
+def test_a_region_is_got_once_until_its_pack_is_another(front, bucket_url):
+    numbers = np.arange(100)
+    job = RegionJob(bucket_url, None, "a", None, None, np.array([0]), 200, 50, 2, 7)
+    front.kind_of = lambda path: "region" if "regions/rows-a" in path else "other"
+    for value in range(2):
+        columns = {"X": np.full((100, 2), value, "f4"), "codes": np.zeros(100, "i4")}
+        Bucket(bucket_url).drop("")
+        write_pack(
+            bucket_url, _region_key(job, 0), {**columns, "weights": numbers, "numbers": numbers}
+        )
+        front.forget()
+        for _ in range(3):
+            assert np.unique(read_region(0, job).X) == value
+        assert front.requests["GET", "region"] == 1
 
 
 def test_leaves_read_together_are_one_request_a_block(front, bucket_url):
@@ -363,27 +381,74 @@ def test_data_and_predictions_by_url(bucket_url, tmp_path):
         model.predict_to_zarr(f"{data}/X", f"{bucket_url}-labels")
 
 
-def test_of_two_predictions_to_one_url_one_is_refused(bucket_url, monkeypatch):
-    store = Bucket(bucket_url)
-    _reserve_path(bucket_url)
-    with pytest.raises(StoreError, match="exists already"), new_output(bucket_url, (3,), "i8", 3):
-        pass
-    assert store.names() == [CLAIM]
-    store.drop("")
+DAMAGED_CHUNKS = {
+    "gone": (lambda old: None, "X/c/1/0 is not read: the chunk is missing"),
+    "bit": (
+        lambda old: old[:100] + bytes([old[100] ^ 1]) + old[101:],
+        "X cannot be read .*damaged",
+    ),
+    "cut": (lambda old: old[:-5], "X cannot be read .*damaged"),
+    "large": (
+        lambda old: bytes(2 << 20),
+        r"X/c/1/0 is not read: it has 2097152 bytes, and at most",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED_CHUNKS)
+def test_a_damaged_chunk_of_a_data_set(bucket_url, damage):
+    change, match = DAMAGED_CHUNKS[damage]
+    with DatasetWriter(bucket_url, 3, "f4", classes=[5, 6], chunk_rows=100) as writer:
+        writer.append(X, Y)
+    store, key = Bucket(bucket_url), "X/c/1/0"
+    content = change(store.read(key, 1 << 20))
+    store.drop(key)
+    if content is not None:
+        store.put(key, content)
+    for read in (small_svc().fit, lambda url: small_svc().fit(X, Y).predict(url).compute()):
+        with pytest.raises(StoreError, match=match):
+            read(bucket_url)
+
+
+def test_a_chunk_in_a_bucket_that_unpacks_to_far_more_is_not_unpacked(bucket_url):
+    with DatasetWriter(bucket_url, 3, "i4", chunk_rows=100) as writer:
+        writer.append(X.astype("i4"), Y)
+    bomb = numcodecs.Zstd().encode(np.zeros(64 << 20, np.uint8))
+    Bucket(bucket_url).put("X/c/1/0", bytes(bomb))
+    with pytest.raises(StoreError, match="X/c/1/0 is not read: it unpacks to more than"):
+        small_svc().fit(bucket_url)
+
+
+@pytest.mark.parametrize("fault", ["denied", "elsewhere", "500", "truncated"])
+def test_rows_that_cannot_be_read_are_one_error(front, bucket_url, fault, monkeypatch):
+    monkeypatch.setattr(connections, "MAX_RETRIES", 1)
+    connections._connected.cache_clear()
+    with DatasetWriter(bucket_url, 3, "f4", classes=[5, 6], chunk_rows=100) as writer:
+        writer.append(X, Y)
+    front.fault = lambda method, path: fault if "/X/c/" in path else None
+    with pytest.raises(StoreError, match=r"s3://\S*/X/c/\d/0 .* then call again\.$"):
+        small_svc().fit(bucket_url)
+    connections._connected.cache_clear()
+
+
+def test_of_two_writers_to_one_url_one_is_refused(bucket_url):
+    with Bucket(bucket_url).claim():
+        with pytest.raises(StoreError, match="exists al"), new_output(bucket_url, (3,), "i8", 3):
+            pass
+        with pytest.raises(StoreError, match="exists and is not a daskls data set"):
+            DatasetWriter(bucket_url, 3, "f4")
     with new_output(bucket_url, (3,), "i8", 3):
-        assert store.names() == ["zarr.json"]
-        # As of a call that had looked before there was anything.
-        assert not _claim(store)
-        assert store.names() == ["zarr.json"]
-    store.drop("")
+        assert Bucket(bucket_url).names() == ["zarr.json"]
 
-    def fail(key):
-        raise StoreError("no answer")
 
-    monkeypatch.setattr(store, "exists", fail)
-    with pytest.raises(StoreError, match="no answer"):
-        _claim(store)
-    assert store.names() == []
+def test_a_claim_fails_where_another_caller_has_just_begun(bucket_url, monkeypatch):
+    store = Bucket(bucket_url)
+    store.put("zarr.json", b"{}")
+    # As of a call that had looked before there was anything.
+    monkeypatch.setattr(store, "exists", lambda key: False)
+    with pytest.raises(StoreError, match="exists already"), store.claim():
+        pass
+    assert store.names() == ["zarr.json"]
 
 
 def test_the_command_line_in_a_bucket(bucket_url, tmp_path):

@@ -20,7 +20,6 @@ EXCEPTIONS = {
     "kernels/_jit.py": "its own sources, which what was compiled and kept is of",
     "run/probe.py": "asks every worker whether it sees the user's data",
     "store/bucket.py": "a file of this process, for what is put when all of it is known",
-    "store/arrays.py": "users' arrays and predictions, which Zarr reads and writes",
     "store/dataset.py": "data sets, which Zarr reads and writes",
     "store/lock.py": "whether a process still runs: /proc",
     "store/temporary.py": "a new folder under Dask's temporary-directory",
