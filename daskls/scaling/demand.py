@@ -29,6 +29,7 @@ from daskls.scaling.grid import (
     rung_nbytes,
     trial_nbytes,
 )
+from daskls.scaling.paired import WEAK_SHARES
 from daskls.scaling.race import LEARNING_ROUNDS, N_LEARNED
 from daskls.scaling.regions import FULLNESS, HELD_SHARE, WANTED_ROWS
 from daskls.scaling.rounds import (
@@ -37,7 +38,6 @@ from daskls.scaling.rounds import (
     N_ERROR_CELLS,
     N_GRADIENT_CELLS,
     N_LEARNING_ROUNDS,
-    WEAK_SHARES,
 )
 from daskls.scaling.rungs import (
     ASKED_ROWS,

@@ -223,9 +223,9 @@ class _Search:
         # Coded features have a unit of their own, so that the others are divided by their spread.
         if asked == "spread" or base.name != "none":
             return [("spread", ones)]
-        # Units that differ this much are arbitrary, which a race on few rows might not show.
         if (base.spread == base.spread[0]).all():
             return [("given", base.spread)]
+        # Units that differ this much are arbitrary, which a race on few rows might not show.
         if widest_and_narrowest(self.state.sample.X) is not None:
             return [("spread", ones)]
         return [("given", base.spread), ("spread", ones)]

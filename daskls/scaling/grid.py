@@ -273,14 +273,6 @@ class Steps:
         return read_pack(self.job.root, key)
 
 
-def sum_in_order(parts: Sequence[Float64]) -> Float64:
-    """Return the sum of arrays, first to last, as the bits of a sum depend on its order."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
-
-
 def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: Resources) -> None:
     """Refuse to evaluate regions, before X is read for them, if a task would not fit in memory.
 

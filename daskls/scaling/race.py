@@ -11,17 +11,18 @@ gives the same model.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from daskls.kernels.kernel import find_kernel
-from daskls.records import Coding, Float32, Float64, Int64, KernelSpec
+from daskls.records import Coding, Float32, Float64, KernelSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Steps, Trial, TrialGrid
-from daskls.scaling.rounds import learn_on, without_weak
+from daskls.scaling.paired import LEARNED, NO_ERRORS, Bar, RowErrors, without_weak
+from daskls.scaling.rounds import learn_on
 from daskls.scaling.rungs import RacePlan, Rung, ThinJob, ThinRows, read_thin
 from daskls.solvers.squares.system import median_distance
 
@@ -42,11 +43,11 @@ N_LEARNED, LEARNING_ROUNDS = 2, 6
 # Standard errors by which a learned scale has to be better where each row is left out; on held-out
 # rows it is `Aim.least_z`. Nor may it have more wrong rows: on splice its squared error is a third
 # less and its share of wrong rows equal, but on new rows it has half as many errors again.
-LEARNED, LEAST_Z_LEARNED = "learned", 1.0
-# And standard errors by which a scale without the weakest features has to be better, as models of
-# more rows, which cells are, make use of more features. More trials are spent on one whose error at
-# the first is within this factor.
-FEWER_Z, NEAR_FEWER = 2.0, 1.1
+LEFT_OUT_BAR = Bar(1.0)
+# What a scale without the weakest features must show: cells have more rows than the race's models,
+# and so make use of more features. A scale gets more than one trial only if its error at the first
+# is within this factor of the error with all features.
+FEWER_BAR, NEAR_FEWER = Bar(2.0), 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +59,9 @@ class Candidate:
     base : int. The index of its coding among the candidate codings.
     name : str. Of its scale: "given", "spread", "learned".
     factors : float64 array, shape (d',). They multiply rows as stored in the coding.
-    squared, wrong, weights : float64 arrays, shape (q,). Of the rows evaluated last.
+    errors : RowErrors. On the rows evaluated last.
     n_trials : int. Trials in all rungs.
+    coarse : float. Its squared error on the coarse grid, where regions decide.
     """
 
     base: int
@@ -67,20 +69,14 @@ class Candidate:
     name: str
     factors: Float64
     trial: Trial
-    squared: Float64 = field(default_factory=lambda: np.empty(0))
-    wrong: Float64 = field(default_factory=lambda: np.empty(0))
-    weights: Float64 = field(default_factory=lambda: np.empty(0))
+    errors: RowErrors = NO_ERRORS
     n_trials: int = 0
+    coarse: float = np.inf
 
     @property
     def squared_error(self) -> float:
         """The weighted mean of squared errors."""
-        return float(np.average(self.squared, weights=self.weights))
-
-    @property
-    def error(self) -> float:
-        """The weighted share of wrong rows."""
-        return float(np.average(self.wrong, weights=self.weights))
+        return self.errors.squared_error
 
     def to_json(self) -> dict[str, Any]:
         """Return a summary of the candidate for `daskls info`."""
@@ -91,8 +87,8 @@ class Candidate:
             "width": self.trial.width,
             "ridge": self.trial.ridge,
             "squared_error": self.squared_error,
-            "error": self.error,
-            "n_rows": len(self.squared),
+            "error": self.errors.error,
+            "n_rows": len(self.errors.squared),
             "n_tried": self.n_trials,
         }
 
@@ -158,7 +154,7 @@ def _leave_out(
     if not learns:
         return seen
     (crossed,) = _run(steps, [best], plan.last, grid, look_crossed)
-    if not _is_better(crossed, best, LEAST_Z_LEARNED):
+    if not crossed.errors.passes(best.errors, LEFT_OUT_BAR):
         return seen
     # Learned as it was evaluated: starting from the trial that the best had before.
     (learned,) = _learn(steps, [best], plan.learning[0])
@@ -182,12 +178,18 @@ def _decide(
         refining = []
     refined = _run(steps, refining, plan.last, grid)
     others = [own for own in seen if own not in refining]
-    final = sorted([*refined, *others], key=lambda own: own.squared_error)
+    final = _in_runs(sorted([*refined, *others], key=lambda own: own.squared_error), plan)
     # The best without a learned scale comes first, unless the learned one is significantly better.
+    bar = Bar(steps.job.aim.least_z)
     for own in final:
-        if own.name != LEARNED and not _is_better(final[0], own, steps.job.aim.least_z, plan.runs):
+        if own.name != LEARNED and not final[0].errors.passes(own.errors, bar):
             return [own, *(other for other in final if other is not own)]
     return final
+
+
+def _in_runs(candidates: Sequence[Candidate], plan: RacePlan) -> list[Candidate]:
+    """Return candidates whose errors on the last rung's rows are grouped by runs of rows."""
+    return [replace(own, errors=replace(own.errors, groups=plan.runs)) for own in candidates]
 
 
 def _without_weak_features(
@@ -202,8 +204,8 @@ def _without_weak_features(
     fewer = [replace(own, factors=factors) for factors in without_weak(own.factors)]
     seen = _run(steps, fewer, replace(plan.last, most_trials=1), grid)
     near = [one for one in seen if one.squared_error <= NEAR_FEWER * own.squared_error]
-    fewer = _run(steps, near, plan.last, grid)
-    better = [one for one in fewer if _is_better(one, own, FEWER_Z, plan.runs)]
+    fewer = _in_runs(_run(steps, near, plan.last, grid), plan)
+    better = [one for one in fewer if one.errors.passes(own.errors, FEWER_BAR)]
     return sorted(better, key=lambda one: one.squared_error)[:1]
 
 
@@ -225,9 +227,11 @@ def _learn(
 def _survivors(seen: Sequence[Candidate], most: int, max_z: float) -> list[Candidate]:
     """Return the candidates that are not significantly worse than the best, the best first."""
     ordered = sorted(seen, key=lambda own: own.squared_error)
-    best = ordered[0]
+    best = ordered[0].errors
     near = NEAR_BEST * best.squared_error
-    return [own for own in ordered if own.squared_error <= near or _z(own, best) <= max_z][:most]
+    return [
+        own for own in ordered if own.squared_error <= near or best.z_over(own.errors) <= max_z
+    ][:most]
 
 
 def _best_of_dropped_kernels(
@@ -237,23 +241,6 @@ def _best_of_dropped_kernels(
     most, kernels = NEAR_ENOUGH * left[0].squared_error, {own.trial.kernel for own in left}
     best = {own.trial.kernel: own for own in sorted(seen, key=lambda own: -own.squared_error)}
     return [own for k, own in best.items() if k not in kernels and own.squared_error <= most]
-
-
-def _z(own: Candidate, best: Candidate, runs: Int64 | None = None) -> float:
-    """Return the paired difference of squared errors over its standard error.
-
-    Where given, ``runs`` are runs of rows held out together, whose differences are summed first.
-    """
-    lost = own.weights * (own.squared - best.squared)
-    if runs is not None:
-        lost = np.bincount(runs, lost).astype(np.float64)
-    deviation = lost.std()
-    return float(lost.mean() / deviation * np.sqrt(len(lost))) if deviation > 0 else 0.0
-
-
-def _is_better(new: Candidate, old: Candidate, least: float, runs: Int64 | None = None) -> bool:
-    """Return whether a scale is better by so many standard errors, and has no more wrong rows."""
-    return new.error <= old.error and _z(old, new, runs) >= least
 
 
 @undisturbed
@@ -358,11 +345,8 @@ def _seen(candidate: Candidate, row: Float64, grid: TrialGrid) -> Candidate:
     i, j, n_trials = row[:3].astype(np.int64).tolist()
     trial = grid.at((i, j), candidate.trial.kernel)
     assert trial is not None
-    squared, wrong, weights = row[3:].reshape(3, -1)
-    n_trials += candidate.n_trials
-    return replace(
-        candidate, trial=trial, squared=squared, wrong=wrong, weights=weights, n_trials=n_trials
-    )
+    errors = RowErrors(*row[3:].reshape(3, -1))
+    return replace(candidate, trial=trial, errors=errors, n_trials=candidate.n_trials + n_trials)
 
 
 def shape_of(A: Float32, trial: Trial) -> Float64:

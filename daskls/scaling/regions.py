@@ -99,9 +99,10 @@ class RegionJob:
     def folder(self, kind: str) -> str:
         """Return the folder of a kind of parts, which differs for regions and random groups.
 
-        Collected rows are not scaled, so that they serve all scales.
+        Collected rows are not scaled, so they serve all scales; but regions of other sizes are
+        leaves of another tree.
         """
-        own = "" if kind == COLLECTED else f"-{self.label}"
+        own = f"-{self.max_rows}" if kind == COLLECTED else f"-{self.label}"
         return f"regions/{kind}{own}{'-by-chance' if self.n_groups else ''}"
 
     def gathered_in(self, base: FeatureScale, label: str) -> "RegionJob":

@@ -16,15 +16,15 @@ round.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 
 from daskls.partition.tree import route_rows
-from daskls.records import Float32, Float64, Int64, Targets
+from daskls.records import Float32, Float64, Targets
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.scaling.grid import TRIAL_ROWS, Steps, Trial, TrialCell, TrialGrid, sum_in_order
+from daskls.scaling.grid import TRIAL_ROWS, Steps, Trial, TrialCell, TrialGrid
+from daskls.scaling.paired import RowErrors
 from daskls.scaling.regions import (
     RegionJob,
     RegionRows,
@@ -43,9 +43,9 @@ from daskls.solvers.squares.aims import Aim
 N_ERROR_CELLS, N_COARSE_CELLS, ERROR_ROWS = 8, 3, 16_000
 ERROR_DRAW = 200
 # Errors of nearby held-out rows are correlated, so that a cluster of rows counts as one
-# observation. Its most rows, and the fewest where a region has few rows; the clusters that a region
-# should have; and the fewest clusters in all for a comparison.
-CLUSTER_ROWS, LEAST_CLUSTER_ROWS, REGION_CLUSTERS, LEAST_CLUSTERS = 50, 5, 20, 10
+# observation. Its most rows, and the fewest where a region has few rows; and the clusters that a
+# region should have.
+CLUSTER_ROWS, LEAST_CLUSTER_ROWS, REGION_CLUSTERS = 50, 5, 20
 # Most features by which rows are clustered.
 CLUSTER_FEATURES = 128
 # One round gains nothing on Covertype; six gain almost as much as eight.
@@ -54,13 +54,9 @@ N_GRADIENT_CELLS = 12
 # The least factor during the rounds, as a share of the largest: a factor of 0 would stay 0.
 LEAST_SHARE = 1e-3
 GRADIENT_DRAW = 100
-# A scale is also tried without the features whose factors are below these shares of the largest. Of
-# many features that say nothing, chance decides how many end at a small factor and how many at 0,
-# and each that stays makes cells less dense and models larger.
-WEAK_SHARES = (0.3, 0.1, 0.03)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Chosen:
     """The best trial, its squared error, and the number of trials."""
 
@@ -95,12 +91,9 @@ def choose_coarsely(steps: Steps, factors: Float64, kernel: str, grid: TrialGrid
 
 def _neighbors(trial: Trial, reach: int, grid: TrialGrid) -> list[Trial]:
     """Return the trials on the grid that are ``reach`` places away in width or in ridge."""
-    width, ridge = grid.widths.index(trial.width), grid.ridges.index(trial.ridge)
-    widths = [width + step for step in (-reach, reach) if 0 <= width + step < len(grid.widths)]
-    ridges = [ridge + step for step in (-reach, reach) if 0 <= ridge + step < len(grid.ridges)]
-    return [replace(trial, width=grid.widths[i]) for i in widths] + [
-        replace(trial, ridge=grid.ridges[i]) for i in ridges
-    ]
+    i, j = grid.place(trial)
+    places = (i - reach, j), (i + reach, j), (i, j - reach), (i, j + reach)
+    return [near for own in places if (near := grid.at(own, trial.kernel)) is not None]
 
 
 class Errors:
@@ -147,60 +140,18 @@ def region_errors(
 
 
 def _total(parts: Sequence[Float64]) -> dict[str, Float64]:
-    """Return the sum over regions, in their order, as its bits depend on it."""
-    return {"sums": sum_in_order(parts)}
+    """Return the sum over regions, first to last, as its bits depend on the order."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return {"sums": total}
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutErrors:
-    """Errors on held-out rows in one scale, in the order of rows.
-
-    Attributes
-    ----------
-    squared, wrong : float64 arrays, shape (m,)
-    weights : float64 array, shape (m,)
-    cluster : int64 array, shape (m,). The cluster of each row.
-    """
-
-    squared: Float64
-    wrong: Float64
-    weights: Float64
-    cluster: Int64
-
-    @property
-    def error(self) -> float:
-        """The weighted share of wrong rows."""
-        return _mean(self.wrong, self.weights)
-
-    @property
-    def squared_error(self) -> float:
-        """The weighted mean of squared errors."""
-        return _mean(self.squared, self.weights)
-
-
-def _mean(values: Float64, weights: Float64) -> float:
-    """Return a weighted mean; 0 of no rows, as few rows may leave none held out."""
-    return float(np.average(values, weights=weights)) if len(values) else 0.0
-
-
-def compare(old: HeldOutErrors, new: HeldOutErrors) -> float:
-    """Return the paired difference of squared errors over its standard error, by clusters.
-
-    Positive values favor the new scale. 0 where there are too few clusters to tell.
-    """
-    gain = old.weights * (old.squared - new.squared)
-    sums = np.bincount(old.cluster, weights=gain)
-    if len(sums) < LEAST_CLUSTERS:
-        return 0.0
-    spread = np.sqrt(((sums - sums.mean()) ** 2).sum())
-    return float(sums.sum() / spread) if spread > 0 else 0.0
-
-
-def evaluate_scale(steps: Steps, factors: Float64, trial: Trial) -> HeldOutErrors:
+def evaluate_scale(steps: Steps, factors: Float64, trial: Trial) -> RowErrors:
     """Return the errors of a scale and a trial on the held-out rows of all regions."""
     calls = [(region, factors, trial) for region in range(steps.job.n_regions)]
     squared, wrong, weights, cluster = steps.run(evaluate_region, calls, _join)["rows"]
-    return HeldOutErrors(squared, wrong, weights, cluster.astype(np.int64))
+    return RowErrors(squared, wrong, weights, cluster.astype(np.int64))
 
 
 def _join(parts: Sequence[Float64]) -> dict[str, Float64]:
@@ -328,16 +279,6 @@ def next_factors(sums: Float64, factors: Float64) -> Float64:
     found = np.where(varied, found / largest, factors)
     following: Float64 = np.maximum(found / found.max(), LEAST_SHARE)
     return following
-
-
-def without_weak(factors: Float64) -> list[Float64]:
-    """Return the factors with weak ones set to 0: an array for each share that drops more.
-
-    The array with the fewest features comes first.
-    """
-    found = [np.where(factors < share * factors.max(), 0.0, factors) for share in WEAK_SHARES]
-    counts = pairwise(np.count_nonzero(own) for own in (*found, factors))
-    return [own for own, (n, n_next) in zip(found, counts, strict=True) if n < n_next]
 
 
 def _without_the_least(start: Float64, factors: Float64) -> Float64:

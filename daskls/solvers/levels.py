@@ -1,6 +1,5 @@
 """The base of solvers at levels: one function per level in each cell, on one kernel matrix."""
 
-import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,8 +19,8 @@ from daskls.records import (
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.registry import find_measure
 from daskls.solvers.rows import LocalRows, rows_nbytes
-from daskls.solvers.squares.solver import cell_kernel, in_float32
-from daskls.solvers.tube import MAX_TUBE_MOVE
+from daskls.solvers.squares.solver import cell_kernel
+from daskls.solvers.tube import constants, values_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,48 +93,16 @@ class LevelsSolver(LocalSolver):
         y = cast(Float64, cell.targets)[:, 0]
         report = replace(own.described(cell.report), n_classes=0)
         if own.radius == 0.0 or (y == y[0]).all():
-            return self._constants(y, own, report)
+            measure = find_measure(spec)
+            found = [measure.constant(y, own.weights, level) for level in spec.levels]
+            return constants(own, found, report)
         kernel = cell_kernel(spec, own.rows)
         problem = self.problem(cell, own, kernel, spec)
         solved = [problem.solve(level) for level in spec.levels]
         betas = np.stack([one.beta for one in solved], axis=1)
-        support = np.flatnonzero(betas.any(axis=1))
-        if not len(support):
-            # With so small a C x weight only the offsets are learned.
-            model = self._constants(y, own, report)
-            return replace(model, intercepts=np.array([one.offset for one in solved]))
-        rows, coef = in_float32(
-            own.rows[support], betas[support], problem.diagonal[support], MAX_TUBE_MOVE
-        )
-        report = replace(
-            _report_levels(report, solved, spec, self.cost_unit(spec)),
-            gamma=kernel.gamma,
-            n_support=len(support),
-            seconds=time.perf_counter() - own.started,
-        )
-        return LocalModel(
-            frame=own.frame,
-            rows=rows,
-            coef=coef,
-            classes=np.arange(len(solved), dtype=np.int32),
-            class_ptr=np.array([0, *[len(rows)] * len(solved)], np.int64),
-            intercepts=np.array([one.offset for one in solved]),
-            kernel=kernel,
-            report=report,
-            decision="values",
-        )
-
-    def _constants(self, y: Float64, own: LocalRows, report: CellReport) -> LocalModel:
-        """Return the model of a cell whose rows, or whose numbers, are all equal."""
-        measure, levels = find_measure(own.spec), own.spec.levels
-        found = [measure.constant(y, own.weights, level) for level in levels]
-        return replace(
-            own.constant(report),
-            classes=np.arange(len(levels), dtype=np.int32),
-            class_ptr=np.zeros(len(levels) + 1, np.int64),
-            intercepts=np.array(found),
-            decision="values",
-        )
+        offsets = [one.offset for one in solved]
+        report = _report_levels(report, solved, spec, self.cost_unit(spec))
+        return values_model(own, kernel, problem.diagonal, betas, offsets, report)
 
     def cost_unit(self, spec: SolverSpec) -> float:
         """Return the factor from C for y in units of its deviation to C as users give it."""

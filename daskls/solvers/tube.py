@@ -1,7 +1,7 @@
 """Support vector regression in each cell: C by folds on the loss, one width for all cells."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -10,6 +10,7 @@ import numpy as np
 from daskls.kernels.hinge import solve_tube
 from daskls.records import (
     F8,
+    CellReport,
     Float32,
     Float64,
     Int64,
@@ -19,6 +20,7 @@ from daskls.records import (
 )
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.grid import assign_folds, resolve_grid
+from daskls.solvers.level_losses import Pinball
 from daskls.solvers.rows import LocalRows, max_steps, rows_nbytes
 from daskls.solvers.squares.solver import cell_kernel, in_float32
 from daskls.solvers.squares.system import System
@@ -49,18 +51,11 @@ class TubeSolver(LocalSolver):
             yield self._fit_cell(cell, spec)
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
-        started = time.perf_counter()
         own = LocalRows.of(cell.X, np.zeros(len(cell.X), np.int32), cell.weights, spec)
         y = cast(Float64, cell.targets)[:, 0]
         report = replace(own.described(cell.report), n_classes=0)
         if own.radius == 0.0 or (y == y[0]).all():
-            return replace(
-                own.constant(report),
-                classes=np.zeros(1, np.int32),
-                class_ptr=np.zeros(2, np.int64),
-                intercepts=np.array([_median(y, own.weights)]),
-                decision="values",
-            )
+            return constants(own, [Pinball().constant(y, own.weights, 0.5)], report)
         kernel = cell_kernel(spec, own.rows)
         epsilon = DEFAULT_EPSILON if spec.epsilon is None else spec.epsilon / spec.unit
         problem = TubeProblem(kernel_matrix(own.rows, kernel), y, own.weights, epsilon, spec)
@@ -68,34 +63,18 @@ class TubeSolver(LocalSolver):
         folds = assign_folds(np.zeros(len(y), np.int64), spec.cv, cell.seed)
         chosen = problem.choose(costs, folds)
         beta, offset = problem.finish(chosen)
-        support = np.flatnonzero(beta)
-        diagonal = problem.diagonal[support]
-        rows, coef = in_float32(own.rows[support], beta[support, None], diagonal, MAX_TUBE_MOVE)
         edge = "C" if len(costs) > 1 and chosen.cost in (costs[0], costs[-1]) else ""
         report = replace(
             report,
             C=chosen.cost * spec.unit,
-            gamma=kernel.gamma,
             validation_error=chosen.squared_error,
             n_steps=problem.n_steps,
             n_at_limit=problem.n_at_limit,
-            n_support=len(support),
             n_trained=problem.n_trained,
             n_tried=chosen.n_tried,
             edge=edge,
-            seconds=time.perf_counter() - started,
         )
-        return LocalModel(
-            frame=own.frame,
-            rows=rows,
-            coef=coef,
-            classes=np.zeros(1, np.int32),
-            class_ptr=np.array([0, len(rows)], np.int64),
-            intercepts=np.array([offset]),
-            kernel=kernel,
-            report=report,
-            decision="values",
-        )
+        return values_model(own, kernel, problem.diagonal, beta[:, None], [offset], report)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """See `LocalSolver`: a kernel matrix, and vectors per fold."""
@@ -126,11 +105,54 @@ def cost_candidates(own: LocalRows, spec: SolverSpec) -> tuple[float, ...]:
     return tuple(sorted(resolve_grid(spec, own.radius, *own.rows.shape).costs))
 
 
-def _median(y: Float64, weights: Float64) -> float:
-    """Return the weighted median: the constant of least absolute error."""
-    order = np.argsort(y, kind="stable")
-    reached = np.cumsum(weights[order])
-    return float(y[order][np.searchsorted(reached, reached[-1] / 2)])
+def values_model(
+    own: LocalRows,
+    kernel: KernelSpec,
+    diagonal: Float64,
+    betas: Float64,
+    offsets: Sequence[float],
+    report: CellReport,
+) -> LocalModel:
+    """Return functions whose values are numbers as a model, without rows of no coefficients.
+
+    Parameters
+    ----------
+    diagonal : float64 array, shape (m,). Of the kernel matrix.
+    betas : float64 array, shape (m, q)
+    offsets : q floats
+    """
+    support = np.flatnonzero(betas.any(axis=1))
+    if not len(support):
+        # Only offsets were learned: all numbers lie within the tube, or C x weight is too small.
+        return constants(own, offsets, report)
+    rows, coef = in_float32(own.rows[support], betas[support], diagonal[support], MAX_TUBE_MOVE)
+    return LocalModel(
+        frame=own.frame,
+        rows=rows,
+        coef=coef,
+        classes=np.arange(len(offsets), dtype=np.int32),
+        class_ptr=np.array([0, *[len(rows)] * len(offsets)], np.int64),
+        intercepts=np.array(offsets),
+        kernel=kernel,
+        report=replace(
+            report,
+            gamma=kernel.gamma,
+            n_support=len(support),
+            seconds=time.perf_counter() - own.started,
+        ),
+        decision="values",
+    )
+
+
+def constants(own: LocalRows, values: Sequence[float], report: CellReport) -> LocalModel:
+    """Return the model that always answers the same numbers."""
+    return replace(
+        own.constant(report),
+        classes=np.arange(len(values), dtype=np.int32),
+        class_ptr=np.zeros(len(values) + 1, np.int64),
+        intercepts=np.array(values),
+        decision="values",
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """A learned scale is found where features differ in worth, and taken only where it errs less."""
 
 import os
+from dataclasses import replace
 from types import SimpleNamespace
 
 import dask
@@ -13,9 +14,10 @@ from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real, make_noisy28
 from daskls.scaling.decide import _evaluated, _without_weak_features
 from daskls.scaling.grid import Trial
+from daskls.scaling.paired import RowErrors
 from daskls.scaling.race import Candidate
 from daskls.scaling.regions import RegionJob, _region_key, read_region
-from daskls.scaling.rounds import LEAST_SHARE, HeldOutErrors, compare, next_factors, widest
+from daskls.scaling.rounds import LEAST_SHARE, next_factors, widest
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 
@@ -99,21 +101,26 @@ def test_weak_features_go_where_held_out_rows_do_without_them(
     def evaluate(steps, factors, trial):
         # As noise takes part in distances, each feature that is not needed costs a little.
         error = unit * (1.0 + (factors[needed] == 0).sum() + 0.01 * (factors > 0).sum())
-        wrong = np.full(40, 0.1 * (factors[mistaken] == 0).sum())
-        return HeldOutErrors(error * spread, wrong, np.ones(40), np.arange(40))
+        wrong = np.full(40, 0.1 * (factors[mistaken] == 0).sum() + (trial.width == 8.0))
+        return RowErrors(error * spread, wrong, np.ones(40), np.arange(40))
 
     monkeypatch.setattr("daskls.scaling.decide.evaluate_scale", evaluate)
-    monkeypatch.setattr(
-        "daskls.scaling.decide._tuned_and_evaluated", lambda steps, own, grid: own.factors
-    )
-    steps = SimpleNamespace(job=SimpleNamespace(aim=ClassAim(2)))
-    own = _evaluated(steps, Candidate(0, "none", "learned", FACTORS, Trial("rbf", 1.0, 0.1)), 2.0)
-    found = _without_weak_features(steps, own, None)
-    if kept is None:
-        assert found is None
-        return
-    assert np.flatnonzero(found).tolist() == kept
-    assert found[kept].tolist() == FACTORS[kept].tolist()
+    tuned, worse = Trial("rbf", 2.0, 0.1), Trial("rbf", 8.0, 0.1)
+    # The first is as good as the trial before; the second makes all rows wrong.
+    for trial in (tuned, worse):
+        monkeypatch.setattr(
+            "daskls.scaling.decide._tune",
+            lambda steps, own, *_, trial=trial: replace(own, trial=trial),
+        )
+        steps = SimpleNamespace(job=SimpleNamespace(aim=ClassAim(2)))
+        first = Candidate(0, "none", "learned", FACTORS, Trial("rbf", 1.0, 0.1))
+        found = _without_weak_features(steps, _evaluated(steps, first), None)
+        if kept is None:
+            assert found is None
+            continue
+        assert np.flatnonzero(found.factors).tolist() == kept
+        assert found.factors[kept].tolist() == FACTORS[kept].tolist()
+        assert found.trial == (tuned if trial is tuned else first.trial)
 
 
 @pytest.mark.slow
@@ -171,27 +178,27 @@ def test_no_factor_falls_to_nothing_while_rounds_run():
 def errors_of(squared, cluster):
     """Return held-out errors of some rows."""
     squared = np.asarray(squared, float)
-    return HeldOutErrors(squared, squared > 1, np.ones(len(squared)), np.asarray(cluster, int))
+    return RowErrors(squared, squared > 1, np.ones(len(squared)), np.asarray(cluster, int))
 
 
 def test_a_comparison_is_the_paired_difference_over_its_error():
     rng = np.random.default_rng(0)
     old, gain, rows = rng.random(400), rng.normal(0.05, 0.1, 400), np.arange(400)
-    alone = compare(errors_of(old, rows), errors_of(old - gain, rows))
+    alone = errors_of(old - gain, rows).z_over(errors_of(old, rows))
     expected = gain.mean() / gain.std() * np.sqrt(400)
     assert alone == pytest.approx(expected)
     # Rows of a cluster err together: four copies of each say no more.
     clusters = np.repeat(rows, 4)
-    many = compare(errors_of(np.zeros(1600), clusters), errors_of(-np.repeat(gain, 4), clusters))
+    many = errors_of(-np.repeat(gain, 4), clusters).z_over(errors_of(np.zeros(1600), clusters))
     assert many == pytest.approx(expected)
 
 
 def test_too_few_clusters_tell_nothing():
     few, many = np.arange(9), np.arange(10)
-    assert compare(errors_of(few + 1, few), errors_of(few * 0, few)) == 0.0
-    assert compare(errors_of(many + 1, many), errors_of(many * 0, many)) > 4
-    assert compare(errors_of(many, many), errors_of(many, many)) == 0.0
-    assert compare(errors_of([], []), errors_of([], [])) == 0.0
+    assert errors_of(few * 0, few).z_over(errors_of(few + 1, few)) == 0.0
+    assert errors_of(many * 0, many).z_over(errors_of(many + 1, many)) > 4
+    assert errors_of(many, many).z_over(errors_of(many, many)) == 0.0
+    assert errors_of([], []).z_over(errors_of([], [])) == 0.0
 
 
 def test_rows_in_units_of_their_own_begin_from_their_spread():

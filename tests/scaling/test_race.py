@@ -14,12 +14,11 @@ from daskls import RandomChunkSVC, VoronoiSVC
 from daskls.records import SolverSpec
 from daskls.scaling.descent import TrialSplit, descend
 from daskls.scaling.grid import RIDGES, WIDTHS, Steps, Trial, TrialGrid
+from daskls.scaling.paired import LEARNED, RowErrors
 from daskls.scaling.race import (
-    LEARNED,
-    LEAST_Z_LEARNED,
+    LEFT_OUT_BAR,
     Candidate,
     _decide,
-    _is_better,
     _leave_out,
     _survivors,
     _without_weak_features,
@@ -104,7 +103,8 @@ def test_those_fall_that_are_worse_beyond_doubt():
     base = rng.random(400)
 
     def candidate(name, squared):
-        return Candidate(0, "none", name, np.ones(2), TRIAL, squared, squared, weights)
+        errors = RowErrors(squared, squared, weights)
+        return Candidate(0, "none", name, np.ones(2), TRIAL, errors)
 
     best, near = candidate("best", base), candidate("near", base + rng.normal(0.001, 0.1, 400))
     far = candidate("far", base + rng.normal(0.1, 0.1, 400))
@@ -116,7 +116,7 @@ def test_those_fall_that_are_worse_beyond_doubt():
 def test_none_falls_that_is_near_the_best():
     squared = RNG.random(2000)
     best, near, far = (
-        Candidate(0, "none", name, np.ones(1), TRIAL, own, own > 0.5, np.ones(2000))
+        Candidate(0, "none", name, np.ones(1), TRIAL, RowErrors(own, own > 0.5, np.ones(2000)))
         for name, own in (("best", squared), ("near", squared + 0.01), ("far", squared + 0.05))
     )
     # Beyond all doubt, and by 2 and 10 %.
@@ -126,13 +126,13 @@ def test_none_falls_that_is_near_the_best():
 def test_a_learned_scale_mistakes_no_more_rows():
     squared, wrong = RNG.random(500), np.arange(500) % 10 == 0
 
-    def candidate(squared, wrong):
-        return Candidate(0, "none", LEARNED, np.ones(1), TRIAL, squared, wrong, np.ones(500))
+    def passes(squared, wrong):
+        return RowErrors(squared, wrong, np.ones(500)).passes(plain, LEFT_OUT_BAR)
 
-    plain = candidate(squared, wrong)
-    assert _is_better(candidate(squared - 0.1, wrong), plain, LEAST_Z_LEARNED)
-    assert not _is_better(candidate(squared - 0.1, wrong | (np.arange(500) == 1)), plain, 1.0)
-    assert not _is_better(candidate(squared + 0.1, wrong), plain, LEAST_Z_LEARNED)
+    plain = RowErrors(squared, wrong, np.ones(500))
+    assert passes(squared - 0.1, wrong)
+    assert not passes(squared - 0.1, wrong | (np.arange(500) == 1))
+    assert not passes(squared + 0.1, wrong)
 
 
 @pytest.mark.parametrize(("gain", "kept"), [(0.1, [0, 1, 2]), (-0.001, None)])
@@ -148,9 +148,8 @@ def test_weak_features_are_dropped_where_that_is_better(gain, kept):
     steps = Recorded([row(2 * Y_ERRORS), row(1.05 * Y_ERRORS)], [row((1 - gain) * Y_ERRORS)])
     last = plan_race(draw_thin(200, *race_rows(200), 0), 4000).last
     plan = SimpleNamespace(last=last, runs=None)
-    own = Candidate(
-        *(0, "none", LEARNED, factors, trial), Y_ERRORS, np.zeros(200, bool), np.ones(200)
-    )
+    errors = RowErrors(Y_ERRORS, np.zeros(200), np.ones(200))
+    own = Candidate(0, "none", LEARNED, factors, trial, errors)
     found = _without_weak_features(steps, own, plan, grid)
     asked = [[call[1].tolist() for call in arguments] for _, arguments in steps.calls]
     assert asked == [[[1.0, 0.5, 0.0, 0.0], [1.0, 0.5, 0.2, 0.0]], [[1.0, 0.5, 0.2, 0.0]]]

@@ -98,3 +98,19 @@ def test_a_constant_is_the_median():
     rows = np.ones((300, 2))
     assert set(VoronoiSVR(**GIVEN, C=1.0).fit(rows, y).predict(rows)) == {7.0}
     assert set(VoronoiSVR(**GIVEN, C=1.0).fit(X, np.full(300, 2.5)).predict(Q)) == {2.5}
+
+
+@pytest.mark.parametrize("C", [1.0, None])
+def test_numbers_within_the_tube_are_a_constant(C):
+    """As SVR's: no row has a coefficient, and the offset is between the least and the largest."""
+    rows = RNG.random((60, 2))
+    y = np.r_[RNG.uniform(0.0, 0.05, 30), 100.0 + RNG.uniform(0.0, 0.05, 30)]
+    rows[30:] += 50.0
+    model = VoronoiSVR(30, **GIVEN, C=C, epsilon=0.1).fit(rows, y)
+    for own in (slice(30), slice(30, 60)):
+        assert not len(SVR(C=1.0, gamma=3.0, epsilon=0.1).fit(rows[own], y[own]).support_)
+    found = model.predict(rows)
+    assert (np.abs(found - y) <= 0.1).all()
+    assert len(set(found)) == 2
+    assert model.fit_report_.n_support.tolist() == [0, 0]
+    assert (model.fit_report_.n_trained > 0).all()

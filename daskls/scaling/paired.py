@@ -1,0 +1,104 @@
+"""Errors of candidates on the same rows, compared in pairs."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from daskls.records import Float64, Int64
+
+# A learned scale, by its name among the scales of candidates.
+LEARNED = "learned"
+# It is also tried without the features whose factors are below these shares of the largest. Of many
+# uninformative features, chance decides which end at a small factor and which at 0; each one that
+# is kept makes cells less dense and models larger.
+WEAK_SHARES = (0.3, 0.1, 0.03)
+# The fewest groups of rows for a comparison.
+LEAST_GROUPS = 10
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What one scale must show to replace another.
+
+    Attributes
+    ----------
+    least_z : float. By more than so many standard errors its squared errors must be smaller.
+    slack : float. By so many standard errors its wrong rows may be more.
+    """
+
+    least_z: float
+    slack: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class RowErrors:
+    """A candidate's errors on rows that it was not trained on, in the order of rows.
+
+    Attributes
+    ----------
+    squared, wrong, weights : float64 arrays, shape (q,)
+    groups : int64 array, shape (q,), or None. Errors within a group are correlated, so each group
+        counts as one observation; None: each row does.
+    """
+
+    squared: Float64
+    wrong: Float64
+    weights: Float64
+    groups: Int64 | None = None
+
+    @property
+    def squared_error(self) -> float:
+        """The weighted mean of squared errors."""
+        return _mean(self.squared, self.weights)
+
+    @property
+    def error(self) -> float:
+        """The weighted share of wrong rows."""
+        return _mean(self.wrong, self.weights)
+
+    def z_over(self, old: "RowErrors") -> float:
+        """Return by how many standard errors these squared errors are smaller.
+
+        0 where there are too few groups to tell.
+        """
+        gain = self._sums(old.squared - self.squared)
+        if len(gain) < LEAST_GROUPS:
+            return 0.0
+        spread = np.sqrt(((gain - gain.mean()) ** 2).sum())
+        return float(gain.sum() / spread) if spread > 0 else 0.0
+
+    def passes(self, old: "RowErrors", bar: Bar) -> bool:
+        """Whether these errors are better than others by what a bar asks."""
+        if self.z_over(old) <= bar.least_z:
+            return False
+        if not bar.slack:
+            return self.error <= old.error
+        more = self._sums(self.wrong - old.wrong)
+        return bool(more.sum() <= bar.slack * np.sqrt((more**2).sum()))
+
+    def _sums(self, differences: Float64) -> Float64:
+        """Return the weighted differences of rows, summed over each group."""
+        weighted = self.weights * differences
+        if self.groups is None:
+            return weighted
+        return np.bincount(self.groups, weighted).astype(np.float64)
+
+
+# The errors of a candidate before it is evaluated.
+NO_ERRORS = RowErrors(np.empty(0), np.empty(0), np.empty(0))
+
+
+def _mean(values: Float64, weights: Float64) -> float:
+    """Return a weighted mean; 0 of no rows, as few rows may leave none held out."""
+    return float(np.average(values, weights=weights)) if len(values) else 0.0
+
+
+def without_weak(factors: Float64) -> list[Float64]:
+    """Return the factors with weak ones set to 0: an array for each share that drops more.
+
+    The array with the fewest features comes first.
+    """
+    found = [np.where(factors < share * factors.max(), 0.0, factors) for share in WEAK_SHARES]
+    counts = pairwise(np.count_nonzero(own) for own in (*found, factors))
+    return [own for own, (n, n_next) in zip(found, counts, strict=True) if n < n_next]
