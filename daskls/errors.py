@@ -75,7 +75,7 @@ class MemoryPlanError(MemoryError, DasklsError):
 
 
 class StoreError(DasklsError):
-    """A store is missing, incomplete, of another fit or a newer format, or out of space.
+    """A store is missing, incomplete, out of space, or from another fit or a newer format.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class StoreError(DasklsError):
 
 
 class ClusterError(DasklsError):
-    """The cluster was lost, closed or restarted, or was idle for too long; call again to go on.
+    """The cluster was lost, closed or restarted, or was idle for too long; call again to resume.
 
     Examples
     --------

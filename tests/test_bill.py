@@ -259,7 +259,7 @@ def test_a_frame_is_planned_by_its_columns():
     frame = pd.DataFrame({"a": [1.0, 2.0] * 50, "b": ["x", "y"] * 50, "y": [0, 1] * 50})
     bill = daskls.VoronoiSVC().plan(frame, "y", timed=False)
     assert (bill.n_rows, bill.n_features) == (100, 2)
-    assert any("one a category" in note for note in bill.notes)
+    assert any("one per category" in note for note in bill.notes)
 
 
 def test_maps_to_probabilities_by_a_second_fit_are_part_of_it():

@@ -89,7 +89,7 @@ def test_a_parquet_file_tells_its_rows(tmp_path):
     parquet.write_table(table, tmp_path / "rows.parquet")
     told = run("plan", tmp_path / "rows.parquet", "--label", "y", *FAST).stdout
     assert told.startswith("VoronoiSVC: 300 rows, 2 features\n")
-    assert "one feature a column" in told
+    assert "one feature per column" in told
 
 
 @pytest.mark.parametrize(

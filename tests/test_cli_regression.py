@@ -45,7 +45,7 @@ def table(tmp_path):
 def test_a_fit_says_what_the_label_is_and_scores_it(table, tmp_path):
     model = tmp_path / "m"
     told = run("fit", table, model, "--label", "price", "--drop", "grade", *GIVEN, "-q")
-    assert "price: it holds fractions, so these are numbers, a regression; --task" in told
+    assert "price: it holds fractions, so they are taken as numbers, a regression; override by --task" in told
     assert "R2 of held-out rows" in told
     assert "VoronoiSVR" in told
     found = daskls.load(model).predict(str(table))
@@ -68,11 +68,11 @@ def test_a_fit_says_what_the_label_is_and_scores_it(table, tmp_path):
 
 def test_few_whole_numbers_are_classes_unless_one_insists(table, tmp_path):
     told = run("fit", table, tmp_path / "a", "--label", "grade", *GIVEN, "-q")
-    assert "grade: it holds 3 whole numbers, so these are classes; --task regression" in told
+    assert "grade: it holds 3 whole numbers, so they are taken as classes; override by --task regression" in told
     assert type(daskls.load(tmp_path / "a")) is VoronoiSVC
     given = ("--task", "regression", *GIVEN, "-q")
     told = run("fit", table, tmp_path / "b", "--label", "grade", *given)
-    assert "says otherwise" not in told
+    assert "override by" not in told
     assert type(daskls.load(tmp_path / "b")) is VoronoiSVR
 
 
@@ -113,7 +113,7 @@ def test_intervals_are_two_columns_of_a_table(table, tmp_path):
 def test_numbers_have_no_probabilities(table, tmp_path):
     run("fit", table, tmp_path / "m", "--label", "price", *GIVEN, "-q")
     told = run("predict", tmp_path / "m", table, tmp_path / "o.csv", "--proba", code=1)
-    assert "answers numbers, which have no probabilities" in told
+    assert "predicts numbers, which have no probabilities" in told
 
 
 def test_a_data_set_is_scored_block_by_block(tmp_path):
@@ -124,7 +124,7 @@ def test_a_data_set_is_scored_block_by_block(tmp_path):
     found = score_numbers(model, open_dataset(tmp_path / "d"), None, None)
     assert found.r2.tolist() == [pytest.approx(model.score(X, Y), rel=1e-9)]
     wide = VoronoiSVR(100, kernel="rbf", C=50.0, gamma=3.0, random_state=0).fit(X, both)
-    with pytest.raises(DataError, match="has 1 columns, but the model answers 2"):
+    with pytest.raises(DataError, match="has 1 columns, but the model predicts 2"):
         score_numbers(wide, open_dataset(tmp_path / "d"), None, None)
     with DatasetWriter(tmp_path / "e", 2, "float64", classes=["a", "b"]) as writer:
         writer.append(X, np.arange(400) % 2)

@@ -50,7 +50,7 @@ def models(tmp_path_factory):
 
 
 KNOWN = "has no column 't'; its 2 columns are: x, y. The training table had its labels there."
-UNKNOWN = "may hold its labels in any column; its 2 columns are: x, y. Name the column"
+UNKNOWN = "has no known label column; its 2 columns are: x, y. Name the column"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_value_that_is_too_large_is_not_called_missing(value):
 @pytest.mark.parametrize(
     ("store", "said"),
     [
-        ("", "store is an empty text"),
+        ("", "store is an empty string"),
         ("~nobody-here/x", r"no home folder of that user.*'\./~nobody-here/x'"),
     ],
 )

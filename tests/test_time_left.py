@@ -88,7 +88,7 @@ def test_every_front_tells_it():
     text = io.StringIO()
     with progress_bars(console=Console(file=text, width=120, force_terminal=True)) as listen:
         listen(Progress("train", 1, 4, 130.0))
-    assert "the whole fit: 2 min 10 s left, expected" in text.getvalue()
+    assert "the whole fit: about 2 min 10 s left" in text.getvalue()
 
 
 def test_the_page_tells_it():

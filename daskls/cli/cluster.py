@@ -37,7 +37,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 
 @dataclass(frozen=True)
 class Where:
-    """Where a command shall run, by its options."""
+    """Where a command runs, as its options say."""
 
     scheduler: str | None
     workers: int | None

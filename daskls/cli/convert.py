@@ -117,7 +117,7 @@ def denoise(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Write the rows of a data set whose labels agree with the models around them."""
+    """Copy a data set without the rows whose labels contradict the local models around them."""
     dataset = open_data(data)
     check_output(out)
     noise = build_estimator(ctx, method)

@@ -165,7 +165,7 @@ def find_kind(
     if found == "numbers" or "whole numbers" in why:
         taken_as = "classes" if found == "classes" else "numbers, a regression"
         typer.echo(
-            f"{label or 'y'}: {why}, so these are {taken_as}; --task {other} says otherwise."
+            f"{label or 'y'}: {why}, so they are taken as {taken_as}; override by --task {other}."
         )
     return found
 

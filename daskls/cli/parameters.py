@@ -261,7 +261,7 @@ class Parameter:
         least = self._least
         if least is not None and min(values) < least:
             raise typer.BadParameter(
-                f"{self.option} holds {min(values):g}, but takes {least:g} at the least"
+                f"{self.option} holds {min(values):g}, but must be at least {least:g}"
             )
         return values
 

@@ -119,8 +119,8 @@ def _check_free(out: str) -> None:
 
     if is_bucket(out) and prediction_format(out):
         raise StoreError(
-            f"{out} would be a file, and files of predictions are written to disks. Give the URL "
-            "of a Zarr array, without such an ending, or a path."
+            f"{out} is a file in a bucket, but files of predictions are written to a disk only. "
+            "Give a path, or a URL without that suffix, which then holds a Zarr array."
         )
     check_output(out)
 
@@ -163,7 +163,7 @@ def _check_probabilities(estimator: Any, model: str) -> None:
     from daskls.errors import StoreError
 
     if estimator._kind == "numbers":
-        raise StoreError(f"The model at {model} answers numbers, which have no probabilities.")
+        raise StoreError(f"The model at {model} predicts numbers, which have no probabilities.")
     if not hasattr(estimator, "predict_proba"):
         raise StoreError(
             f"The model at {model} has no probabilities, as it was fitted without maps of its "

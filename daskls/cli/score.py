@@ -160,7 +160,7 @@ def _print_misses(measures: dict[str, Any], path: str) -> None:
     r2 = measures["r2"]
     pairs = [
         ("rows", format_number(measures["n_rows"])),
-        ("R2", "none: y is one number" if r2 is None else f"{r2:.4f}"),
+        ("R2", "undefined: y is constant" if r2 is None else f"{r2:.4f}"),
         ("RMSE", format_number(measures["rmse"])),
         ("MAE", format_number(measures["mae"])),
     ]

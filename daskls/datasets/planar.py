@@ -145,7 +145,7 @@ def two_spirals_rows(
 def make_two_spirals(
     n_rows: int, *, n_turns: float = 3.0, noise: float = 0.0555, random_state: int = 0
 ) -> Rows:
-    """Draw two interleaved spiral arms, one a class, blurred by Gaussian noise.
+    """Draw two interleaved spiral arms, one per class, blurred by Gaussian noise.
 
     A row is a point of the arm at angle t = 2 pi n_turns sqrt(u), u uniform, and radius
     t / (2 pi n_turns), in [0, 1], plus noise of standard deviation `noise` in both coordinates.

@@ -205,8 +205,8 @@ def _dimensions(shrinkage: Shrinkage, size_param: str, chunks: str, *, is_learne
     if not is_learned:
         remedy = f'Let a scale be learned (feature_scale="learned"), raise {size_param}, or'
     return (
-        f"{shrinkage.n_cells} cells leave {shrinkage.share:.0%} of the squared distances of rows "
-        f"to their mean, as in a space of {shrinkage.dimensions:.0f} dimensions: the rows of a "
-        "cell are hardly nearer to each other than to all others, and cells lose what larger ones "
-        f"would see. {remedy} take {chunks}."
+        f"Cutting into {shrinkage.n_cells} cells leaves {shrinkage.share:.0%} of the squared "
+        f"distances of rows to their mean, as in a space of {shrinkage.dimensions:.0f} dimensions: "
+        "the rows of a cell are hardly nearer to each other than to all others, and miss what "
+        f"larger cells would see. {remedy} take {chunks}."
     )

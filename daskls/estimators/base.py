@@ -173,7 +173,7 @@ class LocalEstimator(Plans, SharesClient):
 
     @property
     def fit_report_(self) -> Any:
-        """NumPy record array, shape ``(n_cells_,)``: one row a cell.
+        """NumPy record array, shape ``(n_cells_,)``: one row per cell.
 
         Its fields are those of `daskls.records.CellReport`. ``pandas.DataFrame`` takes it as it
         is.

@@ -109,8 +109,8 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         is_learned = asked is not None and asked.feature_scale == "learned"
         if is_learned and not find_kernel(kernels[0]).has_gradient:
             raise ParameterError(
-                f"feature_scale='learned' takes a kernel with a derivative; kernel is {kernel!r}, "
-                'which gives none. Pass feature_scale="spread" or None, or another kernel.'
+                f"feature_scale='learned' needs a kernel with a gradient; kernel is {kernel!r}, "
+                'which has none. Pass feature_scale="spread" or None, or another kernel.'
             )
         return replace(asked or ScalingSpec(), kernels=kernels, by_chance=self._is_random)
 

@@ -237,12 +237,12 @@ probability : "auto", bool, "sigmoid" or "isotonic", default <default>
     their models left out, as that of VoronoiSVC with loss="squared_error" does. Platt's sigmoids
     are fitted to those of all rows, for more than 5000 rows to those of 64 a cell, at least 1000,
     without a second fit. Otherwise, and with False, it has none. True or "sigmoid": Platt's
-    sigmoid, one a class; "isotonic": increasing steps, one a class, but shared by all classes of
-    fewer than 1000 rows. These are fitted to some 10,000 held-out rows: the method is fitted once
-    more to at most 60,000 rows of a few parts of space, five times if there are fewer than 10,000
-    (or to 10,000 random rows, by methods whose model covers all of space). With more than two
-    classes, decision values are mapped, or their margins over the best other class, whichever makes
-    the rows likelier. Class weights do not change probabilities.""",
+    sigmoid, one per class; "isotonic": increasing steps, one per class, but shared by all classes
+    of fewer than 1000 rows. These are fitted to some 10,000 held-out rows: the method is fitted
+    once more to at most 60,000 rows of a few parts of space, five times if there are fewer than
+    10,000 (or to 10,000 random rows, by methods whose model covers all of space). With more than
+    two classes, decision values are mapped, or their margins over the best other class, whichever
+    makes the rows likelier. Class weights do not change probabilities.""",
     # All methods.
     "store": """
 store : path or None

@@ -144,8 +144,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         source = open_source(X)
         if source.files or not source.has_columns:
             raise DataError(
-                f"transform takes a frame, got {type(X).__name__}; of a file write the features "
-                "with to_zarr(file, path), which holds one batch of it at a time."
+                f"transform takes a frame, got {type(X).__name__}; for a file call "
+                "to_zarr(file, path), which holds one batch in memory at a time."
             )
         if source.kind == "dask table":
             return encoded_lazily(X, self.table_)

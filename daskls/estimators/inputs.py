@@ -259,7 +259,7 @@ def _check_target(estimator: BaseEstimator, y: Any) -> AnyArray:
     """Return labels or numbers in memory as an array, checked much as by scikit-learn."""
     is_column = estimator._kind == "numbers" and getattr(y, "shape", ())[1:] == (1,)
     if is_column and not get_tags(estimator).target_tags.multi_output:
-        # As in scikit-learn: an estimator of one number a row warns of a column vector.
+        # As in scikit-learn: an estimator of one number per row warns of a column vector.
         y = column_or_1d(y, warn=True)
     found = check_targets(y, estimator._kind)
     if estimator._kind == "classes":
@@ -331,8 +331,8 @@ def check_weights(sample_weight: Any) -> Float64:
     weights = np.asarray(sample_weight)
     if weights.ndim == 0:
         raise DataError(
-            f"sample_weight is {sample_weight!r}, a single value; give one number a row, or None "
-            "where all rows count alike."
+            f"sample_weight is {sample_weight!r}, a single value; give one number per row, or None "
+            "if all rows count equally."
         )
     if weights.dtype.kind not in "biuf":
         raise DataError(
@@ -358,8 +358,8 @@ def check_same_kind(y: Labels, classes: Labels) -> None:
     if len(y) and _is_text(y) != _is_text(classes):
         first = y[:1].tolist()[0]
         raise DataError(
-            f"y holds {first!r}, but the model's classes are {classes.tolist()}: none is in both. "
-            "Score on labels of the kind that it was trained on."
+            f"y holds {first!r}, but the model's classes are {classes.tolist()}: they have none in "
+            "common. Score on labels of the kind that it was trained on."
         )
 
 

@@ -72,9 +72,9 @@ class LandmarkSVC(LocalClassifier):
     intercept_ : float64 array (n_problems,). The common bias.
     selected_ : dict or None. The chosen C, the candidates and their cross-validation errors.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, select, train.
-    fit_report_ : record array (n_cells_,). One row a cluster; ``n_support`` counts the support rows
-        of all problems. ``n_trained`` and ``n_at_limit`` count joint problems, including those of
-        the choice of C.
+    fit_report_ : record array (n_cells_,). One row per cluster; ``n_support`` counts the support
+        rows of all problems. ``n_trained`` and ``n_at_limit`` count joint problems, including
+        those of the choice of C.
 
     References
     ----------

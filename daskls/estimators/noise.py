@@ -38,7 +38,7 @@ class NoiseFilter(SharesClient):
     client: Any
     model_: NeighborhoodClassifier
     _kind: ClassVar[TargetKind] = "classes"
-    # The least agreement with its label of a row to keep; a parameter of one of the filters.
+    # Rows that agree less with their label are noise; a parameter of one of the filters.
     threshold: float = 0.5
 
     def _classifier(self) -> NeighborhoodClassifier:
@@ -231,7 +231,7 @@ class NoiseFilter(SharesClient):
 class FalkNoiseFilter(NoiseFilter):
     """FaLKNR: a row is noise if FaLK-SVM, trained on all rows, gives it another label.
 
-    Fast: it trains one SVM a center, not one a row. It is not leave-one-out: a row takes part in
+    Fast: it trains one SVM a center, not one per row. It is not leave-one-out: a row takes part in
     the training of the SVM that evaluates it.
 
     Parameters

@@ -73,8 +73,9 @@ def scaling_of(
         return ScalingSpec(feature_scale, feature_coding=coding)  # type: ignore[arg-type]
     if coding not in ("auto", "none"):
         raise ParameterError(
-            f"feature_scale holds one factor a feature, but feature_coding={coding!r} makes other "
-            'features of them. Pass feature_coding="none", or feature_scale="spread" or "learned".'
+            f"feature_scale holds one factor per feature, but feature_coding={coding!r} makes "
+            'other features of them. Pass feature_coding="none", or feature_scale="spread" or '
+            '"learned".'
         )
     factors = np.asarray(feature_scale)
     if (
@@ -83,7 +84,7 @@ def scaling_of(
         or not all(isinstance(value, Real) for value in factors.tolist())
     ):
         raise ParameterError(
-            f"feature_scale must be a list of numbers, one factor a feature, got shape "
+            f"feature_scale must be a list of numbers, one factor per feature, got shape "
             f'{factors.shape} of dtype {factors.dtype}. Give such a list, "spread" or "learned".'
         )
     values = tuple(float(value) for value in factors)
@@ -187,7 +188,7 @@ def check_probabilities(estimator: Any) -> None:
 
 
 def _why_not(estimator: Any) -> str:
-    """Return the message why an estimator has no probabilities, and what to pass."""
+    """Return why an estimator has no probabilities, and what to pass."""
     unknown, given = estimator._why_no_held_out(), estimator.probability
     remedy = "Pass probability=True, which fits the method once more, to some of the rows."
     if estimator._probability() is not None:

@@ -194,7 +194,7 @@ def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
             "(rows, features); or write it as a data set first: daskls convert, or "
             "daskls.datasets.convert."
         )
-    note = "one feature a column; columns of text become one a category"
+    note = "one feature per column; columns of text become one per category"
     shape = n_rows, n_columns - 1
     return _of_shape(shape, USUAL_DTYPE, *_target(None, None, kind), note)
 

@@ -275,7 +275,7 @@ class ClassAnswers(Predictions):
         check_is_fitted(self)
         if len(self.classes_) != 2:
             raise DataError(
-                f"indecision needs one decision value a row, but the model has "
+                f"indecision needs one decision value per row, but the model has "
                 f"{len(self.classes_)} classes. Train on two of them, or on one against the rest."
             )
         bounds = _bounds(eps)

@@ -46,7 +46,7 @@ class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
     {coded_features_, feature_scale_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
-    fit_report_ : record array (n_cells_,). One row a cell: rows, C (the geometric mean over
+    fit_report_ : record array (n_cells_,). One row per cell: rows, C (the geometric mean over
         levels), gamma, seconds, its partition, and as validation error the loss on held-out rows
         in units of the best constant's, averaged over levels.
 
@@ -162,7 +162,7 @@ class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
         """Return the mean of D2 over the levels."""
         if y.ndim > 1 and y.shape[1] > 1:
             raise DataError(
-                f"y has {y.shape[1]} columns, but the model answers levels of one number a row. "
+                f"y has {y.shape[1]} columns, but the model predicts levels of a single column. "
                 "Pass the column that it was trained on."
             )
         spec = self._reader.resolved.spec

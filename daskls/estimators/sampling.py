@@ -118,11 +118,11 @@ class LocalSamplingSVC(SampledClassifier):
     sample_fraction : float, in (0, 1], or None
         The paper's delta: the share of all rows that the subsamples hold together. For 10^5 to
         10^6 rows of few features the paper advises 0.01 to 0.05, for more features up to 0.1.
-        None: 0.02, but at least 200 rows a class, unless that is more than half of the rows.
+        None: 0.02, but at least 200 rows per class, unless that is more than half of the rows.
     n_subsamples : int, >= 1, or None
         L, the number of first subsamples. Each has ``floor(sample_fraction n / n_subsamples)``
         rows, and should have some of each class: one of a single class gives no support rows.
-        None: 20, or as many as hold 20 rows a class.
+        None: 20, or as many as hold 20 rows per class.
     radius_scale : float, > 0, or None
         The paper's beta: the radius of all balls, in units of the median radius (see Notes).
         None: 0.1, 0.2 and so on, up to 2, until two successive values have no smaller validation

@@ -64,7 +64,7 @@ class TableOptions:
             if getattr(self, name) != getattr(default, name):
                 raise ParameterError(
                     f"{name}={getattr(self, name)!r} has no effect on {what}, whose columns have "
-                    "no kinds; it is for CSV and Parquet files and for DataFrames with "
+                    "no types; it is for CSV and Parquet files and for DataFrames with "
                     'y="column". Leave it out.'
                 )
 
@@ -179,7 +179,7 @@ def weight_column(source: TableSource, weight: str | None, label: str | None) ->
         raise DataError(
             f"sample_weight is {weight!r}, which {what} of {source.where}; its "
             f"{len(source.names)} columns are: {listed(source.names)}. Name the column of weights, "
-            "or pass one number a row."
+            "or pass one number per row."
         )
     return weight
 

@@ -34,8 +34,8 @@ WHOLE_FIT = ""
 # Dask's setting: whether fits show on the dashboard.
 SETTING = "daskls.live"
 ON_THREADS = (
-    "The fit runs in this process; with a distributed Client it has a page /daskls on the "
-    "dashboard, too."
+    "The fit runs in this process; with a distributed Client it is also shown on the dashboard's "
+    "page /daskls."
 )
 NO_WIDGET = (
     "Progress is shown in lines; for a live view in notebooks run `pip install daskls[notebooks]`."
@@ -67,7 +67,7 @@ def progress_bars(
             """Show the time left of the whole fit, below its stages."""
             if WHOLE_FIT in tasks:
                 bars.remove_task(tasks[WHOLE_FIT])
-            label = f"the whole fit: {format_seconds(left_s)} left, expected"
+            label = f"the whole fit: about {format_seconds(left_s)} left"
             tasks[WHOLE_FIT] = bars.add_task(label, total=None)
 
         def listen(progress: Progress) -> None:

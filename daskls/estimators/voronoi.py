@@ -55,7 +55,7 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
     {false_alarm_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
-    fit_report_ : record array (n_cells_,). One row a cell: rows, classes, C, gamma, validation
+    fit_report_ : record array (n_cells_,). One row per cell: rows, classes, C, gamma, validation
         error, steps, support rows, seconds, the grid edges that its choice lies on, its partition.
 
     References
@@ -174,9 +174,9 @@ class VoronoiSVR(VoronoiEstimator, CellRegressor):
     {interval_}
     n_cells_ : int. Cells of all partitions.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, train.
-    fit_report_ : record array (n_cells_,). One row a cell: rows, C, gamma, seconds, its partition,
-        and as validation error the mean squared error of left-out rows, in units of the variance
-        of y.
+    fit_report_ : record array (n_cells_,). One row per cell: rows, C, gamma, seconds, its
+        partition, and as validation error the mean squared error of left-out rows, in units of the
+        variance of y.
 
     Notes
     -----

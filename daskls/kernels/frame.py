@@ -17,8 +17,8 @@ from daskls.records import (
     Reals,
 )
 
-# The indicator of a row's own value: rows with different values are then 1 apart in L1, like the
-# two ends of a feature of ranks.
+# The value of an indicator that is set: rows of different values are then 1 apart in L1, as are
+# the lowest and the highest rank.
 INDICATOR = 0.5
 
 # Rows held in float64 at once.

@@ -6,10 +6,10 @@ with each beta between 0 and its signed bound ``y_i C_i``. Without an offset the
 constraint, so a single row could be moved alone; moving two at a time, the second chosen by the
 gain of the pair, takes far fewer steps.
 
-The gradient ``grad = y - K beta`` is updated at every step: for a row it is the label minus the
-decision value. The duality gap is a sum over rows of it. The clipped gap takes the loss of the
-decision value clipped to [-1, 1], so that no row pays more than twice its bound. It is the gap that
-the error of the clipped decision depends on, and takes half the steps on covtype's cells.
+The gradient ``grad = y - K beta``, updated at every step, is the label minus the decision value.
+The duality gap is a sum over rows, computed from it. In the clipped gap a row's loss is that of its
+decision value clipped to [-1, 1], at most twice its bound. It is the gap that the error of the
+clipped decision depends on, and it takes half as many steps on covtype's cells.
 
 Source: Steinwart, Hush, Scovel, Training SVMs without offset, JMLR 2011 (the problem, the 1-D
 gain, 2-D working sets, the clipped gap). Differences: the partner is chosen among all rows by the

@@ -4,8 +4,8 @@ A kernel is a subclass of `Kernel` with a line in `KERNELS`, under the name that
 know. Its values are computed in two steps: the base of each pair of rows, by one GEMM for all
 widths; and a function of the base, in one pass per width.
 
-A kernel's module is imported when the kernel is looked up; all of them are when a trait is asked
-for. Nothing outside of the registry compares kernels by name.
+A kernel's module is imported when the kernel is looked up; `kernels_with` imports them all. Nothing
+outside of the registry compares kernels by name.
 """
 
 from abc import ABC, abstractmethod

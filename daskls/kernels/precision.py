@@ -34,7 +34,7 @@ _U = 2.0**-24
 _EXP_ERROR = 3e-7
 # With gammas outside of these limits, float32's underflow or its largest number would matter.
 _MIN_GAMMA, _MAX_GAMMA = 1e-30, 1e26
-# Places of x at which errors are evaluated: beyond x = 1 all of them fall.
+# The largest x at which errors are evaluated, and the steps up to it: beyond x = 1 errors decrease.
 _LAST, _STEPS = 2.0, 40
 
 

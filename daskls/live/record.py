@@ -15,8 +15,7 @@ from daskls.run.progress import STAGE_LABELS
 class Measure:
     """How the validation errors of one kind of target are named and written.
 
-    An error is a share of wrong rows, or what is missed as a share of what the best constant
-    misses.
+    An error is the share of wrong rows, or the loss in units of the best constant's loss.
 
     Attributes
     ----------

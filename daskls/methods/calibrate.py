@@ -1,7 +1,7 @@
 """Calibration: cross-validated scores, and the maps to probabilities fitted to them.
 
 The whole method is fitted again on some of the rows, leaving out one fold at a time, and scores
-the fold. So every method is calibrated the same way, several partitions by their mean. Scores
+the fold. So all methods are calibrated in the same way, and of several partitions the mean. Scores
 depend on the density of rows: a local method uses all rows of a few parts of space, any other
 method rows drawn at random.
 """

@@ -119,7 +119,7 @@ def run_fit(
         resolved = resolve(state)
         if request.probability not in (None, HELD_OUT):
             calibrate(state, resolved, _nested(client))
-        # The sample as it was given goes here: two copies of it need not wait for the training.
+        # Drops the unscaled sample: training need not run beside two copies.
         state = resolved
         request.method.fit(state)
         use_reserved(state)
@@ -287,7 +287,7 @@ class _ExpectedFit:
         size = min(block_rows, TIMED_ROWS)
         n_pieces = self.rows.n_rows / size
         checked = Work(CHECK, size, n_pieces)
-        # Two tasks a block: the first counts labels.
+        # Two tasks per block: the first counts labels.
         sample = StageDemand("sample", 2 * blocks, nbytes, (checked,))
         exchange, n_written = self.outlook.exchange, n_pieces * self.outlook.n_partitions
         regroup = StageDemand(

@@ -96,7 +96,7 @@ def predict_to_zarr(
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> ArrayHandle:
-    """Predict all rows and write the result to a Zarr array, one chunk a block.
+    """Predict all rows and write the result to a Zarr array, one chunk per block.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def score_rows(reader: ModelReader, X: Reals) -> Float64:
 
 @undisturbed
 def cells_of(reader: ModelReader, X: Reals) -> Int64:
-    """Return the cells that predict each row, int64 (m, p), one a partition; p is 0 if all do."""
+    """Return the cells that predict each row, int64 (m, p), one per partition; p is 0 if all do."""
     with one_blas_thread():
         views = method_of(reader.method).space(reader).find(reader.enter(X))
     if views is None:

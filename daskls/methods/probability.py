@@ -36,7 +36,7 @@ OF_ODDS = "_of_odds"
 
 
 class ScoreMaps(ABC):
-    """Maps from scores to probabilities: one a class, or a single one for two classes.
+    """Maps from scores to probabilities: one per class, or a single one for two classes.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ def _choices(given: bool | None) -> tuple[bool, ...]:
 
 
 def _columns(scores: Float64, of_margins: bool, of_odds: bool) -> Float64:
-    """Return the inputs of the maps, one column a map."""
+    """Return the inputs of the maps, one column per map."""
     if of_odds:
         scores = log_odds(scores)
     if scores.ndim == 1:

@@ -16,7 +16,7 @@ from daskls.store.reader import ModelReader
 from daskls.targets import Target
 
 # Chunks of queries are merged up to about this size: a block is evaluated against every cell that
-# it touches, so that larger blocks read models fewer times.
+# it touches, so larger blocks read each model less often.
 SUPER_NBYTES = 64 << 20
 # Queries of one cell whose kernel values are held at once. Models of many support rows take fewer,
 # to stay within these bytes, but no fewer than the rows that a product is padded to. Multiples of
@@ -67,7 +67,7 @@ def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
 
 
 def _n_functions(reader: ModelReader) -> int:
-    """Return the number of functions averaged: one a pair of classes, class, output or level."""
+    """Return the number of functions averaged: one per pair of classes, class, output or level."""
     n_classes, decision = reader.n_classes, find_loss(reader.spec).decision
     if decision == "values":
         return reader.target.n_functions
@@ -77,7 +77,7 @@ def _n_functions(reader: ModelReader) -> int:
 
 
 def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_functions: int) -> Float64:
-    """Return the mean values over views, one column a function; clipped for classes."""
+    """Return the mean values over views, one column per function; clipped for classes."""
     n_classes = reader.n_classes
     total = np.zeros((len(X), n_functions))
     # Always in the order of views, as the bits of a sum depend on its order.
@@ -88,7 +88,7 @@ def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_function
 
 
 def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
-    """Return scores from mean values, one column a function."""
+    """Return scores from mean values, one column per function."""
     if mean.shape[1] == 1:
         return mean[:, 0]
     is_voted = find_loss(reader.spec).decision == "ovo"
@@ -96,7 +96,7 @@ def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
 
 
 def _clipped(model: LocalModel, X: Reals, n_classes: int) -> Float64:
-    """Return a cell's values, one column a function of the whole model; clipped for classes."""
+    """Return a cell's values, one column per function of the whole model; clipped for classes."""
     if model.decision == "values":
         return model_values(model, X)
     values = decide_pairs(model, X) if len(model.classes) > 1 else None

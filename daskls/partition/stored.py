@@ -83,7 +83,7 @@ def model_partition(reader: ModelReader) -> Partition:
     if partition.n_leaves != reader.n_cells:
         raise damaged(where, f"its partition has {partition.n_leaves} cells, not {reader.n_cells}")
     if isinstance(partition, Space) and len(partition.center) != reader.width:
-        raise damaged(where, f"its partition is of {len(partition.center)} features")
+        raise damaged(where, f"its partition has {len(partition.center)} features")
     return partition
 
 
@@ -171,7 +171,7 @@ class Nested(Refined):
         base = find_base(group)
         first_cells = group.read(LEAF_CELLS, shape=(base.n_leaves + 1,), kind="i")
         if first_cells[0] != 0 or (np.diff(first_cells) < 1).any():
-            raise damaged(group.where(LEAF_CELLS), "the cells of leaves do not rise from 0")
+            raise damaged(group.where(LEAF_CELLS), "cells of leaves do not increase from 0")
         listed = group.read("bundles", shape=(None, 2), kind="i")
         bundles = tuple((int(first), int(last)) for first, last in listed)
         return cls(base, StoredTrees(group.store, bundles, first_cells, base.center))

@@ -112,10 +112,10 @@ class Bill:
             ("tasks", f"{self.n_tasks:,}, {self.n_bundles:,} of them bundles"),
             ("models", f"{self.n_models:,}"),
             ("largest task", f"{mib(self.task_nbytes)} {may}"),
-            ("client", f"{mib(self.client_nbytes)} beside what it holds"),
-            ("a worker of one slot", mib(self.worker_nbytes)),
+            ("client", f"{mib(self.client_nbytes)} on top of what it holds"),
+            ("worker with one slot", mib(self.worker_nbytes)),
             ("exchange", f"{mib(exchange.nbytes)}, {exchange.requests:,} reads and writes"),
-            ("model", f"{mib(self.model_nbytes)} at the most"),
+            ("model", f"at most {mib(self.model_nbytes)}"),
         ]
         cpu_s, wall_s, slots = self.cpu_s, self.wall_s(), self.resources.n_slots
         if cpu_s is not None and wall_s is not None:

@@ -79,8 +79,8 @@ class FeatureDisplay:
         check_least("n_shown", n_shown, 1)
         if getattr(estimator, "feature_importances_", None) is None:
             raise ParameterError(
-                f"This {type(estimator).__name__} takes rows as they are: its features have "
-                'no importances; fit it with feature_scale="learned" or "spread".'
+                f"This {type(estimator).__name__} does not scale its features, so it has no "
+                'feature importances; fit it with feature_scale="learned" or "spread".'
             )
         importances = estimator.feature_importances_
         names = name_features(feature_names, estimator)
@@ -137,7 +137,7 @@ def _describe_decision(summary: Any) -> str:
 class SelectionDisplay:
     """Heat maps of the errors of all candidates: width against C, for each number of neighbors.
 
-    For a `FalkSVC` with ``selection="local"`` or ``"grid"``. The chosen candidate is frame_rows. An
+    For a `FalkSVC` with ``selection="local"`` or ``"grid"``. The chosen candidate is framed. An
     error that falls toward an edge means that a better value may lie beyond it.
 
     Make it with `from_estimator`.
@@ -204,8 +204,8 @@ class SelectionDisplay:
             )
         if "errors" not in selected:
             raise ParameterError(
-                f"A {type(estimator).__name__} keeps the chosen candidate alone, which is in its "
-                "selected_; SelectionDisplay draws the errors of all, as a FalkSVC keeps them."
+                f"A {type(estimator).__name__} stores only the chosen candidate, in selected_; "
+                "SelectionDisplay draws the errors of all candidates, which a FalkSVC stores."
             )
         errors = np.array(selected["errors"])
         meta, spec = estimator._reader.meta, estimator._reader.spec

@@ -341,8 +341,8 @@ def _open_falk(estimator: Any) -> ModelReader:
         )
     if not find_kernel(reader.spec.kernel).is_euclidean:
         raise ParameterError(
-            f'The model has kernel="{reader.spec.kernel}", whose neighborhoods are no circles: '
-            'they are near in the feature space of the kernel; train with kernel="rbf" or "linear".'
+            f'The model has kernel="{reader.spec.kernel}", whose neighborhoods are not circles but '
+            'balls in the kernel\'s feature space; train with kernel="rbf" or "linear".'
         )
     return reader
 

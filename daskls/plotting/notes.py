@@ -194,8 +194,8 @@ def _caveats(subject: Subject) -> Iterator[str]:
     if subject.evaluation is None:
         figure = "the R2" if subject.is_regressor else "the validation error"
         yield (
-            f"No test set was given: {figure} is that of rows which helped to choose, and a little "
-            "too good."
+            f"No test set was given: {figure} is that of rows used to select the model, and so "
+            "slightly optimistic."
         )
         return
     if isinstance(subject.evaluation, HeldOutNumbers):

@@ -227,7 +227,7 @@ def _choice(subject: Subject) -> Panel:
         return Panel(*panel, note, grid.plot)
     if has_selection(estimator):
         selection = SelectionDisplay.from_estimator(estimator).of_chosen()
-        note = f"Errors of candidates, k = {selection.n_neighbors[0]}; frame_rows: the chosen one."
+        note = f"Errors of candidates, k = {selection.n_neighbors[0]}; framed: the chosen one."
         return Panel(*panel, note, lambda ax: selection.plot([ax]))
     selected = getattr(estimator, "selected_", None) or {}
     if "candidates" in selected:

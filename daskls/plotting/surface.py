@@ -345,7 +345,7 @@ def _numbers_of_rows(y: Any, n_rows: int, n_columns: int, column: int) -> Float6
             f"{n_columns} number(s) of each; pass one y for each row."
         )
     if numbers.dtype.kind not in "fiu":
-        raise DataError(f"y holds {numbers.dtype}, but the model predicts numbers; pass these.")
+        raise DataError(f"y holds {numbers.dtype}, but the model predicts numbers; pass numbers.")
     found: Float64 = numbers.reshape(n_rows, -1)[:, column].astype(np.float64)
     return found
 

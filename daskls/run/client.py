@@ -53,9 +53,9 @@ def current_client(client: Any = None) -> Any:
         )
     if client is not None and client.asynchronous:
         raise ParameterError(
-            "The client is asynchronous: its answers are coroutines, for which no fit waits. Give "
-            "one that waits, client=distributed.Client(address); from a coroutine call fit in a "
-            "thread, await asyncio.to_thread(model.fit, X, y), so that the loop goes on."
+            "The client is asynchronous: its methods return coroutines, which fit does not await. "
+            "Pass a synchronous one, client=distributed.Client(address); from a coroutine call fit "
+            "in a thread, await asyncio.to_thread(model.fit, X, y), so that the event loop runs on."
         )
     if client is not None and client.status in ("closing", "closed"):
         raise ClusterError(

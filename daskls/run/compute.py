@@ -205,7 +205,7 @@ class _Work:
     def _check_failure(self, index: int, result: Any) -> None:
         """Raise the error of a task, unless it is worth another try."""
         if isinstance(result, CancelledError):
-            raise cluster_error(f"The cluster gave a task up: {result}")
+            raise cluster_error(f"The cluster cancelled a task: {result}")
         _, error, traceback = result
         if is_loss(error):
             raise cluster_error(f"The cluster lost a task: {error}") from error

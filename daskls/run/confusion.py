@@ -130,8 +130,8 @@ def score_numbers(
     width = dataset.y.shape[1] if dataset.y.ndim > 1 else 1
     if width != target.width:
         raise DataError(
-            f"y of {dataset.path} has {width} columns, but the model answers {target.width}. Score "
-            "on targets of the kind that it was trained on."
+            f"y of {dataset.path} has {width} columns, but the model predicts {target.width}. "
+            "Score on targets of the kind that it was trained on."
         )
     found = _score_blocks(miss_block, target.center, estimator, dataset, client, on_progress)
     return _of_sums(np.sum(found, axis=0))
@@ -194,8 +194,8 @@ def score_levels(
     check_numbers(dataset.y.dtype, dataset.classes)
     if dataset.y.ndim > 1 and dataset.y.shape[1] > 1:
         raise DataError(
-            f"y of {dataset.path} has {dataset.y.shape[1]} columns, but the model answers levels "
-            "of one. Score on targets of the kind that it was trained on."
+            f"y of {dataset.path} has {dataset.y.shape[1]} columns, but the model predicts "
+            "levels of one. Score on targets of the kind that it was trained on."
         )
     spec = estimator._reader.resolved.spec
     found = _score_blocks(miss_levels, spec, estimator, dataset, client, on_progress)

@@ -225,7 +225,7 @@ class FitRequest:
     scaling : ScalingSpec, or None where nothing is decided before space is cut
     checks_units : bool. Whether to warn of features with very different spreads.
     measures_shrinkage : bool. Whether to measure how close the rows of a cell are.
-    is_nested : bool. Whether it is part of another fit, which has given its advice.
+    is_nested : bool. Whether it is part of another fit, which has already given the advice.
     n_folds : int, or None. Each class should have a row for each of these folds; None: nothing is
         cross-validated.
     probability : "sigmoid" or "isotonic", `HELD_OUT`, or None. Scores are mapped to probabilities:

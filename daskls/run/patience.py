@@ -138,11 +138,11 @@ def _describe(workers: dict[str, Any], heard: list[str], silent: list[str]) -> s
         )
     if silent:
         return f"{len(silent)} of {len(workers)} worker(s), {silent[0]} first, do not answer"
-    return f"its {len(workers)} worker(s) take no task of this work"
+    return f"none of its {len(workers)} worker(s) accepts a task of this work"
 
 
 def _n_executing(worker: dict[str, Any]) -> int:
-    """Return how many tasks a worker executed at its last heartbeat."""
+    """Return how many tasks per worker executed at its last heartbeat."""
     return int(worker["metrics"].get("task_counts", {}).get("executing", 0))
 
 

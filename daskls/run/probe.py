@@ -81,7 +81,7 @@ class Visibility:
                 "while a fit used it. Fit again, and let nothing remove it."
             )
         return StoreError(
-            f"{len(blind)} worker(s) and the client share no such path: {blind[0]}. Keep the "
+            f"{len(blind)} worker(s) cannot see what the client sees: {blind[0]}. Keep the "
             "data, and store= (or Dask's temporary-directory), in a folder that all of them share."
         )
 

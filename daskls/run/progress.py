@@ -16,8 +16,8 @@ from daskls.records import Reals
 if TYPE_CHECKING:
     from daskls.partition.base import Partition
 
-# Finished stages correct the expectation of the others once this many seconds were expected of
-# them; by at most this factor, as one odd stage says little about the others.
+# Finished stages correct the estimate for the others once they were expected to take this many
+# seconds; by at most this factor, as one odd stage says little about the others.
 KNOWN_S, MOST_OFF = 2.0, 4.0
 # Seconds between two reports: short enough for a moving bar, long enough for a shared file system.
 PROGRESS_INTERVAL_S = 0.25
@@ -39,7 +39,7 @@ STAGE_LABELS = {
     "train": "training cells",
     "calibrate": "fitting probabilities",
     "threshold": "scoring held-out rows",
-    "intervals": "answering held-out rows",
+    "intervals": "predicting held-out rows",
     "predict": "predicting blocks",
     "convert": "converting rows",
     "write": "writing rows",

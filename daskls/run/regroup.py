@@ -92,9 +92,9 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
         # Removed, as by its markers the next fit would take the same wrong rows.
         exchange.delete()
         raise StoreError(
-            "X or y gave other values at the second reading than at the first, so no model of "
-            "them exists. A Dask array must compute the same values each time: seed it, or write "
-            "it to Zarr and fit on that."
+            "X or y had other values at the second reading than at the first, so no model was "
+            "trained. A Dask array must compute the same values each time: seed it, or write it "
+            "to Zarr and fit on that."
         )
     windows = range(exchange.n_windows)
     if exchange.is_merged:

@@ -1,8 +1,8 @@
 """Reserves rows for a bound on false alarms or for intervals; no other stage of a fit sees them.
 
-Reserved are the rows with the smallest keys, hashes of global row numbers: a number of each class,
-or of all rows where y holds numbers. To all later stages a reserved row has weight 0, as if it did
-not exist. Its features are taken while X is read for the sample, which saves another reading.
+The rows with the smallest keys, hashes of global row numbers, are reserved: a fixed count of each
+class, or of all rows if y holds numbers. To all later stages a reserved row has weight 0, as if it
+did not exist. Its features are taken while X is read for the sample, which saves another reading.
 The number of reserved rows is a share of the data, and enough for the order statistic that they
 give.
 """
@@ -200,9 +200,9 @@ def _last_keys(blocks: list[BlockKeys], wanted: Int64) -> Keys:
         own = keys[codes == code]
         if len(own) < count:
             raise DataError(
-                f"y gave {len(own)} rows of a class at the second reading, of which {count} were "
-                "to be held out. A Dask array must compute the same values each time: seed it, or "
-                "write it to Zarr."
+                f"y had {len(own)} rows of a class at the second reading, but {count} of them "
+                "were to be held out. A Dask array must compute the same values each time: seed "
+                "it, or write it to Zarr."
             )
         if count:
             last[code] = np.partition(own, count - 1)[count - 1]

@@ -286,8 +286,8 @@ def _check_precision(dtype: np.dtype[Any], name: str) -> None:
     """Raise DataError for floats of more than 64 bits, which neither Zarr nor the solvers take."""
     if dtype.kind == "f" and dtype.itemsize > 8:
         raise DataError(
-            f"{name} has dtype {dtype}, which no store holds; float64 is the widest that is "
-            "taken. Cast it with .astype(np.float64)."
+            f"{name} has dtype {dtype}, which neither Zarr nor the solvers support; float64 is the "
+            "widest that is accepted. Cast it with .astype(np.float64)."
         )
 
 

@@ -111,8 +111,8 @@ def resources_of(
     """
     if n_workers < 1 or threads_per_worker < 1:
         raise ParameterError(
-            f"workers={n_workers} of {threads_per_worker} thread(s) run nothing; give 1 of each at "
-            "the least."
+            f"Got workers={n_workers} and threads_per_worker={threads_per_worker}; give at least "
+            "1 of each."
         )
     slots = n_workers * threads_per_worker
     if memory_limit is None:

@@ -50,7 +50,7 @@ class Base:
 
 
 def find_bases(X: Reals, codings: Sequence[Coding], most: int) -> list[Base]:
-    """Return the different ones among ``codings``, each with its base scale.
+    """Return the codings that differ on these rows, each with its base scale.
 
     Parameters
     ----------

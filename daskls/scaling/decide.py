@@ -16,7 +16,7 @@ from daskls.scaling.rounds import Chosen, choose, choose_coarsely, evaluate_scal
 NEAR = 1.1
 # What a scale without the weakest features must show: any gain, as these rows lie as densely as
 # those that cells are trained on.
-FEWER_BAR = Bar(0.0, slack=1.0)
+FEWER_DENSE_BAR = Bar(0.0, slack=1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +113,10 @@ def _without_weak_features(steps: Steps, own: Candidate, grid: TrialGrid) -> Can
         return None
     for factors in without_weak(own.factors):
         fewer = _evaluated(steps, replace(own, factors=factors))
-        if fewer.errors.passes(own.errors, FEWER_BAR):
+        if fewer.errors.passes(own.errors, FEWER_DENSE_BAR):
             # Few features have another best width than many, if held-out rows agree.
             tuned = _tuned_and_evaluated(steps, fewer, grid)
-            return tuned if tuned.errors.passes(own.errors, FEWER_BAR) else fewer
+            return tuned if tuned.errors.passes(own.errors, FEWER_DENSE_BAR) else fewer
     return None
 
 

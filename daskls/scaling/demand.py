@@ -1,4 +1,4 @@
-"""The expected work of the choice for all cells, before rows are read, and what times it.
+"""The expected work of what a fit chooses for all cells, and the functions that time it.
 
 The number of candidates, and of the trials of each, depends on the data. The numbers assumed here
 are within a third of those of fits on letter, ijcnn1, krkopt, phoneme, Covertype and a million rows
@@ -56,7 +56,7 @@ from daskls.targets import Target
 BEGIN_SPLIT, SOLVE_SPLIT = "scaling.demand:begin_look", "scaling.demand:look_on"
 TRIAL, GRADIENT = "scaling.demand:leave_out", "scaling.demand:take_gradients"
 ANSWER, COLLECT = "scaling.demand:answer_held", "run.pace:check_block"
-# Most candidates in each rung, the trials of one there, and all trials in the last rung.
+# Most candidates in each rung, the trials of each, and the trials of all in the last rung.
 CANDIDATES_LEFT, TRIALS_A_RUNG, TRIALS_IN_LAST_RUNG = (9, 5, 4), 7, 18
 # Trials on cells of regions in one choice, and in the last one on cells of the final size; and the
 # number of steps of a choice.
@@ -209,7 +209,7 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
         collecting,
         (Work(COLLECT, min(block, TRIAL_ROWS), choice.n_rows / min(block, TRIAL_ROWS)),),
     )
-    # Usually no feature is dropped, for which parameters would be chosen once more.
+    # Usually no feature is dropped; otherwise parameters would be chosen once more.
     n_evaluated = choice.n_kernels + choice.learns * (1 + len(WEAK_SHARES))
     n_chosen = choice.n_kernels + 2 * choice.learns
     nbytes = trial_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)

@@ -49,7 +49,7 @@ class TrialSplit:
     A : float32 array, shape (n, d)
     Y : float64 array, shape (n, r). Columns of targets, see `Aim`.
     weights : float64 array, shape (n,)
-    n_training : int. The first so many rows train; if that is all, each is left out in turn.
+    n_training : int. Rows that train, the first ones; if all do, each is left out in turn.
     """
 
     def __init__(
@@ -109,8 +109,8 @@ def descend(
     splits : sequence of TrialSplit. Their answers are joined.
     start : Trial. On the grid.
     weights : float64 array, shape (q,). Of the predicted rows of all splits.
-    reaches : ints. For each descent in turn, the grid places of one step of the ridge; a step of
-        the width is an octave.
+    reaches : ints. For each descent in turn, by how many grid places a step moves the ridge; a step
+        always moves the width by an octave.
     most : int. Most trials.
 
     Returns

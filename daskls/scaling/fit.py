@@ -64,7 +64,7 @@ CODINGS: tuple[Coding, ...] = ("none", "ranks", "indicators", "both")
 
 
 def resolve(state: FitState) -> FitState:
-    """Return the beginning with scaled rows and with all shared parameters chosen."""
+    """Return the state with scaled rows and with all shared parameters chosen."""
     scaling = state.request.scaling
     if scaling is None:
         return state
@@ -99,7 +99,7 @@ def _spec_with(spec: SolverSpec, taken: Candidate) -> SolverSpec:
 
 
 def _rescaled(state: FitState, resolved: Resolved) -> FitState:
-    """Return the beginning with sample, sizes and parameters in the chosen scale of features.
+    """Return the state with sample, sizes and parameters in the chosen scale of features.
 
     Raises
     ------
@@ -213,7 +213,7 @@ class _Search:
 
         Raises
         ------
-        ParameterError : there is not one factor a feature
+        ParameterError : there is not one factor per feature
         """
         asked, ones = self.scaling.feature_scale, np.ones(base.n_features)
         if isinstance(asked, tuple):
@@ -306,10 +306,10 @@ class _Search:
 
 
 def _given(factors: tuple[float, ...], n_features: int) -> Float64:
-    """Return given factors as an array; raise a `ParameterError` unless there is one a feature."""
+    """Return given factors as an array; raise a `ParameterError` unless each feature has one."""
     if len(factors) != n_features:
         raise ParameterError(
             f"feature_scale holds {len(factors)} factors, but X has {n_features} features. Give "
-            "one factor a feature."
+            "one factor per feature."
         )
     return np.array(factors, np.float64)

@@ -285,7 +285,7 @@ def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: 
     collecting = assign_nbytes(sizes, block_rows) + block_rows * d * F4
     needed = max(trial_nbytes(rows, d, outputs, cell_rows), collecting)
     check_usable(
-        f"Looking at a region of {rows} rows x {d} features",
+        f"Comparing scales on a region of {rows} rows x {d} features",
         needed,
         resources,
         'give feature_scale="spread" or factors, and with loss="squared_error" one C and one gamma',

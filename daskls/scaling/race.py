@@ -36,7 +36,8 @@ N_FINALISTS, N_REFINED = 3, 2
 # 17.3 %), and so can a learned scale: on Friedman's first function, .058 of the Laplacian and .059
 # of the Gaussian kernel become .050 and .043.
 NEAR_ENOUGH = 2.0
-# Rows, rounds and trials of a scout: a quickly learned scale that shows whose is worth learning.
+# Rows, rounds and trials of a scout: a scale learned quickly, to tell which candidate's is worth
+# learning in full.
 SCOUT_ROWS, SCOUT_ROUNDS, SCOUT_TRIALS = 500, 3, 3
 # Candidates whose scales are learned where there are no scouts, and the rounds of each.
 N_LEARNED, LEARNING_ROUNDS = 2, 6

@@ -29,8 +29,8 @@ from daskls.store.packs import read_pack, write_pack
 
 # Rows that train in each rung, and rows that are predicted in it.
 RUNG_ROWS, ASKED_ROWS = (250, 500, 1000), 1500
-# With fewer rows each row is left out in turn, but of this many at most; and with even fewer there
-# are no rungs before that.
+# With fewer rows than the first, each is left out in turn, of at most the second number; with fewer
+# than the third there are no rungs before that.
 LEFT_OUT_BELOW, LEFT_OUT_ROWS, LEAST_RUNG_ROWS = 3000, 1500, 400
 # Rows that train in the final, random rows that decide it, and rows that a scale is learned on.
 FINAL_ROWS, RESERVED_ROWS, LEARNING_ROWS = 2000, 1500, 1000

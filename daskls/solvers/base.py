@@ -37,7 +37,7 @@ class CellRows:
     report : CellReport. Carries the cell's and the leaf's number; the solver fills in the rest.
     seed : tuple of int. Unique to the cell.
     asked : int64 array, shape (q,), or None. Rows whose held-out values the model should hold; only
-        for losses that know them.
+        for losses with `Loss.knows_held_out`.
     """
 
     X: Reals
@@ -87,7 +87,7 @@ class LocalSolver(ABC):
         """
 
     def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
-        """Return the spec with what cells need to know of all rows; by default nothing.
+        """Return the spec with what cells must know about all rows added; by default unchanged.
 
         Parameters
         ----------

@@ -22,7 +22,7 @@ def cell_scores(model: LocalModel, X: Reals) -> Float64:
     Parameters
     ----------
     model : LocalModel
-    X : real array, shape (m, d). Queries, not yet frame_rows.
+    X : real array, shape (m, d). Queries, not yet in the model's frame.
 
     Returns
     -------

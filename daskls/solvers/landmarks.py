@@ -58,7 +58,7 @@ def find_components(
 
 
 MAX_BIAS_ROUNDS = 60
-# Rounds at one bias, or within so narrow a bracket, in which the gap must fall by a tenth.
+# At one bias, or in so narrow a bracket, the gap must fall by a tenth within this many rounds.
 BIAS_PATIENCE = 6
 NARROW_BRACKET = 1e-3
 # Until there is a bracket, the least and the largest step, in units of the last one.

@@ -36,7 +36,7 @@ def excess_probability(rank: int, n_rows: int, rate: float) -> float:
 
 
 def rows_needed(rate: float, delta: float) -> int:
-    """Return the fewest scores whose largest keeps to a rate, except with probability delta.
+    """Return how few scores suffice for their largest to keep the rate with probability 1 - delta.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def rows_needed(rate: float, delta: float) -> int:
 
 
 def rank_within(n_rows: int, rate: float, delta: float) -> int:
-    """Return the rank of the smallest score that keeps to a rate, except with probability delta.
+    """Return the rank of the smallest score that keeps the rate with probability 1 - delta.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def rank_within(n_rows: int, rate: float, delta: float) -> int:
 
 
 def least_rate(n_rows: int, delta: float) -> float:
-    """Return the smallest rate that ``n_rows`` scores keep to, except with probability delta.
+    """Return the smallest rate that ``n_rows`` scores can keep with probability 1 - delta.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def least_delta(n_rows: int, rate: float) -> float:
 
 
 def covering_rank(n_rows: int, coverage: float) -> int:
-    """Return the rank of the score that one more row stays within with probability ``coverage``.
+    """Return the rank of the score that a new row's score stays within, with this probability.
 
     Parameters
     ----------

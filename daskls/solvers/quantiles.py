@@ -1,6 +1,6 @@
 """The solvers of quantiles and of expectiles, one function per level and cell.
 
-Quantiles are support vector regression with a tube of no width and an asymmetric box.
+Quantile regression is support vector regression with a tube of width 0 and asymmetric bounds.
 
 Expectiles are least squares whose weights depend on the side of each row, solved again until no row
 changes sides. With the sides fixed each solve is a linear system, and a row's leave-one-out value

@@ -121,7 +121,7 @@ def find_loss(spec: SolverSpec) -> Loss:
     if (spec.target, spec.loss) not in LOSSES:
         known = ", ".join(map(repr, losses_of(spec.target)))
         raise ParameterError(
-            f"loss={spec.loss!r} is a loss that this daskls has no solver for; it has {known}. "
+            f"This version of daskls has no solver for loss={spec.loss!r}; it has {known}. "
             "Give one of these, or upgrade daskls."
         )
     return LOSSES[spec.target, spec.loss]
@@ -160,7 +160,7 @@ def find_neighborhood_solver(spec: SolverSpec) -> NeighborhoodSolver:
     if not place:
         own = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]
         raise ParameterError(
-            f"loss={spec.loss!r} of {spec.target} trains cells and no neighborhoods; those are "
+            f"loss={spec.loss!r} for {spec.target} trains cells, not neighborhoods; those are "
             f"trained by {', '.join(map(repr, own))}. Give one of these."
         )
     solver: NeighborhoodSolver = _load(place)

@@ -13,8 +13,8 @@ test).
 
 By default a candidate's error is the weight of the rows that it decides wrongly. With
 ``"tpr_x_tnr"`` it is 1 - the product of the classes' recalls; for two classes that product is the
-true positive rate times the true negative rate. Where one class is rare, deciding all rows for the
-other is hardly wrong by weight, but has a product of 0.
+true positive rate times the true negative rate. Where one class is rare, predicting the other for
+all rows has a small error by weight, but a product of 0.
 """
 
 from collections.abc import Iterator

@@ -36,7 +36,7 @@ class ClassPairs:
     signs : float32 array, shape (s,). -1 for a, +1 for b.
     bounds : float32 array, shape (s,). Signed bounds at C = 1: the rows' weights.
     fold_ptr : int64 array, shape (n_pairs, n_folds + 2). Where each fold begins within its pair;
-        rows from the second to last place on are held out by no fold.
+        then where the rows that no fold holds out begin, and the number of rows.
     at : int64 array, shape (s,). The row of scikit-learn's ``dual_coef_`` that holds each beta.
     """
 

@@ -138,7 +138,7 @@ def _scan_vector(
     shape = _map(y_file, path).shape
     if shape not in ((n_rows,), (n_rows, 1)):
         raise DataError(
-            f"The labels in {path} must have shape ({n_rows},), one a row of X, got {shape}."
+            f"The labels in {path} must have shape ({n_rows},), one per row of X, got {shape}."
         )
     scan = scan_of(kind)
     for first in range(0, n_rows, SCAN_ROWS):

@@ -223,7 +223,7 @@ class Features:
     where : str. The source's name in errors, and in the data set that is made of it.
     n_rows : int, or None if unknown until the source is read
     dtype : dtype of the features
-    names : list of str, one a feature, or None
+    names : list of str, one per feature, or None
     labels : the coder of the labels, or None if there are no labels
     blocks : yields all rows in blocks, in row order; can be called again
     """

@@ -162,7 +162,7 @@ class Source:
         if self.handle is not None:
             return math.prod(self.handle.shape) * self.handle.itemsize
         found = getattr(self.array, "nbytes", None)
-        # Not of pandas, which has one value a column; NaN if Dask does not know the rows.
+        # Not of pandas, which has one value per column; NaN if Dask does not know the rows.
         return int(found) if isinstance(found, int | float) and found == found else None
 
     def open(self, label: str | None, scratch: Path) -> TableSource:
@@ -229,7 +229,7 @@ def check_label(label: Any) -> None:
     """Refuse labels beside a table: a table's labels are one of its columns."""
     if label is not None and not isinstance(label, str):
         raise DataError(
-            f"y is of type {type(label).__name__} beside a table; name the column of the table "
+            f"X is a table, but y is of type {type(label).__name__}; name the column of the table "
             "that holds the labels, as in fit(X, NAME) or --label NAME."
         )
 

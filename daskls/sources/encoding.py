@@ -54,7 +54,7 @@ class ColumnEncoding:
         if self.fill is None:
             return kinds[self.kind]
         filled = "zeros" if self.kind == "category" else f"{self.fill:g}"
-        return f"{kinds[self.kind]}; missing values as {filled}, with a column that says so"
+        return f"{kinds[self.kind]}; missing values become {filled}, flagged by an added column"
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class TableEncoding:
         return replace(self, unknown=unknown)
 
     def describe(self) -> list[str]:
-        """Return the encoding in words, a line a column; plain numbers share one line."""
+        """Return the encoding in words, a line per column; plain numbers share one line."""
         plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
         shown = ", ".join(plain[:MAX_LISTED]) + (", ..." if len(plain) > MAX_LISTED else "")
         lines = [] if self.label is None else [f"label: {self.label}"]
@@ -185,7 +185,7 @@ class TableEncoding:
             listed = ", ".join(known[:MAX_LISTED])
             raise DataError(
                 f"Column {column.name!r} holds {text[row].as_py()!r} in row {first_row + row} (the "
-                f"first is 0), which no training row had; it knows {listed}. Correct it, or let "
+                f"first is 0), which no training row had; known are {listed}. Correct it, or let "
                 'unknown categories be zeros: --unknown zero, or fit(..., unknown="zero").'
             )
         return codes, missing

@@ -65,7 +65,7 @@ def asked_label_column(source: TableSource, label: str | None, trained: str | No
     known = label or trained
     if known is not None and known in source.names:
         return known
-    lacks = "may hold its labels in any column" if known is None else f"has no column {known!r}"
+    lacks = "has no known label column" if known is None else f"has no column {known!r}"
     raise DataError(
         f"{source.where} {lacks}; its {len(source.names)} columns are: {listed(source.names)}. "
         f"{'' if label or known is None else 'The training table had its labels there. '}"

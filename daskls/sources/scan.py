@@ -279,8 +279,8 @@ def _check_columns(where: str, refused: dict[str, str], gaps: dict[str, int]) ->
     if gaps:
         bad = listed([f"column {n!r} has a missing value in row {row}" for n, row in gaps.items()])
         reasons.append(
-            f"{bad} (the first is 0). Fill or remove such rows, or let the median stand for them "
-            'and a column say so: --missing median, or fit(..., missing="median").'
+            f"{bad} (the first is 0). Fill or remove such rows, or replace them by the median and "
+            'add a column that flags them: --missing median, or fit(..., missing="median").'
         )
     if reasons:
         raise DataError(f"{where}: {' Besides, '.join(reasons)}")

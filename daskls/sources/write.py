@@ -265,8 +265,8 @@ def _check_room(features: Features, dtype: np.dtype[Any], folder: Backend) -> No
         raise StoreError(
             f"No space left for {n_rows} rows of {features.n_features} features: they are "
             f"{needed >> 20} MiB of {dtype} as dense rows, and {free >> 20} MiB are free in "
-            f"{folder}. Free some space, or give a larger disk; of sparse rows reduce the features "
-            "first, as with scikit-learn's TruncatedSVD."
+            f"{folder}. Free some space, or give a larger disk; for sparse rows reduce the number "
+            "of features first, as with scikit-learn's TruncatedSVD."
         )
 
 
@@ -295,7 +295,7 @@ def write_predictions(source: str, target: Path, names: list[str]) -> int:
     source : str. Path or URL of an array: (n,) of labels, (n, k) of probabilities, or (n, t, 2) of
         intervals.
     target : Path. Must not exist; its suffix decides the format.
-    names : one a column
+    names : one per column
 
     Raises
     ------
@@ -326,7 +326,7 @@ def _blocks(array: ArrayHandle) -> Iterator[AnyArray]:
 
 
 def _write_csv(array: ArrayHandle, path: Path, names: list[str]) -> None:
-    """Write a header and the answers as text, a line a row, compressed if the name says so."""
+    """Write a header and the answers as text, a line per row, compressed if the name says so."""
     name = path.name.lower()
     delimiter = "\t" if ".tsv" in name else ","
     open_text: Callable[..., Any] = gzip.open if name.endswith(".gz") else open

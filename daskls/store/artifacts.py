@@ -19,7 +19,7 @@ from daskls.store.files import GO_ON, READ_AGAIN, disk_errors, local_path
 from daskls.store.folder import Folder
 
 Location = str | os.PathLike[str] | Backend
-# Tries to replace a damaged marker. Others may put one in between, but they put whole ones.
+# Attempts at replacing a damaged marker: others may put one in between, but only whole ones.
 MAX_PUTS = 20
 
 
@@ -163,7 +163,7 @@ def _remedy(path: str) -> str:
 
 # Removals in a row, and the pause after each: late writers may recreate the folder.
 N_REMOVALS, REMOVAL_S = 4, 0.05
-# Checks whether a file that is still there disappears, and the pause between two of them.
+# How often to check whether a file disappears, and the pause between two checks.
 MANY_CHECKS, FEW_CHECKS = 40, 6
 CHECK_PAUSE_S = 0.05
 

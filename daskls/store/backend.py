@@ -171,8 +171,8 @@ class Backend(ABC):
         ----------
         pieces : bytes, or buffers one after the other
         create : bool. Leave an existing artifact as it is and return False; one with the same
-            content may count as this one.
-        instead_of : Hashable. The stamp of an artifact to replace even so: a damaged one.
+            content may count as put by this call.
+        instead_of : Hashable. The stamp of a damaged artifact, replaced despite ``create``.
 
         Raises
         ------
@@ -196,7 +196,7 @@ class Backend(ABC):
         ----------
         key : str. Of the part; its files have keys below it.
         replace : bool. Whether to replace an old part.
-        instead_of : Hashable. The stamp of a marker whose part is replaced even so.
+        instead_of : Hashable. The stamp of a damaged marker; its part is replaced in any case.
         """
 
     @abstractmethod
@@ -234,7 +234,7 @@ class Backend(ABC):
         return self.exists(key)
 
     def parts(self, key: str, marker: str) -> list[str]:
-        """Return the names directly below a key of artifacts and of committed parts."""
+        """Return the names of artifacts and of committed parts directly below a key."""
         return self.names(key)
 
     def drop_attempts(self, key: str, marker: str) -> None:  # noqa: B027
@@ -246,7 +246,7 @@ class Backend(ABC):
 
         Raises
         ------
-        DamageError : when it is missing, or nothing that a store contains
+        DamageError : when it is missing, or no plain file or object
         """
 
     @abstractmethod

@@ -3,7 +3,7 @@
 An object appears whole, by one put; a part of several objects has a prefix of its own until a
 marker names it. A marker is put if there is none, or in place of one that was seen. The response to
 a put that succeeded may get lost, and the retry then finds its own object: before a put counts as
-second, the object that is there is compared with the one that was to be put.
+refused, the object that is there is compared with its content.
 
 Correctness rests on reads by name; listings serve progress and cleaning only. Settings and
 credentials come from each process's environment, by the names that obstore knows; none are sent to
@@ -34,7 +34,7 @@ N_PARTS = 4
 ROOM_NBYTES = 1 << 60
 # The object of `Bucket.claim`.
 CLAIM = ".claim"
-# Tries at what another process may disturb.
+# How often a step is tried that another process may disturb.
 N_OWNER_TRIES = 5
 
 

@@ -9,7 +9,7 @@ from daskls.records import AnyArray
 from daskls.store.backend import Reader
 from daskls.store.files import damaged
 
-# Fetched with an object's size: its beginning is read next, and mostly all of it.
+# Fetched with an object's size: its beginning is read next, and most objects fit whole.
 FIRST_NBYTES = 64 << 10
 # Read beyond a range: the checksum behind a chunk then needs no request of its own.
 AHEAD_NBYTES = 16

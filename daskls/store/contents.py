@@ -84,7 +84,7 @@ COUNT_ARRAYS = (
     "leaf_rows int64 leaves; n_cells int64 leaves; cell_rows int64 cells; "
     "cells float64 cells, 3 d + 2; leaves float64 leaves, 3 d + 2"
 )
-# A block's rows, of all attempts, are removed with its marker, and with what was made from blocks.
+# With a damaged block go its marker, its rows of all attempts, and what was made from blocks.
 MANIFESTS = "exchange-*/manifest-*"
 BLOCK = ("{folder}/{stem}.*", "{folder}/group-*", MANIFESTS)
 MERGED = ("{folder}/{stem}.*", MANIFESTS)
@@ -133,7 +133,7 @@ SHARED_PARTS = (
     ),
     StorePart(
         "bundles/*",
-        "store/models.py, a task a bundle",
+        "store/models.py, a task per bundle",
         "center float64 cells, d; scale float64 cells, d; rows float32 support rows, d; "
         "coef float32 support rows x (k - 1); intercepts float64 pairs of classes; "
         "classes int32 cells x k; n_support int64 cells x k; gamma float64 cells; "

@@ -136,7 +136,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
     if "://" in where and not is_bucket(where):
         raise StoreError(f"Cannot write to the URL {where!r}; write to a local folder and copy it.")
     if is_bucket(where) and "/" not in where.partition("://")[2].strip("/"):
-        raise StoreError(f"{where!r} names a bucket and no path in it. Give a path as well.")
+        raise StoreError(f"{where!r} names a bucket but no path in it. Give a path as well.")
     store = open_store(where)
     if not store.exists(""):
         return

@@ -4,7 +4,7 @@ Stage 2 writes one file per block, its rows sorted by leaf within each partition
 leaves are so many that reading every leaf from every block takes too many requests, the blocks are
 merged once: each group of neighboring blocks becomes as many files, each with the group's rows in a
 range of leaves, a *window*. The manifest, one file per window, then says where each leaf's rows
-lie. Stage 3 reads a leaf by one range of every block, or of every group.
+lie. Stage 3 reads a leaf as one range from every block, or from every group.
 
 Within a leaf, rows are in the order of their global row numbers, whatever the blocks were.
 """
@@ -35,7 +35,7 @@ from daskls.store.sorted_rows import (
     unpack_rows,
 )
 
-# Markers that are read at once: in a folder it makes no difference, in a bucket each read waits.
+# Markers read concurrently: no difference in a folder, but in a bucket each read waits.
 N_READERS = 8
 # The pack in the exchange's folder that holds the number of rows of each block.
 GRID = "grid"

@@ -1,7 +1,7 @@
 """Paths, the errors of disks and of damaged files, and checksums.
 
-Checksums are crc32c. Two files of a kind that are swapped are each intact, so the checksum of a
-description starts from the key that it belongs to.
+Checksums are crc32c. Two swapped files of one kind are each intact, so the checksum of a
+description is seeded with the key that it belongs to.
 """
 
 import errno
@@ -68,12 +68,12 @@ def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path
     """
     text = expand_path(location)
     if not text:
-        raise StoreError(f"The {what} is an empty text. Give the path of a folder.")
+        raise StoreError(f"The {what} is an empty string. Give the path of a folder.")
     if text.startswith("~"):
         user = text.split(os.sep)[0]
         raise StoreError(
             f"The {what} {text!r} begins with {user!r}, but no home folder of that user is known. "
-            f"Correct the name; a folder that is called so is './{text}'."
+            f"Correct the name; to use a folder of that name, write './{text}'."
         )
     if "://" in text:
         raise StoreError(

@@ -156,9 +156,9 @@ class StoreLock:
         if seen is not None:
             who = Owner.parse(seen.content) or "another fit"
             return (
-                f"The store {self.store} was taken over by {who}, as this fit had given no sign of "
-                f"life for {STALE_S:g} s (a suspended machine, or a disk out of reach). What this "
-                "one finished is kept; wait for the other, then call fit again."
+                f"The store {self.store} was taken over by {who}, as this fit had not renewed its "
+                f"ownership for {STALE_S:g} s (a suspended machine, or an unreachable disk). What "
+                "it finished is kept; wait for the other fit, then call fit again."
             )
         if self.store.exists(DESCRIPTION):
             return (
@@ -263,12 +263,12 @@ def is_alive(owner: Owner | None, age_s: float) -> bool:
 
 def _refusal_message(store: Backend, owner: Owner | None, age_s: float) -> str:
     """Return the message of who writes the store, and how to continue."""
-    who = owner or f"who, the file {OWNER} does not say"
+    who = owner or f"an unknown process (the file {OWNER} does not say which)"
     return (
-        f"Another fit is writing the store {store}: {who}; its last sign of life was "
+        f"Another fit is writing the store {store}: {who}; it last renewed its ownership "
         f"{max(age_s, 0):.0f} s ago. Wait until it ends, or end it, then call fit again: what is "
-        "finished is kept. A process that is gone loses the store at once on its own machine, "
-        f"elsewhere {STALE_S:g} s after its last sign."
+        "finished is kept. If its process is gone, a fit on the same machine takes the store at "
+        f"once, a fit elsewhere after {STALE_S:g} s."
     )
 
 

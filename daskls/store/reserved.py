@@ -55,8 +55,8 @@ class FalseAlarmBound:
         threshold: 0.1806, score 587 of 637 rows of a held out
         """
         of, named = map(str, classes)
-        rates = f"at most {100 * self.rate:.3g} % of {of} as {named}, "
-        rates += f"but for {100 * self.delta:.2g} % of fits"
+        rates = f"at most {100 * self.rate:.3g} % of {of} predicted as {named}, "
+        rates += f"except in {100 * self.delta:.2g} % of fits"
         rank = f"score {self.rank:,} of {self.n_negatives:,} rows of {of} held out"
         return [("false alarms", rates), ("threshold", f"{self.threshold:.4g}, {rank}")]
 
@@ -86,8 +86,8 @@ class CoveringInterval:
         [('intervals', 'of 90 % of y, +- 0.25 in the usual cell, rank 901 of 1,000 rows held out')]
         """
         widths = ", ".join(f"{width:.4g}" for width in self.half_widths)
-        own = f"of {100 * self.coverage:.3g} % of y, +- {widths} in the usual cell, "
-        return [("intervals", f"{own}rank {self.rank:,} of {self.n_rows:,} rows held out")]
+        own = f"hold {100 * self.coverage:.3g} % of y, +- {widths} in a typical cell, "
+        return [("intervals", f"{own}rank {self.rank:,} of {self.n_rows:,} held-out rows")]
 
 
 def _reserved_group(root: Root, name: str) -> Group | None:

@@ -228,7 +228,7 @@ def plain_size(folder: Folder, key: str) -> int | None:
 
 
 def _refused(path: str, why: str) -> StoreError:
-    return StoreError(f"The data's file {path} is not read: {why}. Copy or write the data again.")
+    return StoreError(f"The data file {path} is not read: {why}. Copy or write the data again.")
 
 
 def _packer(array: "zarr.Array[Any]") -> str | None:
@@ -331,8 +331,8 @@ def _stored_dtype(array: "zarr.Array[Any]") -> np.dtype[Any] | None:
 
 
 # Zstandard, https://www.rfc-editor.org/rfc/rfc8878: its magic number, the most that a block unpacks
-# to, and the bytes of the content's size by its flag. Read here, as numcodecs tells no size before
-# it unpacks, and Python does from 3.14 on.
+# to, and the bytes of the content's size by its flag. Parsed here, as numcodecs does not give the
+# size before it unpacks, and Python's standard library reads the format from 3.14 on only.
 ZSTD_MAGIC = 0xFD2FB528
 ZSTD_BLOCK_NBYTES = 128 << 10
 SIZE_NBYTES = (0, 2, 4, 8)

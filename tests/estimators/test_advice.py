@@ -262,7 +262,7 @@ def test_cells_that_do_not_shrink_are_told(loss):
     labels = (rows[:, :20].sum(axis=1) > 0).astype(int)
     params = {"loss": loss, "kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01}
     (message,) = told_by(VoronoiSVC(cell_size=150, random_state=0, **params), rows, labels)
-    assert message.startswith("8 cells leave 9")
+    assert message.startswith("Cutting into 8 cells leaves 9")
     assert "dimensions" in message
     assert message.endswith(
         'Let a scale be learned (feature_scale="learned"), raise cell_size, or take RandomChunkSVC.'
@@ -281,7 +281,7 @@ def test_cells_of_numbers_that_do_not_shrink_are_told_of_chunks_of_numbers():
     rows = np.random.default_rng(0).standard_normal((1200, 90)).astype(np.float32)
     params = {"kernel": "rbf", "feature_scale": None, "C": 1.0, "gamma": 0.01, "random_state": 0}
     (message,) = told_by(VoronoiSVR(150, **params), rows, rows[:, :20].sum(axis=1))
-    assert message.startswith("8 cells leave 9")
+    assert message.startswith("Cutting into 8 cells leaves 9")
     assert message.endswith("or take RandomChunkSVR.")
 
 

@@ -211,7 +211,7 @@ def test_dask_dataframe():
     import pandas as pd
 
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=2)
-    with pytest.raises(DataError, match=r"y is of type ndarray beside a table.*fit\(X, NAME\)"):
+    with pytest.raises(DataError, match=r"X is a table, but y is of type ndarray.*fit\(X, NAME\)"):
         small_svc().fit(frame, Y)
 
 

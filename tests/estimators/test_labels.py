@@ -135,7 +135,7 @@ def test_a_column_of_pandas(plain):
 
 
 WEIGHTS = {
-    "number": (2.0, r"sample_weight is 2\.0, a single value; give one number a row"),
+    "number": (2.0, r"sample_weight is 2\.0, a single value; give one number per row"),
     "number of NumPy": (np.float64(2.0), "sample_weight is .*a single value"),
     "text": (np.full(N, "1"), "sample_weight has dtype <U1, but weights are numbers"),
     "list of text": (["1"] * N, "sample_weight has dtype <U1, but weights are numbers"),

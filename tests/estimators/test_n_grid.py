@@ -86,7 +86,7 @@ def test_the_command_line_takes_one_or_two(tmp_path):
     run_cli(*fit, "--kernel", "rbf", "--feature-scale", "none", "--cv", "2", "--n-grid", "3,2")
     assert (load(tmp_path / "model").fit_report_.n_tried == 6).all()
     refused = run_cli(*fit, "--n-grid", "1", code=2)
-    assert "--n-grid holds 1, but takes 2 at the least" in refused.stderr
+    assert "--n-grid holds 1, but must be at least 2" in refused.stderr
 
 
 def test_parameters_are_saved_as_json(tmp_path):

@@ -139,7 +139,7 @@ def test_score_is_the_mean_of_d2_at_the_levels():
         ]
         assert quantiles.score(X, Y, given) == pytest.approx(np.mean(expected), rel=1e-12)
     assert quantiles.score(X, Y[:, None]) == pytest.approx(quantiles.score(X, Y))
-    with pytest.raises(DataError, match="y has 2 columns, but the model answers levels of one"):
+    with pytest.raises(DataError, match="y has 2 columns, but the model predicts levels"):
         quantiles.score(X, np.stack([Y, Y], axis=1))
     expectiles = small("expectile", quantile=0.9).fit(X, Y)
     missed = Y - expectiles.predict(X)

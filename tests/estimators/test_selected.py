@@ -144,7 +144,7 @@ def test_rows_that_tell_nothing_take_the_smallest_candidate():
 def test_a_sample_keeps_no_errors_to_draw():
     X, y = checkers(700)
     model = small_local(C=[1.0, 10.0]).fit(X, y)
-    with pytest.raises(ParameterError, match="LocalSamplingSVC keeps the chosen candidate alone"):
+    with pytest.raises(ParameterError, match="LocalSamplingSVC stores only the chosen candidate"):
         SelectionDisplay.from_estimator(model)
 
 

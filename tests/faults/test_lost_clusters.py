@@ -358,7 +358,7 @@ def test_workers_that_do_not_share_the_store_or_the_data(hidden, lasting_client,
     X, y = checkers(300)
     zarr.save_array(tmp_path / "X.zarr", X)
     lasting_client.register_plugin(HidePath(tmp_path / hidden))
-    shares = rf"2 worker\(s\) and the client share no such path: tcp://\S+ .* read \S+{hidden}"
+    shares = rf"2 worker\(s\) cannot see what the client sees: tcp://\S+ .* read \S+{hidden}"
     with pytest.raises(StoreError, match=shares):
         small_svc(client=lasting_client, store=tmp_path / "m").fit(str(tmp_path / "X.zarr"), y)
 

@@ -65,7 +65,7 @@ def made(monkeypatch):
 
 def test_a_scale_is_not_learned_without_a_derivative():
     X, y = checkers(300)
-    with pytest.raises(ParameterError, match=r"derivative; kernel is 'WithoutGradient'.*spread"):
+    with pytest.raises(ParameterError, match=r"gradient; kernel is 'WithoutGradient'.*spread"):
         daskls.VoronoiSVC(kernel="WithoutGradient", random_state=0).fit(X, y)
     options = {"C": [1.0, 10.0], "gamma": [10.0], "random_state": 0}
     for scale in ("spread", None):

@@ -81,7 +81,7 @@ def test_gradients_and_held_out_errors(job):
 def test_what_no_task_could_look_at_is_refused():
     sizes = TaskSizes(5000, 8, 2, 2000, SolverSpec())
     check_regions(sizes, 100, 2000, Resources(1, 4 << 30))
-    with pytest.raises(MemoryPlanError, match=r"Looking at a region of 4000 rows x 5000 features"):
+    with pytest.raises(MemoryPlanError, match=r"on a region of 4000 rows x 5000 features"):
         check_regions(sizes, 100, 2000, Resources(1, 300 << 20))
 
 

@@ -37,7 +37,7 @@ def test_units_cancel():
 def test_rows_as_they_are_have_no_importances():
     model = small("VoronoiSVC").fit(X, Y)
     assert not hasattr(model, "feature_importances_")
-    with pytest.raises(ParameterError, match="takes rows as they are"):
+    with pytest.raises(ParameterError, match="does not scale its features"):
         FeatureDisplay.from_estimator(model)
 
 

@@ -122,7 +122,7 @@ def test_the_report_has_it_and_tells_the_bound(bounded, tmp_path):
     assert list(display.axes_)[-1] == "roc"
     assert "did not see" in next(p.note for p in display.panels if p.name == "roc")
     facts, bound = dict(display.facts), bounded.false_alarm_
-    assert facts["false alarms"].startswith("at most 10 % of off as on")
+    assert facts["false alarms"].startswith("at most 10 % of off predicted as on")
     for value in (f"{bound.rank:,} of {bound.n_negatives:,}", f"{bound.threshold:.4g}"):
         assert value in facts["threshold"]
     assert "ROC" in display.to_html()

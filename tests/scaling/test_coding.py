@@ -175,7 +175,7 @@ def test_damaged_points_are_found(tmp_path):
     [
         (
             {"feature_scale": [1.0, 1.0, 1.0, 1.0]},
-            "one factor a feature, but feature_coding='ranks'",
+            "one factor per feature, but feature_coding='ranks'",
         ),
         ({"kernel": "linear", "feature_scale": None}, 'Pass feature_coding="none"'),
     ],

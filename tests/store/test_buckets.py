@@ -464,4 +464,4 @@ def test_the_command_line_in_a_bucket(bucket_url, tmp_path):
     assert "cells" in run_cli("info", model).output
     assert "300" in run_cli("info", data).output
     refused = run_cli("predict", model, data, f"{bucket_url}.csv", *HERE, code=1)
-    assert "would be a file" in refused.stderr
+    assert "is a file in a bucket" in refused.stderr

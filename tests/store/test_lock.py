@@ -92,7 +92,7 @@ def test_the_second_is_refused_and_told_whom_to_wait_for(store):
         text = str(refusal.value)
         host = os.uname().nodename
         assert f"process {process.pid} on {host}, since {time.strftime('%Y-')}" in text
-        for part in (str(store), "last sign of life", "Wait", "call fit again", "60 s"):
+        for part in (str(store), "last renewed its ownership", "Wait", "call fit again", "60 s"):
             assert part in text
         # Nothing of the second is left, and the first still owns the store.
         assert [p.name for p in store.iterdir()] == [OWNER]

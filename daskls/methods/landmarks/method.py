@@ -77,7 +77,7 @@ class L3(LandmarkSpec, Method):
 
     def progress(self, root: Root) -> str:
         """As of `Method`."""
-        return f"{count_rounds(root)} rounds over all clusters are begun"
+        return f"{count_rounds(root)} rounds over all clusters have begun"
 
     def count_open(self, report: Any) -> Any:
         """As of `Method`; the solves are joint, so that each cluster reports the same number."""

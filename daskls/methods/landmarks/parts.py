@@ -174,7 +174,7 @@ def _read_gamma(group: Group) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Linear functions of landmark projections: one a cell and problem, with one bias a problem.
+    """Linear functions of landmark projections: one per cell and problem; one bias per problem.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
 
     Parameters
     ----------
-    report : structured array of `CellReport.dtype`, one record a cell
+    report : structured array of `CellReport.dtype`, one record per cell
     """
     arrays, attributes = stored(model.cells)
     own = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}

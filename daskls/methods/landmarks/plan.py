@@ -18,7 +18,7 @@ from daskls.solvers.base import ROW_TEMPORARIES
 COST_SHARES = (0.03, 0.3, 3.0, 30.0, 300.0, 3e3, 3e4, 3e5)
 # The paper's number of clusters on data sets of 3000 to 60,000 rows, and the number of rows for
 # which `count_clusters` would give one. Few rows support few clusters; the more clusters, the
-# smaller they may be: with less than some 300 rows a cluster, 500 to 1600 rows lose to a linear
+# smaller they may be: with less than some 300 rows per cluster, 500 to 1600 rows lose to a linear
 # SVM, while 7000 rows of 10 classes need 80 clusters.
 MOST_CLUSTERS = 100
 ROWS_OF_ONE = 400
@@ -92,7 +92,7 @@ def most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
 
 
 def n_candidates(spec: SolverSpec) -> int:
-    """Return the number of binary problems a class that a round may solve."""
+    """Return the number of binary problems per class that a round may solve."""
     n_costs = len(spec.C or COST_SHARES)
     return n_costs * spec.cv if n_costs > 1 else 1
 
@@ -113,7 +113,7 @@ def pick_cost(errors: Sequence[float], unsolved: Mask, varied: Mask) -> int:
 
     Parameters
     ----------
-    errors : sequence of float, one a candidate, in increasing order of C
+    errors : sequence of float, one per candidate, in increasing order of C
     unsolved : bool array. Candidates with a problem that ended above ``tol``: their errors are
         ignored, unless all are unsolved.
     varied : bool array. Candidates that predict more than one class within some held-out fold.

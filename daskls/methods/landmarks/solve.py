@@ -25,7 +25,7 @@ from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
 from daskls.store.sorted_rows import Rows
 
-# A cell's matrix of inner products is worth its memory up to this many rows a landmark.
+# A cell's matrix of inner products is worth its memory up to this many rows per landmark.
 ROWS_PER_LANDMARK = 2
 
 

@@ -1,4 +1,4 @@
-"""The expected work of methods on neighborhoods, before rows are read, and what times it.
+"""The expected work of methods on neighborhoods, and the functions that time it.
 
 The functions named by strings are run by `daskls.run.pace`.
 """

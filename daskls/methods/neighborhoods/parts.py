@@ -96,7 +96,7 @@ def read_centers(root: Root) -> Centers | None:
         or positions[-1] >= n_rows
         or (np.diff(positions) <= 0).any()
     ):
-        raise damaged(group.where("places"), "places of centers do not rise inside the rows")
+        raise damaged(group.where("places"), "positions of centers do not increase within the rows")
     return Centers(positions, n_rounds, n_searched, group)
 
 

@@ -158,7 +158,7 @@ def global_errors(
     used = [fold for fold in range(spec.cv) if (folds == fold).any()]
     if len(used) < 2:
         raise DataError(
-            f"All {len(numbers)} rows fell into one of the {spec.cv} folds, so that nothing can be "
+            f"All {len(numbers)} rows fell into one of the {spec.cv} folds, so nothing can be "
             'cross-validated; fit on more rows, or without selection="grid".'
         )
     check_client(len(numbers))

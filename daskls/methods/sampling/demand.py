@@ -1,4 +1,4 @@
-"""The expected work of methods that train one SVM on a chosen sample, and what times it.
+"""The expected work of training one SVM on a chosen sample, and the functions that time it.
 
 The sizes of samples, and how many are tried, depend on the data: what is expected here is typical.
 The functions named by strings are run by `daskls.run.pace`.

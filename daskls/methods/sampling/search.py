@@ -115,7 +115,7 @@ class SampleSearch:
         job: Any,
         limit: float | None = None,
     ) -> None:
-        """Run a task on groups of those items that no stored part holds; ``costs`` has one an item.
+        """Run a task on groups of the items that no stored part holds; ``costs`` has one per item.
 
         A group costs at most ``limit``, unless it is one item; None: the share of one task.
         """
@@ -275,6 +275,6 @@ def errors_of(steps: list[Step]) -> list[float]:
 
 
 def stalls(errors: Sequence[float], patience: int, least: float = 0.0) -> bool:
-    """Whether none of the last ``patience`` errors is below all before by the share ``least``."""
+    """Whether the last ``patience`` errors do not lower the best by the share ``least``."""
     before, last = errors[:-patience], errors[-patience:]
     return bool(before) and min(last) >= min(before) * (1.0 - least)

@@ -64,7 +64,7 @@ def fit_large(
 
     Notes
     -----
-    Rows are frame_rows as by `LocalRows.of_neighbors`. Several classes are trained one-vs-one.
+    Rows are put into the frame of `LocalRows.of_neighbors`. Several classes: one-vs-one.
     """
     own = LocalRows.of_neighbors(X, codes, weights, spec)
     report = own.described(report)
@@ -101,7 +101,7 @@ def fit_large(
 
 
 def _check_spread(X: Reals, own: LocalRows) -> None:
-    """Refuse rows that differ, but that float32, as models keep them, rounds to 0 or nearly so.
+    """Refuse rows whose differences float32, the dtype of models, rounds to 0 or nearly so.
 
     Raises
     ------

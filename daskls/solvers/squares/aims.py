@@ -42,8 +42,8 @@ class Aim(ABC):
     negligible : float. A squared error this small leaves nothing to gain.
     least_z : float. By how many standard errors a learned scale must be better on held-out rows:
         it has more ways to be best by chance.
-    scouts : bool. Whether squared errors in a quickly learned scale tell for which candidate a
-        scale is worth learning. For classes they do not: letter went from 3.3 to 4.0 % by them.
+    scouts : bool. Whether squared errors in a quickly learned scale show whose scale is worth
+        learning in full. For classes they do not: with scouts, letter went from 3.3 to 4.0 %.
     """
 
     n: int

@@ -17,8 +17,8 @@ from daskls.kernels.gram import squared_columns
 from daskls.kernels.kernel import Kernel, find_kernel
 from daskls.records import EPS, Float32, Float64, Floats, Int64, Ints, KernelSpec
 
-# A ridge of fewer roundings than this of the largest possible eigenvalue, the trace, is lost among
-# them, and leave-one-out values are silently wrong. Measured: see tests/solvers/squares.
+# A ridge below this many rounding errors of the trace, which bounds the largest eigenvalue, is lost
+# among them: leave-one-out values are silently wrong. Measured: see tests/solvers/squares.
 SAFE_ROUNDINGS = 8.0
 # The ridge, in roundings, that the error asks for where it is lost even in float64.
 REMEDY_ROUNDINGS = 64.0
@@ -154,7 +154,7 @@ def _ridge_error(ridge: float, n_rows: int, trace: float, kernel: Kernel) -> Par
     remedy = "" if kernel.unit_diagonal else ", or scale the features to values near 1"
     return ParameterError(
         f"C times a row's weight is {1 / (2 * ridge):.3g}, which leaves a ridge of {ridge:.3g} in "
-        f"a cell of {n_rows} rows, and float64 does not tell that from 0; lower C or the weights, "
+        f"a cell of {n_rows} rows, which float64 cannot tell from 0; lower C or the weights, "
         f"so that their product is {1 / (2 * REMEDY_ROUNDINGS * EPS * trace):.1g} or less{remedy}."
     )
 
