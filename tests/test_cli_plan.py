@@ -88,7 +88,7 @@ def test_a_parquet_file_tells_its_rows(tmp_path):
     table = pa.table({"a": np.arange(300.0), "b": np.arange(300.0), "y": np.arange(300) % 3})
     parquet.write_table(table, tmp_path / "rows.parquet")
     told = run("plan", tmp_path / "rows.parquet", "--label", "y", *FAST).stdout
-    assert told.startswith("VoronoiSVC: 300 rows, 2 features\n")
+    assert "VoronoiSVC: 300 rows, 2 features\n" in told
     assert "one feature per column" in told
 
 
@@ -118,3 +118,21 @@ def test_a_table_whose_rows_only_reading_tells_is_refused(tmp_path):
 
 def test_features_are_those_of_the_data(data):
     run("plan", data, "--features", "3", code=2)
+
+
+def test_a_table_is_planned_as_it_is_and_by_what_its_labels_are(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path, a = tmp_path / "rows.parquet", np.arange(300.0)
+    parquet.write_table(pa.table({"a": a, "b": a**2, "y": a / 7}), path)
+    assert "VoronoiSVR: 300 rows, 2 features\n" in run("plan", path, "--label", "y", *FAST).stdout
+    for given in (("--rows", "1e6"), ("--classes", "3")):
+        refused = run("plan", path, "--label", "y", *given, *FAST, code=2).stderr
+        assert "a table is planned as it is" in refused
+
+
+@pytest.mark.parametrize("given", ["inf", "nan", "1.5", "many"])
+def test_rows_are_a_whole_number(given):
+    refused = run("plan", "--rows", given, "--features", "3", *FAST, code=2).stderr
+    assert f"--rows {given!r} is not a whole number of 2 or more" in refused

@@ -45,7 +45,7 @@ def table(tmp_path):
 def test_a_fit_says_what_the_label_is_and_scores_it(table, tmp_path):
     model = tmp_path / "m"
     told = run("fit", table, model, "--label", "price", "--drop", "grade", *GIVEN, "-q")
-    assert "price: it holds fractions, so they are taken as numbers, a regression; override by --task" in told
+    assert "price: it holds fractions, so they are taken as numbers, a regression;" in told
     assert "R2 of held-out rows" in told
     assert "VoronoiSVR" in told
     found = daskls.load(model).predict(str(table))
@@ -68,7 +68,7 @@ def test_a_fit_says_what_the_label_is_and_scores_it(table, tmp_path):
 
 def test_few_whole_numbers_are_classes_unless_one_insists(table, tmp_path):
     told = run("fit", table, tmp_path / "a", "--label", "grade", *GIVEN, "-q")
-    assert "grade: it holds 3 whole numbers, so they are taken as classes; override by --task regression" in told
+    assert "grade: it holds 3 whole numbers, so they are taken as classes; override" in told
     assert type(daskls.load(tmp_path / "a")) is VoronoiSVC
     given = ("--task", "regression", *GIVEN, "-q")
     told = run("fit", table, tmp_path / "b", "--label", "grade", *given)
@@ -205,3 +205,27 @@ def test_levels_are_fitted_scored_predicted_and_told(table, tmp_path):
     assert (type(loaded), loaded.quantile) == (VoronoiQuantileRegressor, 0.5)
     measures = json.loads(run("score", tmp_path / "one", table, "--json", "-q"))
     assert measures["d2"] == pytest.approx(loaded.score(str(table)), rel=1e-6)
+
+
+def test_a_file_of_arrays_is_judged_by_the_array_that_it_trains_on(tmp_path):
+    X = np.random.default_rng(0).random((300, 2))
+    np.savez(tmp_path / "rows.npz", X=X, label=np.arange(300) % 2, y=X[:, 0])
+    told = run("fit", tmp_path / "rows.npz", tmp_path / "m", *GIVEN, "-q")
+    assert "y: it holds fractions" in told
+    assert type(daskls.load(tmp_path / "m")) is VoronoiSVR
+    np.save(tmp_path / "rows.npy", np.column_stack([X, X[:, 0]]))
+    assert "no column" in run("fit", tmp_path / "rows.npy", "n", "--label", "7", code=1)
+    text = "".join(f"{i / 3} 1:{i}\n" for i in range(300))
+    (tmp_path / "rows.svm").write_text(text)
+    told = run("fit", tmp_path / "rows.svm", tmp_path / "o", *GIVEN, "-q")
+    assert "it holds fractions" in told
+
+
+def test_r2_of_a_constant_is_that_of_scikit_learn(tmp_path):
+    X = np.random.default_rng(0).random((300, 2))
+    VoronoiSVR(cell_size=200, random_state=0).fit(X, X[:, 0]).save(tmp_path / "m")
+    table = tmp_path / "rows.csv"
+    table.write_text("a,b,y\n" + "".join(f"{a},{b},2.5\n" for a, b in X[:50]))
+    assert (
+        json.loads(run("score", tmp_path / "m", table, "--label", "y", "--json", "-q"))["r2"] == 0
+    )

@@ -64,7 +64,7 @@ def convert(
         dataset = convert_file(
             source,
             target,
-            label=int(label) if label is not None and label.isdigit() else label,
+            label=label,
             split=split,
             dtype=dtype,
             n_features=n_features,

@@ -21,6 +21,8 @@ AFTER_INTERRUPT = {
     "fit": "what is finished is kept: run the same command again to go on from there",
     "predict": "the unfinished output was removed",
     "convert": "the unfinished data set was removed",
+    "denoise": "the unfinished data set was removed",
+    "demo": "run it again to start over",
 }
 
 

@@ -3,6 +3,7 @@
 Both take the options of the estimators, see `options.FitCommand`.
 """
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -225,9 +226,8 @@ def _whole(text: str) -> int:
     try:
         value = float(text)
     except ValueError:
-        # Not whole, so that it is refused below.
-        value = 0.5
-    if value != int(value) or value < 2:
+        value = math.nan
+    if not (value.is_integer() and value >= 2):
         raise typer.BadParameter(f"--rows {text!r} is not a whole number of 2 or more, as 1e9")
     return int(value)
 
@@ -258,11 +258,17 @@ def _planned_for(
     if n_features is not None:
         raise typer.BadParameter("--features is for a plan without DATA, which has its own")
     source = open_input(data, "data set or table")
+    label = find_label(source, label, None) if source.has_columns else label
+    kind = find_kind(source, label, task, has_regressor=_has_regressor(method))
     if source.has_columns:
-        kind = "numbers" if task == "regression" else "classes"
+        if n_rows is not None or n_classes is not None:
+            raise typer.BadParameter(
+                "--rows and --classes are for a data set, or without DATA; a table is planned as "
+                "it is. Convert it first, or give --rows and --features alone.",
+                ctx=ctx,
+            )
         return data, label, kind
     dataset = source.dataset or open_data(data)
-    kind = find_kind(source, label, task, has_regressor=_has_regressor(method))
     if n_rows is None:
         return data, y, kind
     known = None if dataset.classes is None else np.asarray(dataset.classes)

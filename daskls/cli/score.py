@@ -109,20 +109,11 @@ def measure(confusion: "Confusion") -> dict[str, Any]:
 
 
 def measure_misses(misses: "NumberScores") -> dict[str, Any]:
-    """Return the measures of a regressor, as JSON values: of each column, and their means.
-
-    R2 is null where all of y is one number and some prediction differs.
-    """
+    """Return the measures of a regressor, as JSON values: of each column, and their means."""
     names = ("r2", "rmse", "mae")
     values = {name: getattr(misses, name).tolist() for name in names}
-    columns = [
-        # NaN, which JSON does not know, becomes null.
-        {name: None if own[i] != own[i] else own[i] for name, own in values.items()}
-        for i in range(len(misses.r2))
-    ]
-    known = [column["r2"] for column in columns if column["r2"] is not None]
-    mean = {"r2": sum(known) / len(known) if known else None}
-    mean |= {name: sum(values[name]) / len(columns) for name in names[1:]}
+    columns = [{name: own[i] for name, own in values.items()} for i in range(len(misses.r2))]
+    mean = {name: sum(own) / len(own) for name, own in values.items()}
     return {"n_rows": misses.n_rows, **mean, "columns": columns}
 
 
@@ -157,17 +148,16 @@ def _print_levels(measures: dict[str, Any], path: str) -> None:
 
 def _print_misses(measures: dict[str, Any], path: str) -> None:
     """Print the measures of a regressor as tables."""
-    r2 = measures["r2"]
     pairs = [
         ("rows", format_number(measures["n_rows"])),
-        ("R2", "undefined: y is constant" if r2 is None else f"{r2:.4f}"),
+        ("R2", f"{measures['r2']:.4f}"),
         ("RMSE", format_number(measures["rmse"])),
         ("MAE", format_number(measures["mae"])),
     ]
     print_pairs(f"Score on {path}", pairs)
     if len(measures["columns"]) > 1:
         rows = [
-            (str(i), *("-" if own[n] is None else format_number(own[n]) for n in own))
+            (str(i), *(format_number(own[n]) for n in own))
             for i, own in enumerate(measures["columns"])
         ]
         print_table("By column", ("column", "R2", "RMSE", "MAE"), rows)

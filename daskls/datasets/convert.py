@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Literal
 
 import numpy as np
@@ -27,6 +26,7 @@ from daskls.store.artifacts import store_at
 from daskls.store.dataset import Dataset
 from daskls.store.dataset_checks import WRITE_AGAIN, check_target
 from daskls.store.files import disk_errors
+from daskls.store.temporary import temporary_root
 
 
 def convert(
@@ -103,7 +103,7 @@ def convert(
     check_target(target, overwrite)
     where = store_at(target, what="target")
     local = where.local()
-    scratch = Path(gettempdir()) if local is None else Path(local).resolve().parent
+    scratch = temporary_root() if local is None else Path(local).resolve().parent
     with disk_errors(scratch, WRITE_AGAIN):
         scratch.mkdir(parents=True, exist_ok=True)
     wanted = None if dtype is None else np.dtype(dtype)

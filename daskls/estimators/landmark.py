@@ -2,9 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +18,9 @@ from daskls.kernels.kernel import find_kernel
 from daskls.methods.landmarks.method import L3
 from daskls.methods.landmarks.parts import read_linear_model
 from daskls.records import Float64, SolverSpec
+
+if TYPE_CHECKING:
+    from daskls.estimators.advice import Advice
 
 
 @share_docs()
@@ -183,19 +186,23 @@ class LandmarkSVC(LocalClassifier):
             clipped_gap=False,
         )
 
-    def _warn_about_limits(self) -> None:
-        """Warn of joint problems that stopped short of ``tol``, and of a C at the grid's edge."""
-        shared = self.fit_report_[0]
-        selected = self.selected_
+    def _advice(self, shrinkage: Any = None) -> Iterable["Advice"]:
+        """Return advice on a C at the edge of its candidates."""
+        shared, selected = self.fit_report_[0], self.selected_
         if shared.edge and selected:
             grid = selected["candidates"]
             side = "smaller" if selected["C"] == grid[0] else "larger"
-            warnings.warn(
-                f"C={shared.C:g} was chosen at the edge of its candidates, {grid[0]:g} to "
-                f"{grid[-1]:g}: give {side} ones as C, and look at selected_.",
+            yield (
                 GridEdgeWarning,
-                stacklevel=3,
+                (
+                    f"C={shared.C:g} was chosen at the edge of its candidates, {grid[0]:g} to "
+                    f"{grid[-1]:g}: give {side} ones as C, and look at selected_."
+                ),
             )
+
+    def _warn_about_limits(self) -> None:
+        """Warn of joint problems that stopped short of ``tol``."""
+        shared = self.fit_report_[0]
         if shared.n_at_limit:
             warnings.warn(
                 f"{shared.n_at_limit} of {shared.n_trained} joint problems ended before their "
@@ -223,7 +230,8 @@ class LandmarkSVC(LocalClassifier):
         """The landmarks: points, or unit vectors for "pca" with "linear"."""
         check_is_fitted(self)
         linear = read_linear_model(self._reader)
-        are_rows = self.landmarks == "random" or find_kernel(self.projection).has_width
+        method = cast(L3, self._fitted_method())
+        are_rows = method.landmarks == "random" or find_kernel(method.projection).has_width
         return linear.landmarks + linear.cells.center if are_rows else linear.landmarks
 
     @property

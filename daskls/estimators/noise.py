@@ -153,8 +153,13 @@ class NoiseFilter(SharesClient):
         check_values(X, "X")
         if open_source(X).in_memory:
             X = np.asarray(X)
+        elif hasattr(X, "store_path"):
+            X = da.from_zarr(X)
         elif not isinstance(X, da.Array):
-            X = da.from_array(X, chunks=X.chunks)
+            raise DataError(
+                f"transform takes NumPy, Dask and Zarr arrays, got {type(X).__name__}. Convert a "
+                "Dask DataFrame or Series with .to_dask_array(lengths=True)."
+            )
         if X.shape[0] != keep.shape[0]:
             raise DataError(
                 f"X has {X.shape[0]} rows but the filter was fitted on {keep.shape[0]}; it can "
@@ -203,7 +208,9 @@ class NoiseFilter(SharesClient):
         check_names(self, open_source(source), stacklevel=3)
         dataset = open_dataset(source)
         (keep,) = compute([self.keep_], self.client)
-        if len(keep) != dataset.n_rows or dataset.y is None:
+        if dataset.y is None:
+            raise DataError(f"The data set {source} has no labels y; give the one fitted on.")
+        if len(keep) != dataset.n_rows:
             raise DataError(
                 f"The data set {source} has {dataset.n_rows} rows but the filter was fitted on "
                 f"{len(keep)}; give the one that it was fitted on."

@@ -83,7 +83,8 @@ def embed_model(handle: ModelHandle) -> bytes:
     """
     with handle.in_use():
         source = Root.open(handle.location).store
-        nbytes = source.nbytes()
+        keys = list(_keys_of(source))
+        nbytes = sum(map(source.size, keys))
         if nbytes > MAX_EMBEDDED_NBYTES:
             raise StoreError(
                 f"The model is in a temporary store and has {nbytes >> 20} MiB; a pickle may hold "
@@ -92,7 +93,7 @@ def embed_model(handle: ModelHandle) -> bytes:
             )
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
-            for key in source.below():
+            for key in keys:
                 content = source.read(key, nbytes)
                 entry = tarfile.TarInfo(f"{TEMPORARY}/{key}")
                 entry.size = len(content)

@@ -198,13 +198,12 @@ def _convert_arrays(
     kind: TargetKind,
 ) -> str:
     """Write a file of arrays as a data set; return its path."""
-    number = int(label) if label is not None and label.lstrip("-").isdigit() else label
     target = f"{scratch.shared}/rows"
     takes_width = X.format is not None and "n_features" in X.format.takes
     convert(
         X.given,
         target,
-        label=number,
+        label=label,
         n_features=n_features if takes_width else None,
         progress=rows_done("convert", on_progress),
         task="classification" if kind == "classes" else "regression",

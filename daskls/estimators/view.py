@@ -187,7 +187,7 @@ def _client_with_page(client: Any, messages: _Messages) -> Any:
     if client is None and dask.config.get("scheduler", None) is None:
         # A user who chose a scheduler need not be told.
         messages.show_once(ON_THREADS)
-    return None if client is None or client.asynchronous else client
+    return client
 
 
 def _notebook_front(messages: _Messages) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskls.records import Float64, Int64, MeasuredAs
-from daskls.run.client import LeafCounts
+from daskls.run.client import LeafCounts, find_single_class
 from daskls.run.progress import STAGE_LABELS
 
 
@@ -22,12 +22,14 @@ class Measure:
     label : str. Label of an axis or a color bar, with the unit.
     name : str. Name of the error of one cell.
     mean_name : str. Name of the figure for all rows.
+    of_cells : str. What a picture of the cells' errors shows.
     is_share : bool. Whether an error is a share of rows, written in percent.
     """
 
     label: str
     name: str
     mean_name: str
+    of_cells: str
     is_share: bool
 
     @property
@@ -58,17 +60,30 @@ class Measure:
 
 
 MEASURES: dict[MeasuredAs, Measure] = {
-    "classes": Measure("validation error, %", "validation error", "mean validation error", True),
+    "classes": Measure(
+        "validation error, %",
+        "validation error",
+        "mean validation error",
+        "the share of their held-out rows that were wrong",
+        is_share=True,
+    ),
     # scikit-learn calls 1 - (mean squared error / variance) R2.
     "numbers": Measure(
-        "squared error / variance of y", "squared error / variance", "R2 of held-out rows", False
+        "squared error / variance of y",
+        "squared error / variance",
+        "R2 of held-out rows",
+        "the mean squared error of their held-out rows, in units of the variance of y",
+        is_share=False,
     ),
     # scikit-learn calls 1 - (mean loss / mean loss of the best constant) D2.
     "levels": Measure(
-        "loss / that of a constant", "loss / that of a constant", "D2 of held-out rows", False
+        "loss / that of a constant",
+        "loss / that of a constant",
+        "D2 of held-out rows",
+        "the mean loss of their held-out rows, in units of the best constant's loss",
+        is_share=False,
     ),
 }
-
 
 # The quantile of the regions' errors at which the colors end.
 BELOW_TOP = 0.98
@@ -310,9 +325,9 @@ class FitRecord:
                 "stages": [_stage_json(stage, now) for stage in stages],
                 "left_s": running[-1].left_s(now) if running and self.ended is None else None,
                 "left_in_all_s": self.left_in_all_s(now),
-                "n_cells": self.n_cells,
                 "error": self.error,
                 **_error_texts(self.measure, self.error),
+                "n_cells": self.n_cells,
                 "region_cells": cells,
                 "top_error": _top_error(errors, self.measure),
                 "region_errors": errors,
@@ -361,13 +376,16 @@ def _sum_by(region_of: Int64, counts: Float64, n_regions: int) -> Float64:
 
 
 def mean_error(report: Any) -> float | None:
-    """Return the mean validation error of a report's cells, weighted by rows; None where none is.
+    """Return the mean validation error over a report's rows; None where none was measured.
 
-    A cell of one class, or of equal numbers, has no error (NaN) and counts as 0.
+    Rows in a cell of one class, or of one number, have an error of 0; those in cells where nothing
+    was measured do not count.
     """
-    if not np.isfinite(report.validation_error).any():
+    is_measured = np.isfinite(report.validation_error)
+    if not is_measured.any():
         return None
-    return float(np.average(np.nan_to_num(report.validation_error), weights=report.n_rows))
+    errors, weights = np.nan_to_num(report.validation_error), report.n_rows
+    return float(np.average(errors, weights=weights * (is_measured | find_single_class(report))))
 
 
 def _mean_error(counts: Float64) -> float | None:

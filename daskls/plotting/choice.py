@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
+from daskls.live.record import MEASURES, Measure
 from daskls.plotting.plane import check_least, draw_number, name_features, new_axes
 from daskls.records import Float64
 
@@ -77,6 +79,7 @@ class FeatureDisplay:
         ParameterError : a model that does not scale features, or ``n_shown`` below 1
         """
         check_least("n_shown", n_shown, 1)
+        check_is_fitted(estimator)
         if getattr(estimator, "feature_importances_", None) is None:
             raise ParameterError(
                 f"This {type(estimator).__name__} does not scale its features, so it has no "
@@ -149,6 +152,7 @@ class SelectionDisplay:
     width_labels : list of str, widest first
     cost_labels : list of str
     chosen : tuple of int. Index of the chosen candidate in ``errors``.
+    measure : Measure. How errors are named and written.
 
     Attributes
     ----------
@@ -173,6 +177,7 @@ class SelectionDisplay:
     width_labels: list[str]
     cost_labels: list[str]
     chosen: tuple[int, ...]
+    measure: Measure
     axes_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
     images_: Any = field(default=None, init=False)
@@ -195,6 +200,7 @@ class SelectionDisplay:
         ParameterError : the estimator has made no selection for all its neighborhoods together, or
             does not keep the errors of all candidates
         """
+        check_is_fitted(estimator)
         selected = getattr(estimator, "selected_", None)
         if selected is None:
             raise ParameterError(
@@ -221,6 +227,7 @@ class SelectionDisplay:
         costs = sorted(meta["spec"]["C"])
         return cls(
             errors=errors,
+            measure=MEASURES[estimator._reader.target.measured_as],
             n_neighbors=candidates,
             width_labels=widths,
             cost_labels=[f"{C:.3g}" for C in costs],
@@ -261,10 +268,10 @@ class SelectionDisplay:
         if axes is None:
             _, axes = new_axes(len(self.n_neighbors), (3.6, 3.4))
         self.axes_, self.figure_ = axes, axes[0].figure
-        percent = 100 * self.errors
-        low, high = percent.min(), percent.max()
+        errors = self.measure.factor * self.errors
+        low, high = errors.min(), errors.max()
         self.images_ = []
-        for ax, k, own in zip(axes, self.n_neighbors, percent, strict=True):
+        for ax, k, own in zip(axes, self.n_neighbors, errors, strict=True):
             image = ax.imshow(
                 own, origin="lower", cmap="viridis_r", aspect="auto", vmin=low, vmax=high
             )
@@ -274,7 +281,7 @@ class SelectionDisplay:
             ax.set_yticks(range(own.shape[0]), self.width_labels)
             ax.set(xlabel="C", title=f"k = {k}")
         axes[0].set_ylabel("percentile of distances" if "%" in self.width_labels[0] else "gamma")
-        self.figure_.colorbar(self.images_[-1], ax=list(axes), label="error %")
+        self.figure_.colorbar(self.images_[-1], ax=list(axes), label=self.measure.label)
         k, g, c = self.chosen
         place: dict[str, Any] = {"xy": (c - 0.5, g - 0.5), "width": 1, "height": 1}
         # White inside black, which is visible on every color.
@@ -284,10 +291,10 @@ class SelectionDisplay:
         return self
 
     @staticmethod
-    def _write(ax: Any, percent: Float64, middle: float) -> None:
+    def _write(ax: Any, errors: Float64, middle: float) -> None:
         """Write each error into its square, light on dark."""
-        for (i, j), value in np.ndenumerate(percent):
-            draw_number(ax, j, i, f"{value:.1f}", light=bool(value > middle))
+        for (i, j), value in np.ndenumerate(errors):
+            draw_number(ax, j, i, f"{value:.3g}", light=bool(value > middle))
 
 
 def has_selection(estimator: Any) -> bool:

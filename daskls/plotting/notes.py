@@ -192,7 +192,7 @@ def _unconverged(subject: Subject) -> Iterator[str]:
 def _caveats(subject: Subject) -> Iterator[str]:
     """Yield how far the figures can be trusted."""
     if subject.evaluation is None:
-        figure = "the R2" if subject.is_regressor else "the validation error"
+        figure = f"the {subject.measure.mean_name}"
         yield (
             f"No test set was given: {figure} is that of rows used to select the model, and so "
             "slightly optimistic."

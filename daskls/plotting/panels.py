@@ -98,10 +98,7 @@ def _surface(subject: Subject) -> Panel:
     display = PartitionDisplay.from_estimator(
         subject.estimator, X=subject.rows, y=of_rows, resolution=600 if is_line else 300
     )
-    target = subject.reader.target
-    what = "column 0" if target.width > 1 else "numbers"
-    if isinstance(target.quantile, tuple):
-        what = f"level {target.quantile[0]:g}"
+    what = _drawn_column(subject)
     note = f"Predicted {what} as colors, and the borders of the cells."
     if is_line:
         dots = "" if subject.rows is None else ", over the rows of the test set"
@@ -113,16 +110,31 @@ def _surface(subject: Subject) -> Panel:
 def _boundary(subject: Subject) -> Panel:
     """Return the panel of what a model without cells predicts."""
     panel = "partition", "Predictions"
-    if subject.estimator.n_features_in_ != 2:
-        name = type(subject.estimator).__name__
-        return Panel(
-            *panel, f"A {name} has no cells of space, and the model has more than two features."
-        )
+    n_own, name = subject.estimator.n_features_in_, type(subject.estimator).__name__
+    if n_own != 2 and not (subject.is_regressor and n_own == 1):
+        which = "one or two features" if subject.is_regressor else "two features"
+        note = f"A {name} has no cells of space; without them, only {which} are drawn, not {n_own}."
+        return Panel(*panel, note)
     if subject.rows is None:
-        return Panel(*panel, "The model has no cells of space; pass rows to draw its boundary.")
+        return Panel(*panel, "The model has no cells of space; pass rows to draw what it predicts.")
     display = PartitionDisplay.of_predictions(subject.estimator, subject.rows, resolution=200)
+    if subject.is_regressor:
+        how = "as a curve" if n_own == 1 else "as colors"
+        return Panel(
+            *panel,
+            f"Predicted {_drawn_column(subject)} {how}; there are no cells.",
+            partial(display.plot, **PLAIN),
+        )
     note = "Predicted classes (tints) and the decision boundary (black); there are no cells."
     return Panel(*panel, note, partial(display.plot, fill="class", **PLAIN))
+
+
+def _drawn_column(subject: Subject) -> str:
+    """Return what a regressor predicts, of which the first column or level is drawn."""
+    target = subject.reader.target
+    if isinstance(target.quantile, tuple):
+        return f"level {target.quantile[0]:g}"
+    return "column 0" if target.width > 1 else "numbers"
 
 
 def _draw_map(drawn: Map, errors: Float64 | None, label: str, ax: Any) -> None:
@@ -186,10 +198,7 @@ def _errors(subject: Subject) -> Panel:
         return Panel("errors", title, f"The model has one cell{value}.")
     if _has_errors(report):
         display = CellDisplay.from_estimator(subject.estimator, fields=["validation_error"])
-        what = "the share of their held-out rows that were wrong"
-        if subject.is_regressor:
-            what = "the mean squared error of their held-out rows, in units of the variance of y"
-        note = f"Cells by {what}; line: the median."
+        note = f"Cells by {subject.measure.of_cells}; line: the median."
         return Panel("errors", title, note, display.plot)
     sizes = CellDisplay.from_estimator(subject.estimator, fields=["n_support"])
     note = "No errors are measured, as cells have one candidate each. Drawn: the rows they keep."

@@ -104,8 +104,8 @@ class NumberScores:
     Attributes
     ----------
     n_rows : int
-    r2 : float64 array, shape (t,). 1 for perfect predictions, 0 for the mean of y; NaN where y is
-        constant and predictions are not.
+    r2 : float64 array, shape (t,). 1 for perfect predictions, 0 for the mean of y. As in
+        scikit-learn, R2 of a constant y is 1 for perfect predictions, else 0.
     rmse, mae : float64 arrays, shape (t,). In the units of y.
     """
 
@@ -154,7 +154,7 @@ def _of_sums(sums: Float64) -> NumberScores:
     n, apart, squares, missed, absolute = sums
     total = squares - apart**2 / n
     with np.errstate(divide="ignore", invalid="ignore"):
-        r2 = np.where(total > 0, 1.0 - missed / total, np.where(missed == 0, 1.0, np.nan))
+        r2 = np.where(total > 0, 1.0 - missed / total, (missed == 0).astype(float))
     return NumberScores(int(n[0]), r2, np.sqrt(missed / n), absolute / n)
 
 

@@ -75,10 +75,11 @@ class Visibility:
     def error(self, blind: list[str]) -> StoreError:
         """Return the error for blind workers, of which it names the first."""
         # The client put the probe: if it cannot see it either, something removed it.
-        if self.marks.unseen() is not None:
+        gone = self.marks.unseen()
+        if gone is not None:
             return StoreError(
-                f"The store {self.marks.store} or the data ({self.marks.unseen()}) was removed "
-                "while a fit used it. Fit again, and let nothing remove it."
+                f"The store {self.marks.store} or the data ({gone}) was removed while "
+                "a fit used it. Fit again, and let nothing remove it."
             )
         return StoreError(
             f"{len(blind)} worker(s) cannot see what the client sees: {blind[0]}. Keep the "

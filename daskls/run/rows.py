@@ -264,6 +264,11 @@ def _open(given: Any, name: str, nbytes: int) -> da.Array:
                 "Convert a Dask DataFrame with .to_dask_array(lengths=True)."
             )
         return source.given
+    if source.kind in ("table", "features"):
+        raise DataError(
+            f"{name} is the path of a file, {source.where}; an array or a data set is needed here. "
+            "Make a data set of it with `daskls convert`, or pass its rows as an array."
+        )
     handle = source.handle
     if handle is not None:
         if not handle.shape:

@@ -138,12 +138,7 @@ class NumberScan:
 
     def add_text(self, number: str, where: str) -> None:
         """Check one number of a text file; `where` names its line."""
-        try:
-            # Python reads "1_0" as 10; in a data file it is no number.
-            is_finite = "_" not in number and math.isfinite(float(number))
-        except ValueError:
-            is_finite = False
-        if not is_finite:
+        if not reads_as_number(number):
             raise DataError(
                 f"{where}: the target is {number!r}, but a regressor needs numbers. Remove such "
                 "rows, or use a classifier where these are classes."
@@ -152,6 +147,17 @@ class NumberScan:
     def finish(self) -> NumberCoder:
         """Return the coder of the numbers."""
         return NumberCoder()
+
+
+def reads_as_number(text: str) -> bool:
+    """Whether a text of a data file is a finite number.
+
+    Python also reads "1_0", as 10; in a data file it is no number.
+    """
+    try:
+        return "_" not in text and math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def scan_of(kind: TargetKind) -> LabelScan | NumberScan:

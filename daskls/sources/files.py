@@ -5,7 +5,6 @@ label, then `index:value` pairs with indices that rise from 1.
 """
 
 import csv
-import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from daskls.sources.base import (
     batch_rows,
     check_same_columns,
     narrowed,
+    reads_as_number,
     scan_of,
     usual_names,
 )
@@ -141,17 +141,11 @@ def _read_head(path: Path, label: str | None) -> _Head:
 def _are_names(first: list[str], numbered: list[str], label: str | None) -> bool:
     """Whether the first line is a header: it holds the label's name, or no number."""
     # The label "2" may be a column's number, and also a field of the first row.
-    names_label = label in first and not _is_number(str(label))
-    is_usual = label is None and usual_names(first)
-    return bool(names_label or is_usual) or first == numbered or not any(map(_is_number, first))
-
-
-def _is_number(field: str) -> bool:
-    """Whether a field is a number; "inf" and "nan" may be names."""
-    try:
-        return math.isfinite(float(field)) and "_" not in field
-    except ValueError:
-        return False
+    is_place = label is not None and reads_as_number(label)
+    names_label = label in first and not is_place
+    is_usual = (label is None or is_place) and usual_names(first)
+    has_number = any(map(reads_as_number, first))
+    return bool(names_label or is_usual) or first == numbered or not has_number
 
 
 def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:

@@ -7,7 +7,8 @@ a data set on Zarr are always classes.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from daskls.sources.base import (
     column_error,
     guess_label,
     listed,
-    usual_names,
+    pick_label,
 )
 
 # Whole numbers of at most so many different values are classes; more values are classes if each has
@@ -180,32 +181,55 @@ def kind_of_column(source: TableSource, label: str) -> tuple[TargetKind, str]:
 
 
 def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
-    """Return what the labels of a file of arrays are, and why; classes if it has no labels."""
+    """Return what the labels of a file of arrays are, and why; classes if it has no labels.
+
+    Raises
+    ------
+    DataError : a matrix has no such column
+    """
     suffix = Path(path).suffix.lower()
-    if suffix == ".npz":
-        with np.load(path, allow_pickle=False) as found:
-            named = [label] if label else [*usual_names(list(found)), "y_train"]
-            y = next((found[name] for name in named if name in found), None)
-    elif suffix == ".npy":
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
-        is_number = label is not None and label.lstrip("-").isdigit()
-        y = np.asarray(rows[:, int(label)]) if is_number and label else None
-    else:
-        y = _first_words(path)
-    if y is None or y.dtype.kind not in "fiu":
+    try:
+        if suffix not in (".npz", ".npy"):
+            return kind_of_values(_first_words(path))
+        y = _member(path, label) if suffix == ".npz" else _column(path, label)
+        return ("classes", "it has no labels") if y is None else kind_of_values([_as_numbers(y)])
+    except _TextError:
         return "classes", "it holds no numbers"
-    return kind_of_values([y])
 
 
-def _first_words(path: str) -> AnyArray | None:
-    """Return the labels of a LIBSVM file, the first word of each line; None if some are text."""
+def _member(path: str, label: str | None) -> AnyArray | None:
+    """Return the array of labels of an .npz file that a reader takes."""
+    with np.load(path, allow_pickle=False) as found:
+        name = label or ("y" if "X" in found else "y_train")
+        y: AnyArray | None = found.get(name)
+        return y
+
+
+def _column(path: str, label: str | None) -> AnyArray | None:
+    """Return the column of labels of a matrix in an .npy file."""
+    rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    if label in (None, "none") or rows.ndim != 2:
+        return None
+    place = pick_label([str(i) for i in range(rows.shape[1])], label, path)
+    return None if place is None else np.asarray(rows[:, place])
+
+
+def _as_numbers(y: AnyArray) -> AnyArray:
+    if y.dtype.kind not in "fiu":
+        raise _TextError
+    return y
+
+
+def _first_words(path: str) -> Iterator[AnyArray]:
+    """Yield the labels of a LIBSVM file, the first word of each line, in parts."""
     with Path(path).open(encoding="utf-8") as file:
         lines = (line.partition("#")[0].split(None, 1) for line in file)
-        words = [line[0] for line in lines if line]
-    try:
-        return np.array(words, np.float64)
-    except ValueError:
-        return None
+        words = (line[0] for line in lines if line)
+        while own := list(islice(words, SCAN_ROWS)):
+            try:
+                yield np.array(own, np.float64)
+            except ValueError as error:
+                raise _TextError from error
 
 
 def kind_of_data(dataset: Any) -> tuple[TargetKind, str]:

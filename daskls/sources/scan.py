@@ -23,7 +23,14 @@ from daskls.sources.arrow import (
     is_text,
     try_numbers,
 )
-from daskls.sources.base import LabelCoder, NumberCoder, TableSource, listed, scan_of
+from daskls.sources.base import (
+    LabelCoder,
+    NumberCoder,
+    TableSource,
+    listed,
+    reads_as_number,
+    scan_of,
+)
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
 
@@ -182,8 +189,13 @@ class _Column:
         if numbers is None and self.may_be_number and values.null_count < len(values):
             self.may_be_number = False
             present = values.drop_null().to_pylist()
-            texts = [v for v in present if not isinstance(v, str) or not _reads(v, is_typed)]
-            self.first_text = (row, str(texts[0] if texts else present[0]))
+            # Only in a file, where all columns are text, is a text a number.
+            are_numbers = (
+                not is_typed and isinstance(value, str) and reads_as_number(value)
+                for value in present
+            )
+            texts = (v for v, is_one in zip(present, are_numbers, strict=True) if not is_one)
+            self.first_text = (row, str(next(texts, present[0])))
         return numbers
 
     def encoding(self) -> ColumnEncoding:
@@ -211,15 +223,6 @@ class _Column:
         if self.first_text is not None:
             first = f" ({self.first_text[1]!r} is the first, from row {self.first_text[0]} on)"
         return f"text{first} of more than {MAX_CATEGORIES} different values"
-
-
-def _reads(value: str, is_typed: bool) -> bool:
-    """Whether a text is a number; only in a file, where all columns are text."""
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return not is_typed
 
 
 def _check_features(names: list[str], where: str) -> None:

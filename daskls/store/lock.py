@@ -190,6 +190,7 @@ class StoreLock:
 def _raise_if_lost(lock: StoreLock, error: Exception) -> None:
     """Raise the loss of the store if that is the reason for an error."""
     try:
+        # Only to wait: a store that is being removed may still hold its owner's file for a moment.
         is_being_removed(lock.store, OWNER, error)
         lock.check()
     except StoreError as loss:

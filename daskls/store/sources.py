@@ -17,6 +17,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -149,9 +150,14 @@ class GuardedFolder(ChunkLimits, LocalStore):  # type: ignore[misc]
 
     def _check(self, key: str) -> str:
         """Check a file and return its path."""
-        folder = Folder(str(self.root))
-        self.check_size(folder.where(key), plain_size(folder, key))
-        return folder.where(key)
+        where = self._folder.where(key)
+        self.check_size(where, plain_size(self._folder, key))
+        return where
+
+    @cached_property
+    def _folder(self) -> Folder:
+        # Kept, as it remembers which folders were checked.
+        return Folder(str(self.root))
 
     async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
         """Return a file's bytes, or None."""

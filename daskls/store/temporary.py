@@ -32,7 +32,7 @@ class TemporaryFolder:
     """
 
     def __init__(self) -> None:
-        where = _temporary_root()
+        where = temporary_root()
         with disk_errors(where, "set it as Dask's temporary-directory, or fit with store="):
             where.mkdir(parents=True, exist_ok=True)
             self.where = Path(tempfile.mkdtemp(prefix="daskls-", dir=where)).absolute()
@@ -40,14 +40,14 @@ class TemporaryFolder:
         self._finalizer = weakref.finalize(self, _remove, self.where, os.getpid())
 
 
-def _temporary_root() -> Path:
+def temporary_root() -> Path:
     """Return the folder where Dask keeps temporary data."""
     return Path(dask.config.get("temporary-directory", None) or tempfile.gettempdir()).expanduser()
 
 
 def temporary_path() -> Path:
     """Return an unused path where Dask keeps temporary data; the caller removes it."""
-    return _temporary_root().absolute() / f"daskls-{uuid.uuid4().hex}"
+    return temporary_root().absolute() / f"daskls-{uuid.uuid4().hex}"
 
 
 @dataclass(frozen=True)

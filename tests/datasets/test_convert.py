@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from support import run_cli
 
 from daskls.datasets import convert
 from daskls.errors import DataError, ParameterError, StoreError
@@ -125,7 +126,7 @@ def test_npy_without_label(tmp_path, rows):
     [
         (np.zeros(3), np.zeros(3), r"must be a 2-d array, got shape \(3,\)"),
         (np.zeros((3, 2, 2)), np.zeros(3), "must be a 2-d array"),
-        (np.zeros((3, 2)), np.zeros(4), r"must have shape \(3,\), one a row of X, got \(4,\)"),
+        (np.zeros((3, 2)), np.zeros(4), r"must have shape \(3,\), one per row of X, got \(4,\)"),
         (np.zeros((3, 2)), np.zeros((3, 2)), r"must have shape \(3,\)"),
         (np.zeros((3, 2)), np.array([0, np.nan, 1]), r"label of row 1 \(the first is 0\) is nan"),
         (np.zeros((3, 2)), np.array([0, 1, np.inf]), "label of row 2 .* is inf"),
@@ -216,6 +217,16 @@ def test_csv_index_is_not_mistaken_for_a_cell(tmp_path):
         data = convert(tmp_path / "a.csv", tmp_path / "d", label="2", overwrite=True)
         np.testing.assert_array_equal(data.X[:], [[2, 8], [3, 9]])
         assert data.classes == labels
+
+
+def test_the_command_takes_a_column_by_name_before_its_place(tmp_path):
+    (tmp_path / "a.csv").write_text("2,1,y\n5,6,7\n8,9,7\n")
+    run_cli("convert", tmp_path / "a.csv", tmp_path / "d", "--label", "2", "--quiet")
+    data = open_dataset(tmp_path / "d")
+    assert data.feature_names == ["1", "y"]
+    assert data.classes == [5, 8]
+    run_cli("convert", tmp_path / "a.csv", tmp_path / "e", "--label", "0", "--quiet")
+    assert open_dataset(tmp_path / "e").classes == [5, 8]
 
 
 def test_csv_features_named_by_numbers(tmp_path):

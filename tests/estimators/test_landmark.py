@@ -256,6 +256,13 @@ def test_landmarks_are_rows_or_components(landmarks):
         np.testing.assert_allclose(np.abs((found * axes).sum(axis=1)), 1.0, atol=1e-6)
 
 
+def test_landmarks_are_those_of_the_fit_whatever_is_set_later():
+    X, y = checkers(300)
+    model = LandmarkSVC(2, n_landmarks=2, landmarks="pca", C=1.0, random_state=0).fit(X, y)
+    before = model.landmarks_
+    np.testing.assert_array_equal(model.set_params(landmarks="random").landmarks_, before)
+
+
 def test_features_far_from_zero():
     X, y = checkers(N, offset=1000.0)
     model = small_landmarks(projection="rbf", gamma=5.0, tol=1e-6).fit(X, y)

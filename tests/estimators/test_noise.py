@@ -4,7 +4,9 @@ import gc
 import pickle
 
 import dask.array as da
+import dask.dataframe
 import numpy as np
+import pandas
 import pytest
 import zarr
 from falks import nearest_rows, small_falk
@@ -195,3 +197,18 @@ def test_the_svm_of_neighbors_takes_one_C():
         KNNSVMNoiseFilter(20, C=[1.0, 10.0]).fit(X, y)
     model = KNNSVMNoiseFilter(20, random_state=0).fit(X, y)
     assert model.model_.selected_ is None
+
+
+def test_what_is_no_array_is_refused_in_a_sentence(flipped, tmp_path):
+    X, y, _ = flipped
+    noise = FalkNoiseFilter(60, **PARAMS).fit(X, y)
+    frame = dask.dataframe.from_pandas(pandas.DataFrame(X), npartitions=2)
+    for given in (frame, frame[0]):
+        with pytest.raises(
+            DataError, match=r"transform takes NumPy, Dask and Zarr arrays, got .*to_dask"
+        ):
+            noise.transform(given)
+    with DatasetWriter(tmp_path / "d", X.shape[1], "f8", with_y=False) as writer:
+        writer.append(X)
+    with pytest.raises(DataError, match="has no labels y"):
+        noise.clean_dataset(tmp_path / "d", tmp_path / "e")

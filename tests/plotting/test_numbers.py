@@ -324,7 +324,7 @@ def test_without_rows_it_says_what_is_left_out(fitted):
         assert NO_NUMBERS in panels(display)[name].note
     assert "R2" not in dict(display.facts)
     (note,) = [note for note in display.notes if "No test set" in note]
-    assert "the R2 is that of rows used to select the model" in note
+    assert "the R2 of held-out rows is that of rows used to select the model" in note
 
 
 def test_several_columns_are_in_their_deviations():

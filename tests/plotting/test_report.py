@@ -13,7 +13,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
-from small import CLASSIFIERS, small
+from small import CLASSIFIERS, PLACES, small
 from support import few
 from support import run_cli as run
 
@@ -280,3 +280,45 @@ def test_a_frame_is_taken_as_in_prediction():
     display = ReportDisplay.from_estimator(own, frame, y)
     assert "as an array or a data set" in panels(display)["partition"].note
     assert panels(display)["confusion"].draw is not None
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(PLACES) - set(CLASSIFIERS) - {"VoronoiQuantileRegressor"})
+)
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+def test_regressors_with_and_without_cells_are_drawn(name, n_features):
+    X = np.random.default_rng(0).random((300, n_features))
+    y = np.sin(6 * X[:, 0])
+    own = small(name).fit(X, y)
+    display = ReportDisplay.from_estimator(own, X[:100], y[:100]).plot()
+    panel = panels(display)["partition"]
+    if own._fitted_method().has_space(own._reader):
+        assert panel.draw is not None
+    elif n_features == 3:
+        assert panel.draw is None
+        assert panel.note.endswith("only one or two features are drawn, not 3.")
+    else:
+        assert panel.note.startswith("Predicted numbers as")
+        assert display.axes_["partition"].has_data()
+
+
+def test_a_classifier_without_cells_of_one_feature_says_so():
+    X, y = np.random.default_rng(0).random((200, 1)), np.arange(200) % 2
+    note = panels(ReportDisplay.from_estimator(small("KNNSVC").fit(X, y), X, y))["partition"].note
+    assert note.endswith("only two features are drawn, not 1.")
+
+
+def test_reports_of_quantiles_speak_of_their_own_measure():
+    X = np.random.default_rng(0).random((400, 2))
+    model = daskls.VoronoiQuantileRegressor(cell_size=100, quantile=[0.1, 0.5], random_state=0)
+    display = ReportDisplay.from_estimator(model.fit(X, X[:, 0]))
+    assert "in units of the best constant's loss" in panels(display)["errors"].note
+    assert any(note.startswith("No test set was given: the D2") for note in display.notes)
+
+
+def test_rows_by_the_path_of_a_table_are_refused(tmp_path, model):
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(
+        DataError, match=r"is the path of a file, .*rows\.csv; an array or a data set"
+    ):
+        ReportDisplay.from_estimator(model, str(tmp_path / "rows.csv"), [0])
