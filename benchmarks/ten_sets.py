@@ -5,7 +5,6 @@ becomes numbers for those who ask for numbers.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -14,7 +13,7 @@ from sklearn.preprocessing import LabelEncoder
 from benchmarks.accuracy import rows_of
 from benchmarks.peers import Data
 from benchmarks.suite import Experiment, Journal, Record, Run, table
-from benchmarks.suite.data import has_test, shifted
+from benchmarks.suite.data import has_test, in_training_range
 from benchmarks.suite.defaults import LIMIT_S, cost_of
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.tables import mean_of, versions
@@ -43,15 +42,9 @@ def rows(name: str) -> Data:
         X, X_test, y, y_test = train_test_split(
             whole.X, whole.y, test_size=SHARE, random_state=0, stratify=whole.y
         )
-        low = X.min(axis=0).astype(float)
-        data = Data(*_placed(X, X_test, low, y, y_test))
+        data = in_training_range(Data(X, y, X_test, y_test))
     codes = LabelEncoder().fit(data.y)
     return data._replace(y=codes.transform(data.y), y_test=codes.transform(data.y_test))
-
-
-def _placed(X: Any, X_test: Any, low: Any, y: Any, y_test: Any) -> tuple[Any, ...]:
-    train, test = shifted(X, X_test, low, X.max(axis=0) - low)
-    return train, y, test, y_test
 
 
 def keys() -> Iterator[Record]:
