@@ -128,7 +128,7 @@ bench-largest: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks largest_run
 
 bench-falk: $(BENCH_READY)
-	$(BENCH_PYTHON) -m benchmarks falk falk_scale falk_small
+	$(BENCH_PYTHON) -m benchmarks falk falk_scale falk_kernels falk_noise
 
 # Both searches and liquidSVM on 29 sets, one core.
 bench-sets: $(BENCH_READY)
