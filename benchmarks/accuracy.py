@@ -15,6 +15,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.peers import Data
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
+from benchmarks.suite import standing as st
 from benchmarks.suite.contenders import (
     AUTO,
     BOOSTED,
@@ -242,15 +243,10 @@ def ranked(journal: Journal) -> str:
 
 def by_set(journal: Journal) -> str:
     """Return a table of mean errors, a row a set."""
-    rows = []
-    for name in SMALL:
-        own = {e: of(journal, "inner", name, e) for e in (*OURS, *PEERS)}
-        if any(own.values()):
-            rows.append({"set": name, "errors": {e: r for e, r in own.items() if r}})
-    columns = "set = set | " + " | ".join(
-        f"{e} = mean(errors[{e!r}], 'error'):.2f" for e in (*OURS, *PEERS)
-    )
-    return "\nMean error %:\n\n" + table(columns, rows, mean=mean)
+    found = {s: {e: of(journal, "inner", s, e) for e in (*OURS, *PEERS)} for s in SMALL}
+    measured = {name: own for name, own in found.items() if any(own.values())}
+    shown = st.wide(measured, "set = set", lambda r: f"{mean(r, 'error'):.2f}" if r else "")
+    return f"\nMean error %:\n\n{shown}"
 
 
 def paired(journal: Journal, part: str, name: str, new: str, old: str) -> np.ndarray:
