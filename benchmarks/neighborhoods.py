@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.accuracy import N_SPLITS, SMALL, error_of, rows_of
+from benchmarks.accuracy import N_SPLITS, SMALL, rows_of
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
+from benchmarks.suite import standing as st
 from benchmarks.suite.figures import Figure, plt
 from benchmarks.suite.tables import mean_of
 from daskls import KNNSVC, FalkSVC, LocalSamplingSVC, NeighborSamplingSVC
@@ -63,7 +64,7 @@ def rows(journal: Journal, estimator: str) -> Iterator[Record]:
                 "old": [old[s] for s in both],
                 "new": [new[s] for s in both],
                 "difference": float(gained.mean()),
-                "spread": error_of(gained),
+                "spread": st.error_of(gained),
                 **{
                     f"{field}_{chosen}": float(np.mean([r[field] for r in found]))
                     for field in ("fit_cpu_s",)

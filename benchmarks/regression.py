@@ -26,7 +26,7 @@ from benchmarks.suite import standing as st
 from benchmarks.suite.defaults import LIMIT_S, Task, cost_of
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.tables import versions
-from benchmarks.untuned import words
+from benchmarks.untuned import standing_of, words
 from daskls import VoronoiSVR
 from daskls.datasets import load_real
 
@@ -134,20 +134,10 @@ def present(journal: Journal) -> list[str]:
 
 
 def ranks(journal: Journal) -> list[Record]:
+    """Return a row for each contender: mean rank and medians over sets."""
     known = present(journal)
     boards = st.board(journal, PART, known) if known else {}
-    found = []
-    for contender in known:
-        own = [splits[contender] for splits in boards.values()]
-        cost = {f: [st.mean(s, f, LIMIT_S) for s in own] for f in ("fit_cpu_s", "predict_cpu_s")}
-        found.append(
-            {
-                "estimator": contender,
-                "rank": st.mean_ranks(boards)[contender],
-                **{field: float(np.median(values)) for field, values in cost.items()},
-            }
-        )
-    return found
+    return [standing_of(boards, contender) for contender in known]
 
 
 def errors(journal: Journal, field: str, digits: int) -> str:

@@ -15,8 +15,8 @@ from benchmarks.suite.journal import TOO_SLOW, Journal, Record
 from benchmarks.suite.tables import mean_of, table
 
 __all__ = [
-    "Beside", "beside", "board", "common", "done", "every", "is_ended", "mean", "mean_ranks",
-    "of_field", "sets", "spread", "wide",
+    "Beside", "beside", "board", "common", "done", "error_of", "every", "is_ended", "mean",
+    "mean_ranks", "of_field", "paired", "sets", "spread", "wide",
 ]  # fmt: skip
 
 Splits = Mapping[str, Sequence[Record]]
@@ -88,6 +88,17 @@ def mean_ranks(boards: Mapping[str, Splits], field: str = "error") -> dict[str, 
     return dict(zip(contenders, ranks.tolist(), strict=True))
 
 
+def paired(new: Iterable[Record], old: Iterable[Record]) -> np.ndarray:
+    """Return the differences of error, new less old, of the seeds that both have."""
+    before = {r["seed"]: r["error"] for r in old}
+    return np.array([r["error"] - before[r["seed"]] for r in new if r["seed"] in before])
+
+
+def error_of(values: Sequence[float] | np.ndarray) -> float:
+    """Return the standard error of a mean."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
 class Beside(NamedTuple):
     """A contender beside the best of the others on one set.
 
@@ -119,10 +130,8 @@ def beside(own: Splits, ours: str, field: str = "error") -> Beside:
         worse = np.inf if np.isfinite(theirs).all() else 0.0
         return Beside(best, worse, 0.0, 1 + worse)
     difference = mine - theirs
-    spread = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
-    return Beside(
-        best, float(difference.mean()), 2 * float(spread), ratio(mine.mean(), theirs.mean())
-    )
+    error = error_of(difference) if len(difference) > 1 else 0.0
+    return Beside(best, float(difference.mean()), 2 * error, ratio(mine.mean(), theirs.mean()))
 
 
 def ratio(mine: float, theirs: float) -> float:
