@@ -30,10 +30,10 @@ from benchmarks.suite.contenders import (
     cells,
     squares,
 )
-from benchmarks.suite.data import by_training, shifted
+from benchmarks.suite.data import by_training, in_training_range
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.journal import TOO_SLOW
-from benchmarks.suite.tables import mean_of, versions
+from benchmarks.suite.tables import versions
 from daskls import VoronoiSVC
 from daskls.datasets import load_real
 
@@ -64,9 +64,7 @@ def rows_of(name: str, part: str, split: int) -> Data:
     X, X_test, y, y_test = train_test_split(
         whole.X, whole.y, test_size=0.2, random_state=split, stratify=whole.y
     )
-    low = X.min(axis=0).astype(float)
-    X, X_test = shifted(X, X_test, low, X.max(axis=0) - low)
-    return Data(X, y, X_test, y_test)
+    return in_training_range(Data(X, y, X_test, y_test))
 
 
 def keys() -> Iterator[Record]:
@@ -140,13 +138,10 @@ def counted(values: Sequence[str]) -> str:
     return ", ".join(f"{value} {values.count(value)}" for value in dict.fromkeys(values))
 
 
-def shown(values: Sequence[float], digits: int) -> str:
-    return mean_of(values, digits, ddof=1)
-
-
 COLUMNS = """
-set = set | estimator = estimator | seeds = seeds | error % = shown(all_error, 2)
-fit, CPU s = shown(all_fit_cpu_s, 1) | predict, CPU s = shown(all_predict_cpu_s, 2)
+set = set | estimator = estimator | seeds = seeds | error % = mean_of(all_error, 2, ddof=1)
+fit, CPU s = mean_of(all_fit_cpu_s, 1, ddof=1)
+predict, CPU s = mean_of(all_predict_cpu_s, 2, ddof=1)
 cells, first seed = cells | scale taken = takes | kernel taken = kernels
 """
 
@@ -164,7 +159,7 @@ def large(journal: Journal) -> str:
         f"{FIRST_ROWS:,} of those. Errors and seconds as measured; parameters that are not named "
         "are defaults.\n\n"
     )
-    return text + table(COLUMNS, rows, shown=shown) + beside_boosting(journal)
+    return text + table(COLUMNS, rows) + beside_boosting(journal)
 
 
 def beside_boosting(journal: Journal) -> str:
@@ -265,16 +260,14 @@ def scales(journal: Journal) -> str:
     )
     columns = """
     set = set | estimator = estimator | learned less None, points = difference:+.2f
-    standard error = spread:.2f | z of learned = shown(z, 1) | scale taken = takes
+    standard error = spread:.2f | z of learned = mean_of(z, 1, ddof=1) | scale taken = takes
     """
     text = (
         '\n## "learned" against None\n\nPaired differences of error over the inner splits. z is '
         "that of the model's own comparison on held-out rows, mean and deviation over splits.\n\n"
     )
     told = f"\nMean difference: {means}.\n\nWorse by three paired standard errors: "
-    return (
-        f"{text}{table(columns.strip(), rows, shown=shown)}{told}{', '.join(worse) or 'no set'}.\n"
-    )
+    return f"{text}{table(columns.strip(), rows)}{told}{', '.join(worse) or 'no set'}.\n"
 
 
 def compared(journal: Journal, name: str, new: str, old: str) -> Record:
