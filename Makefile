@@ -128,7 +128,7 @@ bench-largest: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks largest_run
 
 bench-falk: $(BENCH_READY)
-	$(BENCH_PYTHON) -m benchmarks falk falk_scale falk_small
+	$(BENCH_PYTHON) -m benchmarks falk falk_scale falk_kernels falk_noise
 
 # Both searches and liquidSVM on 29 sets, one core.
 bench-sets: $(BENCH_READY)
@@ -156,7 +156,7 @@ bench-cells: $(BENCH_READY)
 
 # L3-SVMs, sampling, random chunks, all methods side by side, three million rows.
 bench-methods: $(BENCH_READY)
-	$(BENCH_PYTHON) -m benchmarks landmarks landmarks_count landmarks_small landmark_toys sampling sampling_kernels chunks indecision methods three_million
+	$(BENCH_PYTHON) -m benchmarks landmarks landmarks_count landmarks_small sampling sampling_kernels chunks indecision methods three_million
 
 # Faults on a cluster, damaged stores, fifty fits in one session, bits on every scheduler. Trials that the journals in
 # benchmarks/results hold are kept; one of them runs again by `python -m chaos faults --seed 1 --only 17`.

@@ -10,11 +10,11 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.model_selection import train_test_split
 
 from benchmarks.peers import Data
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
+from benchmarks.suite import standing as st
 from benchmarks.suite.contenders import (
     AUTO,
     BOOSTED,
@@ -30,10 +30,10 @@ from benchmarks.suite.contenders import (
     cells,
     squares,
 )
-from benchmarks.suite.data import by_training, shifted
+from benchmarks.suite.data import by_training, in_training_range
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.journal import TOO_SLOW
-from benchmarks.suite.tables import mean_of, versions
+from benchmarks.suite.tables import versions
 from daskls import VoronoiSVC
 from daskls.datasets import load_real
 
@@ -64,9 +64,7 @@ def rows_of(name: str, part: str, split: int) -> Data:
     X, X_test, y, y_test = train_test_split(
         whole.X, whole.y, test_size=0.2, random_state=split, stratify=whole.y
     )
-    low = X.min(axis=0).astype(float)
-    X, X_test = shifted(X, X_test, low, X.max(axis=0) - low)
-    return Data(X, y, X_test, y_test)
+    return in_training_range(Data(X, y, X_test, y_test))
 
 
 def keys() -> Iterator[Record]:
@@ -121,10 +119,6 @@ def of(journal: Journal, part: str, name: str, estimator: str) -> list[Record]:
     return [r for r in found if "error" in r]
 
 
-def by_seed(journal: Journal, part: str, name: str, estimator: str) -> dict[int, float]:
-    return {r["seed"]: r["error"] for r in of(journal, part, name, estimator)}
-
-
 def summed_up(journal: Journal, part: str, name: str, estimator: str) -> Record:
     """Return a row of a table: the values of all seeds, and what was decided in them."""
     own = of(journal, part, name, estimator)
@@ -144,13 +138,10 @@ def counted(values: Sequence[str]) -> str:
     return ", ".join(f"{value} {values.count(value)}" for value in dict.fromkeys(values))
 
 
-def shown(values: Sequence[float], digits: int) -> str:
-    return mean_of(values, digits, ddof=1)
-
-
 COLUMNS = """
-set = set | estimator = estimator | seeds = seeds | error % = shown(all_error, 2)
-fit, CPU s = shown(all_fit_cpu_s, 1) | predict, CPU s = shown(all_predict_cpu_s, 2)
+set = set | estimator = estimator | seeds = seeds | error % = mean_of(all_error, 2, ddof=1)
+fit, CPU s = mean_of(all_fit_cpu_s, 1, ddof=1)
+predict, CPU s = mean_of(all_predict_cpu_s, 2, ddof=1)
 cells, first seed = cells | scale taken = takes | kernel taken = kernels
 """
 
@@ -168,7 +159,7 @@ def large(journal: Journal) -> str:
         f"{FIRST_ROWS:,} of those. Errors and seconds as measured; parameters that are not named "
         "are defaults.\n\n"
     )
-    return text + table(COLUMNS, rows, shown=shown) + beside_boosting(journal)
+    return text + table(COLUMNS, rows) + beside_boosting(journal)
 
 
 def beside_boosting(journal: Journal) -> str:
@@ -177,14 +168,12 @@ def beside_boosting(journal: Journal) -> str:
     theirs = of(journal, "test", "covtype", BOOSTED)
     for name in (LEARNED, AUTO) if theirs else ():
         if ours := of(journal, "test", "covtype", name):
-            fit, predict = (mean(ours, f) / mean(theirs, f) for f in ("fit_cpu_s", "predict_cpu_s"))
+            fit, predict = (
+                st.mean(ours, f) / st.mean(theirs, f) for f in ("fit_cpu_s", "predict_cpu_s")
+            )
             parts.append(f"{name}: fit {fit:.2f}, predict {predict:.3f}")
     told = f"\ncovtype, CPU seconds as shares of {BOOSTED}'s: {'; '.join(parts)}.\n"
     return told if parts else ""
-
-
-def mean(records: Iterable[Record], field: str) -> float:
-    return float(np.mean([r[field] for r in records]))
 
 
 # Inner splits
@@ -203,10 +192,8 @@ def whole(journal: Journal, estimators: Iterable[str]) -> list[str]:
 def ranks(journal: Journal, estimators: Sequence[str]) -> tuple[dict[str, float], int]:
     """Return mean ranks by the mean error of each set, equal ones sharing theirs; and the sets."""
     names = whole(journal, estimators)
-    errors = [[mean(of(journal, "inner", s, e), "error") for e in estimators] for s in names]
-    if not errors:
-        return {}, 0
-    return dict(zip(estimators, rankdata(errors, axis=1).mean(axis=0), strict=True)), len(names)
+    boards = {s: {e: of(journal, "inner", s, e) for e in estimators} for s in names}
+    return st.mean_ranks(boards), len(names)
 
 
 def ranked(journal: Journal) -> str:
@@ -237,30 +224,20 @@ def ranked(journal: Journal) -> str:
         f"SVC (sets of at most {MAX_SVC_ROWS:,} rows) is tuned by 3 folds of {TUNING_ROWS:,}; "
         f"LightGBM stops after {PATIENCE} rounds without a gain on a tenth of the rows.\n\n"
     )
-    return text + table(columns.strip(), rows, mean=mean)
+    return text + table(columns.strip(), rows, mean=st.mean)
 
 
 def by_set(journal: Journal) -> str:
     """Return a table of mean errors, a row a set."""
-    rows = []
-    for name in SMALL:
-        own = {e: of(journal, "inner", name, e) for e in (*OURS, *PEERS)}
-        if any(own.values()):
-            rows.append({"set": name, "errors": {e: r for e, r in own.items() if r}})
-    columns = "set = set | " + " | ".join(
-        f"{e} = mean(errors[{e!r}], 'error'):.2f" for e in (*OURS, *PEERS)
-    )
-    return "\nMean error %:\n\n" + table(columns, rows, mean=mean)
+    found = {s: {e: of(journal, "inner", s, e) for e in (*OURS, *PEERS)} for s in SMALL}
+    measured = {name: own for name, own in found.items() if any(own.values())}
+    shown = st.wide(measured, "set = set", lambda r: f"{st.mean(r, 'error'):.2f}" if r else "")
+    return f"\nMean error %:\n\n{shown}"
 
 
-def paired(journal: Journal, part: str, name: str, new: str, old: str) -> np.ndarray:
-    """Return the differences of error, new less old, of the seeds that both have."""
-    a, b = (by_seed(journal, part, name, e) for e in (new, old))
-    return np.array([a[seed] - b[seed] for seed in a if seed in b])
-
-
-def error_of(values: np.ndarray) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
+def paired(journal: Journal, name: str, new: str, old: str) -> np.ndarray:
+    """Return the differences of error, new less old, of the splits that both have."""
+    return st.paired(*(of(journal, "inner", name, e) for e in (new, old)))
 
 
 def scales(journal: Journal) -> str:
@@ -283,20 +260,18 @@ def scales(journal: Journal) -> str:
     )
     columns = """
     set = set | estimator = estimator | learned less None, points = difference:+.2f
-    standard error = spread:.2f | z of learned = shown(z, 1) | scale taken = takes
+    standard error = spread:.2f | z of learned = mean_of(z, 1, ddof=1) | scale taken = takes
     """
     text = (
         '\n## "learned" against None\n\nPaired differences of error over the inner splits. z is '
         "that of the model's own comparison on held-out rows, mean and deviation over splits.\n\n"
     )
     told = f"\nMean difference: {means}.\n\nWorse by three paired standard errors: "
-    return (
-        f"{text}{table(columns.strip(), rows, shown=shown)}{told}{', '.join(worse) or 'no set'}.\n"
-    )
+    return f"{text}{table(columns.strip(), rows)}{told}{', '.join(worse) or 'no set'}.\n"
 
 
 def compared(journal: Journal, name: str, new: str, old: str) -> Record:
-    differences = paired(journal, "inner", name, new, old)
+    differences = paired(journal, name, new, old)
     if len(differences) < N_SPLITS:
         return {}
     own = of(journal, "inner", name, new)
@@ -304,7 +279,7 @@ def compared(journal: Journal, name: str, new: str, old: str) -> Record:
         "set": name,
         "estimator": new,
         "difference": float(differences.mean()),
-        "spread": error_of(differences),
+        "spread": st.error_of(differences),
         "z": [r["z"]["learned"] for r in own],
         "takes": counted([r["decision"] for r in own]),
     }
@@ -315,10 +290,10 @@ def against_peers(journal: Journal) -> str:
     lines = []
     for ours in (LEARNED, AUTO):
         for peer in PEERS:
-            found = {s: paired(journal, "inner", s, ours, peer) for s in SMALL}
+            found = {s: paired(journal, s, ours, peer) for s in SMALL}
             found = {s: d for s, d in found.items() if len(d) == N_SPLITS}
             worse, better = (
-                [s for s, d in found.items() if sign * d.mean() > 3 * error_of(d) > 0]
+                [s for s, d in found.items() if sign * d.mean() > 3 * st.error_of(d) > 0]
                 for sign in (1, -1)
             )
             if found:
@@ -362,8 +337,8 @@ def draw(journal: Journal) -> Figure:
         axes.axis("on")
         for estimator in ESTIMATORS:
             if own := of(journal, part, name, estimator):
-                point = mean(own, "fit_cpu_s") + mean(own, "predict_cpu_s"), mean(own, "error")
-                axes.plot(*point, linestyle="", **mark(estimator))
+                seconds = st.mean(own, "fit_cpu_s") + st.mean(own, "predict_cpu_s")
+                axes.plot(seconds, st.mean(own, "error"), linestyle="", **mark(estimator))
         axes.set(xscale="log", title=name if part == "test" else f"{name}, inner")
         plain_log(axes.xaxis)
         axes.tick_params(labelsize=7)

@@ -4,13 +4,14 @@ Features are scaled by the minimum and maximum of the training rows; four seeds.
 """
 
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.suite import Experiment, Journal, Record, Run, fit_predict, grid, page
-from benchmarks.suite.data import on_disk
+from benchmarks.suite.data import by_training, write_set
 from benchmarks.suite.measure import nbytes_of
 from benchmarks.suite.papers import PaperSVC
 from daskls import FalkSVC
@@ -33,8 +34,18 @@ TEXT = (
 )
 
 
+@cache
+def on_disk(folder: Path) -> tuple[Path, Path, np.ndarray]:
+    """Write covtype, once a run; return its training rows, its test rows and their labels."""
+    data = by_training("covtype")
+    train, test = folder / "train.zarr", folder / "test.zarr"
+    write_set(train, data.X, data.y)
+    write_set(test, data.X_test, data.y_test)
+    return train, test, data.y_test
+
+
 def measure(run: Run, method: str, seed: int) -> Record:
-    train, test, y_test = on_disk(run.folder, "covtype")
+    train, test, y_test = on_disk(run.folder)
     model = METHODS[method](random_state=seed)
     store = run.folder / f"{type(model).__name__}-{seed}.model"
     predicted, cost = fit_predict(model.set_params(store=store), train, test / "X")

@@ -21,7 +21,7 @@ from benchmarks.suite import Experiment, Journal, Record, Run, table
 from benchmarks.suite.apart import begin_limit, run_forked
 from benchmarks.suite.defaults import LIMIT_S
 from benchmarks.suite.measure import cpu_of
-from benchmarks.suite.tables import versions
+from benchmarks.suite.tables import mean_of, versions
 from daskls import VoronoiSVR
 from daskls.methods import reserved
 from daskls.methods.predict import cells_of, sizes_of_rows
@@ -132,9 +132,7 @@ def by_set(journal: Journal) -> list[tuple[str, list[Record]]]:
 
 
 def spread(values: Any, digits: int) -> str:
-    values = list(values)
-    more = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{more}"
+    return mean_of(list(values), digits, ddof=1)
 
 
 def covered_line(name: str, own: list[Record], contender: str) -> Record:

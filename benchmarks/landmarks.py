@@ -7,7 +7,8 @@ liblinear (`LinearSVC`), its C from 1e-5 to 100 by 5 folds on at most 20,000 row
 features); the RBF SVM is `SVC` with C and gamma from a small grid on at most 3000 rows. One
 thread. USPS is measured three times: also with one factor for all pixels, which gives all grey
 values together a standard deviation of 1, and with grey values in [0, 1]. Figures 1 and 2
-are those of `landmark_toys`, figure 4 is that of `landmarks_count`.
+show models of two toys, which the journal does not hold: they are drawn where something is
+measured. Figure 4 is that of `landmarks_count`.
 """
 
 from collections.abc import Iterator
@@ -15,13 +16,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite.data import Data, by_deviation, loaded
+from benchmarks.suite.figures import Figure, plt
 from benchmarks.suite.tables import mean_of
 from daskls import LandmarkSVC
+from daskls.datasets import make_swiss_roll, make_xor
+from daskls.plotting import PartitionDisplay
 
 # Clusters of table 2; accuracies of table 3 and training seconds of table 4: RBF, linear, L3.
 USPS = (80, (94.07, 91.72, 92.12), (44.34, 1.44, 34.91))
@@ -37,6 +42,8 @@ METHODS = ("SVC", "LinearSVC", "LandmarkSVC")
 COSTS = [1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0]
 SMALLER = [1e-5, 1e-4]
 N_TUNED = 3000
+# What makes the rows of a toy, and two numbers of clusters.
+TOYS = {"xor": (make_xor, (2, 4)), "swiss roll": (make_swiss_roll, (2, 100))}
 COLUMNS = """
 set = set | method = method | clusters = n_cells | accuracy % = accuracy | paper % = paper | C = C
 choice of C, s = choice | fit, CPU s = fit | predict, CPU s = predict | paper, s = paper_s
@@ -160,6 +167,67 @@ def report(journal: Journal) -> str:
     )
 
 
+# Figures 1 and 2
+
+
+def draw_toys() -> Figure:
+    """Draw boundaries of SVMs and L3-SVMs on toys of two features."""
+    figure, axes = plt.subplots(2, 6, figsize=(20, 7), layout="constrained")
+    for line, toy in zip(axes, TOYS, strict=True):
+        data = toy_rows(toy)
+        for ax, (method, model) in zip(line, toy_models(toy).items(), strict=True):
+            model.fit(data.X, data.y)
+            draw_model(ax, model, data)
+            told = f"test {100 * model.score(data.X_test, data.y_test):.1f} %"
+            ax.set_title(f"{toy}: {method}\n{told}, {n_support(model)} support rows", fontsize=9)
+    return figure
+
+
+def toy_rows(toy: str) -> Data:
+    (X, y), (X_test, y_test) = (TOYS[toy][0](400, random_state=seed) for seed in (0, 1))
+    return Data(X / X.std(axis=0), y, X_test / X.std(axis=0), y_test)
+
+
+def toy_models(toy: str) -> dict[str, Any]:
+    """Return a linear and an RBF SVM, and L3-SVMs of growing numbers of clusters."""
+    found: dict[str, Any] = {
+        "linear SVM": GridSearchCV(SVC(kernel="linear"), {"C": COSTS}, cv=5),
+        "RBF SVM": GridSearchCV(SVC(), {"C": COSTS}, cv=5),
+    }
+    for projection in ("linear", "rbf"):
+        for n in TOYS[toy][1]:
+            found[f"L3, {n} clusters, {projection}"] = LandmarkSVC(
+                n, n_landmarks=10, projection=projection, random_state=0
+            )
+    return found
+
+
+def n_support(model: Any) -> int:
+    if isinstance(model, LandmarkSVC):
+        return int(model.fit_report_.n_support.sum())
+    return int(model.best_estimator_.n_support_.sum())
+
+
+def draw_model(ax: Any, model: Any, data: Data) -> None:
+    """Draw cells and boundary, or of an SVM the boundary."""
+    if isinstance(model, LandmarkSVC):
+        shown = PartitionDisplay.from_estimator(model, X=data.X, y=data.y, resolution=300)
+        shown.plot(ax, fill="class")
+        ax.get_legend().remove()
+        return
+    DecisionBoundaryDisplay.from_estimator(
+        model, data.X, response_method="decision_function", plot_method="contour", levels=[0.0],
+        colors="black", ax=ax, grid_resolution=300,
+    )  # fmt: skip
+    ax.scatter(*data.X.T, c=np.where(data.y == data.y.min(), "#1f5a99", "#c8501e"), s=5)
+    ax.set_aspect("equal")
+
+
 EXPERIMENT = Experiment(
-    keys, measure, report, warm=lambda: [LandmarkSVC(2, C=[1.0, 2.0], random_state=0)]
+    keys,
+    measure,
+    report,
+    warm=lambda: [LandmarkSVC(2, C=[1.0, 2.0], random_state=0)],
+    sketches={"landmarks": draw_toys},
+    dpi=80,
 )

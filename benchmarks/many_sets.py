@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.peers import LiquidSVM
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
+from benchmarks.suite import standing as st
 from benchmarks.suite.data import Data, by_training, has_test, shifted, split
 from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.tables import mean_of
@@ -99,28 +100,18 @@ COLUMNS = " | ".join(
 )
 
 
-def paired(row: Record) -> list[float]:
-    """Return the errors of the search less those of the full one, seed by seed."""
-    full = {r["seed"]: r["error"] for r in row["full"]}
-    return [r["error"] - full[r["seed"]] for r in row["refine"] if r["seed"] in full]
-
-
-def error_of(values: Any) -> float:
-    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
-
-
 def report(journal: Journal) -> str:
     rows = [
         {"set": s} | {m: journal.latest("seed", set=s, method=m) for m in METHODS}
         for s in (*LARGE, *SMALL)
     ]
     rows = [row for row in rows if row["refine"]]
-    pairs = {row["set"]: paired(row) for row in rows if row["full"]}
+    pairs = {row["set"]: st.paired(row["refine"], row["full"]) for row in rows if row["full"]}
     differences = np.array([np.mean(pair) for pair in pairs.values()])
     beyond = [
-        f"{name} {np.mean(p):+.3f} +- {error_of(p):.3f}"
+        f"{name} {np.mean(p):+.3f} +- {st.error_of(p):.3f}"
         for name, p in pairs.items()
-        if len(p) > 1 and abs(np.mean(p)) > 2 * error_of(p) > 0
+        if len(p) > 1 and abs(np.mean(p)) > 2 * st.error_of(p) > 0
     ]
     return (
         "# Many real sets, one core\n\n"
@@ -130,7 +121,7 @@ def report(journal: Journal) -> str:
         "of the same seeds.\n\n"
         + table(COLUMNS, rows, means=means, ratio=ratio)
         + f"\nMean difference of error, refine less full, over {len(differences)} sets: "
-        f"{differences.mean():+.3f} points, standard error {error_of(differences):.3f}. Beyond "
+        f"{differences.mean():+.3f} points, standard error {st.error_of(differences):.3f}. Beyond "
         f"two standard errors of its own: {', '.join(beyond) or 'no set'}.\n"
     )
 

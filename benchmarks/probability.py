@@ -6,7 +6,7 @@ CalibratedClassifierCV in place of its own maps, beside boosting. Counts of reli
     python -m benchmarks probability --quick                   # one split of the smaller tables
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -205,17 +205,12 @@ def row(name: str, own: st.Splits) -> Record:
 
 def wide(journal: Journal, field: str, digits: int) -> str:
     """Return a table of means and deviations, a row a set, a column a contender."""
-    known, lines = present(journal), []
-    for name in st.sets(journal, PART):
-        found = {c: list(st.done(journal, PART, name, c).values()) for c in known}
-        first = journal.where(part=PART, set=name)[0]
-        told = {c: shown(records, field, digits) for c, records in found.items()}
-        lines.append({**first, "splits": max(map(len, found.values())), **told})
     columns = "set = set | train rows = train_rows:, | classes = classes | splits = splits"
-    return table(" | ".join([columns, *(f"{c} = r[{c!r}]" for c in known)]), lines)
+    found = st.every(journal, PART, present(journal))
+    return st.wide(found, columns, lambda own: shown(own, field, digits))
 
 
-def shown(records: list[Record], field: str, digits: int) -> str:
+def shown(records: Sequence[Record], field: str, digits: int) -> str:
     values = [r[field] for r in records if field in r]
     if len(values) < len(records):
         return f"> {LIMIT_S} s"

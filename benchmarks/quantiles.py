@@ -183,25 +183,11 @@ def covered_of(own: list[Record]) -> Record:
     }
 
 
-def told(records: list[Record], of: Any, digits: int) -> str:
-    values = [of(r) for r in records if "error" in r]
-    if not values:
-        return f"> {LIMIT_S} s" if any(st.is_ended(r) for r in records) else "not measured"
-    spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{spread}"
-
-
 def by_set(journal: Journal, of: Any, digits: int) -> str:
     """Return a table of means and deviations over splits, a row a set."""
-    lines = []
-    for name in st.sets(journal, SPLITS):
-        own = {c: list(st.done(journal, SPLITS, name, c).values()) for c in CONTENDERS}
-        n_rows = journal.where(part=SPLITS, set=name)[0]["train_rows"]
-        lines.append(
-            {"set": name, "rows": n_rows, **{c: told(r, of, digits) for c, r in own.items()}}
-        )
-    columns = ["set = set", "train rows = f'{rows:,}'"]
-    return table(" | ".join([*columns, *(f"{c} = r[{c!r}]" for c in CONTENDERS)]), lines)
+    found = st.every(journal, SPLITS, CONTENDERS)
+    columns = "set = set | train rows = train_rows:,"
+    return st.wide(found, columns, lambda own: st.spread(own, of, digits))
 
 
 def besides(journal: Journal) -> list[Record]:

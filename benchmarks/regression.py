@@ -8,6 +8,7 @@ deviation 1. Errors are roots of mean squares over the deviation of y among trai
 
 from collections.abc import Iterator
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from benchmarks.suite import standing as st
 from benchmarks.suite.defaults import LIMIT_S, Task, cost_of
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.tables import versions
-from benchmarks.untuned import words
+from benchmarks.untuned import standing_of, words
 from daskls import VoronoiSVR
 from daskls.datasets import load_real
 
@@ -133,41 +134,17 @@ def present(journal: Journal) -> list[str]:
 
 
 def ranks(journal: Journal) -> list[Record]:
+    """Return a row for each contender: mean rank and medians over sets."""
     known = present(journal)
     boards = st.board(journal, PART, known) if known else {}
-    found = []
-    for contender in known:
-        own = [splits[contender] for splits in boards.values()]
-        cost = {f: [st.mean(s, f, LIMIT_S) for s in own] for f in ("fit_cpu_s", "predict_cpu_s")}
-        found.append(
-            {
-                "estimator": contender,
-                "rank": st.mean_ranks(boards)[contender],
-                **{field: float(np.median(values)) for field, values in cost.items()},
-            }
-        )
-    return found
+    return [standing_of(boards, contender) for contender in known]
 
 
 def errors(journal: Journal, field: str, digits: int) -> str:
     """Return a table of means and deviations over splits, a row a set."""
-    lines = []
-    for name in st.sets(journal, PART):
-        own = {c: list(st.done(journal, PART, name, c).values()) for c in CONTENDERS}
-        n_rows = journal.where(part=PART, set=name)[0]["train_rows"]
-        lines.append(
-            {"set": name, "rows": n_rows, **{c: told(r, field, digits) for c, r in own.items()}}
-        )
-    columns = ["set = set", "train rows = f'{rows:,}'"]
-    return table(" | ".join([*columns, *(f"{c} = r[{c!r}]" for c in CONTENDERS)]), lines)
-
-
-def told(records: list[Record], field: str, digits: int) -> str:
-    values = [r[field] for r in records if field in r]
-    if not values:
-        return f"> {LIMIT_S} s" if any(st.is_ended(r) for r in records) else "not measured"
-    spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{spread}"
+    found = st.every(journal, PART, CONTENDERS)
+    columns = "set = set | train rows = train_rows:,"
+    return st.wide(found, columns, lambda own: st.spread(own, itemgetter(field), digits))
 
 
 def besides(journal: Journal) -> list[Record]:

@@ -70,6 +70,7 @@ def measure(run: Run, rows: int, how: str) -> Record:
         **cost,
         "fit_peak_mib": cost["peak_mib"],
         **quality(how, predicted, test),
+        "stages": model.stage_s_,
         "cells": len(report),
         "sum_m2": float((report.n_rows.astype(float) ** 2).sum()),
         "at_limit": int(report.n_at_limit.sum()),

@@ -5,7 +5,7 @@ becomes numbers for those who ask for numbers.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from operator import itemgetter
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -13,11 +13,12 @@ from sklearn.preprocessing import LabelEncoder
 
 from benchmarks.accuracy import rows_of
 from benchmarks.peers import Data
-from benchmarks.suite import Experiment, Journal, Record, Run, table
-from benchmarks.suite.data import has_test, shifted
+from benchmarks.suite import Experiment, Journal, Record, Run
+from benchmarks.suite import standing as st
+from benchmarks.suite.data import has_test, in_training_range
 from benchmarks.suite.defaults import LIMIT_S, cost_of
 from benchmarks.suite.figures import Figure, plain_log, plt
-from benchmarks.suite.tables import mean_of, versions
+from benchmarks.suite.tables import versions
 from daskls.datasets import load_real
 
 # Without training and test rows of their own, a fifth of the rows is drawn to test.
@@ -43,15 +44,9 @@ def rows(name: str) -> Data:
         X, X_test, y, y_test = train_test_split(
             whole.X, whole.y, test_size=SHARE, random_state=0, stratify=whole.y
         )
-        low = X.min(axis=0).astype(float)
-        data = Data(*_placed(X, X_test, low, y, y_test))
+        data = in_training_range(Data(X, y, X_test, y_test))
     codes = LabelEncoder().fit(data.y)
     return data._replace(y=codes.transform(data.y), y_test=codes.transform(data.y_test))
-
-
-def _placed(X: Any, X_test: Any, low: Any, y: Any, y_test: Any) -> tuple[Any, ...]:
-    train, test = shifted(X, X_test, low, X.max(axis=0) - low)
-    return train, y, test, y_test
 
 
 def keys() -> Iterator[Record]:
@@ -68,31 +63,13 @@ def measure(run: Run, set: str, estimator: str, seed: int) -> Record:
     return {**shape, **cost_of(data, estimator, seed)}
 
 
-def summed_up(journal: Journal, name: str, estimator: str) -> Record:
-    """Return one row of the table: all seeds of an estimator on a set."""
-    found = journal.ordered("seed", set=name, estimator=estimator)
-    fields = ("error", "fit_cpu_s", "predict_cpu_s", "more_mib")
-    own = [r for r in found if "error" in r]
-    return {f"all_{f}": [r[f] for r in own] for f in fields if own}
-
-
-def shown(values: list[float], digits: int) -> str:
-    return mean_of(values, digits, ddof=1)
-
-
 def wide(journal: Journal, field: str, digits: int) -> str:
     """Return a table of one number, a column an estimator."""
-    lines = []
-    for name in SETS:
-        line: Record = {"set": name}
-        for estimator in ESTIMATORS:
-            line[estimator] = "not measured"
-            if journal.ordered("seed", set=name, estimator=estimator):
-                own = summed_up(journal, name, estimator)
-                key = f"all_{field}"
-                line[estimator] = shown(own[key], digits) if key in own else f"> {LIMIT_S} s"
-        lines.append(line)
-    return table(" | ".join(["set = set", *(f"{e} = {e}" for e in ESTIMATORS)]), lines)
+    found = {
+        name: {e: journal.ordered("seed", set=name, estimator=e) for e in ESTIMATORS}
+        for name in SETS
+    }
+    return st.wide(found, "set = set", lambda own: st.spread(own, itemgetter(field), digits))
 
 
 def report(journal: Journal) -> str:

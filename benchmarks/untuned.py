@@ -7,7 +7,7 @@ training rows, for all contenders alike: support vector machines need some scale
     python -m benchmarks untuned --only set=car estimator=VoronoiSVC part=split
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -130,18 +130,12 @@ def ranks_text(journal: Journal) -> str:
 def wide(journal: Journal, part: str, field: str, digits: int) -> str:
     """Return a table of mean values, a row a set, a column a contender."""
     known = [c for c in CONTENDERS if journal.where(part=part, estimator=c)]
-    lines = []
-    for name in st.sets(journal, part):
-        own = {c: list(st.done(journal, part, name, c).values()) for c in known}
-        n_rows = journal.where(part=part, set=name)[0]["train_rows"]
-        shown = {c: told(records, field, digits) for c, records in own.items()}
-        splits = max(map(len, own.values()))
-        lines.append({"set": name, "rows": f"{n_rows:,}", "splits": splits, **shown})
-    columns = ["set = set", "train rows = rows", "splits = splits"]
-    return table(" | ".join([*columns, *(f"{c} = r[{c!r}]" for c in known)]), lines)
+    columns = "set = set | train rows = train_rows:, | splits = splits"
+    found = st.every(journal, part, known)
+    return st.wide(found, columns, lambda own: told(own, field, digits))
 
 
-def told(records: list[Record], field: str, digits: int) -> str:
+def told(records: Sequence[Record], field: str, digits: int) -> str:
     if not records:
         return "not measured"
     ended = any(st.is_ended(r) for r in records)

@@ -1,9 +1,8 @@
 """Rows to measure on: real sets with scaled features, and sets on disk."""
 
 import os
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import zarr
@@ -141,24 +140,6 @@ def write_set(path: Path, X: np.ndarray, y: np.ndarray) -> None:
     classes, codes = np.unique(y, return_inverse=True)
     with DatasetWriter(path, X.shape[1], "float32", classes=classes.tolist()) as writer:
         writer.append(X, codes)
-
-
-class OnDisk(NamedTuple):
-    """Training and test rows in Zarr; in memory are the labels to compare with alone."""
-
-    train: Path
-    test: Path
-    y_test: np.ndarray
-
-
-@cache
-def on_disk(folder: Path, name: str) -> OnDisk:
-    """Write a set scaled by its training rows, once a run."""
-    data = by_training(name)
-    train, test = (folder / f"{name}-{part}.zarr" for part in ("train", "test"))
-    write_set(train, data.X, data.y)
-    write_set(test, data.X_test, data.y_test)
-    return OnDisk(train, test, data.y_test)
 
 
 def written(name: str, folder: Path, n: int, seed: int = 0, **options: Any) -> Path:

@@ -7,7 +7,6 @@ from typing import Any
 import dask
 import numpy as np
 from distributed import Client, LocalCluster
-from distributed.diagnostics.plugin import SchedulerPlugin
 
 
 @contextmanager
@@ -35,13 +34,3 @@ def warm_up(*models: Any, d: int = 3) -> None:
     X = np.random.default_rng(0).random((2000, d))
     for model in models:
         model.fit(X, X[:, 0] > 0.5).predict(X)
-
-
-class TaskCounter(SchedulerPlugin):
-    """Counts the tasks that the workers finish."""
-
-    def __init__(self) -> None:
-        self.n_done = 0
-
-    def transition(self, key: object, start: str, finish: str, *args: object, **kw: object) -> None:
-        self.n_done += start == "processing" and finish == "memory"

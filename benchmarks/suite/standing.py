@@ -4,17 +4,19 @@ Records have the fields ``part``, ``set``, ``estimator`` and ``seed``; what was 
 that begins with TOO_SLOW, and the largest error there is. Other failures are as not measured.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
 
+from benchmarks.suite.defaults import LIMIT_S
 from benchmarks.suite.journal import TOO_SLOW, Journal, Record
+from benchmarks.suite.tables import mean_of, table
 
 __all__ = [
-    "Beside", "beside", "board", "common", "done", "is_ended", "mean", "mean_ranks", "of_field",
-    "sets",
+    "Beside", "beside", "board", "common", "done", "error_of", "every", "is_ended", "mean",
+    "mean_ranks", "of_field", "paired", "sets", "spread", "wide",
 ]  # fmt: skip
 
 Splits = Mapping[str, Sequence[Record]]
@@ -43,6 +45,14 @@ def common(
     found = {c: done(journal, part, name, c) for c in contenders}
     seeds = sorted(set.intersection(*(set(own) for own in found.values())))
     return {c: [own[seed] for seed in seeds] for c, own in found.items()}
+
+
+def every(journal: Journal, part: str, contenders: Collection[str]) -> dict[str, Splits]:
+    """Return for each set of a part what is known of each contender, which may be nothing."""
+    return {
+        name: {c: list(done(journal, part, name, c).values()) for c in contenders}
+        for name in sets(journal, part)
+    }
 
 
 def board(journal: Journal, part: str, contenders: Iterable[str]) -> dict[str, Splits]:
@@ -78,6 +88,17 @@ def mean_ranks(boards: Mapping[str, Splits], field: str = "error") -> dict[str, 
     return dict(zip(contenders, ranks.tolist(), strict=True))
 
 
+def paired(new: Iterable[Record], old: Iterable[Record]) -> np.ndarray:
+    """Return the differences of error, new less old, of the seeds that both have."""
+    before = {r["seed"]: r["error"] for r in old}
+    return np.array([r["error"] - before[r["seed"]] for r in new if r["seed"] in before])
+
+
+def error_of(values: Sequence[float] | np.ndarray) -> float:
+    """Return the standard error of a mean."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
 class Beside(NamedTuple):
     """A contender beside the best of the others on one set.
 
@@ -109,10 +130,8 @@ def beside(own: Splits, ours: str, field: str = "error") -> Beside:
         worse = np.inf if np.isfinite(theirs).all() else 0.0
         return Beside(best, worse, 0.0, 1 + worse)
     difference = mine - theirs
-    spread = difference.std(ddof=1) / np.sqrt(len(difference)) if len(difference) > 1 else 0.0
-    return Beside(
-        best, float(difference.mean()), 2 * float(spread), ratio(mine.mean(), theirs.mean())
-    )
+    error = error_of(difference) if len(difference) > 1 else 0.0
+    return Beside(best, float(difference.mean()), 2 * error, ratio(mine.mean(), theirs.mean()))
 
 
 def ratio(mine: float, theirs: float) -> float:
@@ -120,3 +139,29 @@ def ratio(mine: float, theirs: float) -> float:
     if theirs == 0:
         return 1.0 if mine == 0 else float("inf")
     return float(mine / theirs)
+
+
+# Tables
+
+
+def wide(found: Mapping[str, Splits], columns: str, show: Callable[[Sequence[Record]], str]) -> str:
+    """Return a table of a row a set and a column a contender, with what is shown of its records.
+
+    The columns before those see the first record of a set, and how many ``splits`` it has.
+    """
+    lines = []
+    for name, own in found.items():
+        first = next((r for records in own.values() for r in records), {})
+        splits = max(map(len, own.values()))
+        shown = {c: show(records) for c, records in own.items()}
+        lines.append({**first, "set": name, "splits": splits, **shown})
+    contenders = next(iter(found.values()), {})
+    return table(" | ".join([columns, *(f"{c} = r[{c!r}]" for c in contenders)]), lines)
+
+
+def spread(records: Sequence[Record], of: Callable[[Record], float], digits: int) -> str:
+    """Return mean and deviation of a value of each record; or why there is none."""
+    values = [of(r) for r in records if "error" in r]
+    if values:
+        return mean_of(values, digits, ddof=1)
+    return f"> {LIMIT_S} s" if any(map(is_ended, records)) else "not measured"
