@@ -525,3 +525,10 @@ def test_every_method_fits_scores_and_describes_itself(method, folder, data):
         "fit", data, path, *options, "--refit", "cell", *HERE, code=1 if method == "chunks" else 2
     )
     assert "refit" in result.stderr
+
+
+def test_predictions_are_not_named_as_files_of_other_kinds(model, data, tmp_path):
+    refused = run("predict", model, data, tmp_path / "out.xlsx", *HERE, code=1).stderr
+    assert "not written as xlsx files" in refused
+    assert "out.zarr, for a Zarr array" in refused
+    assert not list(tmp_path.iterdir())

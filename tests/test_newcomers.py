@@ -125,7 +125,7 @@ def test_a_value_that_is_too_large_is_not_called_missing(value):
     with pytest.raises(DataError, match=r"contains .*e\+.*, first in row 7.*at most 1e\+18"):
         small_svc().fit(rows, Y)
     rows[7, 1] = np.inf
-    with pytest.raises(DataError, match=r"infinity, first in row 7.*finite.*SimpleImputer"):
+    with pytest.raises(DataError, match=r"infinity, first in row 7.*finite.*Remove such rows"):
         small_svc().fit(rows, Y)
 
 

@@ -22,6 +22,9 @@ from daskls.cli.inputs import (
 if TYPE_CHECKING:
     from daskls.store.temporary import Scratch
 
+# Suffixes of files that predictions are not written as; a Zarr array of such a name would mislead.
+OTHER_ENDINGS = (".xlsx", ".xls", ".json", ".txt", ".npy", ".npz", ".feather", ".arrow", ".pkl")
+
 
 def predict(
     model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
@@ -114,13 +117,19 @@ def _check_free(out: str) -> None:
     StoreError
     """
     from daskls.errors import StoreError
-    from daskls.sources.write import prediction_format
+    from daskls.sources.write import ENDINGS, prediction_format
     from daskls.store.artifacts import is_bucket
 
     if is_bucket(out) and prediction_format(out):
         raise StoreError(
             f"{out} is a file in a bucket, but files of predictions are written to a disk only. "
             "Give a path, or a URL without that suffix, which then holds a Zarr array."
+        )
+    if out.lower().endswith(OTHER_ENDINGS):
+        raise StoreError(
+            f"Predictions are not written as {out.rpartition('.')[2]} files: give a path that ends "
+            f"in {', '.join(ENDINGS)}, or any other name, as {out.rpartition('.')[0]}.zarr, for a "
+            "Zarr array."
         )
     check_output(out)
 

@@ -237,7 +237,7 @@ class LocalEstimator(Plans, SharesClient):
         X, y = with_labels(X, y)
         source = open_source(X)
         if not source.is_table(y):
-            options.check_unused("an array")
+            options.check_unused("X with y apart")
             request = replace(request, feature_names=source.names)
             data = check_input(self, source, y, sample_weight)
             store, keep = choose_store(self.store)

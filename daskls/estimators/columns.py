@@ -53,9 +53,10 @@ def check_columns(X: Any) -> None:
     if bad:
         more = f" and {len(bad) - MAX_SHOWN} more" if len(bad) > MAX_SHOWN else ""
         raise DataError(
-            f"X has columns that are not numeric: {', '.join(bad[:MAX_SHOWN])}{more}. Encode them "
-            "as numbers, for example with scikit-learn's OneHotEncoder and dates as days since a "
-            "fixed one, or leave them out."
+            f"X has columns that are not numeric: {', '.join(bad[:MAX_SHOWN])}{more}. Pass the "
+            'table with its labels, fit(df, "label"), which encodes text and categories; or encode '
+            "them first, with daskls.TableEncoder in a pipeline or scikit-learn's OneHotEncoder, "
+            "dates as days since a fixed one."
         )
 
 

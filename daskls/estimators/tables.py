@@ -58,14 +58,14 @@ class TableOptions:
                 raise ParameterError(f"{name} is {value!r}; it must be one of {choices}.")
 
     def check_unused(self, what: str) -> None:
-        """Refuse options for ``what``, which has no named columns to use them on."""
+        """Refuse options for ``what``, where columns are not encoded."""
         default = TableOptions()
         for name in ("missing", "unknown", "drop"):
             if getattr(self, name) != getattr(default, name):
                 raise ParameterError(
-                    f"{name}={getattr(self, name)!r} has no effect on {what}, whose columns have "
-                    "no types; it is for CSV and Parquet files and for DataFrames with "
-                    'y="column". Leave it out.'
+                    f"{name}={getattr(self, name)!r} has no effect on {what}; it is for tables "
+                    "with their labels: CSV and Parquet files, and DataFrames, as in "
+                    'fit(df, "label"). Leave it out, or pass such a table.'
                 )
 
 

@@ -20,8 +20,8 @@ from daskls.records import FalseAlarmSpec, Float64, Int64, IntervalSpec, Reals, 
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
 from daskls.run.reserve import ReservedRows
+from daskls.solvers.base import EVALUATED_ROWS
 from daskls.solvers.order_statistic import covering_rank, excess_probability, rank_within
-from daskls.solvers.squares.solver import EVALUATED_ROWS
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.reserved import CoveringInterval, FalseAlarmBound, write_bound, write_interval
 from daskls.store.temporary import ModelHandle
@@ -124,7 +124,7 @@ def sizes_of_cells(report: Any) -> Float64:
         # All errors are 0 or unknown, so that all cells have the same size.
         return np.ones(len(squares))
     relative = np.where(known, squares / pooled, 1.0)
-    # Other losses may evaluate more rows, which the report does not say.
+    # At least: few cells, and other losses, may evaluate more rows; the report does not say.
     evaluated = np.minimum(report.n_rows, EVALUATED_ROWS)
     sizes: Float64 = np.sqrt((evaluated * relative + OF_ALL) / (evaluated + OF_ALL))
     return sizes

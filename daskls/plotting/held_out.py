@@ -32,6 +32,8 @@ N_HEXAGONS = 35
 # Fewer rows are not grouped: quantiles of so small groups mean little.
 LEAST_GROUPED = 100
 N_GROUPS = 10
+# Intervals between ticks: more labels of large numbers run into each other.
+MOST_TICKS = 4
 NO_LABELS = "Left out: rows and labels of a test set were not given."
 NO_NUMBERS = "Left out: rows and numbers of a test set were not given."
 
@@ -114,6 +116,7 @@ def predictions(subject: Subject) -> Panel:
         _draw_rows(ax, predicted, true)
         ax.plot(ends, ends, "--", color=GRAY, lw=1)
         ax.set(xlabel=f"predicted{unit}", ylabel=f"true{unit}")
+        ax.locator_params(axis="x", nbins=MOST_TICKS)
 
     note = f"Rows of the test set; exact predictions lie on the dashed line.{note}"
     return Panel(*panel, note, draw)
@@ -134,6 +137,7 @@ def residuals(subject: Subject) -> Panel:
         if is_grouped:
             _draw_groups(ax, predicted, residual)
         ax.set(xlabel=f"predicted{unit}", ylabel=f"true - predicted{unit}")
+        ax.locator_params(axis="x", nbins=MOST_TICKS)
 
     note = f"Above 0: the prediction is too small.{note}"
     if is_grouped:

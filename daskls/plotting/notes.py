@@ -248,8 +248,9 @@ def write_new(path: str | os.PathLike[str], page: str) -> None:
     StoreError : it exists, or the disk cannot take it
     """
     target = Path(path).expanduser()
-    with disk_errors(target):
+    with disk_errors(target, "write the report again"):
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("x", encoding="utf-8") as file:
                 file.write(page)
         except FileExistsError as error:

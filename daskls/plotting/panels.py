@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.kernels.frame import encoded_names
 from daskls.live.map import draw_map
-from daskls.live.record import Map, Measure
+from daskls.live.record import MEASURES, Map, Measure
 from daskls.partition.stored import whole
 from daskls.plotting.cells import CellDisplay
 from daskls.plotting.choice import SelectionDisplay, has_selection
@@ -244,7 +244,8 @@ def _choice(subject: Subject) -> Panel:
         return Panel(*panel, note, lambda ax: _draw_costs(selected, ax))
     candidates = candidates_of(subject.reader.resolved.summary)
     if candidates:
-        return _one_for_all(candidates, subject.measure)
+        # Also for quantiles, kernel and width are chosen by squared errors.
+        return _one_for_all(candidates, MEASURES[subject.reader.target.kind])
     if "C" in selected:
         width = "" if selected.get("gamma") is None else f", gamma = {selected['gamma']:.3g}"
         return Panel(*panel, f"One choice for the whole model: C = {selected['C']:.3g}{width}.")

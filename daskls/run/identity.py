@@ -179,7 +179,8 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
                 names = [k for k in keys if before.get(k) != value.get(k)]
                 parts += [f"{k} was {before.get(k)!r}, is {value.get(k)!r}" for k in names]
             else:
-                parts.append(f"{name} was {before!r}, is {value!r}")
+                which = "rows, labels or weights differ: " if name == "checksum" else ""
+                parts.append(f"{which}{name} was {before!r}, is {value!r}")
     return "; ".join(parts)
 
 

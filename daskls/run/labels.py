@@ -140,10 +140,15 @@ def value_error(row: int, value: float) -> DataError:
             "Where it stands for a missing value, impute it or remove the row; else bring the "
             "feature to a smaller unit, or take its logarithm."
         )
-    what = "NaN" if value != value else "infinity"
+    if value == value:
+        return DataError(
+            f"Input X contains infinity, first in row {row}; values must be finite. Remove such "
+            "rows, or replace the value by one that means something."
+        )
     return DataError(
-        f"Input X contains {what}, first in row {row}; values must be finite (no NaN, no "
-        "inf). Impute or remove the rows, for example with scikit-learn's SimpleImputer."
+        f"Input X contains NaN, first in row {row}; values must be finite. Impute or remove the "
+        'rows, for example with scikit-learn\'s SimpleImputer; of a table, fit(df, "label", '
+        'missing="median") does so.'
     )
 
 

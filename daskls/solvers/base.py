@@ -21,6 +21,10 @@ from daskls.records import (
 
 # Bytes per row of the small vectors that all active functions hold at the peak.
 ROW_TEMPORARIES = 128
+# Rows of a cell whose held-out values estimate its error, where the solver evaluates only some:
+# with all of them least squares would take twice as long. With few cells there are more of each, so
+# that the mean over cells is of at least EVALUATED_IN_ALL.
+EVALUATED_ROWS, EVALUATED_IN_ALL = 64, 1000
 # The report to start from where nobody asks for the cell's number.
 BLANK_REPORT = CellReport(0, 0, 0, 0, 0.0)
 
@@ -38,6 +42,7 @@ class CellRows:
     seed : tuple of int. Unique to the cell.
     asked : int64 array, shape (q,), or None. Rows whose held-out values the model should hold; only
         for losses with `Loss.knows_held_out`.
+    n_evaluated : int. Rows that estimate the cell's error, where the solver evaluates only some.
     """
 
     X: Reals
@@ -46,6 +51,16 @@ class CellRows:
     report: CellReport
     seed: tuple[int, ...]
     asked: Int64 | None = None
+    n_evaluated: int = EVALUATED_ROWS
+
+
+def evaluated_rows(n_rows: int, n_of_all: int) -> int:
+    """Return how many rows of a cell estimate its error.
+
+    >>> evaluated_rows(4000, 4000), evaluated_rows(4000, 16_000), evaluated_rows(4000, 10**6)
+    (1000, 250, 64)
+    """
+    return max(EVALUATED_ROWS, -(-EVALUATED_IN_ALL * n_rows // n_of_all))
 
 
 class Sizes(Protocol):

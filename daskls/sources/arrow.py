@@ -31,6 +31,13 @@ def column_of(batch: Any, name: str) -> Any:
     return values.dictionary_decode() if arrow.types.is_dictionary(values.type) else values
 
 
+def without_index(schema: Any) -> Any:
+    """Return an Arrow schema without the index that pandas has written as columns."""
+    index = (schema.pandas_metadata or {}).get("index_columns", ())
+    names = {name for name in index if isinstance(name, str)}
+    return import_arrow().schema([field for field in schema if field.name not in names])
+
+
 def is_category(kind: Any) -> bool:
     """Whether a type is that of categories."""
     return bool(import_arrow().types.is_dictionary(kind))

@@ -13,11 +13,10 @@ import numpy as np
 from daskls.errors import DataError
 from daskls.records import AnyArray, Float64, Mask
 from daskls.sources.arrow import as_numbers, as_text, column_of, compute_module, import_arrow
+from daskls.sources.base import listed
 
 Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
-# Names or values that an error or a description lists.
-MAX_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,14 @@ class ColumnEncoding:
     kind : "number", "flag" (true or false) or "category"
     categories : tuple of str. Sorted values of a category.
     fill : float or None. Replaces a missing value; None if training rows had no missing value.
+    usual : float or None. Replaces it in queries if training rows had none; None: it is an error.
     """
 
     name: str
     kind: str = "number"
     categories: tuple[str, ...] = ()
     fill: float | None = None
+    usual: float | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -108,10 +109,9 @@ class TableEncoding:
     def describe(self) -> list[str]:
         """Return the encoding in words, a line per column; plain numbers share one line."""
         plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
-        shown = ", ".join(plain[:MAX_LISTED]) + (", ..." if len(plain) > MAX_LISTED else "")
         lines = [] if self.label is None else [f"label: {self.label}"]
         lines += [] if self.weight is None else [f"weights: {self.weight}"]
-        lines += [f"{len(plain)} numbers as they are: {shown}"] if plain else []
+        lines += [f"{len(plain)} numbers as they are: {listed(plain)}"] if plain else []
         others = [c for c in self.columns if c.name not in set(plain)]
         return lines + [f"{column.name}: {column.describe()}" for column in others]
 
@@ -120,9 +120,9 @@ class TableEncoding:
         lacking = [name for name in self.column_names if name not in set(names)]
         if lacking:
             raise DataError(
-                f"The table has no column {', '.join(map(repr, lacking[:MAX_LISTED]))}, which the "
-                f"model was trained on; its columns are {', '.join(names[:MAX_LISTED])}. Pass "
-                "tables with the columns of the training table, in any order."
+                f"The table has no column {listed([*map(repr, lacking)])}, which the model was "
+                f"trained on; its columns are {listed(names)}. Pass tables with the columns of the "
+                "training table, in any order."
             )
 
     def encode(self, batch: Any, first_row: int) -> AnyArray:
@@ -135,8 +135,8 @@ class TableEncoding:
 
         Raises
         ------
-        DataError : a missing value in a column that had none in training, an unseen category, text
-            in a column of numbers; the message names column and row
+        DataError : a missing value in a column that had none in training, unless it has a usual
+            one; an unseen category, text in a column of numbers; the message names column and row
         """
         X = np.zeros((batch.num_rows, len(self.feature_names)), self.dtype)
         start = 0
@@ -151,22 +151,22 @@ class TableEncoding:
         if column.kind == "number":
             numbers = as_numbers(values, column.name, first_row)
             missing = np.isnan(numbers)
-            out[:, 0] = np.where(missing, column.fill or 0.0, numbers)
+            out[:, 0] = np.where(missing, column.fill or column.usual or 0.0, numbers)
         else:
             codes, missing = self._codes(column, values, first_row)
             if column.kind == "flag":
-                out[:, 0] = np.where(missing, column.fill or 0.0, codes)
+                out[:, 0] = np.where(missing, 0.0, codes)
             else:
                 known = np.flatnonzero(codes >= 0)
                 out[known, codes[known].astype(np.intp)] = 1
         if column.fill is not None:
             out[:, -1] = missing
-        elif missing.any():
+        elif missing.any() and column.usual is None:
             row = first_row + int(np.argmax(missing))
             raise DataError(
                 f"Column {column.name!r} has a missing value in row {row} (the first is 0), but "
-                "had none in training. Fill it, remove the row, or train on a table that has some, "
-                'with missing="median".'
+                'had none in training. Fill it, remove the row, or train with missing="median" '
+                "(--missing median)."
             )
 
     def _codes(self, column: ColumnEncoding, values: Any, first_row: int) -> tuple[Float64, Mask]:
@@ -182,11 +182,10 @@ class TableEncoding:
         unseen = (codes < 0) & ~missing
         if unseen.any() and (self.unknown == "error" or column.kind == "flag"):
             row = int(np.argmax(unseen))
-            listed = ", ".join(known[:MAX_LISTED])
             raise DataError(
                 f"Column {column.name!r} holds {text[row].as_py()!r} in row {first_row + row} (the "
-                f"first is 0), which no training row had; known are {listed}. Correct it, or let "
-                'unknown categories be zeros: --unknown zero, or fit(..., unknown="zero").'
+                f"first is 0), which no training row had; known are {listed(known)}. Correct it, "
+                'or let unknown categories be zeros: --unknown zero, or fit(..., unknown="zero").'
             )
         return codes, missing
 

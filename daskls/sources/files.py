@@ -6,6 +6,7 @@ label, then `index:value` pairs with indices that rise from 1.
 
 import csv
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskls.errors import DataError, ParameterError
-from daskls.sources.arrow import import_arrow
+from daskls.sources.arrow import import_arrow, without_index
 from daskls.sources.base import (
     BLOCK_FIELDS,
     Block,
@@ -66,7 +67,7 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
     from pyarrow import parquet
 
     try:
-        schemas = [parquet.read_schema(path) for path in paths]
+        schemas = [without_index(parquet.read_schema(path)) for path in paths]
         n_rows = sum(parquet.read_metadata(path).num_rows for path in paths)
     except arrow.ArrowInvalid as error:
         reason = str(error).rstrip(".")
@@ -108,7 +109,17 @@ def open_text(paths: list[Path], label: str | None, where: str) -> TableSource:
     arrow = import_arrow()
     heads = [_read_head(path, label) for path in paths]
     check_same_columns(paths, [head.names for head in heads])
-    schema = arrow.schema([(name, arrow.string()) for name in heads[0].names])
+    names = heads[0].names
+    if names[0] == "" and len(names) > 1:
+        # As pandas writes its index.
+        warnings.warn(
+            f"The first column of {where} has no name: it is taken for an index and left out. Name "
+            "it if it is a feature.",
+            UserWarning,
+            stacklevel=2,
+        )
+        names = names[1:]
+    schema = arrow.schema([(name, arrow.string()) for name in names])
 
     def batches(names: list[str]) -> Iterator[Any]:
         for path, head in zip(paths, heads, strict=True):

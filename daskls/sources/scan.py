@@ -40,6 +40,8 @@ MAX_CATEGORIES = 64
 MEDIAN_SAMPLE = 8192
 # "1,5" and "1,000": few enough to pass for categories, but meant as numbers.
 COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d*)?)\s*")
+# A text that may stand for a missing value, as "?"; beside more numbers it is no category.
+NO_WORD, FEW_NUMBERS = re.compile(r"[^\w\s]+"), 20
 # The beginning of an ISO date.
 DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 # Arrow types whose values float32 holds exactly.
@@ -72,8 +74,8 @@ def scan_table(
     source : TableSource
     label : str or None. The column of labels; None: there is none.
     drop : columns to leave out
-    missing : "refuse"; or "median": the median replaces a missing number, zeros a missing category,
-        and an added column marks them
+    missing : "refuse"; or "median": the median replaces a missing number, zeros a missing category;
+        an added column marks them if there are any in this table
     unknown : "error" or "zero", for queries
     seed : int. Of the sample that medians are taken from.
     kind : "classes" or "numbers". What the column of labels holds.
@@ -145,8 +147,9 @@ class _MedianSample:
         self.keys, self.values = keys[least], values[least]
 
     def median(self) -> float:
-        """Return the median; 0 if there are no values."""
-        return float(np.median(self.values)) if len(self.values) else 0.0
+        """Return the median; 0 if there are no finite values."""
+        finite = self.values[np.isfinite(self.values)]
+        return float(np.median(finite)) if len(finite) else 0.0
 
 
 class _Column:
@@ -200,14 +203,14 @@ class _Column:
 
     def encoding(self) -> ColumnEncoding:
         """Return the encoding of the column as a number, a flag or a category."""
-        has_missing = self.first_missing is not None
-        if self.may_be_number:
-            median = self.sample.median() if has_missing and self.sample is not None else None
-            return ColumnEncoding(self.name, "number", fill=median)
-        fill, values = 0.0 if has_missing else None, self.values or set()
-        if values and {value.lower() for value in values} <= set(FLAGS):
-            return ColumnEncoding(self.name, "flag", fill=fill)
-        return ColumnEncoding(self.name, "category", tuple(sorted(values)), fill)
+        fill = None if self.sample is None else self.sample.median() if self.may_be_number else 0.0
+        values = self.values or set()
+        is_flag = values and {value.lower() for value in values} <= set(FLAGS)
+        kind = "number" if self.may_be_number else "flag" if is_flag else "category"
+        categories = tuple(sorted(values)) if kind == "category" else ()
+        if self.first_missing is None:
+            return ColumnEncoding(self.name, kind, categories, usual=fill)
+        return ColumnEncoding(self.name, kind, categories, fill)
 
     def refusal(self) -> str | None:
         """Return what the column holds if it cannot become features; else None."""
@@ -217,12 +220,20 @@ class _Column:
             return "text that is dates"
         if self.values and all(map(COMMA_NUMBER.fullmatch, self.values)):
             return f"numbers with commas ({min(self.values)!r}); write 1,5 as 1.5"
-        if self.values is not None:
-            return None
-        first = ""
-        if self.first_text is not None:
-            first = f" ({self.first_text[1]!r} is the first, from row {self.first_text[0]} on)"
-        return f"text{first} of more than {MAX_CATEGORIES} different values"
+        values, first = self.values, self.first_text
+        if values is None:
+            known = "" if first is None else f" ({first[1]!r} is the first, from row {first[0]} on)"
+            hint = "" if first is None or not NO_WORD.fullmatch(first[1]) else _if_missing(first[1])
+            return f"text{known} of more than {MAX_CATEGORIES} different values{hint}"
+        texts = [text for text in values if not reads_as_number(text)]
+        is_marked = len(texts) == 1 and NO_WORD.fullmatch(texts[0])
+        if is_marked and len(values) > FEW_NUMBERS:
+            return f"numbers and {texts[0]!r}{_if_missing(texts[0])}"
+        return None
+
+
+def _if_missing(mark: str) -> str:
+    return f"; where {mark!r} stands for a missing value, leave the field empty"
 
 
 def _check_features(names: list[str], where: str) -> None:

@@ -224,10 +224,11 @@ class Root:
 
 def _check_kind(path: str, attributes: dict[str, Any]) -> None:
     """Refuse what is no model, and a model of a format that cannot be read."""
-    if attributes.get("kind") != MODEL_KIND:
+    kind = attributes.get("kind")
+    if kind != MODEL_KIND:
+        what = "a data set" if kind == "dataset" else f"a Zarr group of kind {kind!r}"
         raise StoreError(
-            f"{path} is a Zarr group of kind {attributes.get('kind')!r}, not a daskls model. "
-            "Give a path that save() or `daskls fit` wrote."
+            f"{path} is {what}, not a daskls model. Give a path that save() or `daskls fit` wrote."
         )
     found = attributes.get("daskls_format")
     if found not in READABLE:

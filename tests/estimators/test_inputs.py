@@ -111,7 +111,7 @@ FRAME = pd.DataFrame(
 )
 def test_columns_that_are_no_numbers_are_named(column, held):
     numbers, others = FRAME[["width", "flag"]], FRAME[["width", column]]
-    message = rf"not numeric: '{column}' \({held}\)\. Encode them as numbers.*OneHotEncoder"
+    message = rf"not numeric: '{column}' \({held}\)\. Pass the table.*TableEncoder"
     model = small_svc().fit(numbers.to_numpy(), Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -129,7 +129,7 @@ def test_all_columns_that_are_no_numbers_are_named_at_once():
     with pytest.raises(DataError, match=r"'color' .*, 'size' .*, 'number' .*'mixed'.* and 1 more"):
         small_svc().fit(FRAME, Y)
     table = pa.table(FRAME[["width", "color", "day"]])
-    with pytest.raises(DataError, match=r"numeric: 'color' \(.*\), 'day' \(timestamp.*\)\. Enc"):
+    with pytest.raises(DataError, match=r"numeric: 'color' \(.*\), 'day' \(timestamp.*\)\. Pass"):
         small_svc().fit(table, Y)
 
 

@@ -322,3 +322,8 @@ def test_rows_by_the_path_of_a_table_are_refused(tmp_path, model):
         DataError, match=r"is the path of a file, .*rows\.csv; an array or a data set"
     ):
         ReportDisplay.from_estimator(model, str(tmp_path / "rows.csv"), [0])
+
+
+def test_a_page_may_lie_in_a_new_folder(tmp_path, model):
+    ReportDisplay.from_estimator(model).to_html(tmp_path / "new" / "report.html")
+    assert (tmp_path / "new" / "report.html").exists()

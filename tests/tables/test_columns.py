@@ -175,8 +175,9 @@ def test_missing_values_are_refused_by_default(tmp_path):
     assert not (tmp_path / "m.zarr").exists()
 
 
-def test_a_missing_value_in_a_column_that_had_none_is_an_error(trained, tmp_path):
-    gap = TEST.copy()
+def test_a_missing_value_in_a_column_that_had_none_is_an_error(tmp_path):
+    trained = daskls.VoronoiSVC(**PARAMS).fit(TRAIN.dropna(), "kind")
+    gap = make_frame(200, 1).fillna({"age": 30.0, "city": "Bern"})
     gap.loc[7, "income"] = np.nan
     gap.loc[5, "color"] = None
     for source in (gap, write(gap, tmp_path / "gap.csv"), dd.from_pandas(gap, npartitions=3)):
@@ -441,7 +442,7 @@ def test_weights_that_are_none_are_refused():
 def test_options_of_tables_are_refused_for_arrays(tmp_path):
     X, y = by_hand(TRAIN, 0.0), TRAIN.kind.to_numpy()
     for options in ({"missing": "median"}, {"unknown": "zero"}, {"drop": ["a"]}):
-        with pytest.raises(ParameterError, match="no effect on an array"):
+        with pytest.raises(ParameterError, match="no effect on X with y apart"):
             daskls.VoronoiSVC(**PARAMS).fit(X, y, **options)
     with pytest.raises(ParameterError, match="missing is 'mean'"):
         daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", missing="mean")
@@ -714,3 +715,61 @@ def test_a_cluster_of_processes_takes_tables(tmp_path, trained):
     run("fit", train, tmp_path / "m.zarr", *options, *cluster)
     run("predict", tmp_path / "m.zarr", test, tmp_path / "out.csv", *cluster)
     assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == trained.predict(TEST).tolist()
+
+
+def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
+    frame = TRAIN.sort_values("kind")
+    frame.to_parquet(tmp_path / "rows.parquet")
+    named = frame.rename_axis("id").reset_index().set_index("id")
+    named.to_parquet(tmp_path / "named.parquet")
+    frame.to_csv(tmp_path / "rows.csv")
+    given = {"missing": "median", "drop": [c for c in TRAIN if c not in ("age", "income", "kind")]}
+    wanted = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind", **given)
+    assert wanted.table_.column_names == ["age", "income"]
+    for table in (
+        tmp_path / "rows.parquet",
+        tmp_path / "named.parquet",
+        pa.Table.from_pandas(frame),
+    ):
+        model = daskls.VoronoiSVC(**PARAMS).fit(table, "kind", **given)
+        assert model.table_.column_names == ["age", "income"]
+        np.testing.assert_array_equal(
+            model.decision_function(frame), wanted.decision_function(frame)
+        )
+    with pytest.warns(
+        UserWarning, match="first column of .*rows.csv has no name: it is taken for an"
+    ):
+        model = daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "rows.csv", "kind", **given)
+    assert model.table_.column_names == ["age", "income"]
+
+
+@pytest.mark.parametrize("n_values", [30, 200])
+def test_a_mark_of_missing_values_among_numbers_is_told(tmp_path, n_values):
+    ages = [str(20 + i % n_values) for i in range(400)]
+    ages[7] = "?"
+    path = write(pd.DataFrame({"age": ages, "kind": ["a", "b"] * 200}), tmp_path / "rows.csv")
+    with pytest.raises(
+        DataError, match=r"'age' holds .*where '\?' stands for a missing value, leave"
+    ):
+        daskls.VoronoiSVC(**PARAMS).fit(path, "kind", missing="median")
+
+
+def test_few_numbers_and_a_mark_are_categories(tmp_path):
+    frame = pd.DataFrame({"votes": ["1", "2", "?"] * 100, "kind": ["a", "b", "a"] * 100})
+    path = write(frame, tmp_path / "rows.csv")
+    model = daskls.VoronoiSVC(**PARAMS).fit(path, "kind")
+    assert model.table_.columns[0].categories == ("1", "2", "?")
+
+
+def test_queries_may_lack_what_training_rows_had(tmp_path):
+    whole = TRAIN.dropna()
+    gaps = whole.head(20).copy()
+    gaps["age"] = np.nan
+    with pytest.raises(DataError, match=r"'age' has a missing value in row 0 .*--missing median"):
+        daskls.VoronoiSVC(**PARAMS).fit(whole, "kind").predict(gaps)
+    model = daskls.VoronoiSVC(**PARAMS).fit(whole, "kind", missing="median")
+    filled = gaps.assign(age=whole.age.median())
+    np.testing.assert_array_equal(model.decision_function(gaps), model.decision_function(filled))
+    model.save(tmp_path / "m")
+    found = daskls.load(tmp_path / "m").decision_function(gaps)
+    np.testing.assert_array_equal(found, model.decision_function(filled))

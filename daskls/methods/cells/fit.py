@@ -33,7 +33,7 @@ from daskls.run.compute import run_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS
-from daskls.solvers.base import CellRows
+from daskls.solvers.base import CellRows, evaluated_rows
 from daskls.solvers.registry import find_solver
 from daskls.store.checks import check_counts
 from daskls.store.exchange import Exchange
@@ -67,6 +67,7 @@ class FitJob:
     spec: SolverSpec
     cell_size: int
     seed: int
+    n_rows: int
     draw: Draw | None = None
 
 
@@ -88,6 +89,7 @@ def fit_cells(state: FitState) -> None:
         request.spec,
         request.cell_size,
         state.seed,
+        state.scan.n_kept,
         draw_of(state),
     )
     finished = _finished_cells(root, leaf_rows, request.cell_size)
@@ -162,7 +164,8 @@ def _cells_of(
         report = CellReport(cell, leaf, len(own.X), 0, 0.0, partition=number)
         seed = CELL_FOLDS(job.seed, leaf=leaf, cell=cell)
         asked = None if job.draw is None else job.draw.positions(own)
-        yield CellRows(own.X, own.targets, own.weights, report, seed, asked)
+        n_evaluated = evaluated_rows(len(own.X), job.n_rows)
+        yield CellRows(own.X, own.targets, own.weights, report, seed, asked, n_evaluated)
 
 
 def _finish(state: FitState, partition: Partition) -> None:

@@ -11,12 +11,18 @@ import numpy as np
 
 from daskls.kernels.kernel import find_kernel
 from daskls.records import CellReport, Float32, Float64, Int64, LocalModel, SolverSpec
-from daskls.solvers.base import BLANK_REPORT, CellRows, Neighborhood, NeighborhoodSolver
+from daskls.solvers.base import (
+    BLANK_REPORT,
+    EVALUATED_ROWS,
+    CellRows,
+    Neighborhood,
+    NeighborhoodSolver,
+)
 from daskls.solvers.evaluate import total
 from daskls.solvers.grid import Grid, count_gammas
 from daskls.solvers.percentiles import neighborhood_grid
 from daskls.solvers.rows import LocalRows, kernel_of
-from daskls.solvers.squares.solver import EVALUATED_ROWS, NumbersSolver, SolvedCell, evenly
+from daskls.solvers.squares.solver import NumbersSolver, SolvedCell, evenly
 from daskls.solvers.squares.system import MergedRows, System, merge_equal_rows
 
 

@@ -44,10 +44,6 @@ MOVE_SHARE, MIN_MOVE = 0.02, 1e-6
 # rows by more, if values are off by 0.4 on average.
 MILD_COST = 5e3
 
-# Rows of a cell whose held-out values estimate its error: with all of them a cell would take twice
-# as long.
-EVALUATED_ROWS = 64
-
 
 @dataclass(frozen=True, eq=False)
 class SolvedCell:
@@ -113,7 +109,7 @@ class SquaresSolver(LocalSolver):
         kernel = cell_kernel(spec, merged.A)
         # The error is of the same rows whatever else is asked: rows of rare classes are asked for
         # more often.
-        few = evenly(len(merged.A), EVALUATED_ROWS)
+        few = evenly(len(merged.A), cell.n_evaluated)
         asked = few if cell.asked is None else np.union1d(few, merged.of_row[cell.asked])
         solved = self._solve(own, Y, merged, System(merged.A, kernel), spec.C[0], asked)
         model = self._as_model(solved, kernel, few, report)
