@@ -34,7 +34,8 @@ from daskls.store.reader import ModelReader
 MIB = 1 << 20
 # VoronoiSVC as in the paper: cross-validated SVMs on rows as they are.
 PAPERS = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
-PAPER_OPTIONS = ("--loss", "hinge", "--feature-scale", "none")
+# A command that runs here, without a cluster, and says what it made.
+HERE = ("--workers", "0", "--quiet")
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without compilation")
 
 
@@ -111,6 +112,16 @@ def run_cli(*args, code=0):
         assert result.stderr.strip().endswith(".")
         assert "Traceback" not in result.output
     return result
+
+
+def as_options(**params):
+    """Spell parameters as options of the command line."""
+    options = []
+    for name, value in params.items():
+        if isinstance(value, list):
+            value = ",".join(map(str, value))
+        options += [f"--{name.replace('_', '-')}", "none" if value is None else value]
+    return options
 
 
 # Models as bits

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 import zarr
-from support import PAPER_OPTIONS, PAPERS, edit_attributes, few, heed_interrupts, python_env
+from support import HERE, PAPERS, as_options, edit_attributes, few, heed_interrupts, python_env
 from support import run_cli as run
 from typer.testing import CliRunner
 
@@ -26,20 +26,7 @@ from daskls.run.confusion import Confusion, count_block
 from daskls.store.dataset import DatasetWriter
 
 N_ROWS = 1200
-HERE = ("--workers", "0", "--quiet")
-SMALL = (
-    "--cell-size",
-    "300",
-    *PAPER_OPTIONS,
-    "--cv",
-    "2",
-    "--C",
-    "1,10",
-    "--gamma",
-    "20",
-    "--gamma",
-    "80",
-)
+SMALL = (*as_options(cell_size=300, cv=2, C=[1, 10], gamma=20, **PAPERS), "--gamma", "80")
 
 
 @pytest.fixture(scope="module")
@@ -452,8 +439,8 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
     data, model = folder / "many.zarr", folder / "interrupted.zarr"
     # Six bundles of some seconds each: the signal comes when the first one is done.
     write("checkerboard", data, 60_000)
-    args = ("fit", data, model, "--cell-size", "1000", *PAPER_OPTIONS, "--search", "full")
-    args = (*args, "--random-state", "1", "--workers", "1", "-q")
+    options = as_options(cell_size=1000, search="full", random_state=1, **PAPERS)
+    args = ("fit", data, model, *options, "--workers", "1", "-q")
     process = daskls_process(*args, start_new_session=True, preexec_fn=heed_interrupts)
     bundles = model / "bundles"
     deadline = time.monotonic() + 60
@@ -476,14 +463,14 @@ def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
 
 
 METHODS = {
-    "chunks": ("--chunk-size", 300, *PAPER_OPTIONS, "--cv", 2, "--C", 10, "--gamma", 20),
-    "l3": ("--n-cells", 20, "--n-landmarks", 5, "--landmarks", "random", "--C", "1,100"),
-    "local-sampling": (
-        *("--sample-fraction", 0.2, "--n-subsamples", 2, "--radius-scale", 1),
-        *("--C", 10, "--gamma", 20),
-    ),
-    "cglq": ("--sample-fraction", 0.2, "--n-neighbors", 3, "--C", 10, "--gamma", 20),
-}  # fmt: skip
+    "chunks": {"chunk_size": 300, "cv": 2, "C": 10, "gamma": 20, **PAPERS},
+    "l3": {"n_cells": 20, "n_landmarks": 5, "landmarks": "random", "C": [1, 100]},
+    "local-sampling": {
+        **{"sample_fraction": 0.2, "n_subsamples": 2, "radius_scale": 1},
+        **{"C": 10, "gamma": 20},
+    },
+    "cglq": {"sample_fraction": 0.2, "n_neighbors": 3, "C": 10, "gamma": 20},
+}
 
 
 def check_path(path, parameter):
@@ -505,7 +492,7 @@ def check_path(path, parameter):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_fits_scores_and_describes_itself(method, folder, data):
     path = folder / f"{method}.zarr"
-    options = ("--method", method, *METHODS[method], "--random-state", "0")
+    options = as_options(method=method, random_state=0, **METHODS[method])
     summary = run("fit", data, path, *options, *HERE).stdout
     assert "support rows" in summary
     assert ("choice on a grid edge" in summary) == (method in ("chunks", "l3"))

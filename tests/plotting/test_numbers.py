@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from small import small
+from support import HERE
 from support import run_cli as run
 
 import daskls
@@ -387,15 +388,14 @@ def test_the_command_line_reports_on_numbers(plane, tmp_path):
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,y", *lines]))
     with DatasetWriter(tmp_path / "rows.zarr", 2, "float64", y_dtype="float64") as writer:
         writer.append(X, y)
-    here = ("--workers", "0", "--quiet")
     out = tmp_path / "report.html"
-    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", *here).stdout
+    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", *HERE).stdout
     assert f"{plane.score(X, y):.4f} of 150 other rows" in told
     assert "Residuals" in told
     assert "onfusion" not in told
-    run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", "--html", out, *here)
+    run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", "--html", out, *HERE)
     assert out.read_text("utf-8").count("data:image/png") == 5
-    csv = run("report", tmp_path / "model.zarr", tmp_path / "rows.csv", "--label", "y", *here)
+    csv = run("report", tmp_path / "model.zarr", tmp_path / "rows.csv", "--label", "y", *HERE)
     assert f"{plane.score(X, y):.4f} of 150 other rows" in csv.stdout
 
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 from small import CLASSIFIERS, PLACES, small
-from support import few
+from support import HERE, few
 from support import run_cli as run
 
 import daskls
@@ -255,10 +255,9 @@ def test_the_command_line_writes_and_prints_it(model, tmp_path):
     model.save(tmp_path / "model.zarr")
     np.savez(tmp_path / "rows.npz", X=X, y=y)
     out = tmp_path / "report.html"
-    here = ("--workers", "0", "--quiet")
-    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.npz", *here).stdout
+    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.npz", *HERE).stdout
     assert f"{100 * model.score(X, y):.2f} % of 150 other rows" in told
-    given = (tmp_path / "model.zarr", tmp_path / "rows.npz", "--html", out, *here)
+    given = (tmp_path / "model.zarr", tmp_path / "rows.npz", "--html", out, *HERE)
     assert str(out) in run("report", *given).stdout
     assert Page(out.read_text("utf-8")).tags.count("img") == 6
     before = out.read_bytes()
