@@ -311,13 +311,6 @@ def test_bad_fit_options_exit_with_2(data, folder, options, words):
     assert not (folder / "never.zarr").exists()
 
 
-def test_a_file_of_an_unknown_suffix_names_those_that_are_read(folder):
-    (folder / "table.xlsx").write_text("1,2,0\n")
-    result = run("fit", folder / "table.xlsx", folder / "m.zarr", code=1)
-    assert ".csv" in result.stderr
-    assert ".parquet" in result.stderr
-
-
 def test_a_foreign_folder_is_a_failure(folder):
     (folder / "empty").mkdir()
     result = run("fit", folder / "empty", folder / "m.zarr", code=1)
