@@ -2,9 +2,9 @@
 
 import sys
 
-import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from support import PAPERS
 
 import daskls
@@ -12,19 +12,10 @@ from daskls.datasets import make_checkerboard
 from daskls.errors import DataError, ParameterError
 from daskls.plotting import CellDisplay, GridDisplay, PartitionDisplay
 
-mpl.use("agg")
-from matplotlib import pyplot as plt
-
 
 def papers(*args, **params):
     """Return cells that are cross-validated, each on its own."""
     return daskls.VoronoiSVC(*args, **PAPERS, **params)
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

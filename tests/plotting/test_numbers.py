@@ -4,9 +4,9 @@ import re
 from itertools import pairwise
 
 import dask.array as da
-import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from small import small
 from support import HERE
@@ -27,10 +27,6 @@ from daskls.plotting import (
 from daskls.plotting.evaluation import evaluate
 from daskls.store.dataset import DatasetWriter
 
-mpl.use("agg")
-from matplotlib import pyplot as plt
-from matplotlib.colors import to_rgba
-
 PANELS = ["partition", "errors", "grid", "times", "answers", "residuals"]
 OF_CLASSES = ("class", "confusion", "calibration", "accuracy", "validation error", "%")
 NO_NUMBERS = "rows and numbers of a test set were not given"
@@ -41,12 +37,6 @@ def rows(n, seed, n_features=2):
     rng = np.random.default_rng(seed)
     X = rng.random((n, n_features))
     return X, 1000 + 50 * (np.sin(6 * X[:, 0]) + X[:, -1] + rng.normal(0, 0.1, n))
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

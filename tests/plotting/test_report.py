@@ -5,7 +5,6 @@ import json
 from html.parser import HTMLParser
 
 import dask.array as da
-import matplotlib as mpl
 import numpy as np
 import pandas
 import pytest
@@ -23,9 +22,6 @@ from daskls.errors import DataError, GridEdgeWarning, ParameterError, StoreError
 from daskls.plotting import ReportDisplay
 from daskls.plotting.evaluation import N_BINS, evaluate
 
-mpl.use("agg")
-from matplotlib import pyplot as plt
-
 PANELS = ["partition", "errors", "grid", "times", "confusion", "calibration"]
 NEEDS_ROWS = "rows and labels of a test set were not given"
 
@@ -34,12 +30,6 @@ def rows(n, seed, n_features=2):
     """Return rows of three classes with names, one of which HTML must not take for its own."""
     X = np.random.default_rng(seed).random((n, n_features))
     return X, np.array(["<b>one</b>", "three", "two"])[(X[:, 0] > X[:, 1]) + (X[:, 0] > 0.8) * 1]
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module", params=few(sorted(CLASSIFIERS), 4))
