@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -122,6 +123,23 @@ def as_options(**params):
             value = ",".join(map(str, value))
         options += [f"--{name.replace('_', '-')}", "none" if value is None else value]
     return options
+
+
+def error_in_time(call, *args):
+    """Return the error of a call that ends within a minute."""
+    errors = []
+
+    def run():
+        try:
+            call(*args)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "it waits for ever"
+    return errors[0] if errors else None
 
 
 # Models as bits
