@@ -1,6 +1,7 @@
 """Numbers as targets: against kernel ridge and brute force, in y's units, and what is refused."""
 
 import dask.array as da
+import naive
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
@@ -43,12 +44,9 @@ def test_a_cell_is_kernel_ridge_around_the_center(kernel, y):
 def brute(rows, y, weights, offset, keep, at):
     """Return values at rows of the model of others, by a bordered system in float64."""
     K = np.exp(-0.3 * ((rows[:, None].astype(float) - rows) ** 2).sum(axis=2))
-    n = len(keep)
-    bordered = np.ones((n + 1, n + 1))
-    bordered[:n, :n] = K[np.ix_(keep, keep)] + np.diag(0.1 / weights[keep])
-    bordered[n, n] = 0.0 if offset else 1e30
-    solved = np.linalg.solve(bordered, np.vstack([y[keep], np.zeros((1, y.shape[1]))]))
-    return K[np.ix_(at, keep)] @ solved[:n] + solved[n]
+    own = K[np.ix_(keep, keep)], y[keep], 0.1 / weights[keep]
+    alpha, b = naive.bordered_ridge(*own, offset)
+    return K[np.ix_(at, keep)] @ alpha + b
 
 
 @pytest.mark.parametrize("offset", [False, True])
