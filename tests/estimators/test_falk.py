@@ -100,9 +100,6 @@ def test_leaves_leave_no_trace_in_the_centers_and_answers(leaf_rows, monkeypatch
     )
 
 
-# Stops and restarts
-
-
 # Selection
 
 

@@ -282,13 +282,6 @@ def test_weights_of_classes_do_not_change_how_probable_they_are():
     assert abs(weighted - y.mean()) < 0.04
 
 
-@pytest.mark.parametrize("n_partitions", [1, 2])
-def test_the_sign_of_the_decision_is_the_label(n_partitions):
-    X, y = noisy()
-    model = squares(n_partitions=n_partitions, class_weight="balanced").fit(X, y)
-    np.testing.assert_array_equal(model.predict(X), (model.decision_function(X) > 0).astype(int))
-
-
 def test_cells_of_one_class_and_classes_of_one_row():
     X, y = noisy(n=400)
     y = (X[:, 0] > 0.5).astype(int)

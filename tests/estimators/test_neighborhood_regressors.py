@@ -290,10 +290,3 @@ def test_rows_of_any_kind_and_what_was_kept_answer_alike(small, tmp_path):
 def test_labels_are_no_numbers(small):
     with pytest.raises(daskls.DataError, match="a regressor needs numbers"):
         clone(small).fit(X, np.where(X[:, 0] > 0.5, "high", "low"))
-
-
-def test_candidates_of_neighbors_are_refused():
-    with pytest.raises(ParameterError, match="takes one"):
-        KernelKNNRegressor([5, 10]).fit(X, Y)
-    with pytest.raises(ParameterError, match="give one value"):
-        KernelKNNRegressor(5, kernel="poly", gamma=[1.0, 2.0]).fit(X, Y)
