@@ -202,7 +202,8 @@ def test_equal_rows_and_cells_of_one_number():
     assert (flat.fit_report_.n_classes == 0).all()
     assert (flat.predict(Q[Q[:, 0] > 0.9]) == 3.0).all()
     alike = FalkSVR(10, random_state=0).fit(np.zeros((50, 3)), Y[:50])
-    assert np.allclose(alike.predict(np.zeros((1, 3))), Y[:10].mean(), atol=2 * Y.std())
+    # Of rows equally near the first are neighbors.
+    np.testing.assert_allclose(alike.predict(np.zeros((1, 3))), Y[:10].mean(), rtol=1e-9)
     two = FalkSVR(selection=None, C=1e4, gamma=1.0).fit([[0.0], [1.0]], [0.0, 1.0])
     assert two.predict([[0.0], [1.0]]).round(2).tolist() == [0.0, 1.0]
 

@@ -106,6 +106,8 @@ def test_cells_of_one_number_answer_it():
 def test_the_mean_of_partitions_is_not_clipped():
     models = [VoronoiSVR(100, n_partitions=n, **GIVEN).fit(X, Y) for n in (1, 3)]
     assert models[1].score(X, Y) > 0.95
+    # As many units of y away from the mean as decisions of classes never are.
+    assert (np.abs(models[1].predict(X) - Y.mean()) > 1.5 * Y.std()).any()
     assert models[1].n_cells_ > models[0].n_cells_
 
 
