@@ -8,9 +8,8 @@ import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
-from small import assert_same_bits, connected, tiny_tasks
+from small import assert_same_bits, tiny_tasks
 from support import few
-from writes import StopError, StopsEverywhere, Writes
 
 import daskls
 from daskls import DasklsError, FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
@@ -182,30 +181,6 @@ def test_chunks_tasks_and_threads_change_no_bit(way, few_drawn):
         np.testing.assert_array_equal(np.exp(lazy), np.exp(model.predict_log_proba(X)))
 
 
-def test_a_cluster_changes_no_bit(two_workers, tmp_path):
-    X, y = noisy(3)
-    expected = squares(n_partitions=2).fit(X, y)
-    with tiny_tasks(), connected(two_workers) as client:
-        params = {"n_partitions": 2, "client": client, "store": tmp_path / "m"}
-        assert_same_bits(expected, squares(**params).fit(da.from_array(X, chunks=(200, 2)), y))
-
-
-@pytest.mark.slow
-def test_a_fit_that_is_stopped_anywhere_goes_on(tmp_path):
-    X, y = noisy(3)
-    expected = squares(n_partitions=2).fit(X, y)
-    stops, store = StopsEverywhere(), tmp_path / "m"
-    with tiny_tasks(), dask.config.set(scheduler="sync"), Writes(store, stops):
-        for _ in range(100):
-            try:
-                model = squares(n_partitions=2, store=store).fit(X, y)
-                break
-            except StopError:
-                continue
-    assert "calibration" in " ".join(stops.names)
-    assert_same_bits(expected, model)
-
-
 def test_lost_maps_are_made_again_from_what_bundles_keep(tmp_path):
     X, y = noisy(3)
     model = squares(store=tmp_path / "m").fit(X, y)
@@ -219,15 +194,6 @@ def test_lost_maps_are_made_again_from_what_bundles_keep(tmp_path):
     bundles = {p: p.stat().st_mtime_ns for p in (tmp_path / "m" / "bundles").rglob("*")}
     np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
     assert bundles == {p: p.stat().st_mtime_ns for p in (tmp_path / "m" / "bundles").rglob("*")}
-
-
-def test_saved_models_keep_them(tmp_path):
-    X, y = noisy(3)
-    model = squares().fit(X, y)
-    model.save(tmp_path / "m")
-    again = daskls.load(tmp_path / "m")
-    assert again.probability == "auto"
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_maps_of_odds_are_stored_as_such(tmp_path):
