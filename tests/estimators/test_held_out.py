@@ -1,6 +1,7 @@
 """Probabilities by default: maps to values of rows without them, which least squares know.
 
-The oracle trains each cell anew without a row, in plain float64.
+The oracle trains each cell anew without a row, in plain float64. What maps of nested fits, of
+``test_probability.py``, promise alike is tested here too.
 """
 
 import dask
@@ -8,7 +9,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
-from small import assert_same_bits, tiny_tasks
+from small import assert_same_bits, small, tiny_tasks
 from support import few
 
 import daskls
@@ -36,6 +37,14 @@ def noisy(n_classes=2, n=N, seed=0):
 
 def squares(**params):
     return VoronoiSVC(**{"cell_size": 80, **ONE, **params})
+
+
+def nested(**params):
+    """Return an estimator whose maps are of scores of further fits."""
+    return small("VoronoiSVC", **{"probability": True, **params})
+
+
+both_ways = pytest.mark.parametrize("make", [squares, nested])
 
 
 def held_of(model):
@@ -113,9 +122,10 @@ def test_a_probability_that_is_known_is_found():
     assert np.abs(found[:, 1] - p).mean() < 0.05
 
 
-def test_the_model_is_the_same_without_them():
+@both_ways
+def test_the_model_is_the_same_without_them(make):
     X, y = noisy(3)
-    plain, model = (squares(probability=p).fit(X, y) for p in (False, "auto"))
+    plain, model = make(probability=False).fit(X, y), make().fit(X, y)
     np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
     names = [name for name in plain.fit_report_.dtype.names if name != "seconds"]
     for name in names:
@@ -181,9 +191,10 @@ def test_chunks_tasks_and_threads_change_no_bit(way, few_drawn):
         np.testing.assert_array_equal(np.exp(lazy), np.exp(model.predict_log_proba(X)))
 
 
-def test_lost_maps_are_made_again_from_what_bundles_keep(tmp_path):
+@both_ways
+def test_lost_maps_are_made_again_and_bundles_stay(make, tmp_path):
     X, y = noisy(3)
-    model = squares(store=tmp_path / "m").fit(X, y)
+    model = make(store=tmp_path / "m").fit(X, y)
     expected = model.predict_proba(X)
     part = next((tmp_path / "m" / "calibration").rglob("c*"))
     file = part if part.is_file() else next(own for own in part.rglob("*") if own.is_file())
@@ -235,11 +246,12 @@ def test_classes_of_few_rows_share_a_sigmoid():
     np.testing.assert_array_equal(probabilities(shared, scores).argmax(1), scores.argmax(1))
 
 
-def test_weights_of_classes_do_not_change_how_probable_they_are():
+@both_ways
+def test_weights_of_classes_do_not_change_how_probable_they_are(make):
     X, y = noisy(n=1000)
     y = ((X[:, 0] > 0.8) & (y == 1)).astype(int)
     plain, weighted = (
-        squares(cell_size=500, class_weight=w).fit(X, y).predict_proba(X)[:, 1].mean()
+        make(cell_size=500, class_weight=w).fit(X, y).predict_proba(X)[:, 1].mean()
         for w in (None, "balanced")
     )
     assert abs(plain - y.mean()) < 0.02
