@@ -16,8 +16,7 @@ from support import start_cluster
 SHARED = {"one_worker", "two_workers"}
 ON_SHARED = (
     *("estimators/test_models.py", "estimators/test_predict.py", "estimators/test_same_seed.py"),
-    *("estimators/test_probability.py::test_a_cluster", "test_held_out.py::test_a_cluster"),
-    "test_reserved.py::test_a_cluster",
+    "estimators/test_probability.py::test_a_cluster",
     "test_newcomers.py::test_a_lost_worker",
     "test_bill.py::test_a_worker_",
     *("faults/test_removed.py", "::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),

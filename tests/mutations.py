@@ -39,7 +39,7 @@ TESTS = {
     "memory": ["test_memory", "test_plan", "memory", "estimators/test_errors"],
     "plan": ["test_plan"],
     "run": ["estimators/test_same_seed", "estimators/test_inputs", "store", "test_blas", "faults"],
-    "methods": ["estimators/test_brute_force", "estimators/test_predict"],
+    "methods": ["estimators/test_partitions", "estimators/test_predict"],
     "cli": ["test_cli", "test_demo"],
 }
 LAST = ("chaos", "memory", "faults", "test_cli.py", "test_demo")

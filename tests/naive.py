@@ -129,6 +129,16 @@ def pair_decisions(K, coef, class_ptr):
     return np.array(columns).T
 
 
+def bordered_ridge(K, Y, ridges, offset=True):
+    """Return (coefficients, offset) of kernel ridge, in float64; an offset is not penalized."""
+    n = len(K)
+    bordered = np.ones((n + 1, n + 1))
+    bordered[:n, :n] = K + np.diag(ridges)
+    bordered[n, n] = 0.0 if offset else 1e30
+    solved = np.linalg.solve(bordered, np.concatenate([Y, np.zeros_like(Y[:1])]))
+    return solved[:n], solved[n]
+
+
 def grid_values(radius, n_rows, n_features, n_folds, shape=(10, 10)):
     """Return (gammas, costs, m) of the 2017 paper's grid, value by value.
 

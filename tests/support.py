@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -34,7 +35,8 @@ from daskls.store.reader import ModelReader
 MIB = 1 << 20
 # VoronoiSVC as in the paper: cross-validated SVMs on rows as they are.
 PAPERS = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
-PAPER_OPTIONS = ("--loss", "hinge", "--feature-scale", "none")
+# A command that runs here, without a cluster, and says what it made.
+HERE = ("--workers", "0", "--quiet")
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without compilation")
 
 
@@ -111,6 +113,33 @@ def run_cli(*args, code=0):
         assert result.stderr.strip().endswith(".")
         assert "Traceback" not in result.output
     return result
+
+
+def as_options(**params):
+    """Spell parameters as options of the command line."""
+    options = []
+    for name, value in params.items():
+        if isinstance(value, list):
+            value = ",".join(map(str, value))
+        options += [f"--{name.replace('_', '-')}", "none" if value is None else value]
+    return options
+
+
+def error_in_time(call, *args):
+    """Return the error of a call that ends within a minute."""
+    errors = []
+
+    def run():
+        try:
+            call(*args)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "it waits for ever"
+    return errors[0] if errors else None
 
 
 # Models as bits

@@ -1,16 +1,13 @@
 """The command line: what each command prints, and how each way to fail ends."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import zarr
-from support import PAPER_OPTIONS, PAPERS, edit_attributes, few, heed_interrupts, python_env
+from support import HERE, PAPERS, as_options, edit_attributes, few, python_env
 from support import run_cli as run
 from typer.testing import CliRunner
 
@@ -26,20 +23,7 @@ from daskls.run.confusion import Confusion, count_block
 from daskls.store.dataset import DatasetWriter
 
 N_ROWS = 1200
-HERE = ("--workers", "0", "--quiet")
-SMALL = (
-    "--cell-size",
-    "300",
-    *PAPER_OPTIONS,
-    "--cv",
-    "2",
-    "--C",
-    "1,10",
-    "--gamma",
-    "20",
-    "--gamma",
-    "80",
-)
+SMALL = (*as_options(cell_size=300, cv=2, C=[1, 10], gamma=20, **PAPERS), "--gamma", "80")
 
 
 @pytest.fixture(scope="module")
@@ -324,13 +308,6 @@ def test_bad_fit_options_exit_with_2(data, folder, options, words):
     assert not (folder / "never.zarr").exists()
 
 
-def test_a_file_of_an_unknown_suffix_names_those_that_are_read(folder):
-    (folder / "table.xlsx").write_text("1,2,0\n")
-    result = run("fit", folder / "table.xlsx", folder / "m.zarr", code=1)
-    assert ".csv" in result.stderr
-    assert ".parquet" in result.stderr
-
-
 def test_a_foreign_folder_is_a_failure(folder):
     (folder / "empty").mkdir()
     result = run("fit", folder / "empty", folder / "m.zarr", code=1)
@@ -365,12 +342,6 @@ def test_an_error_that_nobody_foresaw_is_one_sentence(data, monkeypatch):
 
 def test_class_weight_of_labels_that_hold_an_equals_sign():
     assert parse_class_weight("a=b=2", ["a=b", "c"]) == {"a=b": 2.0}
-
-
-def daskls_process(*args, **options):
-    command = [sys.executable, "-m", "daskls.cli", *map(str, args)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, env=python_env(), **pipes, **options)
 
 
 def loaded_by(*args):
@@ -412,78 +383,23 @@ def test_a_refused_path_loads_the_method_that_is_named_alone(tmp_path, options, 
     assert estimator_modules(loaded) == {f"estimators.{module}"}
 
 
-def test_only_help_and_an_option_of_another_method_load_all(tmp_path):
+def test_only_help_and_an_option_that_is_not_the_methods_load_all(tmp_path):
     paths = ("fit", tmp_path / "nowhere.csv", tmp_path / "m")
     assert estimator_modules(loaded_by(*paths, "--method", "magic")) == set()
-    for args in (("fit", "--help"), (*paths, "--n-cells", "5")):
+    given = (("--n-cells", "5"), ("--no-such-option",), ("--method", "knn", "--help"))
+    for args in (("fit", "--help"), *((*paths, *own) for own in given)):
         assert len(estimator_modules(loaded_by(*args))) > 4
 
 
-@pytest.mark.parametrize(
-    ("options", "loaded"),
-    few(
-        [
-            (("--method", "knn"), ["knn"]),
-            (("--method=l3",), ["landmark"]),
-            ((), ["voronoi"]),
-            (("--method", "knn", "--help"), None),
-            (("--no-such-option",), None),
-        ],
-        2,
-    ),
-)
-def test_a_run_loads_the_estimator_that_it_names(options, loaded, folder):
-    code = (
-        "import sys; from typer.testing import CliRunner; from daskls.cli import app; "
-        "CliRunner().invoke(app, ['fit', *sys.argv[1:]]); "
-        "from daskls.registry import METHODS; "
-        "places = sorted({own.estimator.partition(':')[0] for own in METHODS}); "
-        "print(*[own[11:] for own in places if f'daskls.{own}' in sys.modules])"
-    )
-    everyone = sorted({own.estimator.partition(":")[0][11:] for own in registry.METHODS})
-    command = [sys.executable, "-c", code, folder / "void.zarr", folder / "m.zarr", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=python_env())
-    assert done.stdout.split() == (everyone if loaded is None else loaded)
-
-
-@pytest.mark.slow
-def test_ctrl_c_says_how_to_go_on_and_the_same_command_does(folder):
-    """On a real local cluster, whose processes get the signal too."""
-    data, model = folder / "many.zarr", folder / "interrupted.zarr"
-    # Six bundles of some seconds each: the signal comes when the first one is done.
-    write("checkerboard", data, 60_000)
-    args = ("fit", data, model, "--cell-size", "1000", *PAPER_OPTIONS, "--search", "full")
-    args = (*args, "--random-state", "1", "--workers", "1", "-q")
-    process = daskls_process(*args, start_new_session=True, preexec_fn=heed_interrupts)
-    bundles = model / "bundles"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if bundles.exists() and any(p.name[0] != "." for p in bundles.iterdir()):
-            break
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    _, stderr = process.communicate(timeout=30)
-    assert process.returncode == 130, stderr
-    assert stderr.splitlines() == [
-        "Interrupted; what is finished is kept: run the same command again to go on from there."
-    ]
-    assert "unfinished" in run("info", model).stdout
-    kept = {p: p.stat().st_mtime_ns for p in bundles.iterdir() if p.name[0] != "."}
-    assert kept
-    run(*args[:-3], *HERE)
-    assert kept.items() <= {p: p.stat().st_mtime_ns for p in bundles.iterdir()}.items()
-    assert daskls.load(model).n_cells_ == 60
-
-
 METHODS = {
-    "chunks": ("--chunk-size", 300, *PAPER_OPTIONS, "--cv", 2, "--C", 10, "--gamma", 20),
-    "l3": ("--n-cells", 20, "--n-landmarks", 5, "--landmarks", "random", "--C", "1,100"),
-    "local-sampling": (
-        *("--sample-fraction", 0.2, "--n-subsamples", 2, "--radius-scale", 1),
-        *("--C", 10, "--gamma", 20),
-    ),
-    "cglq": ("--sample-fraction", 0.2, "--n-neighbors", 3, "--C", 10, "--gamma", 20),
-}  # fmt: skip
+    "chunks": {"chunk_size": 300, "cv": 2, "C": 10, "gamma": 20, **PAPERS},
+    "l3": {"n_cells": 20, "n_landmarks": 5, "landmarks": "random", "C": [1, 100]},
+    "local-sampling": {
+        **{"sample_fraction": 0.2, "n_subsamples": 2, "radius_scale": 1},
+        **{"C": 10, "gamma": 20},
+    },
+    "cglq": {"sample_fraction": 0.2, "n_neighbors": 3, "C": 10, "gamma": 20},
+}
 
 
 def check_path(path, parameter):
@@ -505,7 +421,7 @@ def check_path(path, parameter):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_fits_scores_and_describes_itself(method, folder, data):
     path = folder / f"{method}.zarr"
-    options = ("--method", method, *METHODS[method], "--random-state", "0")
+    options = as_options(method=method, random_state=0, **METHODS[method])
     summary = run("fit", data, path, *options, *HERE).stdout
     assert "support rows" in summary
     assert ("choice on a grid edge" in summary) == (method in ("chunks", "l3"))

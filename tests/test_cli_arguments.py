@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import zarr
-from support import PAPER_OPTIONS
+from support import HERE, PAPERS, as_options
 from support import run_cli as run
 
 import daskls
@@ -13,18 +13,7 @@ from daskls.datasets import write
 
 # Of small data none would start without being asked for.
 CLUSTER = ("--workers", "1")
-HERE = ("--workers", "0", "--quiet")
-SMALL = (
-    "--cell-size",
-    "300",
-    *PAPER_OPTIONS,
-    "--cv",
-    "2",
-    "--C",
-    "1,10",
-    "--gamma",
-    "20",
-)
+SMALL = as_options(cell_size=300, cv=2, C=[1, 10], gamma=20, **PAPERS)
 
 
 @pytest.fixture

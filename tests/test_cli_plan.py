@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from support import PAPER_OPTIONS
+from support import PAPERS, as_options
 from support import run_cli as run
 
 from daskls.datasets import write
@@ -38,7 +38,7 @@ def test_a_shape_that_does_not_exist_yet(no_cluster):
 
 def test_data_are_planned_without_a_cluster_and_without_a_store(data, no_cluster):
     before = sorted(path.name for path in data.parent.iterdir())
-    told = run("plan", data, "--cell-size", "500", *PAPER_OPTIONS, "--cv", "2").stdout
+    told = run("plan", data, *as_options(cell_size=500, cv=2, **PAPERS)).stdout
     assert told.startswith("VoronoiSVC: 5,000 rows, 2 features\n")
     pairs = pairs_of(told)
     assert int(pairs["models"]) in range(10, 14)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client
-from support import PAPER_OPTIONS, assert_same_model, checkers, python_env, small_svc
+from support import HERE, PAPERS, as_options, assert_same_model, checkers, python_env, small_svc
 from support import run_cli as run
 
 import daskls
@@ -22,8 +22,7 @@ from daskls import DataError, ParameterError, StoreError, TableEncoder
 from daskls.store.dataset import DatasetWriter
 
 X, Y = checkers(300)
-HERE = ("--workers", "0", "--quiet")
-SMALL = (*PAPER_OPTIONS, "--cell-size", "100", "--cv", "2", "--C", "10", "--gamma", "20")
+SMALL = as_options(cell_size=100, cv=2, C=10, gamma=20, **PAPERS)
 # A feature has the name that labels often have.
 ROWS = pd.DataFrame(X, columns=["x", "y"])
 

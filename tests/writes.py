@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from distributed import WorkerPlugin
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -60,6 +61,20 @@ class Writes:
                 is_hidden = any(part.startswith(".") for part in name.split(os.sep))
                 if is_hidden == watch.begun:
                     watch.act(name)
+
+
+def stop_fit(fit, store, pattern, at=0):
+    """Run a fit that stops before it puts in place the thing number ``at`` whose name matches."""
+    found = []
+
+    def stop(name):
+        if re.match(pattern, name):
+            found.append(name)
+        if len(found) > at:
+            raise StopError(name)
+
+    with Writes(store, stop), pytest.raises(StopError):
+        fit()
 
 
 def stage_of(name):

@@ -17,6 +17,8 @@ import pytest
 from sklearn.base import clone, is_regressor
 from small import (
     ENTRIES,
+    LATE,
+    VARIANT,
     answers_of,
     assert_same_bits,
     bits_of,
@@ -50,6 +52,29 @@ SLOW = {name for name in ENTRIES if name != "VoronoiSVC"}
 
 # One whose fit is its stages alone, and one with rounds between them.
 EARLY = {"VoronoiSVC", "FalkSVC"}
+
+# Ways whose models hold more than cells do: maps of rows that were held out, or reserved rows.
+MORE = {
+    "maps": ("VoronoiSVC", {"loss": "squared_error", "cv": 5, "n_partitions": 2}),
+    "intervals": ("VoronoiSVR", {"interval": 0.8, "n_partitions": 2}),
+    "false alarms": (
+        "VoronoiSVC",
+        {"loss": "squared_error", "cv": 5, "max_false_alarm": 0.1, "n_partitions": 2},
+    ),
+}
+
+
+def with_more(marks=()):
+    """Return (name, way) of every method, and of the ways whose models hold more."""
+    late = [pytest.param(n, {}, marks=pytest.mark.slow if n in LATE else (), id=n) for n in ENTRIES]
+    # A variant is of a method as it is.
+    more = () if VARIANT else MORE.items()
+    return [*late, *(pytest.param(*own, marks=marks, id=id) for id, own in more)]
+
+
+def labels_of(way):
+    """Return the labels that a way is fitted with."""
+    return TWO if "max_false_alarm" in way else Y
 
 
 def one_of_parts(*parts):
@@ -95,7 +120,8 @@ def reference(small_leaves):
         key = name, repr(way), offset, dtype
         if key not in made:
             with dask.config.set(scheduler="sync"):
-                model = small(name, **dict(way)).fit((X + offset).astype(dtype), Y)
+                own = small(name, **dict(way))
+                model = own.fit((X + offset).astype(dtype), labels_of(dict(way)))
             made[key] = bits_of(model, offset)
         return made[key]
 
@@ -160,10 +186,11 @@ class TestMethod:
             with task_memory(nbytes, n_slots), tiny_tasks(N_BUNDLES=n_slots):
                 assert_same_bits(expected, small(name).fit(*rows_of()))
 
-    def test_workers_leave_no_trace(self, name, two_workers, reference):
-        expected = reference(name)
+    @pytest.mark.parametrize(("name", "way"), with_more())
+    def test_workers_leave_no_trace(self, name, way, two_workers, reference):
+        expected = reference(name, tuple(way.items()))
         with connected(two_workers) as client, tiny_tasks():
-            found = small(name, client=client).fit(*rows_of())
+            found = small(name, **way, client=client).fit(*rows_of(y=labels_of(way)))
         assert_same_bits(expected, found)
 
     def test_the_order_of_bytes_leaves_no_trace(self, name, reference):
@@ -181,25 +208,27 @@ class TestMethod:
 
     # --- stopped, killed, resumed
 
-    def test_a_fit_that_is_stopped_anywhere_goes_on(self, name, tmp_path, reference):
-        stops, store = StopsEverywhere(), tmp_path / "m"
+    @pytest.mark.parametrize(("name", "way"), with_more(pytest.mark.slow))
+    def test_a_fit_that_is_stopped_anywhere_goes_on(self, name, way, tmp_path, reference):
+        stops, store, y = StopsEverywhere(), tmp_path / "m", labels_of(way)
         with tiny_tasks(), dask.config.set(scheduler="sync"), Writes(store, stops):
             for _ in range(100):
                 try:
-                    model = small(name, store=store).fit(*rows_of())
+                    model = small(name, **way, store=store).fit(*rows_of(y=y))
                     break
                 except StopError:
                     with pytest.raises(StoreError):
                         daskls.load(store)
-        assert_same_bits(reference(name), model)
+        assert_same_bits(reference(name, tuple(way.items())), model)
         assert len(stops.stops) >= 6
         # What was in place stayed: a stop costs one thing at most.
         n_again = sum(stops.names.values()) - len(stops.names)
         assert n_again <= len(stops.stops), stops.names.most_common(9)
-        whole = small(name, store=tmp_path / "n").fit(X, Y)
-        assert {p.split("/")[0] for p in listing(store)} == {
-            p.split("/")[0] for p in listing(path_of(whole))
-        }
+        whole = small(name, **way, store=tmp_path / "n").fit(X, y)
+        parts = {p.split("/")[0] for p in listing(path_of(whole))}
+        assert {p.split("/")[0] for p in listing(store)} == parts
+        # No part is there that no stop was at.
+        assert parts <= {p.split("/")[0] for p in stops.names}
 
     def test_a_task_that_runs_again_does_nothing(self, name, tmp_path, reference):
         # As that of a worker which died after it wrote, before it said so.
@@ -313,10 +342,11 @@ class TestMethod:
 
     # --- kept
 
-    @pytest.mark.parametrize("way", ["save", "pickle"])
-    def test_what_was_kept_answers_as_before(self, name, way, fitted, tmp_path):
-        model = fitted(name)
-        if way == "save":
+    @pytest.mark.parametrize("how", ["save", "pickle"])
+    @pytest.mark.parametrize(("name", "way"), with_more())
+    def test_what_was_kept_answers_as_before(self, name, way, how, fitted, tmp_path):
+        model = fitted(name) if not way else small(name, **way).fit(X, labels_of(way))
+        if how == "save":
             model.save(tmp_path / "m")
             other = daskls.load(tmp_path / "m")
         else:
@@ -325,7 +355,8 @@ class TestMethod:
         assert_same_bits(model, other)
         assert params_of(other) == params_of(model)
         # What came back can be fitted again.
-        assert_same_bits(model, clone(other).set_params(store=None).fit(X, Y))
+        again = clone(other).set_params(store=None).fit(X, labels_of(way))
+        assert_same_bits(model, again)
 
     def test_a_finished_store_is_the_model_of_one_fit(self, name, tmp_path):
         store = tmp_path / "m"

@@ -1,4 +1,4 @@
-"""Inputs at the edge of what can be: empty blocks, float16, nothing learned, forks, leftovers."""
+"""Inputs at the edge of what can be: float16, nothing learned, forks, leftovers."""
 
 import os
 
@@ -8,7 +8,6 @@ import pytest
 from support import small_svc
 
 import daskls
-import daskls.datasets
 from daskls.errors import DataError, StoreError
 from daskls.store.temporary import TemporaryFolder
 
@@ -22,12 +21,6 @@ def quadrants(n=400):
 @pytest.fixture(scope="module")
 def model():
     return small_svc().fit(*quadrants())
-
-
-def test_an_empty_block_among_others(model):
-    X, _ = quadrants()
-    blocks = da.from_array(X, chunks=((0, 150, 0, 250, 0), 2))
-    np.testing.assert_array_equal(model.predict(blocks).compute(), model.predict(X))
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
@@ -45,7 +38,6 @@ def test_cells_that_learn_nothing_leave_the_others_alone():
     y = np.random.default_rng(1).random(len(X)) < 0.6
     flat = small_svc(C=1000.0, gamma=0.01, tol=10.0).fit(X, y)
     assert flat.fit_report_.n_support.sum() == 0
-    assert set(flat.predict(X)) <= {False, True}
 
 
 def test_a_fork_does_not_remove_its_parents_folder():
@@ -84,9 +76,3 @@ def test_labels_do_not_go_to_a_url(model, tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="is a URL"):
         model.predict_to_zarr(da.zeros((3, 2)), "ftp://bucket/labels")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_data_set_can_be_predicted_by_its_path(model, tmp_path):
-    data = daskls.datasets.write("xor", tmp_path / "data.zarr", 100)
-    expected = model.predict(np.asarray(data.X[:]))
-    np.testing.assert_array_equal(model.predict(tmp_path / "data.zarr").compute(), expected)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from small import ENTRIES, small
-from support import PAPER_OPTIONS, checkers, small_svc
+from support import HERE, PAPERS, as_options, checkers, small_svc
 from support import run_cli as run
 
 import daskls
@@ -24,7 +24,6 @@ NAMES = ["width", "height", "depth"]
 OTHER_ORDER = ["height", "width", "depth"]
 X, Y = checkers(N, d=3)
 UNNAMED = "X does not have valid feature names, but VoronoiSVC was fitted with feature names"
-HERE = ("--workers", "0", "--quiet")
 
 
 def frame(names=NAMES, rows=X):
@@ -192,19 +191,7 @@ def test_a_file_of_columns_in_another_order_is_not_scored(tmp_path):
         rows[[*columns, "label"]].to_csv(tmp_path / f"{name}.csv", index=False)
         convert(tmp_path / f"{name}.csv", tmp_path / f"{name}.zarr", label="label", dtype="f8")
     model = tmp_path / "model"
-    options = (
-        "--cell-size",
-        100,
-        *PAPER_OPTIONS,
-        "--cv",
-        2,
-        "--C",
-        10,
-        "--gamma",
-        20,
-        "--random-state",
-        0,
-    )
+    options = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
     run("fit", tmp_path / "train.zarr", model, *options, *HERE)
     right = run("score", model, tmp_path / "same.zarr", "--json", *HERE)
     assert (json.loads(right.stdout)["accuracy"] > 0.9, right.stderr) == (True, "")

@@ -1,18 +1,16 @@
 """Probabilities by default: maps to values of rows without them, which least squares know.
 
-The oracle trains each cell anew without a row, in plain float64.
+The oracle trains each cell anew without a row, in plain float64. What maps of nested fits, of
+``test_probability.py``, promise alike is tested here too.
 """
-
-import re
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
-from small import assert_same_bits, connected, tiny_tasks
+from small import assert_same_bits, small, tiny_tasks
 from support import few
-from writes import StopError, StopsEverywhere, Writes
 
 import daskls
 from daskls import DasklsError, FalkSVC, KernelKNNClassifier, RandomChunkSVC, VoronoiSVC
@@ -39,6 +37,14 @@ def noisy(n_classes=2, n=N, seed=0):
 
 def squares(**params):
     return VoronoiSVC(**{"cell_size": 80, **ONE, **params})
+
+
+def nested(**params):
+    """Return an estimator whose maps are of scores of further fits."""
+    return small("VoronoiSVC", **{"probability": True, **params})
+
+
+both_ways = pytest.mark.parametrize("make", [squares, nested])
 
 
 def held_of(model):
@@ -116,9 +122,10 @@ def test_a_probability_that_is_known_is_found():
     assert np.abs(found[:, 1] - p).mean() < 0.05
 
 
-def test_the_model_is_the_same_without_them():
+@both_ways
+def test_the_model_is_the_same_without_them(make):
     X, y = noisy(3)
-    plain, model = (squares(probability=p).fit(X, y) for p in (False, "auto"))
+    plain, model = make(probability=False).fit(X, y), make().fit(X, y)
     np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
     names = [name for name in plain.fit_report_.dtype.names if name != "seconds"]
     for name in names:
@@ -184,33 +191,10 @@ def test_chunks_tasks_and_threads_change_no_bit(way, few_drawn):
         np.testing.assert_array_equal(np.exp(lazy), np.exp(model.predict_log_proba(X)))
 
 
-def test_a_cluster_changes_no_bit(two_workers, tmp_path):
+@both_ways
+def test_lost_maps_are_made_again_and_bundles_stay(make, tmp_path):
     X, y = noisy(3)
-    expected = squares(n_partitions=2).fit(X, y)
-    with tiny_tasks(), connected(two_workers) as client:
-        params = {"n_partitions": 2, "client": client, "store": tmp_path / "m"}
-        assert_same_bits(expected, squares(**params).fit(da.from_array(X, chunks=(200, 2)), y))
-
-
-@pytest.mark.slow
-def test_a_fit_that_is_stopped_anywhere_goes_on(tmp_path):
-    X, y = noisy(3)
-    expected = squares(n_partitions=2).fit(X, y)
-    stops, store = StopsEverywhere(), tmp_path / "m"
-    with tiny_tasks(), dask.config.set(scheduler="sync"), Writes(store, stops):
-        for _ in range(100):
-            try:
-                model = squares(n_partitions=2, store=store).fit(X, y)
-                break
-            except StopError:
-                continue
-    assert "calibration" in " ".join(stops.names)
-    assert_same_bits(expected, model)
-
-
-def test_lost_maps_are_made_again_from_what_bundles_keep(tmp_path):
-    X, y = noisy(3)
-    model = squares(store=tmp_path / "m").fit(X, y)
+    model = make(store=tmp_path / "m").fit(X, y)
     expected = model.predict_proba(X)
     part = next((tmp_path / "m" / "calibration").rglob("c*"))
     file = part if part.is_file() else next(own for own in part.rglob("*") if own.is_file())
@@ -221,15 +205,6 @@ def test_lost_maps_are_made_again_from_what_bundles_keep(tmp_path):
     bundles = {p: p.stat().st_mtime_ns for p in (tmp_path / "m" / "bundles").rglob("*")}
     np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
     assert bundles == {p: p.stat().st_mtime_ns for p in (tmp_path / "m" / "bundles").rglob("*")}
-
-
-def test_saved_models_keep_them(tmp_path):
-    X, y = noisy(3)
-    model = squares().fit(X, y)
-    model.save(tmp_path / "m")
-    again = daskls.load(tmp_path / "m")
-    assert again.probability == "auto"
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_maps_of_odds_are_stored_as_such(tmp_path):
@@ -271,22 +246,16 @@ def test_classes_of_few_rows_share_a_sigmoid():
     np.testing.assert_array_equal(probabilities(shared, scores).argmax(1), scores.argmax(1))
 
 
-def test_weights_of_classes_do_not_change_how_probable_they_are():
+@both_ways
+def test_weights_of_classes_do_not_change_how_probable_they_are(make):
     X, y = noisy(n=1000)
     y = ((X[:, 0] > 0.8) & (y == 1)).astype(int)
     plain, weighted = (
-        squares(cell_size=500, class_weight=w).fit(X, y).predict_proba(X)[:, 1].mean()
+        make(cell_size=500, class_weight=w).fit(X, y).predict_proba(X)[:, 1].mean()
         for w in (None, "balanced")
     )
     assert abs(plain - y.mean()) < 0.02
     assert abs(weighted - y.mean()) < 0.04
-
-
-@pytest.mark.parametrize("n_partitions", [1, 2])
-def test_the_sign_of_the_decision_is_the_label(n_partitions):
-    X, y = noisy()
-    model = squares(n_partitions=n_partitions, class_weight="balanced").fit(X, y)
-    np.testing.assert_array_equal(model.predict(X), (model.decision_function(X) > 0).astype(int))
 
 
 def test_cells_of_one_class_and_classes_of_one_row():
@@ -329,7 +298,3 @@ def test_a_fitted_model_is_what_it_was_fitted_as():
         model.predict_proba(X)
     assert hasattr(squares().fit(X, y).set_params(probability=False), "predict_proba")
     assert hasattr(KernelKNNClassifier(), "predict_log_proba")
-
-
-def test_the_method_on_the_class_is_a_plain_function():
-    assert re.match("Return the probability of each class", VoronoiSVC.predict_proba.__doc__)

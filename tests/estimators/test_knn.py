@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from support import checkers
 
-from daskls import KNNSVC, KernelKNNClassifier, ParameterError
+from daskls import KNNSVC, KernelKNNClassifier, KernelKNNRegressor, ParameterError
 
 N = 700
 QUERIES = np.random.default_rng(7).random((150, 2))
@@ -91,7 +91,7 @@ def test_all_rows_as_neighbors_are_the_usual_svm():
     assert (model.predict(QUERIES) == svm.predict(QUERIES)).mean() > 0.99
 
 
-@pytest.mark.parametrize("method", [KNNSVC, KernelKNNClassifier])
+@pytest.mark.parametrize("method", [KNNSVC, KernelKNNClassifier, KernelKNNRegressor])
 def test_candidates_are_refused(method):
     X, y = checkers(60)
     with pytest.raises(ParameterError, match="takes one"):

@@ -1,4 +1,7 @@
-"""Several partitions of the same rows: independent cells, one averaged answer."""
+"""Predictions equal a slow walk of partitions and sums of kernels, row by row.
+
+Several partitions of the same rows: independent cells, one averaged answer.
+"""
 
 import itertools
 
@@ -10,7 +13,13 @@ from daskls.partition.stored import model_partition
 from daskls.partition.tree import route_rows
 
 N = 600
-QUERIES = np.random.default_rng(3).uniform(-0.5, 1.5, (60, 2))
+KERNELS = {
+    "rbf": {"gamma": [5.0, 30.0]},
+    "linear": {},
+    "poly": {"degree": 2, "coef0": 1.0, "gamma": 3.0},
+    "homogeneous poly": {"kernel": "poly", "gamma": 2.0},
+    "rbf with an offset": {"kernel": "rbf", "gamma": [5.0, 30.0], "fit_intercept": True},
+}
 
 
 def fit(n_partitions=3, n_classes=2, **params):
@@ -24,47 +33,61 @@ def model():
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_scores_and_labels_equal_brute_force(n_classes):
-    X, y = checkers(N, n_classes=n_classes)
+@pytest.mark.parametrize(("kernel", "n_partitions"), [*((own, 1) for own in KERNELS), ("rbf", 3)])
+def test_scores_and_labels_equal_brute_force(kernel, n_partitions, n_classes):
+    X, y = checkers(N, n_classes=n_classes, dtype="f4")
     labels = np.array(["d", "b", "c", "a"][:n_classes])
-    model = small_svc(n_partitions=3).fit(X, labels[y])
+    params = {"kernel": kernel, "n_partitions": n_partitions, **KERNELS[kernel]}
+    model = small_svc(C=[1.0, 10.0], **params).fit(X, labels[y])
     slow = SlowModel(path_of(model))
-    assert slow.n_partitions == 3
-    scores = model.decision_function(QUERIES).reshape(len(QUERIES), -1)
-    expected = np.array([slow.scores(row) for row in QUERIES.tolist()]).reshape(scores.shape)
+    assert slow.n_partitions == n_partitions
+    assert any(cell["intercepts"].any() for cell in slow.cells) == model.fit_intercept
+    # Rows of training, rows far outside, and rows between.
+    rng = np.random.default_rng(3)
+    queries = np.concatenate([X[:10], rng.uniform(-1, 2, (50, 2)).astype("f4")])
+    each = [[slow.pairs(row, p)[1] for p in range(n_partitions)] for row in queries.tolist()]
+    # Far from all rows decisions vanish, and rounding alone decides the votes.
+    clear = [all(abs(v) > 1e-5 for values in row for v in values) for row in each]
+    queries = queries[clear]
+    assert len(queries) > 20
+    assert len({slow.walk(row) for row in queries.tolist()}) > 3
+    scores = model.decision_function(queries).reshape(len(queries), -1)
+    expected = np.array([slow.scores(row) for row in queries.tolist()]).reshape(scores.shape)
     for found, wanted in zip(scores.ravel().tolist(), expected.ravel().tolist(), strict=True):
         assert is_close(found, wanted)
     winners = expected.argmax(axis=1) if n_classes > 2 else (expected[:, 0] > 0).astype(int)
-    np.testing.assert_array_equal(model.predict(QUERIES), model.classes_[winners])
-    # Clipping and averaging both mattered.
-    each = [[slow.pairs(row, p)[1] for p in range(3)] for row in QUERIES.tolist()]
-    assert any(abs(value) > 1 for row in each for values in row for value in values)
-    assert any(len({values[0] > 0 for values in row if values}) == 2 for row in each)
+    np.testing.assert_array_equal(model.predict(queries), model.classes_[winners])
+    if n_partitions > 1:
+        # Clipping and averaging both mattered.
+        assert any(abs(value) > 1 for row in each for values in row for value in values)
+        assert any(len({values[0] > 0 for values in row if values}) == 2 for row in each)
 
 
 @pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_cells_of_one_class_and_absent_classes(n_classes):
+@pytest.mark.parametrize("n_partitions", [1, 2])
+def test_cells_of_one_class_and_absent_classes(n_partitions, n_classes):
     # Bands of one class each, wider than a cell: some cells hold one class, some two.
     X, _ = checkers(N)
     y = (X[:, 0] * n_classes).astype(int)
-    model = small_svc(cell_size=30, n_partitions=2).fit(X, y)
+    model = small_svc(cell_size=30, n_partitions=n_partitions).fit(X, y)
     slow = SlowModel(path_of(model))
     assert {len(cell["classes"]) for cell in slow.cells} == {1, 2}
     scores = model.decision_function(X[:60]).reshape(60, -1)
     n_sure = 0
     for found, row in zip(scores.tolist(), X[:60].tolist(), strict=True):
         assert all(map(is_close, found, np.atleast_1d(slow.scores(row))))
-        seen = [slow.pairs(row, p)[0] for p in range(2)]
-        if seen[0] == seen[1] == [1]:
+        seen = [slow.pairs(row, p)[0] for p in range(n_partitions)]
+        if all(classes == [1] for classes in seen):
             n_sure += 1
-            # It wins against every other class by 1: n - 1 votes and that confidence.
-            sure = n_classes - 1
-            assert found[-1 if n_classes == 2 else 1] == (1.0 if sure == 1 else sure + sure / 9)
+            # Of several it wins against every other class by 1: n - 1 votes and that confidence.
+            sure = 2 + 2 / 9 if n_partitions > 1 and n_classes > 2 else 1.0
+            assert found[-1 if n_classes == 2 else 1] == sure
         if n_classes > 2:
-            absent = set(range(3)) - {*seen[0], *seen[1]}
+            absent = set(range(3)).difference(*seen)
             present = [found[c] for c in range(3) if c not in absent]
             assert all(found[c] < min(present) for c in absent)
+            assert n_partitions > 1 or all(found[c] == -1.0 for c in absent)
     assert n_sure > 0
 
 
@@ -102,10 +125,12 @@ def test_another_seed_cuts_otherwise(model):
         assert (ours.thresholds == theirs.thresholds).all() == (partition == 0)
 
 
-def test_each_partition_holds_every_row_in_the_cell_that_counted_it(model):
+@pytest.mark.parametrize("n_partitions", [1, 3])
+def test_each_partition_holds_every_row_in_the_cell_that_counted_it(n_partitions):
     X, _ = checkers(N)
+    model = fit(n_partitions)
     slow = SlowModel(path_of(model))
-    cells = [slow.walk(row, partition) for partition in range(3) for row in X.tolist()]
+    cells = [slow.walk(row, partition) for partition in range(n_partitions) for row in X.tolist()]
     counts = np.bincount(cells, minlength=model.n_cells_)
     np.testing.assert_array_equal(counts, model.fit_report_.n_rows)
 

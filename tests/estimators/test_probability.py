@@ -21,7 +21,6 @@ from daskls import DasklsError, KernelKNNClassifier, VoronoiSVC
 from daskls.methods import calibrate
 from daskls.methods.probability import Sigmoids, fit_maps, probabilities
 from daskls.solvers.evaluate import fit_sigmoid, sigmoid
-from daskls.store.caches import drop_caches
 
 N = 900
 # A scale is neither learned nor compared: maps are of scores, in any scale.
@@ -195,14 +194,6 @@ def test_models_without_have_no_predict_proba():
     assert hasattr(small("VoronoiSVC", probability=True), "predict_proba")
 
 
-def test_the_model_is_the_same_with_probabilities():
-    X, y, _ = noisy()
-    with_maps = small("VoronoiSVC", probability=True).fit(X, y)
-    np.testing.assert_array_equal(
-        with_maps.decision_function(X), small("VoronoiSVC").fit(X, y).decision_function(X)
-    )
-
-
 @pytest.mark.parametrize("way", few([{"feature_scale": "learned"}, {}, {"n_partitions": 3}]))
 def test_chunks_and_schedulers_change_no_bit(way):
     X, y, _ = noisy()
@@ -226,21 +217,6 @@ def test_saved_models_keep_their_maps(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-def test_a_model_that_lost_its_maps_says_so_and_is_made_whole(tmp_path):
-    X, y, _ = noisy()
-    model = small("VoronoiSVC", probability=True, store=tmp_path / "model").fit(X, y)
-    expected = model.predict_proba(X)
-    part = next((tmp_path / "model" / "calibration" / "a").rglob("c*"))
-    file = part if part.is_file() else next(own for own in part.rglob("*") if own.is_file())
-    data = bytearray(file.read_bytes())
-    data[-1] ^= 1
-    file.write_bytes(bytes(data))
-    drop_caches()
-    with pytest.raises(DasklsError, match="calibration"):
-        daskls.load(tmp_path / "model").predict_proba(X)
-    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
-
-
 def test_nothing_is_left_of_the_nested_fits(tmp_path):
     X, y, _ = noisy()
     small("FalkSVC", probability=True, store=tmp_path / "model").fit(X, y)
@@ -260,16 +236,6 @@ def test_classes_that_few_rows_have():
     assert np.isfinite(found).all()
     y[3:5] = 2
     assert np.isfinite(small("VoronoiSVC", cv=2, probability=True).fit(X, y).predict_proba(X)).all()
-
-
-def test_weights_of_classes_do_not_change_how_probable_they_are():
-    X, y, _ = noisy(n=4000)
-    plain, weighted = (
-        VoronoiSVC(500, probability=True, class_weight=w, **UNSCALED).fit(X, y).predict_proba(X)
-        for w in (None, {0: 1.0, 1: 5.0})
-    )
-    assert abs(plain[:, 1].mean() - y.mean()) < 0.02
-    assert abs(weighted[:, 1].mean() - y.mean()) < 0.04
 
 
 def test_scorers_of_probabilities_work():

@@ -1,13 +1,25 @@
 """Numbers as targets: against kernel ridge and brute force, in y's units, and what is refused."""
 
+import pickle
+
 import dask.array as da
+import naive
 import numpy as np
 import pytest
+import zarr
+from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
-from support import few, path_of
+from support import few
 
 import daskls
-from daskls import DataError, RandomChunkSVR, VoronoiSVC, VoronoiSVR
+from daskls import (
+    DataError,
+    FalkSVR,
+    KernelKNNRegressor,
+    RandomChunkSVR,
+    VoronoiSVC,
+    VoronoiSVR,
+)
 from daskls.datasets import convert
 from daskls.records import KernelSpec
 from daskls.scaling.grid import Trial, TrialCell
@@ -19,6 +31,7 @@ X = RNG.random((500, 3))
 Y = 1e4 + 300 * (np.sin(6 * X[:, 0]) + X[:, 1] ** 2 + RNG.normal(0, 0.05, 500))
 TWO = np.stack([Y, 1e-3 * np.cos(3 * X[:, 1])], axis=1)
 Q = RNG.random((80, 3))
+WEIGHTS = RNG.uniform(0.5, 2.0, 500)
 GIVEN = {"kernel": "rbf", "C": 50.0, "gamma": 3.0, "feature_scale": None, "random_state": 0}
 
 
@@ -43,12 +56,9 @@ def test_a_cell_is_kernel_ridge_around_the_center(kernel, y):
 def brute(rows, y, weights, offset, keep, at):
     """Return values at rows of the model of others, by a bordered system in float64."""
     K = np.exp(-0.3 * ((rows[:, None].astype(float) - rows) ** 2).sum(axis=2))
-    n = len(keep)
-    bordered = np.ones((n + 1, n + 1))
-    bordered[:n, :n] = K[np.ix_(keep, keep)] + np.diag(0.1 / weights[keep])
-    bordered[n, n] = 0.0 if offset else 1e30
-    solved = np.linalg.solve(bordered, np.vstack([y[keep], np.zeros((1, y.shape[1]))]))
-    return K[np.ix_(at, keep)] @ solved[:n] + solved[n]
+    own = K[np.ix_(keep, keep)], y[keep], 0.1 / weights[keep]
+    alpha, b = naive.bordered_ridge(*own, offset)
+    return K[np.ix_(at, keep)] @ alpha + b
 
 
 @pytest.mark.parametrize("offset", [False, True])
@@ -81,31 +91,6 @@ def test_the_error_of_a_cell_is_that_of_rows_left_out():
     np.testing.assert_allclose(model.fit_report_.validation_error, np.mean(missed), rtol=1e-3)
 
 
-@pytest.mark.parametrize("unit", [1e-30, 1.0, 1e60])
-def test_units_of_y_do_not_matter(unit):
-    plain = VoronoiSVR(cell_size=200, random_state=0).fit(X, Y).predict(Q)
-    found = VoronoiSVR(cell_size=200, random_state=0).fit(X, unit * Y).predict(Q)
-    np.testing.assert_allclose(found, unit * plain, rtol=1e-6)
-
-
-def test_columns_are_answered_as_they_are_alone():
-    both = VoronoiSVR(cell_size=200, **GIVEN).fit(X, TWO)
-    assert both.predict(Q).shape == (80, 2)
-    for column in range(2):
-        alone = VoronoiSVR(cell_size=200, **GIVEN).fit(X, TWO[:, column]).predict(Q)
-        np.testing.assert_allclose(both.predict(Q)[:, column], alone, rtol=1e-9)
-    assert both.score(X, TWO) > 0.95
-
-
-@pytest.mark.parametrize("kind", [VoronoiSVR, RandomChunkSVR])
-def test_a_constant_answers_the_constant(kind):
-    model = kind(100, random_state=0).fit(X, np.full(500, 7.25))
-    assert set(model.predict(Q)) == {7.25}
-    # Beside a column that varies too.
-    y = np.stack([np.full(500, 0.1), Y], axis=1)
-    assert np.allclose(kind(100, random_state=0).fit(X, y).predict(Q)[:, 0], 0.1, rtol=1e-12)
-
-
 def test_cells_of_one_number_answer_it():
     y = np.where(X[:, 0] > 0.5, 3.0, -2.0)
     model = VoronoiSVR(60, **GIVEN).fit(X, y)
@@ -121,21 +106,9 @@ def test_cells_of_one_number_answer_it():
 def test_the_mean_of_partitions_is_not_clipped():
     models = [VoronoiSVR(100, n_partitions=n, **GIVEN).fit(X, Y) for n in (1, 3)]
     assert models[1].score(X, Y) > 0.95
+    # As many units of y away from the mean as decisions of classes never are.
+    assert (np.abs(models[1].predict(X) - Y.mean()) > 1.5 * Y.std()).any()
     assert models[1].n_cells_ > models[0].n_cells_
-
-
-def test_answers_come_in_kind(tmp_path):
-    model = VoronoiSVR(200, random_state=0).fit(da.from_array(X, chunks=(100, 3)), Y)
-    lazy = model.predict(da.from_array(Q, chunks=(30, 3)))
-    assert isinstance(lazy, da.Array)
-    assert lazy.dtype == np.float64
-    assert lazy.compute().tobytes() == model.predict(Q).tobytes()
-    wide = VoronoiSVR(200, **GIVEN).fit(X, da.from_array(TWO, chunks=(77, 1)))
-    lazy = wide.predict(da.from_array(Q, chunks=(30, 3)))
-    assert lazy.shape == (80, 2)
-    assert lazy.compute().tobytes() == wide.predict(Q).tobytes()
-    wide.predict_to_zarr(da.from_array(Q, chunks=(30, 3)), tmp_path / "out")
-    assert da.from_zarr(str(tmp_path / "out")).compute().tobytes() == wide.predict(Q).tobytes()
 
 
 def test_data_sets_and_tables_of_numbers(tmp_path):
@@ -184,14 +157,12 @@ def test_what_is_no_number_is_refused(y, message, tmp_path):
 
 
 def test_a_model_says_what_its_numbers_were(tmp_path):
-    model = VoronoiSVR(200, store=tmp_path / "m", **GIVEN).fit(X, Y)
-    other = daskls.load(tmp_path / "m")
-    assert type(other) is VoronoiSVR
-    assert other.predict(Q).tobytes() == model.predict(Q).tobytes()
-    assert not hasattr(other, "classes_")
-    assert not hasattr(other, "decision_function")
-    assert not hasattr(other, "predict_proba")
-    assert path_of(model) == tmp_path / "m"
+    VoronoiSVR(200, store=tmp_path / "m", **GIVEN).fit(X, Y)
+    model = daskls.load(tmp_path / "m")
+    assert type(model) is VoronoiSVR
+    assert not hasattr(model, "classes_")
+    assert not hasattr(model, "decision_function")
+    assert not hasattr(model, "predict_proba")
 
 
 def test_a_classifier_names_the_regressor():
@@ -205,3 +176,76 @@ def test_kernels_of_a_name_are_the_registry_s():
     assert isinstance(model._reader.read_cell(0).kernel, KernelSpec)
     assert chosen.target == "numbers"
     assert chosen.kernel in ("rbf", "exponential", "laplacian")
+
+
+# Of every regressor
+
+FALK = {"C": 50.0, "gamma": 3.0, "selection": None, "random_state": 0}
+SMALL = {
+    "VoronoiSVR": VoronoiSVR(200, **GIVEN),
+    "VoronoiSVR, chosen": VoronoiSVR(200, random_state=0),
+    "RandomChunkSVR": RandomChunkSVR(100, **GIVEN),
+    "RandomChunkSVR, chosen": RandomChunkSVR(100, random_state=0),
+    "KernelKNNRegressor": KernelKNNRegressor(7),
+    "FalkSVR": FalkSVR(80, **FALK),
+    "FalkSVR, chosen": FalkSVR([60, 90], selection="local", n_selected=3, random_state=0),
+    "FalkSVR, centers": FalkSVR(80, assign="k_centers", n_assigned=20, **FALK),
+}
+
+
+@pytest.fixture(params=SMALL)
+def small(request):
+    """Return an unfitted regressor."""
+    return SMALL[request.param]
+
+
+def test_a_constant_answers_the_constant(small):
+    model = clone(small).fit(X, np.full(500, 7.25))
+    assert set(model.predict(Q)) == {7.25}
+    # Beside a column that varies too.
+    y = np.stack([np.full(500, 0.1), Y], axis=1)
+    assert np.allclose(clone(small).fit(X, y).predict(Q)[:, 0], 0.1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if "chosen" not in name])
+def test_columns_are_answered_as_they_are_alone(name):
+    # What is chosen is for all columns.
+    small, rtol = SMALL[name], 1e-9 if name == "VoronoiSVR" else 1e-6
+    both = clone(small).fit(X, TWO).predict(Q)
+    assert both.shape == (80, 2)
+    for column in range(2):
+        alone = clone(small).fit(X, TWO[:, column]).predict(Q)
+        np.testing.assert_allclose(both[:, column], alone, rtol=rtol)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e60])
+def test_units_of_y_do_not_matter(small, unit):
+    plain = clone(small).fit(X, Y).predict(Q)
+    np.testing.assert_allclose(clone(small).fit(X, unit * Y).predict(Q), unit * plain, rtol=1e-6)
+
+
+def test_rows_of_any_kind_and_what_was_kept_answer_alike(small, tmp_path):
+    model = clone(small).fit(X, TWO, WEIGHTS)
+    expected = model.predict(Q)
+    rows, y = da.from_array(X, chunks=(130, 3)), da.from_array(TWO, chunks=(77, 1))
+    lazy = clone(small).fit(rows, y, da.from_array(WEIGHTS, chunks=130))
+    asked = da.from_array(Q, chunks=(33, 3))
+    answer = lazy.predict(asked)
+    assert isinstance(answer, da.Array)
+    assert (answer.shape, answer.dtype) == ((80, 2), np.float64)
+    lazy.predict_to_zarr(asked, tmp_path / "out")
+    assert da.from_zarr(str(tmp_path / "out")).compute().tobytes() == expected.tobytes()
+    for name, array in (("X", X), ("y", TWO)):
+        zarr.create_array(tmp_path / name, data=array, chunks=(200, array.shape[1]))
+    stored = clone(small).fit(str(tmp_path / "X"), str(tmp_path / "y"), WEIGHTS)
+    model.save(tmp_path / "model")
+    kept = daskls.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))
+    for found in (answer.compute(), *(own.predict(Q) for own in (lazy, stored, *kept))):
+        assert found.tobytes() == expected.tobytes()
+    assert all(type(own) is type(model) for own in kept)
+    assert model.score(X, TWO) > 0.9
+
+
+def test_labels_are_no_numbers(small):
+    with pytest.raises(daskls.DataError, match="a regressor needs numbers"):
+        clone(small).fit(X, np.where(X[:, 0] > 0.5, "high", "low"))

@@ -3,7 +3,6 @@
 What is found from them is tested in ``test_false_alarm.py`` and ``test_intervals.py``.
 """
 
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,9 +12,9 @@ import numpy as np
 import pytest
 from reserves import HINGE, TUBE, bounded, covering, held_out, overlapping, two_columns, uneven
 from sklearn.base import clone
-from small import assert_same_bits, connected, tiny_tasks
+from small import assert_same_bits, tiny_tasks
 from support import few
-from writes import StopError, StopsEverywhere, Writes
+from writes import Writes, stop_fit
 
 import daskls
 from daskls import StoreError
@@ -32,7 +31,7 @@ class Reserve:
     part: str
     # What a fit without the folder is said to lack.
     missing: str
-    parameters: tuple[str, ...]
+    parameter: str
     # Another value, and how a store tells it from the first.
     other: dict
     changed: str
@@ -60,7 +59,7 @@ LABELED, NUMBERED = overlapping(), uneven()
 BOUND = Reserve(
     part="false_alarm",
     missing="threshold",
-    parameters=("max_false_alarm", "delta"),
+    parameter="max_false_alarm",
     other={"max_false_alarm": 0.2},
     changed=r"rate was 0\.1, is 0\.2",
     ask="decision_function",
@@ -72,7 +71,7 @@ BOUND = Reserve(
 INTERVAL = Reserve(
     part="interval",
     missing="intervals",
-    parameters=("interval",),
+    parameter="interval",
     other={"interval": 0.8},
     changed=r"coverage was 0\.9, is 0\.8",
     ask="predict_interval",
@@ -129,34 +128,6 @@ def test_chunks_tasks_and_threads_change_no_bit(reserve, y, way):
     assert reserve.found(other) != reserve.found(model)
 
 
-@pytest.mark.parametrize("reserve", few(BOTH), ids=str)
-def test_a_cluster_changes_no_bit(two_workers, reserve, tmp_path):
-    expected = reserve.fit()
-    with tiny_tasks(), connected(two_workers) as client:
-        model = reserve.make(client=client, store=tmp_path / "m")
-        model.fit(da.from_array(reserve.X, chunks=(300, 2)), reserve.y)
-        assert_same_bits(expected, model)
-        lazy = reserve.answers(model, da.from_array(reserve.asked, chunks=(700, 2))).compute()
-    np.testing.assert_array_equal(lazy, reserve.answers(expected))
-
-
-@pytest.mark.slow
-@of_both
-def test_a_fit_that_is_stopped_anywhere_goes_on(reserve, tmp_path):
-    expected = reserve.fit()
-    stops, store = StopsEverywhere(), tmp_path / "m"
-    rows = da.from_array(reserve.X, chunks=(100, 2)), da.from_array(reserve.y, chunks=100)
-    with tiny_tasks(), dask.config.set(scheduler="sync"), Writes(store, stops):
-        for _ in range(100):
-            try:
-                model = reserve.make(store=store).fit(*rows)
-                break
-            except StopError:
-                continue
-    assert reserve.part in " ".join(stops.names)
-    assert_same_bits(expected, model)
-
-
 @of_both
 def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(reserve, tmp_path):
     model = reserve.fit(store=tmp_path / "m")
@@ -169,16 +140,8 @@ def test_reserved_rows_are_part_of_the_data_that_a_store_belongs_to(reserve, tmp
 
 @of_both
 def test_a_model_without_what_they_give_is_not_finished(reserve, tmp_path):
-    store, written = tmp_path / "m", []
-
-    def stop(name):
-        if name.startswith(reserve.part):
-            written.append(name)
-            raise StopError
-
-    with Writes(store, stop), pytest.raises(StopError):
-        reserve.fit(store=store)
-    assert written
+    store = tmp_path / "m"
+    stop_fit(lambda: reserve.fit(store=store), store, reserve.part)
     drop_caches()
     with pytest.raises(StoreError, match=rf"no {reserve.missing} yet.*Call fit again"):
         daskls.load(store)
@@ -217,13 +180,8 @@ def read_all(reserve, store):
 
 
 @of_both
-def test_saved_and_pickled_models_keep_what_they_give(reserve, tmp_path):
+def test_a_model_without_the_parameter_has_nothing_of_it(reserve):
+    """Whatever the estimator was before."""
     model = reserve.fit()
-    model.save(tmp_path / "m")
-    for again in (daskls.load(tmp_path / "m"), pickle.loads(pickle.dumps(model))):
-        for name in reserve.parameters:
-            assert getattr(again, name) == getattr(reserve.make(), name)
-        assert_same_bits(model, again)
-    # A model without the parameter has nothing of it, whatever this estimator was before.
-    model.set_params(**{reserve.parameters[0]: None}).fit(reserve.X, reserve.y)
+    model.set_params(**{reserve.parameter: None}).fit(reserve.X, reserve.y)
     assert not hasattr(model, f"{reserve.part}_")

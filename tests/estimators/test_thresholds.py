@@ -50,12 +50,6 @@ def test_of_several_partitions_labels_are_the_signs_of_the_mean(loss, n_partitio
         assert (model.predict(QUERIES[scores == 0]) == "fault").sum() > 1
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_of_chunks_labels_are_the_signs_of_the_mean(loss):
-    params = {"C": 10.0, "gamma": 20.0, **LOSSES[loss]}
-    assert_parted_at_0(small("RandomChunkSVC", **params).fit(X, Y), QUERIES)
-
-
 def test_equal_votes_are_of_the_first_class():
     model = small("KernelKNNClassifier", n_neighbors=6).fit(X, Y)
     scores = assert_parted_at_0(model, QUERIES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small import task_memory, tiny_tasks
 from support import Calls, checkers, model_bits, small_svc
-from writes import StopError, Writes
+from writes import stop_fit
 
 from daskls.run.blocks import BlockRows
 from daskls.store import exchange
@@ -23,16 +23,7 @@ def rows(*chunks):
 
 def stop_at(store, part, at):
     """Begin a fit in blocks of 100 rows that stops before it has written so many of a part."""
-    found = []
-
-    def stop(name):
-        if part in name:
-            found.append(name)
-        if len(found) > at:
-            raise StopError(name)
-
-    with Writes(store, stop), pytest.raises(StopError):
-        small_svc(store=store).fit(*rows(*[100] * 12))
+    stop_fit(lambda: small_svc(store=store).fit(*rows(*[100] * 12)), store, f".*{part}", at)
 
 
 @pytest.mark.parametrize("n_blocks", [1, 7])

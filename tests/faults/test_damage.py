@@ -13,7 +13,7 @@ import pytest
 from damages import DAMAGES, draw_damages, files_of
 from small import ENTRIES, answers_of, bits_of, small, tiny_tasks
 from support import Calls, checkers, few, model_bits, small_svc
-from writes import StopError, Writes
+from writes import Writes, stop_fit
 
 import daskls
 from daskls import DasklsError, StoreError
@@ -54,15 +54,7 @@ def make(way, **params):
 
 def stopped(model, store, start, at=0):
     """Leave a store whose fit ends before it puts the thing number ``at`` of a start in place."""
-    found = []
-
-    def stop(name):
-        found.append(name) if name.startswith(start) else None
-        if len(found) > at:
-            raise StopError(name)
-
-    with Writes(store, stop), pytest.raises(StopError):
-        model.set_params(store=store).fit(X, Y)
+    stop_fit(lambda: model.set_params(store=store).fit(X, Y), store, start, at)
 
 
 def told(store, call):

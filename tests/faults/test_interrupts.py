@@ -1,4 +1,4 @@
-"""Ctrl-C while a command starts its cluster, and while it predicts: real processes, all of them."""
+"""Ctrl-C while a command starts its cluster, fits or predicts: real processes, all of them."""
 
 import os
 import signal
@@ -12,10 +12,20 @@ import numpy as np
 import psutil
 import pytest
 import zarr
-from support import checkers, heed_interrupts, python_env, small_svc
+from support import (
+    HERE,
+    PAPERS,
+    as_options,
+    checkers,
+    heed_interrupts,
+    python_env,
+    run_cli,
+    small_svc,
+)
 
 import daskls
 from daskls.cli.cluster import Where, open_client
+from daskls.datasets import write
 from daskls.store.dataset import DatasetWriter
 
 
@@ -69,6 +79,7 @@ MOMENTS = {
     "the first worker": lambda process, out: count_children(process) >= 2,
     "both workers": lambda process, out: count_children(process) >= 3,
     "the output": lambda process, out: out.exists(),
+    "the first bundle": lambda process, out: any(out.glob("bundles/[!.]*")),
 }
 INTERRUPTED = {
     "predict": "Interrupted; the unfinished output was removed.",
@@ -146,6 +157,23 @@ def test_ctrl_c_while_other_commands_start_one(command, folder, tmp_path):
     interrupt(process, out, "both workers")
     check_end(process, command)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_fit_says_how_to_go_on_and_the_same_command_does(tmp_path):
+    data, model = tmp_path / "many", tmp_path / "m"
+    # Six bundles of some seconds each.
+    write("checkerboard", data, 60_000)
+    options = as_options(cell_size=1000, search="full", random_state=1, **PAPERS)
+    process = start("fit", data, model, *options, "--workers", 1)
+    interrupt(process, model, "the first bundle")
+    check_end(process, "fit")
+    assert "unfinished" in run_cli("info", model).stdout
+    kept = {p: p.stat().st_mtime_ns for p in model.glob("bundles/[!.]*")}
+    assert kept
+    run_cli("fit", data, model, *options, *HERE)
+    assert {p: p.stat().st_mtime_ns for p in kept} == kept
+    assert daskls.load(model).n_cells_ == 60
 
 
 def test_a_thread_that_ctrl_c_met_as_it_started_ends(monkeypatch):

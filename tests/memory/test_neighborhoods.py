@@ -9,7 +9,7 @@ import pytest
 from peaks import SLACK, peak_of
 from small import set_sizes
 from support import few
-from writes import StopError, Writes
+from writes import stop_fit
 
 from daskls import FalkSVC, FalkSVR
 from daskls.memory import TaskSizes, gather_nbytes, neighbor_search_nbytes
@@ -36,14 +36,8 @@ def rows_of(n, d, n_classes):
 
 def fit_until(start, model, X, y):
     """Fit, but for what comes from the first thing on whose name begins so."""
-
-    def stop(name):
-        if name.startswith(start):
-            raise StopError(name)
-
-    stops = Writes(model.store, stop), dask.config.set(scheduler="sync")
-    with stops[0], stops[1], pytest.raises(StopError):
-        model.fit(X, y)
+    with dask.config.set(scheduler="sync"):
+        stop_fit(lambda: model.fit(X, y), model.store, start)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,12 @@
 
 from itertools import combinations
 
-import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
 from daskls.plotting.plane import CLASS_COLORS, CLASS_MARKERS, class_entries, draw_dots
-
-mpl.use("agg")
-from matplotlib import pyplot as plt
 
 # Machado, Oliveira and Fernandes 2009, severity 1: of linear RGB.
 PROTAN = [
@@ -53,4 +50,3 @@ def test_classes_have_shapes_of_their_own():
     entries = class_entries(np.array(["a", "b", "c"]))
     assert [entry.get_marker() for entry in entries] == list(CLASS_MARKERS[:3])
     assert [entry.get_label() for entry in entries] == ["a", "b", "c"]
-    plt.close("all")

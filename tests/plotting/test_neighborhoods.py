@@ -2,9 +2,9 @@
 
 import shutil
 
-import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
@@ -12,16 +12,7 @@ import daskls
 from daskls.errors import ParameterError, StoreError
 from daskls.plotting import NeighborhoodDisplay
 
-mpl.use("agg")
-from matplotlib import pyplot as plt
-
 K, INNER, C, GAMMA = 15, 4, 10.0, 4.0
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,12 @@ import re
 from itertools import pairwise
 
 import dask.array as da
-import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from small import small
+from support import HERE
 from support import run_cli as run
 
 import daskls
@@ -26,10 +27,6 @@ from daskls.plotting import (
 from daskls.plotting.evaluation import evaluate
 from daskls.store.dataset import DatasetWriter
 
-mpl.use("agg")
-from matplotlib import pyplot as plt
-from matplotlib.colors import to_rgba
-
 PANELS = ["partition", "errors", "grid", "times", "answers", "residuals"]
 OF_CLASSES = ("class", "confusion", "calibration", "accuracy", "validation error", "%")
 NO_NUMBERS = "rows and numbers of a test set were not given"
@@ -40,12 +37,6 @@ def rows(n, seed, n_features=2):
     rng = np.random.default_rng(seed)
     X = rng.random((n, n_features))
     return X, 1000 + 50 * (np.sin(6 * X[:, 0]) + X[:, -1] + rng.normal(0, 0.1, n))
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -387,15 +378,14 @@ def test_the_command_line_reports_on_numbers(plane, tmp_path):
     (tmp_path / "rows.csv").write_text("\n".join(["a,b,y", *lines]))
     with DatasetWriter(tmp_path / "rows.zarr", 2, "float64", y_dtype="float64") as writer:
         writer.append(X, y)
-    here = ("--workers", "0", "--quiet")
     out = tmp_path / "report.html"
-    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", *here).stdout
+    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", *HERE).stdout
     assert f"{plane.score(X, y):.4f} of 150 other rows" in told
     assert "Residuals" in told
     assert "onfusion" not in told
-    run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", "--html", out, *here)
+    run("report", tmp_path / "model.zarr", tmp_path / "rows.zarr", "--html", out, *HERE)
     assert out.read_text("utf-8").count("data:image/png") == 5
-    csv = run("report", tmp_path / "model.zarr", tmp_path / "rows.csv", "--label", "y", *here)
+    csv = run("report", tmp_path / "model.zarr", tmp_path / "rows.csv", "--label", "y", *HERE)
     assert f"{plane.score(X, y):.4f} of 150 other rows" in csv.stdout
 
 

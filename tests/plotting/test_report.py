@@ -5,7 +5,6 @@ import json
 from html.parser import HTMLParser
 
 import dask.array as da
-import matplotlib as mpl
 import numpy as np
 import pandas
 import pytest
@@ -14,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 from small import CLASSIFIERS, PLACES, small
-from support import few
+from support import HERE, few
 from support import run_cli as run
 
 import daskls
@@ -22,9 +21,6 @@ from daskls.datasets import convert
 from daskls.errors import DataError, GridEdgeWarning, ParameterError, StoreError
 from daskls.plotting import ReportDisplay
 from daskls.plotting.evaluation import N_BINS, evaluate
-
-mpl.use("agg")
-from matplotlib import pyplot as plt
 
 PANELS = ["partition", "errors", "grid", "times", "confusion", "calibration"]
 NEEDS_ROWS = "rows and labels of a test set were not given"
@@ -34,12 +30,6 @@ def rows(n, seed, n_features=2):
     """Return rows of three classes with names, one of which HTML must not take for its own."""
     X = np.random.default_rng(seed).random((n, n_features))
     return X, np.array(["<b>one</b>", "three", "two"])[(X[:, 0] > X[:, 1]) + (X[:, 0] > 0.8) * 1]
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module", params=few(sorted(CLASSIFIERS), 4))
@@ -255,10 +245,9 @@ def test_the_command_line_writes_and_prints_it(model, tmp_path):
     model.save(tmp_path / "model.zarr")
     np.savez(tmp_path / "rows.npz", X=X, y=y)
     out = tmp_path / "report.html"
-    here = ("--workers", "0", "--quiet")
-    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.npz", *here).stdout
+    told = run("report", tmp_path / "model.zarr", tmp_path / "rows.npz", *HERE).stdout
     assert f"{100 * model.score(X, y):.2f} % of 150 other rows" in told
-    given = (tmp_path / "model.zarr", tmp_path / "rows.npz", "--html", out, *here)
+    given = (tmp_path / "model.zarr", tmp_path / "rows.npz", "--html", out, *HERE)
     assert str(out) in run("report", *given).stdout
     assert Page(out.read_text("utf-8")).tags.count("img") == 6
     before = out.read_bytes()

@@ -1,37 +1,22 @@
 """The ROC curve of held-out rows: scikit-learn's, of rows that are found by brute force."""
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from reserves import held_out, overlapping
 from sklearn.base import clone
 from sklearn.metrics import auc, roc_auc_score, roc_curve
 
 import daskls
 from daskls import ParameterError, VoronoiSVC, VoronoiSVR
 from daskls.methods.held_out import MOST_POINTS, HeldOutRows, curve_of
-from daskls.partition.shuffle import row_keys
 from daskls.plotting import ReportDisplay, RocDisplay
-from daskls.seeds import THRESHOLD_ROWS
 
 N = 1500
 ONE = {"cell_size": 300, "kernel": "rbf", "C": 4.0, "gamma": 6.0, "feature_scale": None}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _close():
-    matplotlib.use("agg")
-    yield
-    pyplot.close("all")
-
-
-def rows(n=N, seed=0):
-    rng = np.random.default_rng(seed)
-    y = (rng.random(n) < 0.4).astype(int)
-    return rng.normal(size=(n, 2)) + 1.5 * y[:, None], y
-
-
-X, Y = rows()
+X, Y = overlapping(N)
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +25,8 @@ def bounded():
 
 
 def test_it_is_of_the_rows_that_were_held_out(bounded):
-    bound, keys = bounded.false_alarm_, row_keys(np.arange(N), THRESHOLD_ROWS(0))
-    held = np.concatenate(
-        [
-            np.flatnonzero(code == Y)[np.argsort(keys[code == Y])[:count]]
-            for code, count in enumerate((bound.n_negatives, bound.n_positives))
-        ]
-    )
+    bound = bounded.false_alarm_
+    held = np.flatnonzero(held_out(Y, (bound.n_negatives, bound.n_positives), seed=0))
     decisions = bounded.decision_function(X[held])
     display = RocDisplay.from_estimator(bounded)
     assert display.area == pytest.approx(roc_auc_score(Y[held], decisions), abs=1e-12)
@@ -77,7 +57,7 @@ def test_without_a_bound_it_is_of_values_without_each_row(n_partitions):
     assert display.area == pytest.approx(expected, abs=1e-6)
     assert display.max_false_alarm is None
     # Nearly that of rows that nobody has seen.
-    other = rows(6000, seed=7)
+    other = overlapping(6000, seed=7)
     assert abs(display.area - roc_auc_score(other[1], model.decision_function(other[0]))) < 0.03
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import s3
 from s3_front import KINDS, in_front
-from support import few, run_cli, small_svc
+from support import HERE, few, run_cli, small_svc
 
 import daskls
 from daskls import StoreError
@@ -29,7 +29,6 @@ from daskls.store.sorted_rows import Rows
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3)).astype("f4")
 Y = (X[:, 0] + X[:, 1] ** 2 > 0.8).astype(int)
-HERE = ("--workers", "0", "--quiet")
 
 
 @pytest.fixture

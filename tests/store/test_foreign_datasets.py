@@ -4,7 +4,7 @@ import fsspec
 import numpy as np
 import pytest
 import zarr
-from support import PAPER_OPTIONS, assert_same_model, checkers, run_cli, small_svc
+from support import HERE, PAPERS, as_options, assert_same_model, checkers, run_cli, small_svc
 from typer.testing import CliRunner
 
 import daskls
@@ -14,20 +14,7 @@ from daskls.store.dataset import DatasetWriter, open_dataset
 
 N = 300
 X, Y = checkers(N)
-HERE = ("--workers", "0", "--quiet")
-SMALL = (
-    "--cell-size",
-    100,
-    *PAPER_OPTIONS,
-    "--cv",
-    2,
-    "--C",
-    10,
-    "--gamma",
-    20,
-    "--random-state",
-    0,
-)
+SMALL = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
 
 
 def write_group(path, y=Y, zarr_format=3, **attributes):

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import threading
 import warnings
 
 import numcodecs
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import zarr
 from damages import DAMAGES, files_of
-from support import checkers, small_svc
+from support import checkers, error_in_time, small_svc
 
 from daskls import DasklsError, DataError, MemoryPlanError, StoreError
 from daskls.store.arrays import find_array, save_array
@@ -38,30 +37,13 @@ def read(path):
     return data.classes, [a.tobytes() for a in arrays]
 
 
-def error_of(call, *args):
-    """Return the error of a call that ends within a minute."""
-    errors = []
-
-    def run():
-        try:
-            call(*args)
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(60)
-    assert not thread.is_alive(), "it waits for ever"
-    return errors[0] if errors else None
-
-
 @pytest.mark.parametrize("damage", sorted(set(DAMAGES) - {"swapped"}))
 def test_damage_to_a_data_set_of_ours_is_noticed(dataset, damage):
     expected, rng, n_noticed = read(dataset), np.random.default_rng(0), 0
     for file in files_of(dataset):
         before = file.read_bytes()
         DAMAGES[damage](file, rng, dataset)
-        error = error_of(lambda: expected == read(dataset) or 1 / 0)
+        error = error_in_time(lambda: expected == read(dataset) or 1 / 0)
         changed = not file.exists() or file.read_bytes() != before
         if error is not None:
             assert isinstance(error, StoreError), f"{file}: {error!r}"
@@ -118,7 +100,7 @@ def test_links_out_pipes_and_devices(dataset, tmp_path, name, kind):
         os.mkfifo(file)
     else:
         file.symlink_to("/dev/zero" if kind == "device" else tmp_path / "outside")
-    error = error_of(lambda: small_svc().fit(str(dataset)))
+    error = error_in_time(lambda: small_svc().fit(str(dataset)))
     assert isinstance(error, StoreError)
     assert name in str(error) or str(dataset) in str(error)
 
@@ -214,7 +196,7 @@ def test_a_label_dtype_of_a_gigabyte(tmp_path):
     describe(path, lambda c: c.update(data_type=data_type, fill_value=""))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        error = error_of(lambda: small_svc().fit(others(tmp_path / "X"), path))
+        error = error_in_time(lambda: small_svc().fit(others(tmp_path / "X"), path))
     assert isinstance(error, DataError), repr(error)
     assert "values of 1073741824 bytes each" in str(error)
 
@@ -237,9 +219,9 @@ def test_shapes_beyond_all_memory(tmp_path, change, use):
     path = others(tmp_path / "X")
     describe(path, change)
     if use == "fit":
-        error = error_of(lambda: small_svc().fit(path, Y))
+        error = error_in_time(lambda: small_svc().fit(path, Y))
     else:
-        error = error_of(lambda: model.predict(path))
+        error = error_in_time(lambda: model.predict(path))
     assert isinstance(error, (MemoryPlanError, DataError)), repr(error)
     assert "X" in str(error)
 
@@ -254,7 +236,7 @@ def test_descriptions_that_are_none(dataset, name, content):
         # To Zarr that is a group, of somebody who gave it no attributes.
         assert read(dataset)[0] is None
         return
-    error = error_of(read, dataset)
+    error = error_in_time(read, dataset)
     assert isinstance(error, StoreError), repr(error)
-    error = error_of(lambda: small_svc().fit(dataset))
+    error = error_in_time(lambda: small_svc().fit(dataset))
     assert isinstance(error, DasklsError), repr(error)

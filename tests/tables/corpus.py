@@ -115,6 +115,7 @@ TABLES: dict[str, Callable[[Path], None]] = {
     "missing.parquet": _columns(a=[1.5, None], b=[1, 2], label=LABELS),
     "nan.parquet": _columns(a=[1.5, math.nan], b=[1, 2], label=LABELS),
     "missing-label.parquet": _columns(a=[1.5, 2.5], b=[1, 2], label=["x", None]),
+    "nan-label.parquet": _columns(a=[1.5, 2.5], b=[1, 2], label=[0.0, math.nan]),
     "text.parquet": _columns(a=["u", "v"], b=[1, 2], label=LABELS),
     "dictionary.parquet": _columns(
         a=pyarrow.array(["u", "v"]).dictionary_encode(), b=[1, 2], label=LABELS
@@ -152,6 +153,9 @@ def find(door: str, path: Path, target: Path) -> dict[str, Any]:
             return _found(_enter(door, path, target))
         except DasklsError as error:
             told = str(error).replace(str(path), path.name).replace(str(path.parent), "FOLDER")
+            # Whatever is refused leaves nothing, and is told in one line.
+            assert not target.exists(), path.name
+            assert "\n" not in told, told
             return {"error": type(error).__name__, "told": told}
 
 

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import zarr
+from support import HERE, as_options
 from support import run_cli as run
 from tables import json_lines
 
@@ -50,9 +51,8 @@ def test_a_format_is_one_file_and_one_line(rows, tmp_path):
 
 
 def test_the_command_line_takes_it_too(rows, tmp_path):
-    options = ("--label", "side", "--cell-size", 200, "--C", 1, "--gamma", 5, "--random-state", 0)
-    run("fit", rows, tmp_path / "m", *options, "--workers", 0, "--quiet")
-    run("predict", tmp_path / "m", rows, tmp_path / "out.csv", "--workers", 0, "--quiet")
+    run("fit", rows, tmp_path / "m", *as_options(label="side", **SMALL), *HERE)
+    run("predict", tmp_path / "m", rows, tmp_path / "out.csv", *HERE)
     assert len((tmp_path / "out.csv").read_text().splitlines()) == len(ROWS) + 1
 
 

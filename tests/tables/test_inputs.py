@@ -19,7 +19,7 @@ import scipy.sparse
 import xarray as xr
 import zarr
 from sklearn.datasets import dump_svmlight_file
-from support import PAPER_OPTIONS, PAPERS
+from support import HERE, PAPERS, as_options
 from support import run_cli as run
 
 import daskls
@@ -37,9 +37,7 @@ PARAMS = {
     "gamma": [20.0, 80.0],
     "random_state": 0,
 }
-SMALL = (*PAPER_OPTIONS, "--cell-size", "300", "--cv", "2", "--C", "1,10", "--gamma", "20,80")
-QUIET = ("--workers", "0", "--quiet")
-HERE = ("--random-state", "0", *QUIET)
+SMALL = as_options(**PARAMS)
 
 
 def make_frame(n_rows, seed):
@@ -337,10 +335,10 @@ def test_the_command_line_gives_the_labels_of_the_numpy_route(name, cases, tmp_p
     run("fit", train, model, *label, *SMALL, *HERE)
     # A table's label is known from training; the columns of an array have no names.
     own = label if name == ".npy" else ()
-    printed = json.loads(run("score", model, test, "--json", *own, *QUIET).stdout)
+    printed = json.loads(run("score", model, test, "--json", *own, *HERE).stdout)
     assert_scores(name, printed["accuracy"], by_numpy)
     queries = bare_queries(cases) if name == ".npy" else test
-    run("predict", model, queries, out, *QUIET)
+    run("predict", model, queries, out, *HERE)
     assert_agrees(name, pd.read_csv(out).iloc[:, 0].to_numpy(), by_numpy)
     # Nothing but what was asked for stays.
     assert {path.name for path in tmp_path.iterdir()} == {"model.zarr", "out.csv"}
@@ -350,13 +348,13 @@ def test_the_command_line_predicts_a_zarr_array(cases, tmp_path, by_numpy):
     name = "path of a Zarr array"
     cases.model("NumPy array").save(tmp_path / "model.zarr")
     queries = cases.source(name, "test")
-    run("predict", tmp_path / "model.zarr", queries, tmp_path / "out.csv", *QUIET)
+    run("predict", tmp_path / "model.zarr", queries, tmp_path / "out.csv", *HERE)
     assert_agrees(name, pd.read_csv(tmp_path / "out.csv").iloc[:, 0].to_numpy(), by_numpy)
     for command in ("fit", "score"):
         paths = (
             (queries, tmp_path / "n") if command == "fit" else (tmp_path / "model.zarr", queries)
         )
-        assert "is not a daskls data set" in run(command, *paths, *QUIET, code=1).stderr
+        assert "is not a daskls data set" in run(command, *paths, *HERE, code=1).stderr
 
 
 # The page
@@ -431,7 +429,7 @@ def test_the_suffix_of_the_answers_decides_their_format(suffix, tmp_path, by_num
     train, test = csv(TRAIN, tmp_path), parquet(TEST, tmp_path)
     run("fit", train, tmp_path / "m.zarr", "--label", "kind", *SMALL, *HERE)
     out = tmp_path / f"out.{suffix}"
-    arguments = ("predict", tmp_path / "m.zarr", test, out, "--workers", "0", "--quiet")
+    arguments = ("predict", tmp_path / "m.zarr", test, out, *HERE)
     run(*arguments)
     if suffix == "zarr":
         answers = zarr.open_array(out)[:].tolist()
@@ -449,10 +447,9 @@ def test_probabilities_have_one_named_column_a_class(tmp_path):
     train, test = csv(TRAIN, tmp_path), parquet(TEST, tmp_path)
     options = ("--label", "kind", "--probability", "sigmoid", *SMALL, *HERE)
     run("fit", train, tmp_path / "m.zarr", *options)
-    quiet = ("--proba", "--workers", "0", "--quiet")
     model = daskls.load(tmp_path / "m.zarr")
     for name, read in (("out.csv", pd.read_csv), ("out.parquet", pd.read_parquet)):
-        run("predict", tmp_path / "m.zarr", test, tmp_path / name, *quiet)
+        run("predict", tmp_path / "m.zarr", test, tmp_path / name, "--proba", *HERE)
         found = read(tmp_path / name)
         assert found.columns.tolist() == ["field", "forest"]
         np.testing.assert_allclose(found.to_numpy(), model.predict_proba(TEST), rtol=1e-12)

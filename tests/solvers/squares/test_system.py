@@ -1,5 +1,6 @@
 """Least squares against scikit-learn's kernel ridge regression, refits and plain linear algebra."""
 
+import naive
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
@@ -46,16 +47,6 @@ def test_coefficients_are_those_of_kernel_ridge(kernel):
     np.testing.assert_allclose(found.alpha / scale, ridge.dual_coef_ / scale, atol=1e-8)
 
 
-def bordered(kernel, ridges, targets, keep):
-    """Solve the bordered system of some rows; return coefficients and offsets."""
-    n = len(keep)
-    K = np.ones((n + 1, n + 1))
-    K[:n, :n] = gram(kernel)[np.ix_(keep, keep)] + np.diag(ridges[keep])
-    K[n, n] = 0.0
-    solved = np.linalg.solve(K, np.vstack([targets[keep], np.zeros((1, targets.shape[1]))]))
-    return solved[:n], solved[n]
-
-
 @pytest.mark.parametrize("kernel", DISTANCES)
 @pytest.mark.parametrize("offset", [False, True])
 def test_held_out_values_are_those_of_as_many_refits(kernel, offset):
@@ -64,16 +55,14 @@ def test_held_out_values_are_those_of_as_many_refits(kernel, offset):
     K = gram(kernel)
     for i in range(0, M, 7):
         keep = np.delete(np.arange(M), i)
-        if offset:
-            alpha, b = bordered(kernel, ridges, Y, keep)
-        else:
-            alpha, b = np.linalg.solve(K[np.ix_(keep, keep)] + np.diag(ridges[keep]), Y[keep]), 0
+        own = K[np.ix_(keep, keep)], Y[keep], ridges[keep]
+        alpha, b = naive.bordered_ridge(*own, offset)
         np.testing.assert_allclose(found.held_out[i], K[i, keep] @ alpha + b, atol=1e-8)
 
 
 def test_offsets_are_those_of_the_bordered_system():
     ridges = 1e-4 / W
-    alpha, b = bordered(KERNELS[0], ridges, Y, np.arange(M))
+    alpha, b = naive.bordered_ridge(gram(KERNELS[0]), Y, ridges)
     found = System(A, KERNELS[0]).solve(Y, ridges, offset=True)
     np.testing.assert_allclose(found.offsets, b, atol=1e-8)
     np.testing.assert_allclose(found.alpha, alpha, atol=1e-6 * np.abs(alpha).max())
