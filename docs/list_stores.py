@@ -23,7 +23,7 @@ are in a file of that attempt's own, so that two writers never mix. An artifact 
 counts as absent.
 
 The kernel has one home: its name, degree and coef0 are in the root's `meta.spec`, and gamma is an
-array of each bundle, one value a cell. Where neighbors are searched for queries, the attribute
+array of each bundle, one value per cell. Where neighbors are searched for queries, the attribute
 `gamma` of `index` is that of the metric, and of the models trained at the query. The attribute
 `report` of a bundle, or of `index`, is the table of cells that `fit_report_` shows: it is for
 people, and predictions do not read it. Bundles of earlier versions lack `gamma` and `n_kept`, which

@@ -57,11 +57,11 @@ def check_output(path: str) -> None:
     ------
     StoreError
     """
-    from daskls.errors import StoreError
     from daskls.store.artifacts import store_at
+    from daskls.store.files import exists_already
 
     if store_at(path, what="output").exists(""):
-        raise StoreError(f"{path} exists already; give another path or remove it first.")
+        raise exists_already(path)
 
 
 def open_data(path: str, what: str = "data set") -> Any:

@@ -224,10 +224,10 @@ def report(
         check_data(data)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     where.check()
-    from daskls.errors import StoreError
+    from daskls.store.files import exists_already
 
     if html is not None and os.path.lexists(html):
-        raise StoreError(f"{html} exists already; give another path or remove it first.")
+        raise exists_already(html)
     import daskls
 
     estimator = daskls.load(model)

@@ -10,7 +10,7 @@ from daskls.errors import StoreError
 from daskls.run.identity import check_free
 from daskls.store.artifacts import open_store, store_at
 from daskls.store.backend import Backend
-from daskls.store.files import disk_errors
+from daskls.store.files import disk_errors, exists_already
 from daskls.store.flat import DESCRIPTION
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder
@@ -66,7 +66,7 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
             source = open_store(handle.location)
             is_ours = copy.copy_from(source, _keys_of(source), DESCRIPTION)
     if not is_ours:
-        raise StoreError(f"{copy} exists already; give another path or remove it first.")
+        raise exists_already(copy)
 
 
 def _keys_of(model: Backend) -> Iterator[str]:

@@ -8,7 +8,7 @@ method rows drawn at random.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from daskls.kernels.answers import expand_scores
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.predict import SCORES, predict_block
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
-from daskls.records import Codes, FeatureScale, Float32, Float64, Int64, Reals
+from daskls.records import Codes, FeatureScale, Float64, Int64, Reals
 from daskls.run.blocks import BlockRows
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitRequest, FitState
@@ -26,6 +26,7 @@ from daskls.scaling.fit import MAX_CELL_ROWS
 from daskls.scaling.regions import (
     HELD_SHARE,
     RegionJob,
+    RegionRows,
     collect_regions,
     plan_groups,
     plan_regions,
@@ -45,16 +46,6 @@ TASK_ROWS = 500
 FOLDS = "held-out-{:03d}"
 
 NestedFit = Callable[[FitRequest, BlockRows, Backend], str]
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of all regions, in the model's feature scale."""
-
-    X: Float32
-    codes: Codes
-    weights: Float64
-    fold: Int64
 
 
 def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
@@ -117,17 +108,14 @@ def _model_scale(state: FitState, base: FeatureScale) -> FeatureScale:
     return state.scale or FeatureScale(base.center, np.ones_like(base.center))
 
 
-def _read(job: RegionJob, state: FitState) -> _Rows:
+def _read(job: RegionJob, state: FitState) -> RegionRows:
     """Return the rows of evenly spaced regions, as many as the client may hold."""
     row_nbytes = 4 * state.sizes.n_features
     most = max(MAX_TAKEN_NBYTES // (job.max_rows * row_nbytes), 1)
     regions = np.linspace(0, job.n_regions - 1, min(job.n_regions, most)).astype(np.int64)
     found = [read_region(region, job) for region in np.unique(regions).tolist()]
-    return _Rows(
-        np.concatenate([own.X for own in found]),
-        np.concatenate([own.codes for own in found]),
-        np.concatenate([own.weights for own in found]),
-        np.concatenate([own.fold for own in found]),
+    return RegionRows(
+        *(np.concatenate([getattr(own, f.name) for own in found]) for f in fields(RegionRows))
     )
 
 
@@ -136,7 +124,9 @@ def count_folds(n_rows: int) -> int:
     return min(max(-(-SCORED_ROWS * HELD_SHARE // n_rows), 1), HELD_SHARE)
 
 
-def _score_fold(rows: _Rows, fold: int, state: FitState, fit: NestedFit) -> tuple[Float64, Int64]:
+def _score_fold(
+    rows: RegionRows, fold: int, state: FitState, fit: NestedFit
+) -> tuple[Float64, Int64]:
     """Return the scores of one fold's rows by a model of the others, and the rows' indices."""
     held, others = np.flatnonzero(rows.fold == fold), np.flatnonzero(rows.fold != fold)
     n_classes = state.scan.target.n_classes
@@ -162,7 +152,7 @@ def score_held_out(X: Reals, handle: ModelHandle) -> Float64:
 
 
 @contextmanager
-def _blocks(rows: _Rows, which: Int64, scratch: Scratch) -> Iterator[BlockRows]:
+def _blocks(rows: RegionRows, which: Int64, scratch: Scratch) -> Iterator[BlockRows]:
     """Yield rows as blocks, kept in temporary files beside the fold's store while in use."""
     weights = rows.weights[which]
     given = None if (weights == 1).all() else weights

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES, Measure
-from daskls.plotting.plane import check_least, draw_number, name_features, new_axes
+from daskls.plotting.plane import check_least, name_features, new_axes, write_in_square
 from daskls.records import Float64
 
 
@@ -294,7 +294,7 @@ class SelectionDisplay:
     def _write(ax: Any, errors: Float64, middle: float) -> None:
         """Write each error into its square, light on dark."""
         for (i, j), value in np.ndenumerate(errors):
-            draw_number(ax, j, i, f"{value:.3g}", light=bool(value > middle))
+            write_in_square(ax, j, i, f"{value:.3g}", light=bool(value > middle))
 
 
 def has_selection(estimator: Any) -> bool:

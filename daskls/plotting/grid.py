@@ -8,7 +8,7 @@ import numpy as np
 from daskls.errors import DataError, ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.base import method_of
-from daskls.plotting.plane import draw_number, new_axes, whole_numbers
+from daskls.plotting.plane import new_axes, whole_numbers, write_in_square
 from daskls.records import Float64, Int64, SolverSpec
 from daskls.solvers.grid import find_choice, resolve_grid, tried_points
 from daskls.solvers.registry import find_loss
@@ -199,7 +199,7 @@ class GridDisplay:
         if self.errors is None:
             return []
         places = np.argwhere(np.isnan(self.errors) & (self.n_tried > 0)).tolist()
-        return [draw_number(self.ax_, j, i, "x", light=False) for i, j in places]
+        return [write_in_square(self.ax_, j, i, "x", light=False) for i, j in places]
 
     def _hatch_untried(self) -> list[Any]:
         """Hatch the squares of combinations that no cell tried."""
@@ -215,7 +215,7 @@ class GridDisplay:
         """Write each count into its square, light on dark."""
         shades = self.image_.norm(self.image_.get_array()).filled(0.0)
         return [
-            draw_number(self.ax_, j, i, str(self.counts[i, j]), light=bool(shades[i, j] > 0.5))
+            write_in_square(self.ax_, j, i, str(self.counts[i, j]), light=bool(shades[i, j] > 0.5))
             for i, j in np.argwhere(self.counts).tolist()
         ]
 

@@ -21,7 +21,7 @@ from daskls.plotting.evaluation import (
     Panel,
     Subject,
 )
-from daskls.plotting.plane import draw_number, new_axes
+from daskls.plotting.plane import new_axes, write_in_square
 from daskls.records import Float64
 
 # Of more classes only the lowest recalls are drawn.
@@ -60,7 +60,7 @@ def _draw_confusion(found: Any, ax: Any) -> None:
     shares = found.counts / np.maximum(found.counts.sum(axis=1, keepdims=True), 1)
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (i, j), count in np.ndenumerate(found.counts):
-        draw_number(ax, j, i, f"{count:,}", light=bool(shares[i, j] > 0.5))
+        write_in_square(ax, j, i, f"{count:,}", light=bool(shares[i, j] > 0.5))
     names = list(map(str, found.labels))
     ax.set_xticks(range(len(names)), names)
     ax.set_yticks(range(len(names)), names)

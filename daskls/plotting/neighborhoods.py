@@ -26,7 +26,7 @@ from daskls.plotting.plane import (
     draw_boundary,
     draw_dots,
     draw_frame,
-    draw_numbers,
+    fill_pixels,
     find_decisions,
     new_axes,
     pad_limits,
@@ -236,7 +236,7 @@ class NeighborhoodDisplay:
     def _draw_regions(self) -> Any:
         """Fill the region in which each center predicts; neighbors have different colors."""
         colors = color_cells(self.cells, int(self.cells.max()) + 1, len(CELL_COLORS))
-        return draw_numbers(self.ax_, colors[self.cells], self.limits, CELL_COLORS)
+        return fill_pixels(self.ax_, colors[self.cells], self.limits, CELL_COLORS)
 
     def _draw_rows(self) -> Any:
         """Draw the rows as dots, smaller and paler where there are many."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from daskls._version import __version__
-from daskls.errors import StoreError
 from daskls.live.record import mean_error
 from daskls.plotting.evaluation import (
     CODING_WORDS,
@@ -26,7 +25,7 @@ from daskls.plotting.evaluation import (
 from daskls.plotting.plane import import_matplotlib
 from daskls.records import Float64
 from daskls.solvers.registry import find_loss
-from daskls.store.files import disk_errors
+from daskls.store.files import disk_errors, exists_already
 from daskls.store.reader import ModelReader
 from daskls.store.scale import candidates_of
 
@@ -254,9 +253,7 @@ def write_new(path: str | os.PathLike[str], page: str) -> None:
             with target.open("x", encoding="utf-8") as file:
                 file.write(page)
         except FileExistsError as error:
-            raise StoreError(
-                f"{target} exists already; give another path or remove it first."
-            ) from error
+            raise exists_already(target) from error
 
 
 def _table(entries: Entries) -> str:

@@ -16,7 +16,7 @@ from daskls.plotting.plane import (
     draw_boundary,
     draw_dots,
     draw_frame,
-    draw_numbers,
+    fill_pixels,
     new_axes,
     pixel_grid,
 )
@@ -307,7 +307,7 @@ class PartitionDisplay:
 
         assert self.decided is not None
         colors = [_tint(color) for color in class_colors(range(len(self.classes)))]
-        draw_numbers(self.ax_, self.decided, self.limits, colors)
+        fill_pixels(self.ax_, self.decided, self.limits, colors)
         if len(colors) > MOST_IN_LEGEND:
             return
         edge: dict[str, Any] = {"edgecolor": "#8a8f96", "linewidth": 0.5}

@@ -176,7 +176,7 @@ def draw_boundary(
     return ax.contour(*grid, decisions, levels, **style)
 
 
-def draw_numbers(ax: Any, numbers: Ints, limits: Float64, colors: Sequence[Any]) -> Any:
+def fill_pixels(ax: Any, numbers: Ints, limits: Float64, colors: Sequence[Any]) -> Any:
     """Fill each pixel with the color of its number, which indexes the colors."""
     from matplotlib.colors import ListedColormap
 
@@ -192,7 +192,7 @@ def draw_numbers(ax: Any, numbers: Ints, limits: Float64, colors: Sequence[Any])
     )
 
 
-def draw_number(ax: Any, x: float, y: float, text: str, *, light: bool) -> Any:
+def write_in_square(ax: Any, x: float, y: float, text: str, *, light: bool) -> Any:
     """Write a number into a square of a heat map, light on dark."""
     color = "white" if light else "#333333"
     return ax.text(x, y, text, ha="center", va="center", fontsize=8, color=color)

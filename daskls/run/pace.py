@@ -43,7 +43,7 @@ MOST_USED, NOISE = 8, 0.1
 # The seed of the random rows; no fit draws from it.
 TIMED_SEED = 0
 # The most leaves that rows are routed to, and the rows per leaf that their tree is grown on.
-MOST_ROUTED, ROWS_A_LEAF = 512, 32
+MOST_ROUTED, ROWS_PER_LEAF = 512, 32
 # How many runs of rows are read, one after the other, to time one.
 N_RUNS = 8
 KEY = "timed"
@@ -248,7 +248,7 @@ def train_cell(size: int, setting: Setting) -> float:
 @lru_cache(maxsize=1)
 def _router(setting: Setting, n_leaves: int) -> Forest:
     """Return the trees that route rows; kept, as blocks of all sizes share them."""
-    return _grown(setting.draw(max(ROWS_A_LEAF * n_leaves, 2))[0], n_leaves)
+    return _grown(setting.draw(max(ROWS_PER_LEAF * n_leaves, 2))[0], n_leaves)
 
 
 def _grown(X: Reals, n_leaves: int) -> Forest:

@@ -53,14 +53,14 @@ from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import Aim, aim_of
 from daskls.targets import Target
 
-BEGIN_SPLIT, SOLVE_SPLIT = "scaling.demand:begin_look", "scaling.demand:look_on"
+BEGIN_SPLIT, SOLVE_SPLIT = "scaling.demand:time_distances", "scaling.demand:time_next_width"
 TRIAL, GRADIENT = "scaling.demand:leave_out", "scaling.demand:take_gradients"
 ANSWER, COLLECT = "scaling.demand:answer_held", "run.pace:check_block"
 # Most candidates in each rung, the trials of each, and the trials of all in the last rung.
-CANDIDATES_LEFT, TRIALS_A_RUNG, TRIALS_IN_LAST_RUNG = (9, 5, 4), 7, 18
+CANDIDATES_LEFT, TRIALS_PER_RUNG, TRIALS_IN_LAST_RUNG = (9, 5, 4), 7, 18
 # Trials on cells of regions in one choice, and in the last one on cells of the final size; and the
 # number of steps of a choice.
-TRIALS_A_CHOICE, TRIALS_TO_RETUNE, STEPS_A_CHOICE = 16, 9, 7
+TRIALS_PER_CHOICE, TRIALS_TO_RETUNE, STEPS_PER_CHOICE = 16, 9, 7
 # Rows of a drawn cell, as a share of the most.
 DRAWN_SHARE = 0.8
 
@@ -160,7 +160,7 @@ def expected_spec(spec: SolverSpec, scaling: ScalingSpec | None) -> SolverSpec:
 def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
     plan = choice.race()
     works, n_tasks = [], 0
-    n_trials = min(TRIALS_A_RUNG, choice.n_combinations)
+    n_trials = min(TRIALS_PER_RUNG, choice.n_combinations)
     for rung, most in zip(plan.rungs, CANDIDATES_LEFT, strict=False):
         n = min(choice.n_candidates, most)
         n_tasks += n
@@ -213,7 +213,7 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
     n_evaluated = choice.n_kernels + choice.learns * (1 + len(WEAK_SHARES))
     n_chosen = choice.n_kernels + 2 * choice.learns
     nbytes = trial_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)
-    n_steps = n_chosen * STEPS_A_CHOICE + n_evaluated + STEPS_A_CHOICE
+    n_steps = n_chosen * STEPS_PER_CHOICE + n_evaluated + STEPS_PER_CHOICE
     n_steps += N_LEARNING_ROUNDS * choice.learns
     works = tuple(_region_work(choice, n_evaluated, n_chosen))
     return collect, StageDemand("scale", n_steps * n_regions, nbytes, works, n_steps)
@@ -225,7 +225,7 @@ def _region_work(choice: OpenChoice, n_evaluated: int, n_chosen: int) -> Iterato
     kernel = choice.scaling.kernels[0] if choice.scaling.kernels else choice.spec.kernel
     most = choice.n_combinations
     coarse = len(TrialGrid.of(choice.spec).coarse(kernel)) if find_kernel(kernel).has_width else 1
-    trials = N_COARSE_CELLS * min(coarse, most) + N_ERROR_CELLS * min(TRIALS_A_CHOICE, most)
+    trials = N_COARSE_CELLS * min(coarse, most) + N_ERROR_CELLS * min(TRIALS_PER_CHOICE, most)
     yield Work(TRIAL, size, n_chosen * trials)
     held_in = min(WANTED_ROWS, choice.n_rows) * (1 - 1 / HELD_SHARE)
     yield Work(ANSWER, size, n_evaluated * held_in / (DRAWN_SHARE * size))
@@ -237,12 +237,12 @@ def _region_work(choice: OpenChoice, n_evaluated: int, n_chosen: int) -> Iterato
         yield Work(TRIAL, rows, n_cells * min(TRIALS_TO_RETUNE, most))
 
 
-def begin_look(size: int, setting: Setting) -> float:
+def time_distances(size: int, setting: Setting) -> float:
     """Time the distances of ``size`` rows to each other, and to the rows to predict."""
     return seconds_in(_split(size, setting))
 
 
-def look_on(size: int, setting: Setting) -> float:
+def time_next_width(size: int, setting: Setting) -> float:
     """Time a trial of another width on ``size`` rows."""
     split, (start, beside) = _split(size, setting)(), _trials(setting)
     split.errors(start)

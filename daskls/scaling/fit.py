@@ -37,12 +37,12 @@ from daskls.scaling.rungs import (
     DENSE_FROM,
     N_CELLS,
     Drawn,
-    ThinJob,
+    RaceJob,
     draw_cells_of,
-    draw_thin,
+    draw_race_rows,
     plan_race,
     race_rows,
-    write_thin,
+    write_race_rows,
 )
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import aim_of
@@ -253,8 +253,8 @@ class _Search:
         parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
         widest = max(base.n_features for base in self.bases)
         check_race(parts, widest, state.sizes, state.resources)
-        job = ThinJob(state.root.where(), aim_of(state.scan.target))
-        write_thin(job, state.sample, drawn, self.bases)
+        job = RaceJob(state.root.where(), aim_of(state.scan.target))
+        write_race_rows(job, state.sample, drawn, self.bases)
         is_last = n_rows <= len(state.sample.X) or self.scaling.by_chance
         with self._timed(job, RACE_STEPS):
             steps = Steps(job, state.client)
@@ -266,7 +266,7 @@ class _Search:
     def _draw(self) -> Drawn:
         """Return the rows of the race: random rows, and rows of cells if all data is sampled."""
         state, X = self.state, self.state.sample.X
-        drawn = draw_thin(len(X), *race_rows(len(X)), state.seed)
+        drawn = draw_race_rows(len(X), *race_rows(len(X)), state.seed)
         is_whole = len(X) == state.scan.n_kept >= DENSE_FROM
         if not is_whole or self.scaling.by_chance or not len(drawn.reserved):
             return drawn
@@ -294,7 +294,7 @@ class _Search:
         return replace(decision, taken=taken)
 
     @contextmanager
-    def _timed(self, job: ThinJob | RegionJob, n_steps: int) -> Iterator[None]:
+    def _timed(self, job: RaceJob | RegionJob, n_steps: int) -> Iterator[None]:
         """Time the stage, and count its stored steps as progress."""
         store = open_store(job.root)
 

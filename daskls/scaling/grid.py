@@ -242,7 +242,7 @@ class Steps:
 
     Parameters
     ----------
-    job : RegionJob or ThinJob
+    job : RegionJob or RaceJob
     """
 
     def __init__(self, job: Any, client: Any = None) -> None:

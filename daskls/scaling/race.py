@@ -23,7 +23,7 @@ from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Steps, Trial, TrialGrid
 from daskls.scaling.paired import LEARNED, NO_ERRORS, Bar, RowErrors, without_weak
 from daskls.scaling.rounds import learn_on
-from daskls.scaling.rungs import RacePlan, Rung, ThinJob, ThinRows, read_thin
+from daskls.scaling.rungs import RaceJob, RacePlan, RaceRows, Rung, read_race_rows
 from daskls.solvers.squares.system import median_distance
 
 # Most candidates left after each rung, and the standard errors of a paired difference beyond which
@@ -107,7 +107,7 @@ def race(
 
     Parameters
     ----------
-    steps : Steps. Of a `ThinJob` whose rows are stored.
+    steps : Steps. Of a `RaceJob` whose rows are stored.
     learns : bool. Whether scales are learned.
     drops : bool. Whether a learned scale may drop weak features. Where regions decide, they do it:
         between near neighbors a feature may count that does not between sampled rows.
@@ -154,7 +154,7 @@ def _leave_out(
     best = seen[0]
     if not learns:
         return seen
-    (crossed,) = _run(steps, [best], plan.last, grid, look_crossed)
+    (crossed,) = _run(steps, [best], plan.last, grid, cross_evaluate_candidate)
     if not crossed.errors.passes(best.errors, LEFT_OUT_BAR):
         return seen
     # Learned as it was evaluated: starting from the trial that the best had before.
@@ -245,18 +245,18 @@ def _best_of_dropped_kernels(
 
 
 @undisturbed
-def look_at(
-    number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: ThinJob
+def evaluate_candidate(
+    number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> Float64:
     """Return the best trial and the errors of a candidate in a rung, see `_packed`."""
-    rows = read_thin(number, job)
+    rows = read_race_rows(number, job)
     with one_blas_thread():
         trial, answers, n_trials = _descend(rows, factors, start, rung, grid, job)
     return _packed(trial, answers, n_trials, rung.weights(rows), grid)
 
 
 def _descend(
-    rows: ThinRows, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: ThinJob
+    rows: RaceRows, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> tuple[Trial, Answers, int]:
     splits = []
     for part in rung.parts:
@@ -277,15 +277,15 @@ def _packed(
 
 
 @undisturbed
-def look_crossed(
-    number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: ThinJob
+def cross_evaluate_candidate(
+    number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> Float64:
-    """Return what `look_at` does, for a scale that is learned on the other half of the rows.
+    """Return what `evaluate_candidate` does, in a scale learned from the candidate's.
 
     Each row is predicted without itself, in the scale learned on the half that it is not in.
     """
-    rows = read_thin(number, job)
-    n = rung.thin.n_training
+    rows = read_race_rows(number, job)
+    n = rung.sampled.n_training
     half, place, found, n_trials = n // 2, start, [], 0
     with one_blas_thread():
         for own in ((0, half), (half, n)):
@@ -306,20 +306,20 @@ def learn_scale(
     trial: Trial,
     learning: tuple[tuple[int, int], ...],
     n_rounds: int,
-    job: ThinJob,
+    job: RaceJob,
 ) -> Float64:
     """Return the factors, (d',), that are learned on some ranges of rows."""
-    rows = read_thin(number, job)
+    rows = read_race_rows(number, job)
     with one_blas_thread():
         return _learned(rows, learning, factors, trial, job, n_rounds)
 
 
 def _learned(
-    rows: ThinRows,
+    rows: RaceRows,
     learning: tuple[tuple[int, int], ...],
     factors: Float64,
     trial: Trial,
-    job: ThinJob,
+    job: RaceJob,
     n_rounds: int = LEARNING_ROUNDS,
 ) -> Float64:
     cells = [rows.take(slice(*own)) for own in learning]
@@ -332,7 +332,7 @@ def _run(
     candidates: Sequence[Candidate],
     rung: Rung,
     grid: TrialGrid,
-    task: Any = look_at,
+    task: Any = evaluate_candidate,
 ) -> list[Candidate]:
     """Return candidates, in their order, with their best trials and errors in a rung."""
     if not candidates:

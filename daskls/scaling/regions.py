@@ -38,6 +38,7 @@ from daskls.run.scan import take_kept
 from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
 from daskls.solvers.squares.aims import Aim, aim_of
+from daskls.solvers.squares.system import evenly
 from daskls.store.artifacts import is_bucket, open_store
 from daskls.store.caches import SizedCache, on_drop
 from daskls.store.packs import read_pack, write_pack
@@ -271,18 +272,11 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
         own = columns.pop("leaf") == job.leaves[region]
         parts.append({name: values[own] for name, values in columns.items()})
     joined = {name: np.concatenate([part[name] for part in parts]) for name in REGION_COLUMNS}
-    kept = _fewest(len(joined["numbers"]), job.max_rows)
+    # The sample may have underestimated the rows of a region.
+    kept = evenly(len(joined["numbers"]), job.max_rows)
     columns = {name: values[kept] for name, values in joined.items()}
     columns["X"] = scaled(columns["X"], job.base)
     write_pack(job.root, _region_key(job, region), columns)
-
-
-def _fewest(n_rows: int, max_rows: int) -> Int64:
-    """Return the indices of the rows that a region keeps: all, or ``max_rows`` evenly spaced ones.
-
-    The sample may have underestimated the rows of a region.
-    """
-    return np.linspace(0, n_rows - 1, min(n_rows, max_rows)).astype(np.int64)
 
 
 def _block_key(job: RegionJob, start: int, n_rows: int) -> str:

@@ -43,7 +43,7 @@ COLUMNS = ("X", "targets", "weights")
 
 
 @dataclass(frozen=True, eq=False)
-class ThinJob:
+class RaceJob:
     """What tasks need to read the rows of a race, and `Steps` to store results.
 
     Attributes
@@ -60,7 +60,7 @@ class ThinJob:
 
 
 @dataclass(frozen=True, eq=False)
-class ThinRows:
+class RaceRows:
     """Rows in one coding, in the order of `Drawn.rows`.
 
     Attributes
@@ -74,9 +74,9 @@ class ThinRows:
     targets: Targets
     weights: Float64
 
-    def take(self, own: slice) -> "ThinRows":
+    def take(self, own: slice) -> "RaceRows":
         """Return some of the rows."""
-        return ThinRows(self.X[own], self.targets[own], self.weights[own])
+        return RaceRows(self.X[own], self.targets[own], self.weights[own])
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +133,10 @@ class Part:
         """The number of predicted rows that do not train."""
         return self.asked[1] - self.asked[0]
 
-    def of(self, rows: ThinRows) -> ThinRows:
+    def of(self, rows: RaceRows) -> RaceRows:
         """Return the training rows, followed by the rows to predict."""
         own = [rows.take(slice(*which)) for which in (self.train, self.asked)]
-        return ThinRows(*(np.concatenate([getattr(o, n) for o in own]) for n in COLUMNS))
+        return RaceRows(*(np.concatenate([getattr(o, n) for o in own]) for n in COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -145,13 +145,13 @@ class Rung:
 
     Attributes
     ----------
-    thin : Part. Of random rows.
-    cells : tuple of Part. Of all rows of some cells; together they weigh as much as ``thin``.
+    sampled : Part. Of random rows.
+    cells : tuple of Part. Of all rows of some cells; together they weigh as much as ``sampled``.
     reaches : tuple of int. See `descent.descend`.
     most_trials : int. Most trials of one candidate.
     """
 
-    thin: Part
+    sampled: Part
     cells: tuple[Part, ...] = ()
     reaches: tuple[int, ...] = (2, 1)
     most_trials: int = UNBOUNDED
@@ -159,13 +159,13 @@ class Rung:
     @property
     def parts(self) -> tuple[Part, ...]:
         """All parts, the random rows first."""
-        return self.thin, *self.cells
+        return self.sampled, *self.cells
 
-    def weights(self, rows: ThinRows) -> Float64:
+    def weights(self, rows: RaceRows) -> Float64:
         """Return the weights of the predicted rows, part by part."""
         own = [rows.weights[slice(*(p.asked if p.n_asked else p.train))] for p in self.parts]
-        thin, cells = own[0], np.concatenate([np.empty(0), *own[1:]])
-        return np.concatenate([thin / thin.sum(), cells / max(cells.sum(), SMALLEST)])
+        sampled, cells = own[0], np.concatenate([np.empty(0), *own[1:]])
+        return np.concatenate([sampled / sampled.sum(), cells / max(cells.sum(), SMALLEST)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class RacePlan:
     @property
     def has_final(self) -> bool:
         """Whether reserved rows decide, which no other rung has seen."""
-        return self.last.thin.n_asked > 0
+        return self.last.sampled.n_asked > 0
 
 
 def race_rows(n_rows: int) -> tuple[int, int]:
@@ -215,8 +215,8 @@ def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
     final = Part((0, min(pool, FINAL_ROWS, most)), (pool, pool + reserved))
     cells = _cell_parts(drawn)
     rungs = _rungs(pool, [min(own, most) for own in RUNG_ROWS])
-    thin = ((0, min(LEARNING_ROWS, most)),)
-    learning = (thin, tuple(own.train for own in cells)) if cells else (thin,)
+    sampled = ((0, min(LEARNING_ROWS, most)),)
+    learning = (sampled, tuple(own.train for own in cells)) if cells else (sampled,)
     return RacePlan(rungs, Rung(final, cells, (1,), LAST_TRIALS), drawn.runs, learning)
 
 
@@ -240,12 +240,12 @@ def _rungs(pool: int, sizes: Sequence[int]) -> tuple[Rung, ...]:
     return tuple(found)
 
 
-def draw_thin(n_sample: int, n_pool: int, n_reserved: int, seed: int) -> Drawn:
+def draw_race_rows(n_sample: int, n_pool: int, n_reserved: int, seed: int) -> Drawn:
     """Draw random rows; rows are held out in runs.
 
     Examples
     --------
-    >>> drawn = draw_thin(10, 4, 3, 0)
+    >>> drawn = draw_race_rows(10, 4, 3, 0)
     >>> drawn.pool, drawn.reserved
     (array([4, 7, 1, 6]), array([9, 8]))
     """
@@ -283,7 +283,7 @@ def draw_cells_of(
     return tuple(own[:n_cells])
 
 
-def write_thin(job: ThinJob, sample: Sample, drawn: Drawn, bases: Sequence[Base]) -> None:
+def write_race_rows(job: RaceJob, sample: Sample, drawn: Drawn, bases: Sequence[Base]) -> None:
     """Store the drawn rows in each coding, unless they are stored already."""
     store, rows = open_store(job.root), drawn.rows
     for number, base in enumerate(bases):
@@ -297,11 +297,11 @@ def write_thin(job: ThinJob, sample: Sample, drawn: Drawn, bases: Sequence[Base]
         write_pack(job.root, _key(job, number), columns)
 
 
-def read_thin(number: int, job: ThinJob) -> ThinRows:
+def read_race_rows(number: int, job: RaceJob) -> RaceRows:
     """Return the rows in one coding."""
     columns = read_pack(job.root, _key(job, number))
-    return ThinRows(columns["X"], columns["codes"], columns["weights"])
+    return RaceRows(columns["X"], columns["codes"], columns["weights"])
 
 
-def _key(job: ThinJob, number: int) -> str:
+def _key(job: RaceJob, number: int) -> str:
     return f"{job.folder('rows')}/{number:06d}-{number:06d}"

@@ -27,7 +27,6 @@ class Loss:
         values, instead of by each cell from a grid of its own.
     costs_by_cell : bool. Whether each cell still chooses its own C.
     takes_columns : bool. Whether a row may have several numbers.
-    of_levels : bool. Whether it answers at levels, which ``quantile`` gives.
     measure : str. The `daskls.solvers.level_losses.LevelLoss` of a loss at levels, as
         ``module:class`` below the package.
     knows_held_out : bool. Whether its solver knows held-out values of one-vs-rest functions, so
@@ -43,12 +42,16 @@ class Loss:
     is_global: bool = False
     costs_by_cell: bool = False
     takes_columns: bool = True
-    of_levels: bool = False
     measure: str = ""
     knows_held_out: bool = False
     caches_rows: bool = False
     unused: tuple[str, ...] = ()
     neighborhoods: str = ""
+
+    @property
+    def of_levels(self) -> bool:
+        """Whether it predicts at levels, which ``quantile`` gives."""
+        return bool(self.measure)
 
 
 def _of_levels(name: str, unused: tuple[str, ...] = ()) -> Loss:
@@ -59,7 +62,6 @@ def _of_levels(name: str, unused: tuple[str, ...] = ()) -> Loss:
         is_global=True,
         costs_by_cell=True,
         takes_columns=False,
-        of_levels=True,
         measure=f"solvers.level_losses:{name}",
         unused=unused,
     )

@@ -34,7 +34,7 @@ from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
 from daskls.store.artifacts import open_store
 from daskls.store.backend import Backend
 from daskls.store.dataset import Dataset, DatasetWriter
-from daskls.store.files import disk_errors
+from daskls.store.files import disk_errors, exists_already
 from daskls.store.folder import place_once
 
 # The data set of the weights of rows, beside that of the rows.
@@ -312,7 +312,7 @@ def write_predictions(source: str, target: Path, names: list[str]) -> int:
             write(array, partial, names)
             # The target may have appeared meanwhile.
             if not place_once(str(partial), str(target)):
-                raise StoreError(f"{target} exists already; give another path or remove it first.")
+                raise exists_already(target)
         finally:
             partial.unlink(missing_ok=True)
     return array.shape[0]

@@ -23,7 +23,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.files import BAD_CHECKSUM, GO_ON, checksum, damaged
 
@@ -317,10 +316,6 @@ class Backend(ABC):
     @abstractmethod
     def give_back(self, key: str, content: bytes) -> None:
         """Remove the artifact if it still has this content."""
-
-    def _taken(self) -> StoreError:
-        """Return the error of `claim`."""
-        return StoreError(f"{self} exists already; give another path or remove it first.")
 
     def read(self, key: str, most: int) -> bytes:
         """Return an artifact's bytes.

@@ -25,7 +25,7 @@ from daskls.errors import DamageError, StoreError
 from daskls.store.backend import MAX_OWNER_NBYTES, Backend, OwnerArtifact, draw_attempt
 from daskls.store.bucket_reader import BucketReader
 from daskls.store.connections import bucket_errors, connect, retry_truncated, split_url
-from daskls.store.files import READ_AGAIN, damaged, disk_errors, expand_path
+from daskls.store.files import READ_AGAIN, damaged, disk_errors, exists_already, expand_path
 
 # Shorter streams stay in memory; longer ones are kept in a file until they are whole.
 SPOOLED_NBYTES = 8 << 20
@@ -74,11 +74,11 @@ class Bucket(Backend):
     def claim(self) -> Iterator[None]:
         """Put an object that one of several callers can put, and remove it at the end."""
         if self.exists("") or not self.put(CLAIM, uuid.uuid4().bytes, create=True):
-            raise self._taken()
+            raise exists_already(self)
         try:
             # Another caller may have begun, and removed its claim, since this one looked.
             if self.names() != [CLAIM]:
-                raise self._taken()
+                raise exists_already(self)
             yield
         finally:
             self.drop(CLAIM)

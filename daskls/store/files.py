@@ -27,6 +27,11 @@ MALFORMED = (
 )
 
 
+def exists_already(where: object) -> StoreError:
+    """Return the error of an output where something exists."""
+    return StoreError(f"{where} exists already; give another path or remove it first.")
+
+
 def damaged(where: str | os.PathLike[str], why: str) -> DamageError:
     """Return the error of a damaged file, with the file, what is wrong, and what to do."""
     return DamageError(

@@ -21,7 +21,7 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.backend import Backend, Reader
-from daskls.store.files import damaged, disk_errors
+from daskls.store.files import damaged, disk_errors, exists_already
 from daskls.store.folder_owner import OwnedFolder, link_once, set_aside
 
 # Errors of opening a path where there is no readable file.
@@ -76,7 +76,7 @@ class Folder(OwnedFolder):
             try:
                 os.mkdir(self.root)
             except FileExistsError as error:
-                raise self._taken() from error
+                raise exists_already(self) from error
         yield
 
     def put(

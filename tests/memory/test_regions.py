@@ -22,10 +22,17 @@ from daskls.scaling.grid import (
     rung_nbytes,
     trial_nbytes,
 )
-from daskls.scaling.race import look_at
+from daskls.scaling.race import evaluate_candidate
 from daskls.scaling.regions import RegionJob, _region_key
 from daskls.scaling.rounds import evaluate_region, region_errors, region_gradients
-from daskls.scaling.rungs import ThinJob, draw_cells_of, draw_thin, plan_race, race_rows, write_thin
+from daskls.scaling.rungs import (
+    RaceJob,
+    draw_cells_of,
+    draw_race_rows,
+    plan_race,
+    race_rows,
+    write_race_rows,
+)
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 
@@ -90,18 +97,18 @@ def test_a_rung_of_a_race(d, k, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((8000, d), dtype="f4")
     codes = (X[:, 0] * k).astype("i4")
-    drawn = draw_thin(len(X), *race_rows(len(X)), 0)
+    drawn = draw_race_rows(len(X), *race_rows(len(X)), 0)
     drawn = replace(drawn, cells=draw_cells_of(X, 8, 1000, 0))
-    plan, job = plan_race(drawn, 4000), ThinJob(str(tmp_path), ClassAim(k))
+    plan, job = plan_race(drawn, 4000), RaceJob(str(tmp_path), ClassAim(k))
     (base,) = find_bases(X, ("none",), 0)
-    write_thin(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
+    write_race_rows(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
     parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
     planned = rung_nbytes(parts, d, k if k > 2 else 1)
     grid = TrialGrid.of(SolverSpec())
     for kernel in ("rbf", "laplacian"):
         start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)
         call = (0, np.ones(d), start, replace(plan.last, most_trials=2), grid, job)
-        peak = peak_of(lambda call=call: look_at(*call))
+        peak = peak_of(lambda call=call: evaluate_candidate(*call))
         assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
 
 

@@ -23,7 +23,14 @@ from daskls.scaling.race import (
     _survivors,
     _without_weak_features,
 )
-from daskls.scaling.rungs import ThinJob, draw_cells_of, draw_thin, held_out, plan_race, race_rows
+from daskls.scaling.rungs import (
+    RaceJob,
+    draw_cells_of,
+    draw_race_rows,
+    held_out,
+    plan_race,
+    race_rows,
+)
 from daskls.solvers.squares.aims import ClassAim
 from daskls.solvers.squares.system import median_distance
 
@@ -146,7 +153,7 @@ def test_weak_features_are_dropped_where_that_is_better(gain, kept):
 
     # Of two features, and of three: only these are near enough for more trials.
     steps = Recorded([row(2 * Y_ERRORS), row(1.05 * Y_ERRORS)], [row((1 - gain) * Y_ERRORS)])
-    last = plan_race(draw_thin(200, *race_rows(200), 0), 4000).last
+    last = plan_race(draw_race_rows(200, *race_rows(200), 0), 4000).last
     plan = SimpleNamespace(last=last, runs=None)
     errors = RowErrors(Y_ERRORS, np.zeros(200), np.ones(200))
     own = Candidate(0, "none", LEARNED, factors, trial, errors)
@@ -158,7 +165,7 @@ def test_weak_features_are_dropped_where_that_is_better(gain, kept):
 
 
 def test_a_stored_step_answers_only_what_was_asked(tmp_path):
-    job = ThinJob(str(tmp_path), AIM)
+    job = RaceJob(str(tmp_path), AIM)
 
     def joined(parts):
         return {"sums": np.array(parts)}
@@ -186,7 +193,7 @@ class Recorded:
 
     def __init__(self, *results):
         self.results, self.calls = list(results), []
-        self.job = ThinJob("", AIM)
+        self.job = RaceJob("", AIM)
 
     def run(self, task, arguments, join):
         self.calls.append((task.__name__, arguments))
@@ -200,12 +207,16 @@ def test_a_scale_is_learned_as_it_was_judged():
     def row(trial, squared):
         return np.concatenate([[*grid.place(trial), 1], squared, np.zeros(200), np.ones(200)])
 
-    drawn = draw_thin(200, *race_rows(200), 0)
+    drawn = draw_race_rows(200, *race_rows(200), 0)
     steps = Recorded([row(first, Y_ERRORS)], [row(then, Y_ERRORS / 2)], [np.full(3, 2.0)])
     own = Candidate(0, "none", "spread", np.ones(3), first)
     taken, plain = _leave_out(steps, [own], plan_race(drawn, 4000), grid, learns=True)
     # The scale begins from the trial of both halves, not from where they came to with it.
-    assert [name for name, _ in steps.calls] == ["look_at", "look_crossed", "learn_scale"]
+    assert [name for name, _ in steps.calls] == [
+        "evaluate_candidate",
+        "cross_evaluate_candidate",
+        "learn_scale",
+    ]
     assert steps.calls[1][1][0][2] == steps.calls[2][1][0][2] == first
     assert (taken.name, taken.trial, taken.factors.tolist()) == (LEARNED, then, [2.0] * 3)
     assert plain.trial == first
@@ -214,7 +225,7 @@ def test_a_scale_is_learned_as_it_was_judged():
 @pytest.mark.parametrize(("squared", "n_calls"), [(1e-4, 1), (0.1, 2)])
 def test_where_nothing_is_left_to_gain_nothing_is_tried(squared, n_calls):
     grid, own = TrialGrid.of(SolverSpec()), Candidate(0, "none", "given", np.ones(3), TRIAL)
-    plan = plan_race(draw_thin(4000, *race_rows(4000), 0), 4000)
+    plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
     n = len(plan.runs)
     seen = np.concatenate([[*grid.place(TRIAL), 1], np.full(n, squared), np.zeros(n), np.ones(n)])
     steps = Recorded([seen], [seen])
@@ -225,7 +236,7 @@ def test_where_nothing_is_left_to_gain_nothing_is_tried(squared, n_calls):
 
 @pytest.mark.parametrize("n_rows", [2, 30, 399, 400, 2999, 3000, 5999, 80_000])
 def test_no_row_answers_after_a_model_of_its_own(n_rows):
-    drawn = draw_thin(n_rows, *race_rows(n_rows), seed=3)
+    drawn = draw_race_rows(n_rows, *race_rows(n_rows), seed=3)
     assert len(np.unique(drawn.rows)) == len(drawn.rows)
     plan = plan_race(drawn, 4000)
     for rung in (*plan.rungs, plan.last):

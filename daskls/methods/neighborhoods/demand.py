@@ -18,7 +18,7 @@ from daskls.methods.neighborhoods.plan import (
     plan_batch,
 )
 from daskls.methods.neighborhoods.select import N_RUNNING, ROUNDS
-from daskls.methods.neighborhoods.train import MIN_SEARCHED, N_SEARCHES, NBYTES_A_ROW
+from daskls.methods.neighborhoods.train import MIN_SEARCHED, N_SEARCHES, NBYTES_PER_ROW
 from daskls.neighbors.search import find_nearest, metric_of
 from daskls.plan import (
     BUNDLE_S,
@@ -73,7 +73,7 @@ def demand_of_centers(method: NeighborSpec, outlook: Outlook) -> Demand:
     )
     models = model_nbytes(extent.sizes, n_centers * k)
     kept = _rows_nbytes(outlook) if method.assign == "point" else 0
-    client = NBYTES_A_ROW * extent.n_rows
+    client = NBYTES_PER_ROW * extent.n_rows
     return Demand(stages, n_centers, models + kept, client, train.n_tasks)
 
 

@@ -40,7 +40,7 @@ from daskls.store.sorted_rows import Rows
 
 # Bytes that the client holds for each row while centers are chosen: its position in the order, its
 # center, the rank and the center's number; and what sorting the order takes.
-NBYTES_A_ROW = 44
+NBYTES_PER_ROW = 44
 # Most tasks that search a round, and the fewest rows of each.
 N_SEARCHES = 64
 MIN_SEARCHED = 256
@@ -111,7 +111,7 @@ def check_client(n_rows: int) -> None:
     ------
     MemoryPlanError
     """
-    needed, free = NBYTES_A_ROW * n_rows, free_nbytes()
+    needed, free = NBYTES_PER_ROW * n_rows, free_nbytes()
     if needed > free:
         raise MemoryPlanError(
             f"Choosing the centers of {n_rows} rows needs {needed >> 20} MiB on the client but "

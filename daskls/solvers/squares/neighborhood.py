@@ -22,8 +22,8 @@ from daskls.solvers.evaluate import total
 from daskls.solvers.grid import Grid, count_gammas
 from daskls.solvers.percentiles import neighborhood_grid
 from daskls.solvers.rows import LocalRows, kernel_of
-from daskls.solvers.squares.solver import NumbersSolver, SolvedCell, evenly
-from daskls.solvers.squares.system import MergedRows, System, merge_equal_rows
+from daskls.solvers.squares.solver import NumbersSolver, SolvedCell
+from daskls.solvers.squares.system import MergedRows, System, evenly, merge_equal_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ from daskls.solvers.squares.system import (
     MergedRows,
     Solution,
     System,
+    evenly,
     gamma_in_cell,
     merge_equal_rows,
     signs_of,
@@ -276,15 +277,6 @@ class NumbersSolver(SquaresSolver):
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """See `SquaresSolver`: coefficients may always be kept in two parts."""
         return 2 * LocalSolver.model_nbytes(self, sizes, n_rows)
-
-
-def evenly(n_rows: int, most: int) -> Int64:
-    """Return at most ``most`` of the rows 0 to n_rows - 1, evenly spaced.
-
-    >>> evenly(5, 3).tolist(), evenly(2, 3).tolist()
-    ([0, 2, 4], [0, 1])
-    """
-    return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
 
 
 def in_float32(

@@ -338,3 +338,12 @@ def without_one_copy(
     missed = Y[rows] - fitted
     values: Float64 = Y[rows] - missed / (1.0 - own)[:, None]
     return rows, values
+
+
+def evenly(n_rows: int, most: int) -> Int64:
+    """Return at most ``most`` of the rows 0 to n_rows - 1, evenly spaced.
+
+    >>> evenly(5, 3).tolist(), evenly(2, 3).tolist()
+    ([0, 2, 4], [0, 1])
+    """
+    return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(np.int64)
