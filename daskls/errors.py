@@ -1,5 +1,9 @@
 """The errors and warnings of daskls. Each message says: what, got, limit, remedy."""
 
+import sys
+import traceback
+import warnings
+
 __all__ = [
     "AdviceWarning",
     "ClusterError",
@@ -163,3 +167,13 @@ class NonConvergenceWarning(AdviceWarning):
     >>> [warning.category.__name__ for warning in caught]
     ['NonConvergenceWarning']
     """
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line, which called daskls, however deep inside the warning is given."""
+    # Python 3.12 has `skip_file_prefixes` for this.
+    outermost = 1
+    for depth, (frame, _) in enumerate(traceback.walk_stack(sys._getframe(1)), 1):
+        if frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+            outermost = depth
+    warnings.warn(message, category, stacklevel=outermost + 2)

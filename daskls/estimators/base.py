@@ -5,7 +5,6 @@ Prediction is in `predictions`, the plan of a fit in `plan`.
 
 import os
 import uuid
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from html import escape
@@ -17,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError
+from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError, warn_user
 from daskls.estimators.columns import keep_names
 from daskls.estimators.inputs import (
     check_class_weight,
@@ -325,12 +324,11 @@ class LocalEstimator(Plans, SharesClient):
         """
         if units is not None:
             names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-            warnings.warn(
+            warn_user(
                 f"The spread of feature {names[units[0]]!s} is {units[2]:.2g} times that of "
                 f"feature {names[units[1]]!s}, so that distances hardly depend on the latter. Pass "
                 'feature_scale="learned" or "spread", or scale X beforehand.',
                 AdviceWarning,
-                stacklevel=3,
             )
 
     def _warn_about_folds(self) -> None:
@@ -339,7 +337,7 @@ class LocalEstimator(Plans, SharesClient):
     def _warn_about_cells(self, result: "FitResult") -> None:
         """Warn with the advice that the fit gives."""
         for category, message in self._advice(result.shrinkage):
-            warnings.warn(message, category, stacklevel=3)
+            warn_user(message, category)
 
     def _advice(self, shrinkage: "Shrinkage | None" = None) -> Iterable["Advice"]:
         """Return the advice that the fit gives; by default none."""
@@ -350,12 +348,11 @@ class LocalEstimator(Plans, SharesClient):
         n_at_limit = int(self.fit_report_.n_at_limit.sum())
         if n_at_limit:
             tol = float(self.get_params()["tol"])
-            warnings.warn(
+            warn_user(
                 f"{n_at_limit} of {int(self.fit_report_.n_trained.sum())} local solves ended "
                 f"before their duality gap reached tol={tol:g}; fit_report_.n_at_limit names "
                 "their cells. Scale the features, or raise tol.",
                 NonConvergenceWarning,
-                stacklevel=3,
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -1,6 +1,5 @@
 """Base classes of estimators with one local model a cell: constraints, sizes, warnings."""
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
@@ -9,7 +8,7 @@ from typing import Any, ClassVar, Self
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from daskls.errors import AdviceWarning, ParameterError
+from daskls.errors import AdviceWarning, ParameterError, warn_user
 from daskls.estimators.advice import Advice, advise_on_cells
 from daskls.estimators.base import LocalClassifier, LocalEstimator, LocalRegressor
 from daskls.estimators.inputs import candidates, check_unused, flat
@@ -219,11 +218,10 @@ class CellClassifier(CellEstimator, LocalClassifier):
         """Refuse parameters out of range; warn of a search that was removed."""
         super()._validate_params()
         if self.get_params(deep=False)["search"] == "race":
-            warnings.warn(
+            warn_user(
                 'search="race" was removed and search="refine" is used: it trains a third of the '
                 'combinations at the same error. Pass search="refine", or leave search out.',
                 FutureWarning,
-                stacklevel=3,
             )
 
     def _target_fields(self) -> dict[str, Any]:
@@ -258,12 +256,11 @@ class CellClassifier(CellEstimator, LocalClassifier):
         # A cell of one class, or of equal rows, is not cross-validated.
         small = (report.n_rows < cv) & (report.n_classes > 1) & (report.radius > 0)
         if small.any():
-            warnings.warn(
+            warn_user(
                 f"{int(small.sum())} of {len(report)} cells have fewer rows than cv={cv}; each was "
                 "selected with as many folds as it has rows. fit_report_.n_rows names them. Lower "
                 f"cv, or raise {self._size_param}.",
                 AdviceWarning,
-                stacklevel=3,
             )
 
     def _why_no_held_out(self) -> str | None:

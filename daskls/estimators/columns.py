@@ -1,7 +1,6 @@
 """Names and dtypes of columns: names are kept with a model, and checked in queries."""
 
 import re
-import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Number
 from types import NoneType
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.errors import DataError
+from daskls.errors import DataError, warn_user
 from daskls.sources.door import Source
 
 # Names that an error lists.
@@ -20,7 +19,7 @@ NUMBERS = (Number, np.bool_, NoneType)
 NUMERIC = re.compile(r"(u?int\d+|float\d*|double|half_?float|bool|sparse\[|decimal)", re.IGNORECASE)
 
 
-def check_names(estimator: Any, X: Source, stacklevel: int = 4) -> None:
+def check_names(estimator: Any, X: Source) -> None:
     """Refuse rows whose columns have other names, or another order, than in training.
 
     If only one side has names, this warns as scikit-learn does, at the line that called the
@@ -34,10 +33,10 @@ def check_names(estimator: Any, X: Source, stacklevel: int = 4) -> None:
     name = type(estimator).__name__
     if fitted is None and given is not None:
         message = f"X has feature names, but {name} was fitted without feature names"
-        warnings.warn(message, UserWarning, stacklevel=stacklevel)
+        warn_user(message, UserWarning)
     elif fitted is not None and given is None:
         message = f"X does not have valid feature names, but {name} was fitted with feature names"
-        warnings.warn(message, UserWarning, stacklevel=stacklevel)
+        warn_user(message, UserWarning)
     elif fitted is not None and given is not None and list(fitted) != given:
         raise DataError(_difference(list(fitted), given))
 

@@ -1,11 +1,10 @@
 """FalkSVC and FalkSVR: local models on the neighborhoods of centers that cover all rows."""
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from daskls.errors import AdviceWarning
+from daskls.errors import AdviceWarning, warn_user
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
     SELECTION_C,
@@ -167,11 +166,10 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
         inner = min(method.inner(min(method.n_neighbors[0], n_rows)), n_rows)
         if method.selection in ("local", "each") and inner < self.cv:
             of = self.n_cells_ if method.selection == "each" else min(method.n_selected, n_rows)
-            warnings.warn(
+            warn_user(
                 f"{of} neighborhoods have {inner} inner rows, fewer than cv={self.cv}; each was "
                 "evaluated with as many folds as inner rows. Lower cv, or raise n_assigned.",
                 AdviceWarning,
-                stacklevel=3,
             )
 
 

@@ -1,7 +1,6 @@
 """LandmarkSVC: L3-SVMs, a linear SVM for each cluster, on shared landmarks, solved jointly."""
 
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError
+from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError, warn_user
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.inputs import candidates
@@ -204,11 +203,10 @@ class LandmarkSVC(LocalClassifier):
         """Warn of joint problems that stopped short of ``tol``."""
         shared = self.fit_report_[0]
         if shared.n_at_limit:
-            warnings.warn(
+            warn_user(
                 f"{shared.n_at_limit} of {shared.n_trained} joint problems ended before their "
                 f"duality gap reached tol={self.tol:g}. Scale the features, lower C, or raise tol.",
                 NonConvergenceWarning,
-                stacklevel=3,
             )
 
     @property

@@ -205,7 +205,7 @@ class NoiseFilter(SharesClient):
         DataError : another number of rows, or other names of columns, than in `fit`
         """
         check_is_fitted(self, "model_")
-        check_names(self, open_source(source), stacklevel=3)
+        check_names(self, open_source(source))
         dataset = open_dataset(source)
         (keep,) = compute([self.keep_], self.client)
         if dataset.y is None:

@@ -1,7 +1,6 @@
 """One SVM on a sample of the rows, drawn around the support rows of small subsamples."""
 
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -10,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import NonConvergenceWarning
+from daskls.errors import NonConvergenceWarning, warn_user
 from daskls.estimators.base import LocalClassifier
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
@@ -60,12 +59,11 @@ class SampledClassifier(LocalClassifier):
         """Warn that the last SVM stopped short of ``tol``, if it did."""
         (report,) = self.fit_report_
         if report.n_at_limit:
-            warnings.warn(
+            warn_user(
                 f"{report.n_at_limit} of the {report.n_trained} pairs of classes of the last SVM "
                 f"ended at the limit of steps, before the optimality conditions held to "
                 f"tol={self.tol:g}. Scale the features, lower C, or raise tol.",
                 NonConvergenceWarning,
-                stacklevel=3,
             )
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":

@@ -6,14 +6,13 @@ The client puts a probe, an empty file, into the store; a worker that cannot rea
 import os
 import socket
 import uuid
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from daskls.errors import StoreError
+from daskls.errors import StoreError, warn_user
 from daskls.run.client import current_client
 from daskls.run.patience import ask_to_give_back
 from daskls.run.workers import ask_workers, check_limit, find_running, wait_for_worker
@@ -89,10 +88,9 @@ class Visibility:
     def exclude_blind(self) -> None:
         """Find blind workers and warn of the new ones; raises as `find_new_blind`."""
         for worker in self.find_new_blind():
-            warnings.warn(
+            warn_user(
                 f"The worker {worker}; its tasks go to others. Stop it, or let it share the path.",
                 UserWarning,
-                stacklevel=2,
             )
 
 

@@ -3,13 +3,12 @@
 A row of weight 0 is treated as if it did not exist; rows of positive weight "count" or are "kept".
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from daskls.errors import AdviceWarning, DataError
+from daskls.errors import AdviceWarning, DataError, warn_user
 from daskls.kernels.checksum import row_checksum
 from daskls.plan import Resources
 from daskls.records import (
@@ -232,21 +231,19 @@ def warn_of_chunks(rows: BlockRows, resources: Resources) -> None:
     mean_nbytes = rows.n_rows * row_nbytes / max(rows.n_chunks, 1)
     good_rows = max(GOOD_NBYTES // row_nbytes, 1)
     if rows.n_chunks >= MANY_CHUNKS and mean_nbytes < SMALL_NBYTES:
-        warnings.warn(
+        warn_user(
             f"X lies in {rows.n_chunks:,} chunks of {mean_nbytes / 1024:.1f} KiB on average; each "
             "costs about a millisecond however few rows it holds, and more on a network. Store or "
             f"rechunk X in chunks of about {good_rows:,} rows (16 MiB).",
             AdviceWarning,
-            stacklevel=2,
         )
     held = max(rows.source_nbytes, rows.unpack_nbytes)
     if held > LARGE_SHARE * resources.task_nbytes:
-        warnings.warn(
+        warn_user(
             f"A chunk of X is held whole, which takes {held // MIB} MiB of the "
             f"{resources.task_nbytes // MIB} MiB that a task may use, and what computes it comes "
             f"on top. Store or rechunk X in chunks of about {good_rows:,} rows (16 MiB).",
             AdviceWarning,
-            stacklevel=2,
         )
 
 
@@ -254,12 +251,11 @@ def warn_of_classes(scan: TargetScan) -> None:
     """Warn of labels that are probably the numbers of a regression."""
     k, n = scan.target.n_classes, scan.n_kept
     if k > MANY_CLASSES and n < FEW_ROWS * k:
-        warnings.warn(
+        warn_user(
             f"y holds {k:,} different labels in {n:,} rows, {n / k:.1f} rows per class on average: "
             "these may be the numbers of a regression, or names of rows. Sort them into a few "
             "classes first, as with numpy.digitize, or use a regressor, as VoronoiSVR.",
             AdviceWarning,
-            stacklevel=3,
         )
 
 
@@ -270,11 +266,10 @@ def warn_of_thin_classes(n_folds: int, rows: BlockRows, scan: TargetScan) -> Non
         return
     least = int(scan.counts.argmin())
     name = name_classes(rows, scan.target.labels).tolist()[least]
-    warnings.warn(
+    warn_user(
         f"{int(thin.sum())} of {len(scan.counts)} classes have fewer rows than cv={n_folds}, "
         f"{name!r} with {int(scan.counts[least])} the fewest: some folds hold none of them, so "
         "that C and gamma are chosen without them. Lower cv, join such classes with others, or "
         "leave their rows out.",
         AdviceWarning,
-        stacklevel=3,
     )

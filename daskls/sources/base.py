@@ -5,7 +5,6 @@ targets of a regression stay numbers.
 """
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from daskls.errors import DataError
+from daskls.errors import DataError, warn_user
 from daskls.records import AnyArray, Codes, Float64, Labels, TargetKind
 
 # More different values are never classes.
@@ -322,11 +321,10 @@ def guess_label(names: Sequence[str], where: str, call: str, remedy: str = "") -
             f"{len(names)} columns are: {listed(names)}. Name it: --label NAME, or {call}{remedy}."
         )
     named = call.replace("NAME", repr(usual[0]))
-    warnings.warn(
+    warn_user(
         f"No label column was named; it is {usual[0]!r}. To be sure, name it: --label {usual[0]}, "
         f"or {named}.",
         UserWarning,
-        stacklevel=3,
     )
     return usual[0]
 

@@ -6,7 +6,6 @@ label, then `index:value` pairs with indices that rise from 1.
 
 import csv
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskls.errors import DataError, ParameterError
+from daskls.errors import DataError, ParameterError, warn_user
 from daskls.sources.arrow import import_arrow, without_index
 from daskls.sources.base import (
     BLOCK_FIELDS,
@@ -112,11 +111,10 @@ def open_text(paths: list[Path], label: str | None, where: str) -> TableSource:
     names = heads[0].names
     if names[0] == "" and len(names) > 1:
         # As pandas writes its index.
-        warnings.warn(
+        warn_user(
             f"The first column of {where} has no name: it is taken for an index and left out. Name "
             "it if it is a feature.",
             UserWarning,
-            stacklevel=2,
         )
         names = names[1:]
     schema = arrow.schema([(name, arrow.string()) for name in names])

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import zarr
 from zarr.codecs import BytesCodec, Crc32cCodec, ZstdCodec
-from zarr.core.metadata.v2 import ArrayV2Metadata
 from zarr.storage import LocalStore, ObjectStore
 
 from daskls.errors import DamageError, StoreError
@@ -239,8 +238,8 @@ def _refused(path: str, why: str) -> StoreError:
 
 def _packer(array: "zarr.Array[Any]") -> str | None:
     """Return the name of the compressor that is undone first; None if there is none."""
-    metadata = array.metadata
-    if isinstance(metadata, ArrayV2Metadata):
+    metadata: Any = array.metadata
+    if metadata.zarr_format == 2:
         return getattr(metadata.compressor, "codec_id", None)
     names = [str(codec.to_dict()["name"]).removeprefix("numcodecs.") for codec in metadata.codecs]
     packers = [name for name in names if name not in ("bytes", "crc32c", "transpose")]
@@ -323,8 +322,8 @@ def _stored_dtype(array: "zarr.Array[Any]") -> np.dtype[Any] | None:
     dtype = np.dtype(array.dtype)
     if not isinstance(array.store_path.store, LocalStore) or dtype.kind not in "biuf":
         return None
-    metadata = array.metadata
-    if isinstance(metadata, ArrayV2Metadata):
+    metadata: Any = array.metadata
+    if metadata.zarr_format == 2:
         packed = metadata.compressor is not None or metadata.filters
         return None if packed or metadata.order != "C" else dtype
     if len(metadata.codecs) != 1 or not isinstance(metadata.codecs[0], BytesCodec):

@@ -121,6 +121,10 @@ def test_the_warning_leads_to_the_line_of_fit():
     with pytest.warns(GridEdgeWarning) as caught:
         small_svc(cell_size=100, gamma=[0.01, 0.1, 1.0]).fit(X, Y)
     assert caught[0].filename == __file__
+    # Also those of the first stage, deep inside.
+    with pytest.warns(AdviceWarning, match="fewer rows than cv=5") as caught:
+        small_svc(cv=5).fit(X, np.r_[Y[:-3], 7, 7, 7])
+    assert [told.filename for told in caught] == [__file__] * len(caught)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from daskls.scaling.decide import _evaluated, _without_weak_features
 from daskls.scaling.grid import Trial
 from daskls.scaling.paired import RowErrors
 from daskls.scaling.race import Candidate
-from daskls.scaling.regions import RegionJob, _region_key, read_region
+from daskls.scaling.regions import COLLECTED, RegionJob, _region_key, read_region
 from daskls.scaling.rounds import LEAST_SHARE, next_factors, widest
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
@@ -139,6 +139,13 @@ def test_no_harm_is_done_where_no_scale_is_better():
     fresh = np.random.default_rng(3).random((2000, 2))
     truth = (fresh[:, 0] * 4 % 1 > 0.5) == (fresh[:, 1] * 4 % 1 > 0.5)
     assert model.score(fresh, truth) > plain.score(fresh, truth) - 0.01
+
+
+def test_regions_of_another_size_are_collected_apart(tmp_path):
+    """They are leaves of another tree: calibration may plan its own after a scale was chosen."""
+    jobs = [RegionJob(str(tmp_path), *[None] * 4, np.array([0]), n, 1, 2, 7) for n in (100, 200)]
+    assert jobs[0].folder(COLLECTED) != jobs[1].folder(COLLECTED)
+    assert jobs[0].gathered_in(None, "b").folder(COLLECTED) == jobs[0].folder(COLLECTED)
 
 
 def test_rows_are_held_out_in_runs(tmp_path):
