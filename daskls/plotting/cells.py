@@ -22,7 +22,7 @@ COLUMN_LABELS = {
 N_HISTOGRAM_BINS = 30
 
 
-@dataclass
+@dataclass(repr=False)
 class CellDisplay:
     """Histograms of fields of the report over the cells, each with its median.
 

@@ -15,7 +15,7 @@ from daskls.plotting.plane import check_least, name_features, new_axes, write_in
 from daskls.records import Float64
 
 
-@dataclass
+@dataclass(repr=False)
 class FeatureDisplay:
     """A bar for the importance of each feature: its factor times its spread, summing to 1.
 
@@ -136,7 +136,7 @@ def _describe_decision(summary: Any) -> str:
     return f"scale: {name} (z = {z[name]:.1f})" if name in z else f"scale: {name}"
 
 
-@dataclass
+@dataclass(repr=False)
 class SelectionDisplay:
     """Heat maps of the errors of all candidates: width against C, for each number of neighbors.
 

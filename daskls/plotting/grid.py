@@ -16,7 +16,7 @@ from daskls.store.checks import spec_from_json
 from daskls.store.reader import ModelReader
 
 
-@dataclass
+@dataclass(repr=False)
 class GridDisplay:
     """A heat map over the grid of C and gamma: errors, and how many cells chose each combination.
 

@@ -192,7 +192,7 @@ def _draw_groups(ax: Any, x: Float64, y: Float64) -> None:
 # ROC curves
 
 
-@dataclass
+@dataclass(repr=False)
 class RocDisplay:
     """The ROC curve of a classifier of two classes on rows that its fit held out.
 

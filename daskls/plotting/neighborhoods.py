@@ -44,7 +44,7 @@ LOCAL_COLOR = "#008b8b"
 INNER_COLOR, OUTER_COLOR, ONE_CLASS_COLOR = "#4a4a4a", "#8a8f96", "#c9cdd2"
 
 
-@dataclass
+@dataclass(repr=False)
 class NeighborhoodDisplay:
     """Centers, circles around their k' and k nearest rows, local boundaries and the joint one.
 

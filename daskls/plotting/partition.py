@@ -34,7 +34,7 @@ from daskls.records import Float64, Int32, Int64, Ints, Labels, Reals
 MOST_IN_LEGEND = 10
 
 
-@dataclass
+@dataclass(repr=False)
 class PartitionDisplay:
     """Cells as polygons, their borders, rows, and the decision boundary.
 

@@ -28,7 +28,7 @@ PAGE = (11.7, 8.3)
 LINE_LETTERS, RIGHT_LETTERS = 138, 112
 
 
-@dataclass
+@dataclass(repr=False)
 class ReportDisplay:
     """A fit on one page: results, parameters, notes and pictures.
 

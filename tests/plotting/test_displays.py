@@ -8,6 +8,7 @@ from matplotlib import pyplot as plt
 from support import PAPERS
 
 import daskls
+from daskls import plotting
 from daskls.datasets import make_checkerboard
 from daskls.errors import DataError, ParameterError
 from daskls.plotting import CellDisplay, GridDisplay, PartitionDisplay
@@ -265,3 +266,9 @@ def test_slices_of_more_features_say_so(three, halves):
     assert "projected" not in display.plot(show_rows=False).note_.get_text()
     model, X, y = halves
     assert PartitionDisplay.from_estimator(model, X=X, y=y).plot().note_ is None
+
+
+def test_displays_print_as_objects_not_as_all_their_values():
+    displays = [getattr(plotting, name) for name in plotting.__all__ if name.endswith("Display")]
+    assert len(displays) >= 8
+    assert all(own.__repr__ is object.__repr__ for own in displays)
