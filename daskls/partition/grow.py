@@ -348,6 +348,6 @@ def _check_equal(partition: Partition, X: Reals, leaf: int, max_rows: int, cente
     if grow_tree(X, max_rows, center).n_leaves > 1:
         raise MemoryPlanError(
             f"Leaf {leaf} of a partition of kind {partition.kind!r} has a cell of {len(X)} rows, "
-            f"but the plan allows {max_rows}. Raise the size of cells "
-            f"to {len(X)}, or take a partition that cuts its leaves."
+            f"but the plan allows {max_rows}. Raise the size of cells to {len(X)}, or take a "
+            "partition that cuts its leaves."
         )

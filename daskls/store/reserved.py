@@ -51,7 +51,7 @@ class FalseAlarmBound:
 
         >>> bound = FalseAlarmBound(0.1, 0.037, 637, 9, 587, 0.1806)
         >>> print(*(f"{name}: {value}" for name, value in bound.describe(["a", "b"])), sep=chr(10))
-        false alarms: at most 10 % of a as b, but for 3.7 % of fits
+        false alarms: at most 10 % of a predicted as b, except in 3.7 % of fits
         threshold: 0.1806, score 587 of 637 rows of a held out
         """
         of, named = map(str, classes)
@@ -82,8 +82,8 @@ class CoveringInterval:
     def describe(self) -> list[tuple[str, str]]:
         """Return the interval and its origin, as (name, text) for people.
 
-        >>> CoveringInterval(0.9, 1000, 901, (0.25,)).describe()
-        [('intervals', 'of 90 % of y, +- 0.25 in the usual cell, rank 901 of 1,000 rows held out')]
+        >>> CoveringInterval(0.9, 100, 91, (0.25,)).describe()
+        [('intervals', 'hold 90 % of y, +- 0.25 in a typical cell, rank 91 of 100 held-out rows')]
         """
         widths = ", ".join(f"{width:.4g}" for width in self.half_widths)
         own = f"hold {100 * self.coverage:.3g} % of y, +- {widths} in a typical cell, "

@@ -113,7 +113,7 @@ def test_leaves_that_are_not_cut_are_the_cells():
 
 def test_a_kind_that_leaves_a_cell_too_large_is_refused(clusters, monkeypatch):
     cut_by(monkeypatch, clusters.Uncut)
-    message = rf"'Uncut' has a cell of \d+ rows, but a cell may hold {CELL_SIZE}"
+    message = rf"'Uncut' has a cell of \d+ rows, but the plan allows {CELL_SIZE}"
     with pytest.raises(MemoryPlanError, match=message):
         fit()
     # Equal rows are one cell of any size: no kind could cut them.
