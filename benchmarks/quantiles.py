@@ -218,7 +218,7 @@ def report(journal: Journal) -> str:
         f"measured. What takes more than {LIMIT_S} CPU seconds is ended.\n"
     )
     for at, level in enumerate(LEVELS):
-        own = by_set(journal, lambda r, at=at: r["losses"][at], 4)
+        own = by_set(journal, lambda r, at=at: r["losses"][at], 5)
         text += f"\n## Pinball loss at {level:g}\n\n{own}"
     for title, of in (
         ("Fit of all levels, CPU seconds", lambda r: r["fit_cpu_s"]),
