@@ -31,10 +31,10 @@ def column_of(batch: Any, name: str) -> Any:
     return values.dictionary_decode() if arrow.types.is_dictionary(values.type) else values
 
 
-def without_index(schema: Any) -> Any:
-    """Return an Arrow schema without the index that pandas has written as columns."""
+def without_index(schema: Any, label: str | None = None) -> Any:
+    """Return an Arrow schema without columns that are pandas' index, unless one is the label."""
     index = (schema.pandas_metadata or {}).get("index_columns", ())
-    names = {name for name in index if isinstance(name, str)}
+    names = {name for name in index if isinstance(name, str)} - {label}
     return import_arrow().schema([field for field in schema if field.name not in names])
 
 

@@ -55,7 +55,7 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
     Parameters
     ----------
     paths : list of Path. Read one after the other; columns are found by name in each.
-    label : str or None. Not used: the files name their columns.
+    label : str or None. Kept where it is in the index of a DataFrame that was written.
     where : str. The table's name in errors.
 
     Raises
@@ -66,7 +66,7 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
     from pyarrow import parquet
 
     try:
-        schemas = [without_index(parquet.read_schema(path)) for path in paths]
+        schemas = [without_index(parquet.read_schema(path), label) for path in paths]
         n_rows = sum(parquet.read_metadata(path).num_rows for path in paths)
     except arrow.ArrowInvalid as error:
         reason = str(error).rstrip(".")

@@ -709,6 +709,10 @@ def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
         np.testing.assert_array_equal(
             model.decision_function(frame), wanted.decision_function(frame)
         )
+    # Unless it is the label.
+    frame.set_index("kind").to_parquet(tmp_path / "label.parquet")
+    model = daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "label.parquet", "kind", **given)
+    assert model.table_.column_names == ["age", "income"]
     with pytest.warns(
         UserWarning, match="first column of .*rows.csv has no name: it is taken for an"
     ):
