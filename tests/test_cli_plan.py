@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import zarr
 from support import PAPERS, as_options
 from support import run_cli as run
 
@@ -130,6 +131,12 @@ def test_a_table_is_planned_as_it_is_and_by_what_its_labels_are(tmp_path):
     for given in (("--rows", "1e6"), ("--classes", "3")):
         refused = run("plan", path, "--label", "y", *given, *FAST, code=2).stderr
         assert "a table is planned as it is" in refused
+
+
+def test_an_array_alone_is_refused(tmp_path):
+    zarr.save_array(str(tmp_path / "X.zarr"), np.zeros((30, 2)))
+    refused = run("plan", tmp_path / "X.zarr", *FAST, code=1).stderr
+    assert "not a daskls data set" in " ".join(refused.split())
 
 
 @pytest.mark.parametrize("given", ["inf", "nan", "1.5", "many"])

@@ -258,9 +258,11 @@ def _planned_for(
     if n_features is not None:
         raise typer.BadParameter("--features is for a plan without DATA, which has its own")
     source = open_input(data, "data set or table")
+    # First of all, as it refuses what is neither a table nor a data set.
+    dataset = None if source.has_columns else source.dataset or open_data(data)
     label = find_label(source, label, None) if source.has_columns else label
     kind = find_kind(source, label, task, has_regressor=_has_regressor(method))
-    if source.has_columns:
+    if dataset is None:
         if n_rows is not None or n_classes is not None:
             raise typer.BadParameter(
                 "--rows and --classes are for a data set, or without DATA; a table is planned as "
@@ -268,7 +270,6 @@ def _planned_for(
                 ctx=ctx,
             )
         return data, label, kind
-    dataset = source.dataset or open_data(data)
     if n_rows is None:
         return data, y, kind
     known = None if dataset.classes is None else np.asarray(dataset.classes)

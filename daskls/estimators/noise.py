@@ -151,7 +151,9 @@ class NoiseFilter(SharesClient):
                 "data set without the rows that look mislabeled."
             )
         check_values(X, "X")
-        if open_source(X).in_memory:
+        source = open_source(X)
+        X = source.array
+        if source.in_memory:
             X = np.asarray(X)
         elif hasattr(X, "store_path"):
             X = da.from_zarr(X)

@@ -186,8 +186,8 @@ def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
     n_rows = None
     if source.kind != "features":
         table = source.open(label, temporary_path())
-        n_rows, n_columns = table.n_rows, len(table.names)
-        pick_label_column(table, label, required=True)
+        label = pick_label_column(table, label, required=True)
+        n_rows, n_features = table.n_rows, len(table.feature_columns(without=[label]))
     if n_rows is None:
         raise DataError(
             f"The number of rows of {source.where} is unknown until it is read. Give a shape, "
@@ -195,7 +195,7 @@ def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
             "daskls.datasets.convert."
         )
     note = "one feature per column; columns of text become one per category"
-    shape = n_rows, n_columns - 1
+    shape = n_rows, n_features
     return _of_shape(shape, USUAL_DTYPE, *_target(None, None, kind), note)
 
 

@@ -20,7 +20,7 @@ from daskls.estimators.view import progress_bars, rows_done
 from daskls.records import AnyArray, TargetKind
 from daskls.run.compute import compute
 from daskls.run.progress import Progress
-from daskls.sources.base import TableSource, listed
+from daskls.sources.base import TableSource, guess_label, listed
 from daskls.sources.door import Source, check_label
 from daskls.sources.encoding import ColumnEncoding, TableEncoding
 from daskls.sources.frames import all_columns, open_frame
@@ -272,9 +272,9 @@ def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> T
     """
     names = list(getattr(estimator, "feature_names_in_", ()))
     if not names:
-        names = [name for name in source.names if name != label]
+        names = source.feature_columns(without=[] if label is None else [label])
         if len(names) == estimator.n_features_in_ + 1 and label is None:
-            names.remove(pick_label_column(source, None, required=True))
+            names.remove(guess_label(names, source.where, "score(X, NAME)"))
         if len(names) != estimator.n_features_in_:
             raise DataError(
                 f"{source.where} has {len(names)} columns of features, but the model was trained "

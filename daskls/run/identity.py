@@ -17,8 +17,7 @@ from daskls.run.blocks import BlockRows
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitRequest, Method
 from daskls.run.scan import TargetScan, name_classes
-from daskls.store.artifacts import Location, open_store
-from daskls.store.backend import Backend
+from daskls.store.artifacts import Location, is_artifact, open_store
 from daskls.store.checks import spec_to_json
 from daskls.store.contents import StorePart
 from daskls.store.flat import DESCRIPTION
@@ -38,19 +37,10 @@ def check_free(store: Location) -> None:
         restore_root(opened)
         Root.open(opened).check_format()
     # What a fit writes before its root is no obstacle: inputs from memory, the owner, the probe.
-    elif _is_artifact(opened) or not all(name.startswith(("input-", ".")) for name in names):
+    elif is_artifact(opened) or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
             f"The store {store} exists but holds no model. Give a path that does not exist yet."
         )
-
-
-def _is_artifact(store: Backend) -> bool:
-    """Whether a single file or object is where a store would be."""
-    try:
-        store.size("")
-    except StoreError:
-        return False
-    return True
 
 
 def find_seed(request: FitRequest, store: Location) -> int:

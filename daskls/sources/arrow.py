@@ -31,11 +31,14 @@ def column_of(batch: Any, name: str) -> Any:
     return values.dictionary_decode() if arrow.types.is_dictionary(values.type) else values
 
 
-def without_index(schema: Any, label: str | None = None) -> Any:
-    """Return an Arrow schema without columns that are pandas' index, unless one is the label."""
-    index = (schema.pandas_metadata or {}).get("index_columns", ())
-    names = {name for name in index if isinstance(name, str)} - {label}
-    return import_arrow().schema([field for field in schema if field.name not in names])
+def index_of(schema: Any) -> frozenset[str]:
+    """Return the names of the columns that pandas wrote as the index of a DataFrame."""
+    try:
+        index = (schema.pandas_metadata or {}).get("index_columns") or ()
+    except ValueError:  # Not JSON, so it is not of pandas.
+        return frozenset()
+    # A range of numbers is stored as a description, not as a column.
+    return frozenset(name for name in index if isinstance(name, str)) & frozenset(schema.names)
 
 
 def is_category(kind: Any) -> bool:

@@ -5,8 +5,9 @@ targets of a regression stay numbers.
 """
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -26,6 +27,8 @@ BATCH_FIELDS = 2**20
 BLOCK_FIELDS = 2**18
 # Names by which a column of labels is recognized.
 USUAL_NAMES = ("y", "label", "target", "class")
+# The names that Parquet files have for an index without one.
+UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 # Names of columns that an error lists.
 N_LISTED = 20
 
@@ -205,6 +208,8 @@ class TableSource:
     batches : called with names of columns; yields Arrow batches of these columns, in row order
     n_rows : int, or None if unknown until the table is read
     is_typed : bool. Whether the types of the columns are known; else all are text.
+    index : set of str. Columns that are the index of a DataFrame: read where a label, weights or a
+        trained model name them, but no features on their own.
     """
 
     where: str
@@ -212,11 +217,35 @@ class TableSource:
     batches: Callable[[list[str]], Iterator[Any]]
     n_rows: int | None = None
     is_typed: bool = True
+    index: frozenset[str] = frozenset()
 
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
         return [str(name) for name in self.schema.names]
+
+    def feature_columns(self, *, without: Collection[str]) -> list[str]:
+        """Return the columns that become features, without the index and some others.
+
+        Warns
+        -----
+        UserWarning : the index has a name, or the first column of a text file has none
+        """
+        left_out = [name for name in self.names if name in self.index and name not in without]
+        named = [name for name in left_out if not UNNAMED_INDEX.fullmatch(name)]
+        if "" in named:
+            warn_user(
+                f"The first column of {self.where} has no name: it is taken for an index and left "
+                "out. Name it if it is a feature.",
+                UserWarning,
+            )
+        elif named:
+            warn_user(
+                f"The index of {self.where} is left out: {listed(named)}. Write the DataFrame "
+                "after reset_index() if it holds features.",
+                UserWarning,
+            )
+        return [name for name in self.names if name not in self.index and name not in without]
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,9 @@ class TableEncoding:
         plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
         lines = [] if self.label is None else [f"label: {self.label}"]
         lines += [] if self.weight is None else [f"weights: {self.weight}"]
-        lines += [f"{len(plain)} numbers as they are: {listed(plain)}"] if plain else []
+        filled = any(c.usual is not None for c in self.columns if c.name in set(plain))
+        queries = " (the median of training rows where a query has none)" if filled else ""
+        lines += [f"{len(plain)} numbers as they are{queries}: {listed(plain)}"] if plain else []
         others = [c for c in self.columns if c.name not in set(plain)]
         return lines + [f"{column.name}: {column.describe()}" for column in others]
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskls.errors import DataError, ParameterError, warn_user
-from daskls.sources.arrow import import_arrow, without_index
+from daskls.errors import DataError, ParameterError
+from daskls.sources.arrow import import_arrow, index_of
 from daskls.sources.base import (
     BLOCK_FIELDS,
     Block,
@@ -55,7 +55,7 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
     Parameters
     ----------
     paths : list of Path. Read one after the other; columns are found by name in each.
-    label : str or None. Kept where it is in the index of a DataFrame that was written.
+    label : ignored; the names of columns are in the files
     where : str. The table's name in errors.
 
     Raises
@@ -66,19 +66,33 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
     from pyarrow import parquet
 
     try:
-        schemas = [without_index(parquet.read_schema(path), label) for path in paths]
+        schemas = [parquet.read_schema(path) for path in paths]
         n_rows = sum(parquet.read_metadata(path).num_rows for path in paths)
     except arrow.ArrowInvalid as error:
         reason = str(error).rstrip(".")
         raise DataError(f"{where} is not a Parquet file: {reason}. Check the file.") from error
-    check_same_columns(paths, [schema.names for schema in schemas])
+    index = _common_index(paths, [(s.names, index_of(s)) for s in schemas])
 
     def batches(names: list[str]) -> Iterator[Any]:
         for path in paths:
             with parquet.ParquetFile(path) as file:
                 yield from file.iter_batches(batch_size=batch_rows(len(names)), columns=names)
 
-    return TableSource(where, schemas[0], batches, n_rows)
+    return TableSource(where, schemas[0], batches, n_rows, index=index)
+
+
+def _common_index(
+    paths: list[Path], columns: list[tuple[list[str], frozenset[str]]]
+) -> frozenset[str]:
+    """Return the columns that are an index in some file; the others are the same in all files.
+
+    Parameters
+    ----------
+    columns : the names of each file's columns, and of those that are its index
+    """
+    index = frozenset[str]().union(*(own for _, own in columns))
+    check_same_columns(paths, [[n for n in names if n not in index] for names, _ in columns])
+    return index
 
 
 # CSV and TSV.
@@ -107,23 +121,17 @@ def open_text(paths: list[Path], label: str | None, where: str) -> TableSource:
     """
     arrow = import_arrow()
     heads = [_read_head(path, label) for path in paths]
-    check_same_columns(paths, [head.names for head in heads])
-    names = heads[0].names
-    if names[0] == "" and len(names) > 1:
-        # As pandas writes its index.
-        warn_user(
-            f"The first column of {where} has no name: it is taken for an index and left out. Name "
-            "it if it is a feature.",
-            UserWarning,
-        )
-        names = names[1:]
-    schema = arrow.schema([(name, arrow.string()) for name in names])
+    # As pandas writes its index: a first column without a name.
+    unnamed = [h.names[:1] if h.names[0] == "" and len(h.names) > 1 else [] for h in heads]
+    columns = [(head.names, frozenset(own)) for head, own in zip(heads, unnamed, strict=True)]
+    index = _common_index(paths, columns)
+    schema = arrow.schema([(name, arrow.string()) for name in heads[0].names])
 
     def batches(names: list[str]) -> Iterator[Any]:
         for path, head in zip(paths, heads, strict=True):
             yield from _read(path, head, names)
 
-    return TableSource(where, schema, batches, is_typed=False)
+    return TableSource(where, schema, batches, is_typed=False, index=index)
 
 
 def _read_head(path: Path, label: str | None) -> _Head:

@@ -12,7 +12,7 @@ import dask
 from dask.delayed import Delayed
 
 from daskls.errors import DataError
-from daskls.sources.arrow import import_arrow, without_index
+from daskls.sources.arrow import import_arrow, index_of
 from daskls.sources.base import TableSource, batch_rows, check_unique
 from daskls.sources.files import open_parquet
 from daskls.store.dataset_checks import WRITE_AGAIN
@@ -123,7 +123,8 @@ def _open_arrow(table: Any, scratch: Path, where: str) -> TableSource:
         for start in range(0, table.num_rows, rows):
             yield table.select(names).slice(start, rows)
 
-    return TableSource(where, without_index(table.schema), batches, table.num_rows)
+    index = index_of(table.schema)
+    return TableSource(where, table.schema, batches, table.num_rows, index=index)
 
 
 def _open_batch(batch: Any, scratch: Path, where: str) -> TableSource:

@@ -160,6 +160,8 @@ class _Column:
         self.kind = kind
         # False for good once a value is not a number; text can be one in a file, not in a frame.
         self.may_be_number = not (is_category(kind) or import_arrow().types.is_boolean(kind))
+        # In a text file numbers are text, too; a frame says which columns are numbers.
+        self.is_of_file = False
         # Distinct values as text; None if there are more than categories may have.
         self.values: set[str] | None = set()
         self.first_text: tuple[int, str] | None = None
@@ -168,6 +170,7 @@ class _Column:
 
     def add(self, values: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
         """Add a batch of values; the first one belongs to ``row``."""
+        self.is_of_file = not is_typed
         numbers = self._numbers(values, row, is_typed=is_typed)
         missing = np.asarray(values.is_null()) if numbers is None else np.isnan(numbers)
         if self.first_missing is None and missing.any():
@@ -225,10 +228,10 @@ class _Column:
             known = "" if first is None else f" ({first[1]!r} is the first, from row {first[0]} on)"
             hint = "" if first is None or not NO_WORD.fullmatch(first[1]) else _if_missing(first[1])
             return f"text{known} of more than {MAX_CATEGORIES} different values{hint}"
-        texts = [text for text in values if not reads_as_number(text)]
-        is_marked = len(texts) == 1 and NO_WORD.fullmatch(texts[0])
+        marks = sorted(text for text in values if not reads_as_number(text))
+        is_marked = self.is_of_file and marks and all(map(NO_WORD.fullmatch, marks))
         if is_marked and len(values) > FEW_NUMBERS:
-            return f"numbers and {texts[0]!r}{_if_missing(texts[0])}"
+            return f"numbers and {', '.join(map(repr, marks))}{_if_missing(marks[0])}"
         return None
 
 
@@ -256,7 +259,7 @@ def _feature_columns(source: TableSource, label: str | None, drop: list[str]) ->
             f"{source.where} has no column {', '.join(map(repr, strange))} to leave out; its "
             f"columns are {listed(source.names)}."
         )
-    names = [name for name in source.names if name != label and name not in dropped]
+    names = source.feature_columns(without={label, *dropped} if label else dropped)
     if not names:
         raise DataError(f"{source.where} has no feature columns besides the label {label!r}.")
     return names

@@ -109,7 +109,7 @@ def plain(source: TableSource, options: ReadOptions) -> Features:
     where, names = source.where, source.names
     column = pick_label(names, options.label, where)
     label = None if column is None else names[column]
-    wanted = [name for i, name in enumerate(names) if i != column]
+    wanted = source.feature_columns(without=[] if label is None else [label])
     if not wanted:
         raise DataError(
             f"{where} has no feature columns besides the label {label!r}; pass label='none' where "
@@ -123,7 +123,7 @@ def plain(source: TableSource, options: ReadOptions) -> Features:
 
     def blocks() -> Iterator[Block]:
         first = 0
-        for batch in source.batches(names if label is not None else wanted):
+        for batch in source.batches(wanted if label is None else [*wanted, label]):
             columns = [_numbers(column_of(batch, name), name, first, where) for name in wanted]
             y = None if label is None else raw_labels(column_of(batch, label), source)
             X = np.column_stack(columns)

@@ -193,6 +193,15 @@ def _n_checks(error: BaseException | None) -> int:
     return FEW_CHECKS
 
 
+def is_artifact(store: Backend) -> bool:
+    """Whether a single file or object is where a store would be."""
+    try:
+        store.size("")
+    except StoreError:
+        return False
+    return True
+
+
 def remove_unfinished(location: str) -> None:
     """Remove Zarr data whose writing failed, for good.
 

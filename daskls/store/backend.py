@@ -26,6 +26,8 @@ import numpy as np
 from daskls.records import AnyArray
 from daskls.store.files import BAD_CHECKSUM, GO_ON, checksum, damaged
 
+# The object by which one of several callers begins to write to a new place.
+CLAIM = ".claim"
 # An owner's artifact is far smaller.
 MAX_OWNER_NBYTES = 4096
 

@@ -22,7 +22,7 @@ from typing import IO, Any, cast
 import dask
 
 from daskls.errors import DamageError, StoreError
-from daskls.store.backend import MAX_OWNER_NBYTES, Backend, OwnerArtifact, draw_attempt
+from daskls.store.backend import CLAIM, MAX_OWNER_NBYTES, Backend, OwnerArtifact, draw_attempt
 from daskls.store.bucket_reader import BucketReader
 from daskls.store.connections import bucket_errors, connect, retry_truncated, split_url
 from daskls.store.files import READ_AGAIN, damaged, disk_errors, exists_already, expand_path
@@ -32,8 +32,6 @@ SPOOLED_NBYTES = 8 << 20
 # Parts of one object that are uploaded at once, 5 MiB each.
 N_PARTS = 4
 ROOM_NBYTES = 1 << 60
-# The object of `Bucket.claim`.
-CLAIM = ".claim"
 # How often a step is tried that another process may disturb.
 N_OWNER_TRIES = 5
 
@@ -73,6 +71,11 @@ class Bucket(Backend):
     @contextmanager
     def claim(self) -> Iterator[None]:
         """Put an object that one of several callers can put, and remove it at the end."""
+        if self.names() == [CLAIM]:
+            raise StoreError(
+                f"Another call begins to write to {self}, or was killed as it began. If so, remove "
+                f"the object {CLAIM} there; else give another path."
+            )
         if self.exists("") or not self.put(CLAIM, uuid.uuid4().bytes, create=True):
             raise exists_already(self)
         try:

@@ -6,6 +6,7 @@ stopped never open as a data set, and may be overwritten.
 """
 
 import os
+import uuid
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -16,17 +17,19 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from daskls.errors import DataError, StoreError
 from daskls.records import AnyArray
-from daskls.store.artifacts import remote_errors, remove_unfinished, write_errors
+from daskls.store.artifacts import open_store, remote_errors, remove_unfinished, write_errors
 from daskls.store.dataset_checks import (
     DATASET_FORMAT,
     DATASET_KIND,
     UNFINISHED,
     WRITE_AGAIN,
+    WRITER,
+    attribute,
     cast,
     check_arrays,
     check_attributes,
     check_shape,
-    check_there,
+    check_writer,
     clear_path,
     read_classes,
     read_names,
@@ -131,7 +134,8 @@ class DatasetWriter:
     """Writes a data set block by block, without knowing the number of rows in advance.
 
     Use it as a context manager: leaving the block finishes the data set; an exception inside it
-    removes what was written. Memory: one chunk, besides the block passed in.
+    removes what was written. Memory: one chunk, besides the block passed in. Of two writers at one
+    path the second is refused, or replaces the first with ``overwrite``: then the first is.
 
     Parameters
     ----------
@@ -191,13 +195,15 @@ class DatasetWriter:
             "feature_names": None if feature_names is None else [str(f) for f in feature_names],
             "source": source,
         }
+        # Whose rows the unfinished data set holds, as a later writer may replace it.
+        self._id = uuid.uuid4().hex
         self._open = False
         with clear_path(self.path, overwrite).claim():
             try:
                 with write_errors(self.path, WRITE_AGAIN):
                     self._create_arrays(n_features, with_y)
             except BaseException:
-                remove_unfinished(self.path)
+                self._remove()
                 raise
         self._X_buffer = np.empty((self.chunk_rows, n_features), self._dtype)
         self._y_buffer = np.empty(self.chunk_rows, self._y_dtype) if with_y else None
@@ -209,7 +215,7 @@ class DatasetWriter:
         self._group = zarr.create_group(
             writable(self.path),
             zarr_format=3,
-            attributes={"daskls_format": DATASET_FORMAT, "kind": UNFINISHED},
+            attributes={"daskls_format": DATASET_FORMAT, "kind": UNFINISHED, WRITER: self._id},
         )
         self._X = self._create_array("X", (n_features,), self._dtype)
         self._y = self._create_array("y", (), self._y_dtype) if with_y else None
@@ -281,7 +287,7 @@ class DatasetWriter:
         """Write the buffered rows; they always start at a chunk's first row."""
         stop = self.n_rows + self._n_buffered
         # Zarr would recreate a removed data set, with only the rows from here on.
-        check_there(self.path, WRITE_AGAIN)
+        check_writer(self.path, self._id)
         with write_errors(self.path, WRITE_AGAIN):
             # A resize writes a few hundred bytes of metadata: negligible beside a chunk.
             self._X.resize((stop, self._X_buffer.shape[1]))
@@ -298,16 +304,22 @@ class DatasetWriter:
             if self._n_buffered:
                 self._flush()
             # As in `_flush`: Zarr would recreate a removed data set, without rows.
-            check_there(self.path, WRITE_AGAIN)
+            check_writer(self.path, self._id)
             with write_errors(self.path, WRITE_AGAIN):
-                self._group.update_attributes(self._attributes)
+                # In place of all attributes, so that equal rows make equal files.
+                self._group.attrs.put(self._attributes)
             self._open = False
         return open_dataset(self.path)
 
     def abort(self) -> None:
-        """Remove what was written; does nothing after `close`."""
+        """Remove what this writer wrote; does nothing after `close`."""
         if self._open:
             self._open = False
+            self._remove()
+
+    def _remove(self) -> None:
+        """Remove what was written, but nothing of a writer that has replaced it."""
+        if attribute(open_store(self.path), WRITER) in (None, self._id):
             remove_unfinished(self.path)
 
     def __enter__(self) -> Self:

@@ -10,8 +10,8 @@ import zarr
 
 from daskls.errors import DataError, ParameterError, StoreError
 from daskls.records import AnyArray
-from daskls.store.artifacts import is_bucket, open_store, write_errors
-from daskls.store.backend import Backend
+from daskls.store.artifacts import is_artifact, is_bucket, open_store, write_errors
+from daskls.store.backend import CLAIM, Backend
 from daskls.store.files import expand_path
 from daskls.store.flat import DESCRIPTION
 from daskls.store.sources import MAX_METADATA_NBYTES
@@ -19,6 +19,8 @@ from daskls.store.sources import MAX_METADATA_NBYTES
 DATASET_FORMAT = 1
 DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"
+# The attribute of an unfinished data set that names its writer.
+WRITER = "writer"
 WRITE_AGAIN = "write the data set again"
 
 
@@ -167,11 +169,34 @@ def clear_path(path: str, overwrite: bool) -> Backend:
 
 def kind_at(store: Backend) -> str | None:
     """Return the `kind` that a store's own metadata claims, whatever the state of its arrays."""
+    if not set(store.names()) - {CLAIM} and not is_artifact(store):
+        # What a writer leaves that was killed as it began.
+        return UNFINISHED
+    return attribute(store, "kind")
+
+
+def attribute(store: Backend, name: str) -> str | None:
+    """Return an attribute of daskls's own Zarr data; None if it cannot be read."""
     try:
         attributes = json.loads(store.read(DESCRIPTION, MAX_METADATA_NBYTES))["attributes"]
-        return str(attributes["kind"]) if "daskls_format" in attributes else None
+        return str(attributes[name]) if "daskls_format" in attributes else None
     except (StoreError, ValueError, KeyError, TypeError):
         return None
+
+
+def check_writer(path: str, writer: str) -> None:
+    """Refuse to write to an unfinished data set that was removed, or replaced by another writer.
+
+    Raises
+    ------
+    StoreError
+    """
+    check_there(path, WRITE_AGAIN)
+    if attribute(open_store(path), WRITER) != writer:
+        raise StoreError(
+            f"Another writer has replaced the data set {path!r} meanwhile, so that these rows are "
+            "not written. Write to another path, one writer at a time."
+        )
 
 
 def check_there(path: str, then: str) -> None:

@@ -8,6 +8,7 @@ import dask.dataframe
 import numpy as np
 import pandas
 import pytest
+import xarray as xr
 import zarr
 from falks import nearest_rows, small_falk
 from sklearn.base import clone
@@ -100,6 +101,8 @@ def test_lazy_in_lazy_out(noise, labels, flipped):
     np.testing.assert_array_equal(noise.keep_.compute(), expected)
     np.testing.assert_array_equal(noise.transform(rows).compute(), X[expected])
     np.testing.assert_array_equal(noise.transform(y), y[expected])
+    named = xr.DataArray(rows, dims=("row", "feature"))
+    np.testing.assert_array_equal(noise.transform(named).compute(), X[expected])
 
 
 @pytest.mark.parametrize("noise", FILTERS, ids=["falk", "knnsvm"])

@@ -20,6 +20,7 @@ from daskls.errors import DamageError
 from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.store import connections
 from daskls.store.arrays import find_array, new_output
+from daskls.store.backend import CLAIM
 from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter, open_dataset
 from daskls.store.exchange import Exchange
@@ -432,9 +433,10 @@ def test_rows_that_cannot_be_read_are_one_error(front, bucket_url, fault, monkey
 
 def test_of_two_writers_to_one_url_one_is_refused(bucket_url):
     with Bucket(bucket_url).claim():
-        with pytest.raises(StoreError, match="exists al"), new_output(bucket_url, (3,), "i8", 3):
+        told = "Another call begins to write to s3://.* remove the object .claim"
+        with pytest.raises(StoreError, match=told), new_output(bucket_url, (3,), "i8", 3):
             pass
-        with pytest.raises(StoreError, match="exists and is not a daskls data set"):
+        with pytest.raises(StoreError, match="already holds an incomplete data set"):
             DatasetWriter(bucket_url, 3, "f4")
     with new_output(bucket_url, (3,), "i8", 3):
         assert Bucket(bucket_url).names() == ["zarr.json"]
@@ -448,6 +450,13 @@ def test_a_claim_fails_where_another_caller_has_just_begun(bucket_url, monkeypat
     with pytest.raises(StoreError, match="exists already"), store.claim():
         pass
     assert store.names() == ["zarr.json"]
+
+
+def test_what_a_writer_left_that_was_killed_as_it_began_is_replaced(bucket_url):
+    Bucket(bucket_url).put(CLAIM, b"")
+    with DatasetWriter(bucket_url, 3, "f4", classes=[5, 6], overwrite=True) as writer:
+        writer.append(X, Y)
+    assert Bucket(bucket_url).names() == ["X", "y", "zarr.json"]
 
 
 def test_the_command_line_in_a_bucket(bucket_url, tmp_path):

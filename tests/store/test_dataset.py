@@ -137,6 +137,40 @@ def test_existing_data_set_needs_overwrite(tmp_path, rows):
     assert write_blocks(tmp_path / "d", X[:5], y[:5], [], overwrite=True).n_rows == 5
 
 
+def test_of_two_writers_only_the_last_finishes(tmp_path, rows):
+    X, y = rows
+    first = DatasetWriter(tmp_path / "d", 3, "f4", chunk_rows=4)
+    first.append(X[:5], y[:5])
+    with pytest.raises(StoreError, match="incomplete data set; pass overwrite=True"):
+        DatasetWriter(tmp_path / "d", 3, "f4")
+    with DatasetWriter(tmp_path / "d", 3, "f4", chunk_rows=4, overwrite=True) as second:
+        second.append(X[:9], y[:9])
+        # Its rows, and its abort, would otherwise fall on those of the second.
+        with pytest.raises(StoreError, match=r"Another writer has replaced the data set .*/d'"):
+            first.append(X[5:], y[5:])
+        with pytest.raises(StoreError, match="Another writer has replaced"):
+            first.close()
+        first.abort()
+    np.testing.assert_array_equal(open_dataset(tmp_path / "d").X[:], X[:9])
+
+
+def test_equal_rows_make_equal_files(tmp_path, rows):
+    for name in "ab":
+        write_blocks(tmp_path / name, *rows, [])
+    a, b = (
+        {p.relative_to(d): p.read_bytes() for p in d.rglob("*") if p.is_file()}
+        for d in (tmp_path / "a", tmp_path / "b")
+    )
+    assert a == b
+
+
+def test_what_a_writer_left_that_was_killed_as_it_began_is_replaced(tmp_path, rows):
+    (tmp_path / "d").mkdir()
+    with pytest.raises(StoreError, match="incomplete data set; pass overwrite=True"):
+        DatasetWriter(tmp_path / "d", 3, "f4")
+    assert write_blocks(tmp_path / "d", *rows, [], overwrite=True).n_rows == 101
+
+
 def foreign_folder(path):
     path.mkdir()
     (path / "thesis.txt").write_text("precious")

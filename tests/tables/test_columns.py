@@ -693,31 +693,76 @@ def test_a_cluster_of_processes_takes_tables(tmp_path, trained):
 def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
     frame = TRAIN.sort_values("kind")
     frame.to_parquet(tmp_path / "rows.parquet")
-    named = frame.rename_axis("id").reset_index().set_index("id")
-    named.to_parquet(tmp_path / "named.parquet")
     frame.to_csv(tmp_path / "rows.csv")
     given = {"missing": "median", "drop": [c for c in TRAIN if c not in ("age", "income", "kind")]}
     wanted = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind", **given)
     assert wanted.table_.column_names == ["age", "income"]
-    for table in (
-        tmp_path / "rows.parquet",
-        tmp_path / "named.parquet",
-        pa.Table.from_pandas(frame),
-    ):
+    for table in (tmp_path / "rows.parquet", pa.Table.from_pandas(frame)):
         model = daskls.VoronoiSVC(**PARAMS).fit(table, "kind", **given)
         assert model.table_.column_names == ["age", "income"]
         np.testing.assert_array_equal(
             model.decision_function(frame), wanted.decision_function(frame)
         )
-    # Unless it is the label.
-    frame.set_index("kind").to_parquet(tmp_path / "label.parquet")
-    model = daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "label.parquet", "kind", **given)
-    assert model.table_.column_names == ["age", "income"]
     with pytest.warns(
         UserWarning, match="first column of .*rows.csv has no name: it is taken for an"
     ):
         model = daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "rows.csv", "kind", **given)
     assert model.table_.column_names == ["age", "income"]
+
+
+def as_parquet(frame, path):
+    frame.to_parquet(path.with_suffix(".parquet"))
+    return path.with_suffix(".parquet")
+
+
+def as_arrow(frame, path):
+    return pa.Table.from_pandas(frame)
+
+
+@pytest.mark.parametrize("write_it", [as_parquet, as_arrow])
+def test_an_index_is_read_where_it_is_asked_for(tmp_path, write_it):
+    frame = TRAIN[["age", "income", "kind"]].dropna()
+    rows = frame.assign(w=np.arange(len(frame)) % 3 + 1.0)
+    wanted = daskls.VoronoiSVC(**PARAMS).fit(rows, "kind", "w")
+    values = wanted.decision_function(frame)
+    # As labels and as weights; a name that the index has is left out as any other.
+    indexed = write_it(rows.set_index(["kind", "w"]), tmp_path / "labels")
+    model = daskls.VoronoiSVC(**PARAMS).fit(indexed, "kind", "w")
+    np.testing.assert_array_equal(model.decision_function(frame), values)
+    numbered = write_it(rows.rename_axis("id"), tmp_path / "numbered")
+    model = daskls.VoronoiSVC(**PARAMS).fit(numbered, "kind", "w", drop=["id"])
+    np.testing.assert_array_equal(model.decision_function(frame), values)
+    # As a feature of a trained model; only then is it one.
+    named = write_it(rows.set_index("age"), tmp_path / "named")
+    np.testing.assert_array_equal(wanted.decision_function(named), values)
+    with pytest.warns(UserWarning, match=r"The index of .* is left out: age\. Write the DataFrame"):
+        model = daskls.VoronoiSVC(**PARAMS).fit(named, "kind", "w")
+    assert model.table_.column_names == ["income"]
+
+
+def test_a_label_in_the_index_is_found_by_its_usual_name(tmp_path):
+    frame = TRAIN[["income", "kind"]].rename(columns={"kind": "label"}).set_index("label")
+    path = as_parquet(frame, tmp_path / "rows")
+    with pytest.warns(UserWarning, match="it is 'label'"):
+        model = daskls.VoronoiSVC(**PARAMS).fit(path)
+    assert model.table_.column_names == ["income"]
+
+
+def test_files_with_and_without_an_index_are_one_table(tmp_path):
+    frame = TRAIN[["income", "kind"]]
+    frame[:300].to_csv(tmp_path / "1.csv")
+    frame[300:].to_csv(tmp_path / "2.csv", index=False)
+    with pytest.warns(UserWarning, match="has no name: it is taken for an index"):
+        model = daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "*.csv", "kind")
+    wanted = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind")
+    np.testing.assert_array_equal(model.decision_function(TEST), wanted.decision_function(TEST))
+
+
+@pytest.mark.parametrize("told", [b"no JSON", b'{"index_columns": null}'])
+def test_an_index_that_cannot_be_read_is_none(told):
+    table = pa.table({"a": np.arange(60.0), "y": [0, 1] * 30})
+    table = table.replace_schema_metadata({b"pandas": told})
+    assert daskls.VoronoiSVC(**PARAMS).fit(table, "y").table_.column_names == ["a"]
 
 
 @pytest.mark.parametrize("n_values", [30, 200])
@@ -729,6 +774,17 @@ def test_a_mark_of_missing_values_among_numbers_is_told(tmp_path, n_values):
         DataError, match=r"'age' holds .*where '\?' stands for a missing value, leave"
     ):
         daskls.VoronoiSVC(**PARAMS).fit(path, "kind", missing="median")
+
+
+def test_several_marks_among_numbers_are_told_and_none_in_a_frame(tmp_path):
+    ages = [*("?", "-"), *(str(20 + i % 30) for i in range(398))]
+    frame = pd.DataFrame({"age": ages, "kind": ["a", "b"] * 200})
+    with pytest.raises(DataError, match=r"numbers and '-', '\?'; where '-' stands for a missing"):
+        daskls.VoronoiSVC(**PARAMS).fit(write(frame, tmp_path / "rows.csv"), "kind")
+    # A frame tells numbers from text, so that text is meant as categories.
+    for given in (frame, frame.astype({"age": "category"})):
+        (age,) = daskls.TableEncoder("kind").fit(given).table_.columns
+        assert len(age.categories) == 32
 
 
 def test_few_numbers_and_a_mark_are_categories(tmp_path):
@@ -745,6 +801,7 @@ def test_queries_may_lack_what_training_rows_had(tmp_path):
     with pytest.raises(DataError, match=r"'age' has a missing value in row 0 .*--missing median"):
         daskls.VoronoiSVC(**PARAMS).fit(whole, "kind").predict(gaps)
     model = daskls.VoronoiSVC(**PARAMS).fit(whole, "kind", missing="median")
+    assert "median of training rows where a query has none): " in model.table_.describe()[1]
     filled = gaps.assign(age=whole.age.median())
     np.testing.assert_array_equal(model.decision_function(gaps), model.decision_function(filled))
     model.save(tmp_path / "m")
