@@ -155,7 +155,7 @@ def find_array(source: Any) -> ArrayHandle | None:
         if isinstance(place, LocalStore):
             return _handle(str(place.root / key), source)
         if isinstance(place, GuardedBucket):
-            return _handle(f"{place.url}/{key}", source)
+            return _handle(f"{place.url}/{key}".rstrip("/"), source)
     return None
 
 

@@ -35,7 +35,14 @@ from daskls.store.dataset_checks import (
     read_names,
 )
 from daskls.store.files import MALFORMED, expand_path
-from daskls.store.sources import OWN_ARRAY, open_zarr_group, own_codecs, read_errors, writable
+from daskls.store.sources import (
+    OWN_ARRAY,
+    open_array,
+    open_zarr_group,
+    own_codecs,
+    read_errors,
+    writable,
+)
 
 # Small, as a task holds a chunk both packed and unpacked; not smaller, as each chunk is a file to
 # open and to list.
@@ -104,7 +111,7 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
         attributes = dict(group.attrs)
     check_attributes(where, attributes)
     with read_errors(where):
-        X, y = group.get("X"), group.get("y")
+        X, y = (_member(where, group, name) for name in ("X", "y"))
     check_arrays(where, X, y)
     return Dataset(
         path=where,
@@ -114,6 +121,12 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
         feature_names=read_names(where, attributes, X),
         source=str(attributes.get("source", "")),
     )
+
+
+def _member(where: str, group: zarr.Group, name: str) -> Any:
+    """Return an array of a group with limits of its own: a missing chunk is not read as zeros."""
+    member = group.get(name)
+    return open_array(f"{where}/{name}") if isinstance(member, zarr.Array) else member
 
 
 def _open_group(where: str) -> zarr.Group:

@@ -199,6 +199,13 @@ def test_overwrite_never_removes_what_is_no_data_set(tmp_path, make):
         open_dataset(path)
 
 
+def test_a_missing_chunk_is_not_read_as_zeros(tmp_path, rows):
+    data = write_blocks(tmp_path / "d", *rows, [], chunk_rows=50)
+    (tmp_path / "d" / "X" / "c" / "1" / "0").unlink()
+    with pytest.raises(StoreError, match=r"X/c/1/0 .*the chunk is missing"):
+        data.X[:]
+
+
 def test_opening_nothing_says_so(tmp_path):
     with pytest.raises(StoreError, match="does not exist; check the path"):
         open_dataset(tmp_path / "d")
