@@ -166,19 +166,25 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
         n_tasks += n
         for part in rung.parts:
             works += _rung_work(part.n_training, part.n_asked, n, n * n_trials)
+    n_learned = N_LEARNED
+    if plan.dense is not None:
+        n = min(choice.n_candidates, CANDIDATES_LEFT[-1])
+        n_tasks, n_learned = n_tasks + n, max(choice.n_kernels, N_LEARNED)
+        for part in plan.dense.parts:
+            works += _rung_work(part.n_training, part.n_asked, n, n * plan.dense.most_trials)
     n_last, last = len(CANDIDATES_LEFT), min(TRIALS_IN_LAST_RUNG, 3 * choice.n_combinations)
     for part in plan.last.parts:
         works += _rung_work(part.n_training, part.n_asked, 2 * n_last, last)
     if choice.learns:
-        works += list(_learned_in_race(plan))
+        works += list(_learned_in_race(plan, n_learned))
     if choice.learns and plan.has_final and not choice.is_dense:
         for part in plan.last.parts:
             # Usually none but the first trial.
             n = len(WEAK_SHARES)
             works += _rung_work(part.n_training, part.n_asked, n, n)
         n_tasks += len(WEAK_SHARES)
-    n_tasks += 2 * n_last + N_LEARNED * len(plan.learning)
-    n_rounds = len(plan.rungs) + 3
+    n_tasks += 2 * n_last + n_learned * len(plan.learning)
+    n_rounds = len(plan.rungs) + 3 + (plan.dense is not None)
     parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
     nbytes = rung_nbytes(parts, sizes.n_features, sizes.n_outputs)
     return StageDemand("scale", n_tasks, nbytes, tuple(works), n_rounds)
@@ -191,10 +197,10 @@ def _rung_work(n_training: int, n_asked: int, n_begun: int, n_trials: int) -> li
     return [Work(BEGIN_SPLIT, n_training, n_begun), Work(SOLVE_SPLIT, n_training, n_trials)]
 
 
-def _learned_in_race(plan: RacePlan) -> Iterator[Work]:
+def _learned_in_race(plan: RacePlan, n_learned: int) -> Iterator[Work]:
     for ranges in plan.learning:
         for first, last in ranges:
-            yield Work(GRADIENT, last - first, N_LEARNED * LEARNING_ROUNDS)
+            yield Work(GRADIENT, last - first, n_learned * LEARNING_ROUNDS)
 
 
 def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDemand]:

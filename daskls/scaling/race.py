@@ -1,10 +1,11 @@
 """The race of candidates: each is a coding, kernel and scale with its own best width and ridge.
 
 The race goes through rungs of more and more rows, as in successive halving; after each, candidates
-that are significantly worse are dropped. Scales are learned from the best that are left. In the
-final, models of the size of a cell are compared on rows that no scale, width or ridge has seen.
-With few rows there is no final: each row is left out in turn, and a learned scale is evaluated on
-the half of the rows that it was not learned on.
+that are significantly worse are dropped. Where rows of full density are at hand, these settle the
+width and the ridge of those that are left. Scales are learned from the best, and in the final,
+models of the size of a cell are compared on rows that no scale, width or ridge has seen. With few
+rows there is no final: each row is left out in turn, and a learned scale is evaluated on the half
+of the rows that it was not learned on.
 
 The number of trials follows from the numbers of rows and candidates alone, so that the same seed
 gives the same model.
@@ -122,11 +123,15 @@ def race(
             left, learns = left[:1], False
     if not plan.has_final:
         return _leave_out(steps, left, plan, grid, learns=learns)
+    if plan.dense is not None and len(left) > 1:
+        left = _survivors(_run(steps, left, plan.dense, grid), len(left), np.inf)
     if not learns:
         return _decide(steps, left[:N_FINALISTS], plan, grid)
     of, n_plain = left[:N_LEARNED], N_LEARNED
     if steps.job.aim.scouts:
         of, n_plain = _scouted(steps, left, plan, grid), 1
+    elif plan.dense is not None:
+        of = [*of, *_best_of_dropped_kernels(left, of)]
     learned = [new for rows in plan.learning for new in _learn(steps, of, rows)]
     found = _decide(steps, left[:n_plain] + learned, plan, grid)
     return [*(_without_weak_features(steps, found[0], plan, grid) if drops else ()), *found]
@@ -180,12 +185,11 @@ def _decide(
     refined = _run(steps, refining, plan.last, grid)
     others = [own for own in seen if own not in refining]
     final = _in_runs(sorted([*refined, *others], key=lambda own: own.squared_error), plan)
-    # The best without a learned scale comes first, unless the learned one is significantly better.
+    # The best without a learned scale comes first, unless a learned one is significantly better.
     bar = Bar(steps.job.aim.least_z)
-    for own in final:
-        if own.name != LEARNED and not final[0].errors.passes(own.errors, bar):
-            return [own, *(other for other in final if other is not own)]
-    return final
+    plain = next((own for own in final if own.name != LEARNED), final[0])
+    best = next((own for own in final if own.errors.passes(plain.errors, bar)), plain)
+    return [best, *(own for own in final if own is not best)]
 
 
 def _in_runs(candidates: Sequence[Candidate], plan: RacePlan) -> list[Candidate]:

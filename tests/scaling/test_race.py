@@ -22,9 +22,11 @@ from daskls.scaling.race import (
     _leave_out,
     _survivors,
     _without_weak_features,
+    race,
 )
 from daskls.scaling.rungs import (
     RaceJob,
+    RaceRows,
     draw_cells_of,
     draw_race_rows,
     held_out,
@@ -222,12 +224,72 @@ def test_a_scale_is_learned_as_it_was_judged():
     assert plain.trial == first
 
 
+def seen_at(grid, trial, squared, wrong):
+    """Return what a task returns of a candidate whose rows have these errors."""
+    return np.concatenate([[*grid.place(trial), 1], squared, wrong, np.ones(len(squared))])
+
+
+def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next():
+    grid = TrialGrid.of(SolverSpec())
+    plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
+    n = len(plan.runs)
+    errors = RNG.random(n)
+    often, seldom = np.arange(n) % 10 == 0, np.arange(n) % 20 == 0
+    at = {kernel: grid.start(kernel) for kernel in ("laplacian", "exponential")}
+    rows = {
+        "given": seen_at(grid, at["laplacian"], errors, seldom),
+        "least": seen_at(grid, at["exponential"], errors / 3, often),
+        "next": seen_at(grid, at["laplacian"], errors / 2.95, seldom),
+    }
+    given = Candidate(0, "none", "given", np.ones(3), at["laplacian"])
+    least, following = (
+        replace(given, name=LEARNED, trial=at[k]) for k in ("exponential", "laplacian")
+    )
+    # Looked at once each; then the two best go on, and the one whose scale is given.
+    steps = Recorded(list(rows.values()), [rows["least"], rows["next"], rows["given"]])
+    taken, *others = _decide(steps, [given, least, following], plan, grid)
+    assert (taken.name, taken.trial.kernel) == (LEARNED, "laplacian")
+    assert [own.trial.kernel for own in others] == ["exponential", "laplacian"]
+    assert others[1].name == "given"
+
+
+def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows():
+    X = RNG.random((8000, 3)).astype("f4")
+    drawn = replace(
+        draw_race_rows(8000, *race_rows(8000), 0), cells=draw_cells_of(X, 8, 1000, seed=0)
+    )
+    plan, grid = plan_race(drawn, 4000), TrialGrid.of(SolverSpec())
+    assert plan.dense.parts == tuple(replace(part, asked=(0, 0)) for part in plan.last.cells[:3])
+    kernels = "laplacian", "laplacian", "exponential"
+    candidates = [
+        Candidate(0, "none", f"scale {i}", np.full(3, i + 1.0), grid.start(kernel))
+        for i, kernel in enumerate(kernels)
+    ]
+    narrow, noise = {kernel: grid.at((0, 0), kernel) for kernel in kernels}, RNG.random(4000)
+
+    def seen(rung, trials):
+        n = len(rung.weights(RaceRows(None, None, np.ones(len(drawn.rows)))))
+        return [
+            seen_at(grid, trials[own.trial.kernel], noise[:n] * (1 + i / 50), np.zeros(n))
+            for i, own in enumerate(candidates)
+        ]
+
+    at_start = {own.trial.kernel: own.trial for own in candidates}
+    rungs = [seen(rung, at_start) for rung in plan.rungs]
+    steps = Recorded(*rungs, seen(plan.dense, narrow), *[[np.ones(9)]] * 2)
+    # The final has no results, so the race ends there.
+    with pytest.raises(IndexError):
+        race(steps, candidates, plan, grid, learns=True, drops=True)
+    for _, calls in [own for own in steps.calls if own[0] == "learn_scale"]:
+        assert [call[2] for call in calls] == [narrow[kernel] for kernel in kernels]
+
+
 @pytest.mark.parametrize(("squared", "n_calls"), [(1e-4, 1), (0.1, 2)])
 def test_where_nothing_is_left_to_gain_nothing_is_tried(squared, n_calls):
     grid, own = TrialGrid.of(SolverSpec()), Candidate(0, "none", "given", np.ones(3), TRIAL)
     plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
     n = len(plan.runs)
-    seen = np.concatenate([[*grid.place(TRIAL), 1], np.full(n, squared), np.zeros(n), np.ones(n)])
+    seen = seen_at(grid, TRIAL, np.full(n, squared), np.zeros(n))
     steps = Recorded([seen], [seen])
     (taken,) = _decide(steps, [own], plan, grid)
     assert len(steps.calls) == n_calls
@@ -239,6 +301,7 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows):
     drawn = draw_race_rows(n_rows, *race_rows(n_rows), seed=3)
     assert len(np.unique(drawn.rows)) == len(drawn.rows)
     plan = plan_race(drawn, 4000)
+    assert plan.dense is None
     for rung in (*plan.rungs, plan.last):
         for part in rung.parts:
             train, asked = set(range(*part.train)), set(range(*part.asked))
