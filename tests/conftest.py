@@ -1,5 +1,6 @@
 """What all tests share: helpers, clusters that are started once, and what runs in one process."""
 
+import gc
 import sys
 import uuid
 from pathlib import Path
@@ -70,6 +71,21 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if SHARED & set(getattr(item, "fixturenames", ())) and group_of(item.nodeid) != "shared":
             raise pytest.UsageError(f"name {item.nodeid} in conftest.ON_SHARED")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Let later collections of garbage pass over what is there before the first test.
+
+    It is nearly all there is; fits, and tests of what goes with an estimator, collect often.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
