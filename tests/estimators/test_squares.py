@@ -278,7 +278,7 @@ def test_models_of_two_parts_are_saved_and_loaded(tmp_path):
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
 @pytest.mark.parametrize("n_classes", few([5, 2]))
-@pytest.mark.parametrize("C", [10.0, 1e7])
+@pytest.mark.parametrize("C", few([10.0, 1e7]))
 @pytest.mark.parametrize("n_asked", few([700, 0, 100]))
 def test_memory_of_a_cell_and_its_model_is_planned(kernel, n_classes, C, n_asked):
     rng = np.random.default_rng(0)

@@ -42,7 +42,7 @@ def fit_until(start, model, X, y):
 
 @pytest.mark.parametrize(
     ("k", "batch", "d", "n_classes"),
-    few([(600, 6, 10, 4), (600, 1, 4, 2), (600, 6, 60, 2), (1500, 1, 4, 2), (1500, 1, 10, 4)], 2),
+    few([(600, 6, 10, 4), (600, 1, 4, 2), (600, 6, 60, 2), (1500, 1, 4, 2), (1500, 1, 10, 4)]),
 )
 def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
     X, y = rows_of(4000, d, n_classes)
@@ -57,7 +57,7 @@ def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
 
 @pytest.mark.parametrize("largest_C", few([1e6, 2.0]))
 @pytest.mark.parametrize(
-    ("k", "batch", "d", "width"), few([(600, 6, 10, 4), (1500, 1, 4, 1), (600, 2, 60, 1)], 2)
+    ("k", "batch", "d", "width"), few([(600, 6, 10, 4), (1500, 1, 4, 1), (600, 2, 60, 1)])
 )
 def test_training_neighborhoods_of_numbers(k, batch, d, width, largest_C, tmp_path):
     X, _ = rows_of(4000, d, 2)

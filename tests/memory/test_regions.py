@@ -44,7 +44,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 SIZES = [(54, 2), (300, 2), (12, 26)]
 
 
-@pytest.fixture(params=SIZES, ids=str)
+@pytest.fixture(params=[*SIZES[::2], pytest.param(SIZES[1], marks=pytest.mark.slow)], ids=str)
 def job(request, tmp_path):
     """Return a job of one full region, its features and its classes."""
     d, k = request.param
@@ -92,7 +92,7 @@ def test_what_no_task_could_look_at_is_refused():
         check_regions(sizes, 100, 2000, Resources(1, 300 << 20))
 
 
-@pytest.mark.parametrize(("d", "k"), [(54, 2), *few([(300, 2), (12, 26)])], ids=str)
+@pytest.mark.parametrize(("d", "k"), few(SIZES), ids=str)
 def test_a_rung_of_a_race(d, k, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((8000, d), dtype="f4")

@@ -8,7 +8,7 @@ from peaks import peak_of
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
 from sklearn.utils._param_validation import StrOptions
-from support import checkers, small_svc
+from support import checkers, few, small_svc
 
 import daskls.solvers
 from daskls import load
@@ -72,7 +72,7 @@ def test_an_estimator_fits_saves_and_loads_it(tmp_path):
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", few([4, 2]))
 def test_its_memory_is_planned(n_classes):
     rng = np.random.default_rng(0)
     m, d = 400, 5
