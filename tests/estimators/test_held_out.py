@@ -184,7 +184,8 @@ def test_chunks_tasks_and_threads_change_no_bit(way, few_drawn):
     assert len(held_of(model).numbers) < 900 * model.n_partitions
     for chunks, scheduler, n_bundles in ((100, "threads", 10_000), (900, "sync", 3)):
         with tiny_tasks(N_BUNDLES=n_bundles), dask.config.set(scheduler=scheduler):
-            again = clone(model).fit(da.from_array(X, chunks=(chunks, 2)), y)
+            rows = da.from_array(X, chunks=(chunks, 2)), da.from_array(y, chunks=chunks)
+            again = clone(model).fit(*rows)
         assert_same_bits(model, again)
         lazy = again.predict_log_proba(da.from_array(X, chunks=(333, 2)))
         assert lazy.chunks == ((333, 333, 234), (3,))
