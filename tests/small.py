@@ -104,8 +104,11 @@ PLACES = {path.partition(":")[2]: path for entry in METHODS for path in entry.es
 ENTRIES = [name for name in PLACES if not VARIANT or name in VARIANT]
 CLASSIFIERS = [entry.class_name for entry in METHODS if entry.class_name in ENTRIES]
 # For `make test-all`: all but what solves is that of a classifier, and of VoronoiSVR, which every
-# change is tried with.
-LATE = ("RandomChunkSVR", "FalkSVR", "KernelKNNRegressor", "VoronoiQuantileRegressor")
+# change is tried with. KNNSVC finds neighbors by the same code, LocalSamplingSVC keeps samples so.
+LATE = (
+    *("RandomChunkSVR", "FalkSVR", "KernelKNNRegressor", "VoronoiQuantileRegressor"),
+    *("KernelKNNClassifier", "NeighborSamplingSVC"),
+)
 # What tells how a fit went, and not what came of it.
 NOT_BITS = ("seconds", "n_read")
 N_QUERIES = 400
