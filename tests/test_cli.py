@@ -383,12 +383,22 @@ def test_a_refused_path_loads_the_method_that_is_named_alone(tmp_path, options, 
     assert estimator_modules(loaded) == {f"estimators.{module}"}
 
 
-def test_only_help_and_an_option_that_is_not_the_methods_load_all(tmp_path):
-    paths = ("fit", tmp_path / "nowhere.csv", tmp_path / "m")
-    assert estimator_modules(loaded_by(*paths, "--method", "magic")) == set()
-    given = (("--n-cells", "5"), ("--no-such-option",), ("--method", "knn", "--help"))
-    for args in (("fit", "--help"), *((*paths, *own) for own in given)):
-        assert len(estimator_modules(loaded_by(*args))) > 4
+@pytest.mark.parametrize(
+    ("options", "loads_all"),
+    few(
+        [
+            (("--method", "magic"), False),
+            (("--no-such-option",), True),
+            (("--help",), True),
+            (("--n-cells", "5"), True),
+            (("--method", "knn", "--help"), True),
+        ],
+        2,
+    ),
+)
+def test_only_help_and_an_option_that_is_not_the_methods_load_all(tmp_path, options, loads_all):
+    loaded = loaded_by("fit", tmp_path / "nowhere.csv", tmp_path / "m", *options)
+    assert (len(estimator_modules(loaded)) > 4) if loads_all else not estimator_modules(loaded)
 
 
 METHODS = {

@@ -90,7 +90,7 @@ def slow_probability(X, y, row, near):
     return 1 / (1 + np.exp(a * svm.decision_function(X[row][None])[0] + b))
 
 
-@pytest.mark.parametrize("noise", FILTERS, ids=["falk", "knnsvm"])
+@pytest.mark.parametrize("noise", few(FILTERS), ids=["falk", "knnsvm"])
 @pytest.mark.parametrize("labels", few(["lazy", "in memory"]))
 def test_lazy_in_lazy_out(noise, labels, flipped):
     X, y, _ = flipped
@@ -166,7 +166,7 @@ def test_classes_in_any_order(flipped, tmp_path):
     np.testing.assert_array_equal(*kept)
 
 
-@pytest.mark.parametrize("noise", FILTERS, ids=["falk", "knnsvm"])
+@pytest.mark.parametrize("noise", few(FILTERS), ids=["falk", "knnsvm"])
 def test_lazy_filters_travel(noise, flipped):
     X, y, _ = flipped
     expected = noise.fit(X, y).keep_
