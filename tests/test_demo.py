@@ -34,6 +34,7 @@ def test_a_small_demo_prints_its_figures_and_draws(tmp_path):
     assert len(picture) > 10_000
 
 
+@pytest.mark.slow
 def test_a_small_demo_of_numbers(tmp_path):
     args = ["demo", "--rows", "4000", "--task", "regression", "--output", str(tmp_path / "out")]
     result = CliRunner().invoke(app, [*args, "--workers", "1", "--cell-size", "1000", "-q"])

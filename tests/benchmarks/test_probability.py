@@ -63,6 +63,7 @@ def test_a_curve_of_more_classes_is_of_all_pairs():
 # Measurements
 
 
+@pytest.mark.slow
 def test_a_measurement_has_scores_seconds_and_a_curve(tmp_path):
     """In a process of its own, as of one with threads none can be forked."""
     rng = np.random.default_rng(0)

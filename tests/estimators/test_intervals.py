@@ -93,6 +93,7 @@ def test_cells_of_more_noise_have_wider_intervals():
     assert np.median(width[noisy]) > 1.5 * np.median(width[~noisy])
 
 
+@pytest.mark.slow
 def test_coverage_over_draws_is_what_ranks_of_equal_rows_have():
     """Each draw's count of covered test rows is beta-binomial, and together they average out."""
     n, n_test, levels = 150, 200, []

@@ -162,6 +162,7 @@ def test_inner_rows_are_left_out_one_at_a_time(selection):
     assert (model.selected_["C"], model.selected_["gamma"]) == best
 
 
+@pytest.mark.slow
 def test_the_grid_is_cross_validation_of_the_method():
     params = {"C": [0.5, 50.0], "gamma": [0.5, 5.0], "selection": "grid", "cv": 3}
     model = falk([30, 60], **params).fit(X, Y)

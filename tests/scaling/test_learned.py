@@ -49,6 +49,7 @@ def test_noise_loses_its_part(models):
     assert 1 - model.score(TEST, TRUTH) < (1 - models[None].score(TEST, TRUTH)) / 3
 
 
+@pytest.mark.slow
 def test_noise_loses_its_part_with_the_laplacian_kernel():
     params = {"kernel": "laplacian", "random_state": 0}
     learned, plain = (
