@@ -348,17 +348,17 @@ def test_other_methods_refuse_kernels_of_cells_alone(kind, kernel):
 @pytest.mark.parametrize(("offset", "k"), few(product((True, False), (3, 2))))
 def test_the_reported_error_is_that_of_refits_without_a_row(k, offset):
     rng = np.random.default_rng(5)
-    rows, y, weights = rng.random((90, 2)), rng.integers(0, k, 90), rng.integers(1, 4, 90)
-    y[:60] = (rows[:60, 0] * k).astype(int)
+    rows, y, weights = rng.random((50, 2)), rng.integers(0, k, 50), rng.integers(1, 4, 50)
+    y[:35] = (rows[:35, 0] * k).astype(int)
     # Copies are left out together.
-    rows[80:] = rows[70:80]
+    rows[44:] = rows[38:44]
     params = {"loss": "squared_error", "C": 5.0, "gamma": 9.0, "fit_intercept": offset}
     model = squares_of(**params).fit(rows, y, weights)
     copies = [np.flatnonzero((rows == row).all(axis=1)) for row in rows]
     distinct = sorted({int(own[0]) for own in copies})
     wrong = total = 0
     for row in distinct:
-        left = np.setdiff1d(np.arange(90), copies[row])
+        left = np.setdiff1d(np.arange(50), copies[row])
         label = squares_of(**params).fit(rows[left], y[left], weights[left]).predict(rows[[row]])
         wrong += (weights[copies[row]] * (y[copies[row]] != label)).sum()
         total += weights[copies[row]].sum()
