@@ -3,14 +3,18 @@
 from daskls.datasets.clusters import make_ndcc, make_noisy28, ndcc_posterior
 from daskls.datasets.convert import convert
 from daskls.datasets.friedman import make_friedman1, make_friedman2, make_friedman3
-from daskls.datasets.gaussians import make_two_gaussians, two_gaussians_bayes_risk
+from daskls.datasets.gaussians import (
+    make_rare,
+    make_two_gaussians,
+    rare_best_product,
+    two_gaussians_bayes_risk,
+)
 from daskls.datasets.planar import (
     make_checkerboard,
     make_swiss_roll,
     make_two_spirals,
     make_xor,
 )
-from daskls.datasets.rare import make_rare, rare_best_product
 from daskls.datasets.real import RealData, covtype_split, load_real
 from daskls.datasets.registry import GENERATORS, Generator, bayes_accuracy, best_r2, write
 

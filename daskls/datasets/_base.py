@@ -5,6 +5,7 @@ prefix of 2n rows, and any range of rows can be drawn without the rows before it
 """
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import TypeAlias
 
 import numpy as np
@@ -16,6 +17,27 @@ from daskls.seeds import SET_ROWS, SET_STRUCTURE
 GROUP_ROWS = 4096
 CLASSES = (-1, 1)
 
+
+class SetId(IntEnum):
+    """The number of each set, which separates its random streams from those of the others.
+
+    Rows depend on it, so a set keeps its number. That FRIEDMAN1 and RARE have the same one was a
+    mistake; it is harmless, as the two sets draw different distributions from the stream.
+    """
+
+    CHECKERBOARD = 1
+    XOR = 2
+    TWO_SPIRALS = 3
+    SWISS_ROLL = 4
+    TWO_GAUSSIANS = 5
+    NDCC = 6
+    NOISY28 = 7
+    RARE = 11
+    FRIEDMAN1 = 11
+    FRIEDMAN2 = 12
+    FRIEDMAN3 = 13
+
+
 Rows: TypeAlias = tuple[Float32, Codes]
 # Draws m rows: X (m, d), and a boolean (m,) that is true where the label is +1.
 DrawGroup: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Mask]]
@@ -24,13 +46,13 @@ NumberRows: TypeAlias = tuple[Float32, Float64]
 DrawNumbers: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Float64]]
 
 
-def generate_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, seed: int) -> Rows:
+def generate_rows(draw: DrawGroup, set_id: SetId, first_row: int, n_rows: int, seed: int) -> Rows:
     """Return rows first_row .. first_row + n_rows - 1 of an unbounded data set.
 
     Parameters
     ----------
     draw : function of (generator, m) that draws one group of m rows
-    set_id : int. Separates the random streams of different sets.
+    set_id : SetId
     first_row, n_rows : int, >= 0
     seed : int, 0 <= seed < 2**32
 
@@ -44,7 +66,7 @@ def generate_rows(draw: DrawGroup, set_id: int, first_row: int, n_rows: int, see
 
 
 def generate_numbers(
-    draw: DrawNumbers, set_id: int, first_row: int, n_rows: int, seed: int
+    draw: DrawNumbers, set_id: SetId, first_row: int, n_rows: int, seed: int
 ) -> NumberRows:
     """Like `generate_rows`, for a set whose targets are numbers: y is float64 (n_rows,)."""
     return _drawn(draw, set_id, first_row, n_rows, seed)
@@ -52,7 +74,7 @@ def generate_numbers(
 
 def _drawn(
     draw: Callable[[np.random.Generator, int], tuple[Floats, AnyArray]],
-    set_id: int,
+    set_id: SetId,
     first_row: int,
     n_rows: int,
     seed: int,
@@ -73,7 +95,7 @@ def _drawn(
     return np.ascontiguousarray(X), targets
 
 
-def structure_rng(seed: int, set_id: int) -> np.random.Generator:
+def structure_rng(seed: int, set_id: SetId) -> np.random.Generator:
     """Return the generator for what all rows share (centers, planes); no group of rows uses it."""
     check_seed(seed)
     return SET_STRUCTURE.generator(seed, set_id=set_id)

@@ -7,6 +7,7 @@ import numpy as np
 
 from daskls.datasets._base import (
     Rows,
+    SetId,
     check_at_least,
     check_probability,
     flip_labels,
@@ -16,7 +17,6 @@ from daskls.datasets._base import (
 from daskls.errors import ParameterError
 from daskls.records import Floats, Mask
 
-NDCC_ID = 6
 MAX_CENTERS = 2**16
 N_MONTE_CARLO = 2**17
 MONTE_CARLO_SEED = 2**32 - 1
@@ -46,7 +46,7 @@ def ndcc_rows(
     def draw(rng: np.random.Generator, m: int) -> tuple[Floats, Mask]:
         return _draw_clusters(clusters, rng, m)
 
-    return generate_rows(draw, NDCC_ID, first_row, n_rows, seed)
+    return generate_rows(draw, SetId.NDCC, first_row, n_rows, seed)
 
 
 def make_ndcc(
@@ -112,7 +112,7 @@ def _ndcc_clusters(d: int, n_cubes: int, spread: float, structure_seed: int) -> 
             f"n_cubes 2^d must be at most {MAX_CENTERS}, got {n_cubes} x 2^{d}; lower d."
         )
     check_at_least("spread", spread, 0, strict=True)
-    rng = structure_rng(structure_seed, NDCC_ID)
+    rng = structure_rng(structure_seed, SetId.NDCC)
     vertices = 1.0 - 2.0 * ((np.arange(2**d)[:, None] >> np.arange(d)) & 1)
     centers = np.concatenate([side * vertices for side in range(1, n_cubes + 1)])
     axes = np.linalg.qr(rng.standard_normal((len(centers), d, d))).Q
@@ -204,7 +204,7 @@ def noisy28_rows(
         a, b, c = X[:, :3].T.astype(np.float64)
         return X, flip_labels(rng, a * b + np.sin(2 * c) > 0, flip)
 
-    return generate_rows(draw, 7, first_row, n_rows, seed)
+    return generate_rows(draw, SetId.NOISY28, first_row, n_rows, seed)
 
 
 def make_noisy28(

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from daskls.datasets._base import NumberRows, check_at_least, generate_numbers
+from daskls.datasets._base import NumberRows, SetId, check_at_least, generate_numbers
 from daskls.records import Float64
 
 UNIT_INTERVAL = ((0.0, 1.0),)
@@ -133,22 +133,22 @@ def friedman1_rows(
 ) -> NumberRows:
     """Rows first_row .. first_row + n_rows - 1 of `make_friedman1`."""
     check_at_least("d", d, 5)
-    return _rows(_first, 11, UNIT_INTERVAL * d, noise, first_row, n_rows, seed)
+    return _rows(_first, SetId.FRIEDMAN1, UNIT_INTERVAL * d, noise, first_row, n_rows, seed)
 
 
 def friedman2_rows(first_row: int, n_rows: int, seed: int, *, noise: float = 125.0) -> NumberRows:
     """Rows first_row .. first_row + n_rows - 1 of `make_friedman2`."""
-    return _rows(_second, 12, CIRCUIT, noise, first_row, n_rows, seed)
+    return _rows(_second, SetId.FRIEDMAN2, CIRCUIT, noise, first_row, n_rows, seed)
 
 
 def friedman3_rows(first_row: int, n_rows: int, seed: int, *, noise: float = 0.1) -> NumberRows:
     """Rows first_row .. first_row + n_rows - 1 of `make_friedman3`."""
-    return _rows(_third, 13, CIRCUIT, noise, first_row, n_rows, seed)
+    return _rows(_third, SetId.FRIEDMAN3, CIRCUIT, noise, first_row, n_rows, seed)
 
 
 def _rows(
     function: Function,
-    set_id: int,
+    set_id: SetId,
     ranges: Sequence[tuple[float, float]],
     noise: float,
     first_row: int,

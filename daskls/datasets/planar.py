@@ -10,6 +10,7 @@ import numpy as np
 
 from daskls.datasets._base import (
     Rows,
+    SetId,
     check_at_least,
     check_probability,
     flip_labels,
@@ -30,7 +31,7 @@ def checkerboard_rows(
         column, row = np.floor(X * n_cells_side).astype(np.int64).T
         return X, flip_labels(rng, (column + row) % 2 == 0, flip)
 
-    return generate_rows(draw, 1, first_row, n_rows, seed)
+    return generate_rows(draw, SetId.CHECKERBOARD, first_row, n_rows, seed)
 
 
 def make_checkerboard(
@@ -82,7 +83,7 @@ def xor_rows(first_row: int, n_rows: int, seed: int, *, flip: float = 0.0) -> Ro
         X = 2 * rng.random((m, 2), dtype=np.float32) - 1
         return X, flip_labels(rng, (X[:, 0] >= 0) == (X[:, 1] >= 0), flip)
 
-    return generate_rows(draw, 2, first_row, n_rows, seed)
+    return generate_rows(draw, SetId.XOR, first_row, n_rows, seed)
 
 
 def make_xor(n_rows: int, *, flip: float = 0.0, random_state: int = 0) -> Rows:
@@ -139,7 +140,7 @@ def two_spirals_rows(
         X = np.where(positive, 1, -1)[:, None] * curve + noise * rng.standard_normal((m, 2))
         return X, positive
 
-    return generate_rows(draw, 3, first_row, n_rows, seed)
+    return generate_rows(draw, SetId.TWO_SPIRALS, first_row, n_rows, seed)
 
 
 def make_two_spirals(
@@ -209,7 +210,7 @@ def swiss_roll_rows(
         roll = _roll(rng.random(m), n_turns) + noise * rng.standard_normal((m, 2))
         return np.where(positive[:, None], roll, 2 * rng.random((m, 2)) - 1), positive
 
-    return generate_rows(draw, 4, first_row, n_rows, seed)
+    return generate_rows(draw, SetId.SWISS_ROLL, first_row, n_rows, seed)
 
 
 def make_swiss_roll(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from daskls.datasets import clusters, friedman, gaussians, planar, rare
+from daskls.datasets import clusters, friedman, gaussians, planar
 from daskls.datasets._base import CLASSES, NumberRows, Rows
 from daskls.errors import ParameterError
 from daskls.store.dataset import Dataset, DatasetWriter, default_chunk_rows
@@ -93,10 +93,10 @@ GENERATORS: dict[str, Generator] = {
         clusters.noisy28_bayes_accuracy,
     ),
     "rare": Generator(
-        rare.rare_rows,
+        gaussians.rare_rows,
         631,
         "a rare class, 2 % of the rows, in 631 features that follow eight hidden ones",
-        rare.rare_bayes_accuracy,
+        gaussians.rare_bayes_accuracy,
     ),
     "swiss_roll": Generator(
         planar.swiss_roll_rows,

@@ -7,9 +7,9 @@ from scipy.stats import multivariate_normal, truncnorm
 
 from daskls import datasets
 from daskls.datasets import GENERATORS, bayes_accuracy, best_r2, write
-from daskls.datasets._base import GROUP_ROWS, structure_rng
+from daskls.datasets._base import GROUP_ROWS, SetId, structure_rng
 from daskls.datasets.clusters import _ndcc_clusters
-from daskls.datasets.rare import _directions
+from daskls.datasets.gaussians import _directions
 from daskls.errors import ParameterError, StoreError
 from daskls.store.dataset import open_dataset
 
@@ -76,7 +76,7 @@ def test_groups_do_not_repeat(name):
 
 
 def test_structure_has_a_stream_of_its_own():
-    shared = structure_rng(0, 6).random(4)
+    shared = structure_rng(0, SetId.NDCC).random(4)
     for group in range(3):
         assert not np.isin(shared, np.random.default_rng([0, 6, group]).random(4)).any()
 
