@@ -39,7 +39,6 @@ from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import HELD_OUT, FitRequest, FitState
 from daskls.run.pace import Setting, measure_paces
-from daskls.run.patience import BASELINE_NBYTES
 from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.reserve import rows_expected
 from daskls.run.scan import warn_of_chunks
@@ -51,6 +50,7 @@ from daskls.scaling.grid import check_race, check_regions
 from daskls.scaling.regions import HELD_SHARE, WANTED_ROWS
 from daskls.store.artifacts import Location
 from daskls.store.backend import Backend
+from daskls.store.caches import BASELINE_NBYTES
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 from daskls.targets import Target
@@ -194,20 +194,20 @@ def plan_fit(
     billed = bill_stages(common, demand, paces)
     task_nbytes = max((stage.nbytes for stage in billed), default=0)
     return Bill(
-        request.estimator,
-        rows.n_rows,
-        rows.n_features,
-        billed,
-        demand.n_bundles,
-        demand.n_models,
-        resources,
-        growing_nbytes(own.sampling, own.raw) + demand.client_nbytes,
-        BASELINE_NBYTES + task_nbytes,
-        own.outlook.exchange,
-        demand.model_nbytes,
-        tuple(dict.fromkeys(own.refusals())),
-        notes,
-        busy,
+        estimator=request.estimator,
+        n_rows=rows.n_rows,
+        n_features=rows.n_features,
+        stages=billed,
+        n_bundles=demand.n_bundles,
+        n_models=demand.n_models,
+        resources=resources,
+        client_nbytes=growing_nbytes(own.sampling, own.raw) + demand.client_nbytes,
+        worker_nbytes=BASELINE_NBYTES + task_nbytes,
+        exchange=own.outlook.exchange,
+        model_nbytes=demand.model_nbytes,
+        refusals=tuple(dict.fromkeys(own.refusals())),
+        notes=notes,
+        busy=busy,
     )
 
 
@@ -226,9 +226,13 @@ class _ExpectedFit:
         self.sizes = self._scaled_sizes()
         self.choice: OpenChoice | None = None
         if request.scaling is not None:
-            n_sample = self.sampling.n_sample
-            own = request.scaling, request.spec, n_rows, n_sample, request.cell_size
-            self.choice = OpenChoice(*own)
+            self.choice = OpenChoice(
+                scaling=request.scaling,
+                spec=request.spec,
+                n_rows=n_rows,
+                n_sample=self.sampling.n_sample,
+                cell_size=request.cell_size,
+            )
         self.outlook = self._outlook(n_rows, self.sampling)
 
     @property
@@ -256,22 +260,28 @@ class _ExpectedFit:
         n_runs = exchange.n_groups * n_leaves
         reading = Work(READ, max(n_rows * n_partitions // n_runs, 1), n_runs)
         return Outlook(
-            extent, resources, exchange, sampling.n_sample, n_leaves, n_partitions, reading
+            extent=extent,
+            resources=resources,
+            exchange=exchange,
+            n_sample=sampling.n_sample,
+            n_leaves=n_leaves,
+            n_partitions=n_partitions,
+            reading=reading,
         )
 
     def setting(self) -> Setting:
         """Return the setting in which pieces of work are timed."""
         outlook = self.outlook
         return Setting(
-            self.request.method,
-            self.sizes.spec,
-            self.sizes.n_features,
-            "<f4" if self.is_scaled else self.rows.X.dtype.str,
-            self.target.n_aims,
-            outlook.n_leaves // outlook.n_partitions,
-            self.request.cell_size,
-            self.outlook.extent.leaf_rows,
-            self._n_asked(),
+            method=self.request.method,
+            spec=self.sizes.spec,
+            n_features=self.sizes.n_features,
+            dtype="<f4" if self.is_scaled else self.rows.X.dtype.str,
+            n_classes=self.target.n_aims,
+            n_leaves=outlook.n_leaves // outlook.n_partitions,
+            cell_size=self.request.cell_size,
+            leaf_rows=outlook.extent.leaf_rows,
+            n_asked=self._n_asked(),
         )
 
     def _n_asked(self) -> int:

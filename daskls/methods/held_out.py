@@ -167,7 +167,7 @@ def _mean(scores: Float64, n_partitions: int) -> Float64:
     return mean
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, repr=False)
 class RocCurve:
     """A ROC curve: shares of the rows whose decision value is at least each threshold.
 
@@ -179,7 +179,6 @@ class RocCurve:
     area : float. The area under the curve of all points, before it was thinned.
     predicted : (float, float). Both rates of `predict`, that is of decision values above 0.
     n_negatives, n_positives : int. Numbers of rows.
-    is_reserved : bool. Whether the rows were reserved, so that no part of the fit saw them.
     """
 
     fpr: Float64
@@ -189,7 +188,6 @@ class RocCurve:
     predicted: tuple[float, float]
     n_negatives: int
     n_positives: int
-    is_reserved: bool
 
 
 @cached(maxsize=8)
@@ -209,16 +207,14 @@ def roc_of(reader: ModelReader) -> RocCurve | None:
         assert reader.false_alarm is not None
         scores, codes = found
         decisions = scores - reader.false_alarm.threshold
-        return curve_of(decisions, codes, np.ones(len(codes)), is_reserved=True)
+        return curve_of(decisions, codes, np.ones(len(codes)))
     if reader.meta.get("probability") != HELD_OUT:
         return None
     held = HeldOutRows.joined(HeldOutRows.read(own.group) for own in reader.each_bundle()).merged()
-    return curve_of(held.scores.astype(np.float64), held.codes, held.weights, is_reserved=False)
+    return curve_of(held.scores.astype(np.float64), held.codes, held.weights)
 
 
-def curve_of(
-    decisions: Float64, codes: Codes, weights: Float64, *, is_reserved: bool
-) -> RocCurve | None:
+def curve_of(decisions: Float64, codes: Codes, weights: Float64) -> RocCurve | None:
     """Return the thinned ROC curve of decision values; None if either class has no rows.
 
     Parameters
@@ -246,7 +242,6 @@ def curve_of(
         (negative, positive),
         n_negatives,
         n_positives,
-        is_reserved,
     )
 
 

@@ -193,7 +193,7 @@ def _draw_groups(ax: Any, x: Float64, y: Float64) -> None:
 
 
 @dataclass(repr=False)
-class RocDisplay:
+class RocDisplay(RocCurve):
     """The ROC curve of a classifier of two classes on rows that its fit held out.
 
     With ``max_false_alarm`` these rows were held out of the whole fit. Otherwise, if
@@ -234,13 +234,6 @@ class RocDisplay:
     True
     """
 
-    fpr: Float64
-    tpr: Float64
-    thresholds: Float64
-    area: float
-    predicted: tuple[float, float]
-    n_negatives: int
-    n_positives: int
     max_false_alarm: float | None = None
     labels: tuple[str, str] = ("0", "1")
     ax_: Any = field(default=None, init=False)
@@ -286,17 +279,8 @@ class RocDisplay:
             )
         bound = reader.false_alarm
         first, second = map(str, estimator.classes_)
-        return cls(
-            curve.fpr,
-            curve.tpr,
-            curve.thresholds,
-            curve.area,
-            curve.predicted,
-            curve.n_negatives,
-            curve.n_positives,
-            None if bound is None else bound.rate,
-            (first, second),
-        )
+        rate = None if bound is None else bound.rate
+        return cls(**vars(curve), max_false_alarm=rate, labels=(first, second))
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -341,10 +325,7 @@ def roc(subject: Subject) -> Panel | None:
     curve = roc_of(subject.reader)
     if curve is None:
         return None
-    return Panel("roc", "ROC", _note(curve), RocDisplay.from_estimator(subject.estimator).plot)
-
-
-def _note(curve: RocCurve) -> str:
-    """Return the note that says how to read a curve."""
-    how = "that the fit did not see" if curve.is_reserved else "each scored by its cell without it"
-    return f"{curve.n_negatives:,} and {curve.n_positives:,} training rows, {how}; dot: predict."
+    is_reserved = subject.reader.false_alarm is not None
+    how = "that the fit did not see" if is_reserved else "each scored by its cell without it"
+    note = f"{curve.n_negatives:,} and {curve.n_positives:,} training rows, {how}; dot: predict."
+    return Panel("roc", "ROC", note, RocDisplay.from_estimator(subject.estimator).plot)

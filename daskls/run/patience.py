@@ -1,36 +1,18 @@
-"""Watches whether a cluster makes progress; the errors of lost clusters; the memory of workers."""
+"""Watches whether a cluster makes progress; the errors of lost clusters."""
 
-import gc
-import os
-import socket
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from ctypes import CDLL
-from dataclasses import dataclass
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-from runpy import run_path
 from typing import Any
 
 import dask
-import psutil
 from dask.utils import parse_timedelta
 
 from daskls._version import __version__
 from daskls.errors import ClusterError
-from daskls.store.caches import drop_caches
+from daskls.store.caches import give_back
 
-# Memory of a process once its first tasks have loaded all that they need, measured.
-BASELINE_NBYTES = 200 << 20
-# A process with no more than this above the baseline is not worth a garbage collection, which takes
-# as long as some cells of a fit.
-SPARED_NBYTES = 32 << 20
-# The memory of this process when it was last measured without a running task.
-_idle_nbytes = BASELINE_NBYTES
 # How long a cluster may be idle: about as long as a person waits before looking into it.
 DEFAULT_PATIENCE = "60s"
 # Seconds without a result between two checks of the scheduler.
@@ -235,83 +217,3 @@ def unread_error(client: Any, error: BaseException) -> ClusterError:
         f"{__version__} and what it needs where the scheduler runs too, in the versions of the "
         "client and the workers, and start it again."
     )
-
-
-@dataclass(frozen=True)
-class HeldMemory:
-    """A worker's report on its process, which workers that are threads of it share.
-
-    Attributes
-    ----------
-    process : (str, int). The host's name and the process number.
-    nbytes : int. Memory that the process holds without running tasks.
-    free_nbytes : int. Free memory of the machine.
-    has_svc : bool. Whether scikit-learn's SVC is loaded.
-    """
-
-    process: tuple[str, int]
-    nbytes: int
-    free_nbytes: int
-    has_svc: bool
-
-
-def report_held(dask_worker: Any = None) -> HeldMemory:
-    """Return the memory that this process holds, after it released what it can.
-
-    Running tasks will give their memory back. While some run, the report is at most the memory at
-    the last measurement without a task.
-    """
-    global _idle_nbytes
-    give_back()
-    nbytes = _own_nbytes()
-    if dask_worker is not None and dask_worker.state.executing_count:
-        nbytes = min(nbytes, _idle_nbytes)
-    else:
-        _idle_nbytes = nbytes
-    process = socket.gethostname(), os.getpid()
-    return HeldMemory(process, nbytes, available_nbytes(), "sklearn.svm" in sys.modules)
-
-
-def give_back() -> None:
-    """Drop the caches of this process, and return its free pages to the system."""
-    drop_caches()
-    _trim()
-    if _own_nbytes() > BASELINE_NBYTES + SPARED_NBYTES:
-        gc.collect()
-        _trim()
-
-
-def _own_nbytes() -> int:
-    """Return the resident memory of this process."""
-    return int(psutil.Process().memory_info().rss)
-
-
-def _trim() -> None:
-    """Return free pages to the system."""
-    if sys.platform == "linux":
-        # Only glibc has the function; other C libraries do not keep freed pages.
-        trim = getattr(CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
-
-
-def available_nbytes() -> int:
-    """Return the free memory of this machine, or of its container."""
-    return int(min(psutil.virtual_memory().available, _machine_nbytes()))
-
-
-@cache
-def _machine_nbytes() -> int:
-    """Return the total memory of this machine, or of its container, as distributed finds it.
-
-    Where distributed is not loaded, only its file ``system.py`` is run: loading the package takes
-    as long as some cells of a fit.
-    """
-    if "distributed" in sys.modules:
-        from distributed.system import MEMORY_LIMIT
-
-        return int(MEMORY_LIMIT)
-    package = find_spec("distributed")
-    assert package is not None, "distributed is a requirement"
-    assert package.origin is not None, "distributed is a requirement"
-    return int(run_path(str(Path(package.origin).with_name("system.py")))["MEMORY_LIMIT"])

@@ -5,13 +5,21 @@ Workers answer beside their tasks. Losing some of them meanwhile is no error.
 
 import asyncio
 import logging
+import os
+import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import dask
+import psutil
 from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
 
@@ -21,15 +29,12 @@ from daskls.plan import Resources
 from daskls.records import MIB
 from daskls.run.client import current_client
 from daskls.run.patience import (
-    BASELINE_NBYTES,
-    HeldMemory,
     Patience,
     as_cluster_errors,
     ask_scheduler,
-    available_nbytes,
     patience_s,
-    report_held,
 )
+from daskls.store.caches import BASELINE_NBYTES, give_back, resident_nbytes
 
 log = logging.getLogger("daskls")
 # Seconds that a worker has to answer; the first answer includes its imports.
@@ -40,6 +45,65 @@ WORKER_CHECK_S = 0.2
 USABLE = 0.8
 # Without a limit, the share of free memory to plan with; the rest is for everything else.
 LOCAL_SHARE = 0.6
+# The memory of this process when it was last measured without a running task.
+_idle_nbytes = BASELINE_NBYTES
+
+
+@dataclass(frozen=True)
+class HeldMemory:
+    """A worker's report on its process, which workers that are threads of it share.
+
+    Attributes
+    ----------
+    process : (str, int). The host's name and the process number.
+    nbytes : int. Memory that the process holds without running tasks.
+    free_nbytes : int. Free memory of the machine.
+    has_svc : bool. Whether scikit-learn's SVC is loaded.
+    """
+
+    process: tuple[str, int]
+    nbytes: int
+    free_nbytes: int
+    has_svc: bool
+
+
+def report_held(dask_worker: Any = None) -> HeldMemory:
+    """Return the memory that this process holds, after it released what it can.
+
+    Running tasks will give their memory back. While some run, the report is at most the memory at
+    the last measurement without a task.
+    """
+    global _idle_nbytes
+    give_back()
+    nbytes = resident_nbytes()
+    if dask_worker is not None and dask_worker.state.executing_count:
+        nbytes = min(nbytes, _idle_nbytes)
+    else:
+        _idle_nbytes = nbytes
+    process = socket.gethostname(), os.getpid()
+    return HeldMemory(process, nbytes, available_nbytes(), "sklearn.svm" in sys.modules)
+
+
+def available_nbytes() -> int:
+    """Return the free memory of this machine, or of its container."""
+    return int(min(psutil.virtual_memory().available, _machine_nbytes()))
+
+
+@cache
+def _machine_nbytes() -> int:
+    """Return the total memory of this machine, or of its container, as distributed finds it.
+
+    Where distributed is not loaded, only its file ``system.py`` is run: loading the package takes
+    as long as some cells of a fit.
+    """
+    if "distributed" in sys.modules:
+        from distributed.system import MEMORY_LIMIT
+
+        return int(MEMORY_LIMIT)
+    package = find_spec("distributed")
+    assert package is not None, "distributed is a requirement"
+    assert package.origin is not None, "distributed is a requirement"
+    return int(run_path(str(Path(package.origin).with_name("system.py")))["MEMORY_LIMIT"])
 
 
 @dataclass(eq=False)

@@ -1,13 +1,24 @@
-"""Caches that a process keeps between tasks, and their release."""
+"""Caches that a process keeps between tasks, and the release of its memory."""
 
+import gc
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from ctypes import CDLL
 from functools import lru_cache
 from typing import Any, ParamSpec, TypeVar
 
+import psutil
+
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Memory of a process once its first tasks have loaded all that they need, measured.
+BASELINE_NBYTES = 200 << 20
+# A process with no more than this above the baseline is not worth a garbage collection, which takes
+# as long as some cells of a fit.
+SPARED_NBYTES = 32 << 20
 
 _droppers: list[Callable[[], object]] = []
 _lock = threading.Lock()
@@ -69,3 +80,26 @@ class SizedCache:
         with self._lock:
             self._entries.clear()
             self._left = self._nbytes
+
+
+def give_back() -> None:
+    """Drop the caches of this process, and return its free pages to the system."""
+    drop_caches()
+    _trim()
+    if resident_nbytes() > BASELINE_NBYTES + SPARED_NBYTES:
+        gc.collect()
+        _trim()
+
+
+def resident_nbytes() -> int:
+    """Return the resident memory of this process."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def _trim() -> None:
+    """Return free pages to the system."""
+    if sys.platform == "linux":
+        # Only glibc has the function; other C libraries do not keep freed pages.
+        trim = getattr(CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

@@ -312,17 +312,21 @@ class DatasetWriter:
         self._n_buffered = 0
 
     def close(self) -> Dataset:
-        """Write the last chunk, then the attributes that make it a data set; return it opened."""
+        """Finish the data set, if that is not done yet; return it opened."""
         if self._open:
-            if self._n_buffered:
-                self._flush()
-            # As in `_flush`: Zarr would recreate a removed data set, without rows.
-            check_writer(self.path, self._id)
-            with write_errors(self.path, WRITE_AGAIN):
-                # In place of all attributes, so that equal rows make equal files.
-                self._group.attrs.put(self._attributes)
-            self._open = False
+            self._finish()
         return open_dataset(self.path)
+
+    def _finish(self) -> None:
+        """Write the last chunk, then the attributes that make it a data set."""
+        if self._n_buffered:
+            self._flush()
+        # As in `_flush`: Zarr would recreate a removed data set, without rows.
+        check_writer(self.path, self._id)
+        with write_errors(self.path, WRITE_AGAIN):
+            # In place of all attributes, so that equal rows make equal files.
+            self._group.attrs.put(self._attributes)
+        self._open = False
 
     def abort(self) -> None:
         """Remove what this writer wrote; does nothing after `close`."""
@@ -346,12 +350,12 @@ class DatasetWriter:
     ) -> None:
         if kind is not None:
             self.abort()
-            return
-        try:
-            self.close()
-        except BaseException:
-            self.abort()
-            raise
+        elif self._open:
+            try:
+                self._finish()
+            except BaseException:
+                self.abort()
+                raise
 
 
 def _plain_list(classes: Any) -> list[Any] | None:

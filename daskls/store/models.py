@@ -216,8 +216,7 @@ def _scale_arrays(frames: Sequence[Frame]) -> dict[str, AnyArray]:
 
 def _starts(counts: Int64) -> Int64:
     """Return where each part of these sizes begins, and where the last one ends."""
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
+    starts: Int64 = np.r_[0, np.cumsum(counts, dtype=np.int64)]
     return starts
 
 

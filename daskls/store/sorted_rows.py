@@ -152,13 +152,13 @@ class SortedRows:
             for own, pieces in sections:
                 at = int(counts.sum())
                 counts += own
-                offsets = np.concatenate([[0], np.cumsum(counts)])
+                offsets = np.r_[0, np.cumsum(counts)]
                 for piece in pieces:
                     file.write(piece.data)
                     _add_sums(sums, offsets, at, piece)
                     at += len(piece)
         kept = {
-            "offsets": np.concatenate([[0], np.cumsum(counts)]),
+            "offsets": np.r_[0, np.cumsum(counts)],
             "sums": sums,
             "checksum": np.array(identity, np.uint64),
             "attempt": np.array(attempt),
@@ -221,7 +221,7 @@ def leaf_ranges(counts: Int64, most: int) -> Iterator[tuple[int, int]]:
     >>> list(leaf_ranges(np.array([2, 1, 5, 1]), 3))
     [(0, 2), (2, 3), (3, 4)]
     """
-    ends = np.concatenate([[0], np.cumsum(counts)])
+    ends = np.r_[0, np.cumsum(counts)]
     first = 0
     while first < len(counts):
         stop = int(np.searchsorted(ends, ends[first] + most, "right")) - 1

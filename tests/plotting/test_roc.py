@@ -66,7 +66,7 @@ def test_many_points_are_thinned_and_the_area_is_not(n):
     rng = np.random.default_rng(0)
     codes = (rng.random(n) < 0.05).astype(np.int32)
     decisions = rng.normal(size=n) + codes
-    curve = curve_of(decisions, codes, np.ones(n), is_reserved=True)
+    curve = curve_of(decisions, codes, np.ones(n))
     fpr, tpr, _ = roc_curve(codes, decisions)
     assert len(fpr) > MOST_POINTS >= len(curve.fpr) or n == 3000
     assert (curve.fpr[[0, -1]].tolist(), curve.tpr[[0, -1]].tolist()) == ([0, 1], [0, 1])
@@ -80,7 +80,7 @@ def test_many_points_are_thinned_and_the_area_is_not(n):
 
 def test_rows_of_one_class_have_no_curve():
     ones = np.ones(5)
-    assert curve_of(ones, np.ones(5, np.int32), ones, is_reserved=True) is None
+    assert curve_of(ones, np.ones(5, np.int32), ones) is None
 
 
 def test_it_is_drawn_by_scikit_learn(bounded):
