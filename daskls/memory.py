@@ -7,6 +7,9 @@ from daskls.records import F4, F8, SolverSpec
 
 # Columns of 8 bytes per row in the search for a cut: rows, positions, both sorted, gaps, sides.
 GROWN_COLUMNS = 8
+# Queries that a search treats together: `daskls.neighbors.search.TILE_QUERIES`, which modules of
+# this level may not import.
+SEARCHED_QUERIES = 512
 
 
 @dataclass(frozen=True)
@@ -99,5 +102,5 @@ def neighbor_search_nbytes(
     They are a leaf with its blocks, the distances of one tile, and all lists of neighbors, sorted.
     """
     leaf = leaf_rows * (sizes.n_features * (F8 + F4) + 52)
-    tile = min(n_queries, 512) * min(leaf_rows, sizes.cell_size) * 2 * F8
+    tile = min(n_queries, SEARCHED_QUERIES) * min(leaf_rows, sizes.cell_size) * 2 * F8
     return leaf + tile + n_queries * n_neighbors * 6 * F8 + n_queries * sizes.n_features * 3 * F8

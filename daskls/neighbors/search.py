@@ -31,6 +31,7 @@ from daskls.records import (
     Int64,
     KernelSpec,
     LeafRows,
+    Mask,
     Reals,
     Regions,
     RowNumbers,
@@ -65,6 +66,19 @@ class Neighbors:
     numbers: RowNumbers
     positions: Int64
     n_leaves_read: Int64
+
+    def others(self, own: RowNumbers) -> Mask:
+        """Return which neighbors are not the query itself, bool (q, k): all but one of each query.
+
+        Parameters
+        ----------
+        own : int64 array, shape (q,). The number of each query, which is a row of the data.
+        """
+        is_other: Mask = self.numbers != own[:, None]
+        # Where more rows are equal than there are neighbors, a row may be missing from its own
+        # list: then the last one is left out.
+        is_other[is_other.all(axis=1), -1] = False
+        return is_other
 
 
 def find_nearest(

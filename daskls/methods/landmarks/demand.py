@@ -11,12 +11,18 @@ import numpy as np
 from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.kernel import find_kernel
 from daskls.kernels.landmarks import find_normalization, mean_square, project_rows
-from daskls.methods.landmarks.fit import GROUP_NBYTES, MIN_GROUPS
-from daskls.methods.landmarks.plan import COST_SHARES, LandmarkSpec, landmark_nbytes, n_candidates
-from daskls.methods.landmarks.solve import ROWS_PER_LANDMARK
+from daskls.methods.landmarks.plan import (
+    COST_SHARES,
+    ROWS_PER_LANDMARK,
+    LandmarkSpec,
+    default_costs,
+    group_cells,
+    landmark_nbytes,
+    n_candidates,
+)
 from daskls.partition.space import cluster_cells
-from daskls.plan import Demand, Outlook, StageDemand, Work, group_open
-from daskls.records import F8, Float64, Reals
+from daskls.plan import Demand, Outlook, StageDemand, Work
+from daskls.records import F8
 from daskls.run.pace import Setting, seconds_in
 from daskls.solvers.landmarks import draw_landmarks
 
@@ -32,23 +38,16 @@ def demand_of_landmarks(method: LandmarkSpec, outlook: Outlook) -> Demand:
     extent, sizes, n_cells = outlook.extent, outlook.extent.sizes, outlook.n_leaves
     rows = max(extent.n_rows // n_cells, 1)
     n_landmarks = method.n_landmarks or sizes.n_features
-    n_classes = 1 if sizes.n_classes == 2 else sizes.n_classes
-    n_problems = n_candidates(sizes.spec) * n_classes
-    n_groups = _n_groups(rows, n_cells, n_landmarks, sizes.n_features, n_problems)
+    n_outputs = sizes.n_outputs
+    n_problems = n_candidates(sizes.spec) * n_outputs
+    n_groups = len(group_cells([rows] * n_cells, sizes.n_features, n_landmarks, n_problems))
     clustering = StageDemand("cut", 0, 0, (Work(CLUSTER, outlook.n_sample, 1),))
     stages = [clustering]
     if n_candidates(sizes.spec) > 1:
         stages.append(_searching("select", SOLVE_ALL, outlook, n_groups, n_problems, n_landmarks))
-    stages.append(_searching("train", SOLVE_ONE, outlook, n_groups, n_classes, n_landmarks))
-    model = (n_cells * (n_landmarks + sizes.n_features) * n_classes + n_landmarks**2) * F8
+    stages.append(_searching("train", SOLVE_ONE, outlook, n_groups, n_outputs, n_landmarks))
+    model = (n_cells * (n_landmarks + sizes.n_features) * n_outputs + n_landmarks**2) * F8
     return Demand(tuple(stages), n_cells, model, 0, n_groups)
-
-
-def _n_groups(rows: int, n_cells: int, n_landmarks: int, n_features: int, n_problems: int) -> int:
-    """Return the number of tasks of a round."""
-    nbytes = rows * F8 * (n_landmarks + n_features) + 2 * F8 * n_problems * n_landmarks
-    limit = min(GROUP_NBYTES, n_cells * nbytes // MIN_GROUPS)
-    return len(group_open([nbytes] * n_cells, [False] * n_cells, limit))
 
 
 def _searching(
@@ -90,7 +89,7 @@ def _solved(size: int, setting: Setting, candidates: list[tuple[int, int]]) -> f
     n_landmarks = min(method.n_landmarks or setting.n_features, size)
     landmarks = draw_landmarks(X, find_normalization(X), n_landmarks, (0,))
     gamma = 1.0 / setting.n_features if find_kernel(method.projection).has_width else None
-    costs = _costs(setting, X, center, landmarks, gamma)
+    costs = sorted(setting.spec.C or default_costs(mean_square(X, center, landmarks, gamma)))
     positive = [1] if setting.n_classes == 2 else range(setting.n_classes)
     problems = np.array(
         [(code, costs[c], fold, 0.0) for c, fold in candidates for code in positive], np.float64
@@ -107,13 +106,3 @@ def _solved(size: int, setting: Setting, candidates: list[tuple[int, int]]) -> f
         solve_cell(M, G, codes, weights, folds, problems, theta, deltas, tol, stats)
 
     return seconds_in(work)
-
-
-def _costs(
-    setting: Setting, X: Reals, center: Float64, landmarks: Float64, gamma: float | None
-) -> list[float]:
-    """Return the candidates of C, as a fit finds them."""
-    if setting.spec.C is not None:
-        return sorted(setting.spec.C)
-    norm = mean_square(X, center, landmarks, gamma) or 1.0
-    return [share / norm for share in COST_SHARES]

@@ -21,10 +21,11 @@ from daskls.methods.landmarks.parts import (
     write_linear_model,
 )
 from daskls.methods.landmarks.plan import (
-    COST_SHARES,
     LandmarkSpec,
     count_clusters,
+    default_costs,
     edge_of,
+    group_cells,
     most_landmarks,
     n_candidates,
     pick_cost,
@@ -38,7 +39,6 @@ from daskls.methods.landmarks.solve import (
     stored_cells,
 )
 from daskls.partition.space import VoronoiCells, cluster_cells
-from daskls.plan import group_open
 from daskls.records import CellReport, Float64, Int64, Mask, Table
 from daskls.run.begin import regroup_all, scale_gamma
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -48,10 +48,6 @@ from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total
 from daskls.solvers.landmarks import BiasSearch, Evaluation, draw_landmarks, find_components
 
-# Cells are solved in groups of about this many bytes, and in at least so many groups, to keep
-# workers busy. Groups depend on the data alone, so that a fit may resume with other workers.
-GROUP_NBYTES = 16 << 20
-MIN_GROUPS = 16
 # Columns of a round's statistics: Newton steps, and rows with alpha > 0.
 STEPS_STAT, SUPPORT_STAT = 5, 6
 
@@ -89,7 +85,11 @@ def fit_jointly(method: LandmarkSpec, state: FitState) -> None:
     cells = stored_cells(state.root)
     spec = state.request.spec
     job = JointJob(state.root.where(), state.fingerprint, exchange, state.seed, spec.cv, spec.tol)
-    groups = _groups(state, leaf_rows, method.n_landmarks or state.rows.n_features)
+    n_features = state.rows.n_features
+    n_problems = n_candidates(spec) * len(_positive(state))
+    groups = group_cells(
+        leaf_rows.tolist(), n_features, method.n_landmarks or n_features, n_problems
+    )
     _solve(state, cells, groups, leaf_rows, job)
 
 
@@ -115,15 +115,6 @@ def _choose_landmarks(state: FitState, method: LandmarkSpec) -> None:
     if find_kernel(method.projection).has_width:
         gamma = state.request.spec.gamma[0] if state.request.spec.gamma else scale_gamma(state)
     write_landmarks(state.root, landmarks, gamma)
-
-
-def _groups(state: FitState, leaf_rows: Int64, n_landmarks: int) -> list[tuple[int, int]]:
-    """Group neighboring cells of about equal bytes."""
-    n_problems = n_candidates(state.request.spec) * len(_positive(state))
-    row_nbytes = 8 * (n_landmarks + state.rows.n_features)
-    nbytes = (leaf_rows * row_nbytes + 16 * n_problems * n_landmarks).tolist()
-    limit = min(GROUP_NBYTES, sum(nbytes) // MIN_GROUPS)
-    return group_open(nbytes, [False] * len(nbytes), limit)
 
 
 def _positive(state: FitState) -> list[int]:
@@ -213,9 +204,7 @@ def _costs(state: FitState, cells: VoronoiCells) -> list[float]:
     found = read_landmarks(state.root)
     assert found is not None
     with one_blas_thread():
-        norm = mean_square(state.sample.X, cells.center, *found)
-    # A norm of 0 means that no C can separate the projected rows: any candidates will do.
-    return [share / (norm or 1.0) for share in COST_SHARES]
+        return default_costs(mean_square(state.sample.X, cells.center, *found))
 
 
 def _search(

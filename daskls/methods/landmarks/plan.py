@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from daskls.errors import MemoryPlanError, ParameterError
+from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
-from daskls.plan import Extent, Resources, check_block, mib, plan_sample
+from daskls.plan import Extent, Resources, check_block, group_open, mib, plan_sample
 from daskls.records import F8, Mask, SolverSpec
 from daskls.run.begin import share_of
 from daskls.solvers.base import ROW_TEMPORARIES
@@ -22,6 +23,12 @@ COST_SHARES = (0.03, 0.3, 3.0, 30.0, 300.0, 3e3, 3e4, 3e5)
 # SVM, while 7000 rows of 10 classes need 80 clusters.
 MOST_CLUSTERS = 100
 ROWS_OF_ONE = 400
+# Cells are solved in groups of about this many bytes, and in at least so many groups, to keep
+# workers busy. Groups depend on the data alone, so that a fit may resume with other workers.
+GROUP_NBYTES = 16 << 20
+MIN_GROUPS = 16
+# A cell's matrix of inner products is worth its memory up to this many rows per landmark.
+ROWS_PER_LANDMARK = 2
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) 
         )
     check_block(extent, resources)
     rows = min(sizes.cell_size, n_rows) if extent.at == "expected" else extent.leaf_rows
-    n_problems = n_candidates(sizes.spec) * (1 if sizes.n_classes == 2 else sizes.n_classes)
+    n_problems = n_candidates(sizes.spec) * sizes.n_outputs
     used = method.n_landmarks or sizes.n_features
     needed = landmark_nbytes(sizes, rows, used, n_problems)
     if needed > resources.task_nbytes:
@@ -97,14 +104,31 @@ def n_candidates(spec: SolverSpec) -> int:
     return n_costs * spec.cv if n_costs > 1 else 1
 
 
+def default_costs(norm: float) -> list[float]:
+    """Return the default candidates of C, given the mean squared norm of the projected rows."""
+    # A norm of 0 means that no C can separate the projected rows: any candidates will do.
+    return [share / (norm or 1.0) for share in COST_SHARES]
+
+
+def group_cells(
+    leaf_rows: Sequence[int], n_features: int, n_landmarks: int, n_problems: int
+) -> list[tuple[int, int]]:
+    """Group neighboring cells of about equal bytes."""
+    state_nbytes = 2 * F8 * n_problems * n_landmarks
+    row_nbytes = F8 * (n_landmarks + n_features)
+    nbytes = [rows * row_nbytes + state_nbytes for rows in leaf_rows]
+    limit = min(GROUP_NBYTES, sum(nbytes) // MIN_GROUPS)
+    return group_open(nbytes, [False] * len(nbytes), limit)
+
+
 def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems: int) -> int:
     """Return the peak bytes of a task that solves a cell of an L3-SVM."""
     reading = 2 * n_rows * sizes.row_nbytes
     projected = n_rows * n_landmarks * F8
-    inner = n_rows**2 * F8 if n_rows <= 2 * n_landmarks else 0
+    inner = n_rows**2 * F8 if n_rows <= ROWS_PER_LANDMARK * n_landmarks else 0
     factor = min(n_rows, n_landmarks) ** 2 * F8
     states = 4 * n_problems * (n_landmarks + 16) * F8
-    tile = 1024 * (sizes.n_features + 3 * n_landmarks) * F8
+    tile = GEMM_ROWS * (sizes.n_features + 3 * n_landmarks) * F8
     return reading + projected + inner + factor + states + tile + n_rows * ROW_TEMPORARIES
 
 

@@ -15,6 +15,7 @@ from daskls.methods.landmarks.parts import (
     read_stats,
     write_states,
 )
+from daskls.methods.landmarks.plan import ROWS_PER_LANDMARK
 from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as
 from daskls.records import Float64, Int64, Mask
@@ -24,9 +25,6 @@ from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
 from daskls.store.sorted_rows import Rows
-
-# A cell's matrix of inner products is worth its memory up to this many rows per landmark.
-ROWS_PER_LANDMARK = 2
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from daskls.methods.neighborhoods.plan import (
     neighborhood_nbytes,
     plan_batch,
 )
-from daskls.methods.neighborhoods.select import N_RUNNING, ROUNDS
+from daskls.methods.neighborhoods.select import N_RUNNING, N_TASKS, ROUNDS
 from daskls.methods.neighborhoods.train import MIN_SEARCHED, N_SEARCHES, NBYTES_PER_ROW
 from daskls.neighbors.search import find_nearest, metric_of
 from daskls.plan import (
@@ -114,7 +114,8 @@ def _selecting(method: NeighborSpec, outlook: Outlook) -> tuple[int, list[Work]]
     if method.selection == "left_out":
         asked = n_selecting(n_rows)
         n_models = asked * sum(_running(n_candidates))
-        return 3 * N_SEARCHES, [_searching(asked), Work(FIT, method.n_neighbors[0], n_models)]
+        works = [_searching(asked), Work(FIT, method.n_neighbors[0], n_models)]
+        return len(ROUNDS) * N_TASKS, works
     return (spec.cv + 1) * N_SEARCHES, list(_of_folds(method, n_rows, spec.cv, n_candidates))
 
 

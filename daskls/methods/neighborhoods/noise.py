@@ -10,7 +10,7 @@ from daskls.methods.base import method_of
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import SLAB_ROWS, labels_of
 from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
-from daskls.records import Float64, Int64, Ints, Labels, Reals, RowNumbers
+from daskls.records import Float64, Int64, Ints, Labels, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start
 from daskls.run.workers import find_slots
@@ -112,8 +112,8 @@ def leave_one_out(
         for start in range(0, len(X), size):
             queries = order[start : start + size]
             found = find_nearest(X[queries], k + 1, leaves.regions, leaves.read_leaf, metric)
-            positions = _without(found.numbers, found.positions, first + queries)
-            rows = leaves.read_positions(positions)
+            others = found.others(first + queries)
+            rows = leaves.read_positions(found.positions[others].reshape(len(queries), -1))
             for i, query in enumerate(queries.tolist()):
                 agreement[query] = label_probability(
                     rows.X[i],
@@ -124,13 +124,3 @@ def leave_one_out(
                     LEFT_OUT(seed, row=first + query),
                 )
     return agreement
-
-
-def _without(numbers: RowNumbers, positions: Int64, own: Int64) -> Int64:
-    """Return the neighbors' positions, (m, k), without that of the row itself."""
-    drop = numbers == own[:, None]
-    # Where more rows are equal than there are neighbors, a row may be missing from its own list:
-    # then the last is dropped.
-    drop[~drop.any(axis=1), -1] = True
-    kept: Int64 = positions[~drop].reshape(len(positions), -1)
-    return kept

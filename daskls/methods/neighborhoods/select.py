@@ -49,11 +49,13 @@ from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.sorted_rows import Rows
 from daskls.targets import Target
 
+# Tasks that train the candidates around the centers of the held-out rows of one fold.
 N_GRID_TASKS = 64
 # Shares of the drawn rows at which candidates are dropped, and how many go on: an SVM for each row
 # and candidate is expensive, and most candidates are far from the best.
 ROUNDS = (1 / 8, 1 / 2, 1)
 N_RUNNING = (4, 2)
+# Tasks of each of these rounds.
 N_TASKS = 64
 
 

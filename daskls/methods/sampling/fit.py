@@ -142,9 +142,7 @@ def search_support(part: tuple[int, int], job: EnrichJob) -> None:
         found = find_nearest(
             support.X[queries], job.n_neighbors + 1, reader.regions, _training(reader, own)
         )
-    others = found.numbers != support.numbers[queries, None]
-    # Where a row has so many copies that it is not among its own neighbors, drop the last one.
-    others[others.all(axis=1), -1] = False
+    others = found.others(support.numbers[queries])
     numbers, first = np.unique(found.numbers[others], return_index=True)
     write_part(
         own.root, kind, *part, {"numbers": numbers, "places": found.positions[others][first]}
