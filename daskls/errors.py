@@ -3,6 +3,7 @@
 import sys
 import traceback
 import warnings
+from collections.abc import Sequence
 
 __all__ = [
     "AdviceWarning",
@@ -177,3 +178,12 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
         if frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
             outermost = depth
     warnings.warn(message, category, stacklevel=outermost + 2)
+
+
+def listed(words: Sequence[str], most: int = 20, between: str = ", ") -> str:
+    """Return words on one line; of more than ``most``, the first ones and dots.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b, ...'
+    """
+    return between.join([*words[:most], *(["..."] if len(words) > most else [])])

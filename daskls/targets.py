@@ -10,11 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskls.errors import DataError
+from daskls.errors import DataError, listed
 from daskls.records import Float64, Labels, MeasuredAs, TargetKind, Targets
 
 # The dtype of the target's column in the exchange and in gathered rows.
 TARGET_DTYPES: dict[TargetKind, str] = {"classes": "<i4", "numbers": "<f8"}
+# The most numbers of a row that a description lists.
+MOST_COLUMNS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,33 @@ class Target:
     def answer_shape(self) -> tuple[int, ...]:
         """The shape of the prediction for one row: that of its scores; (1,) for a tuple of one."""
         return (self.n_functions,) if isinstance(self.quantile, tuple) else self.score_shape
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels that are predicted; empty where the numbers themselves are."""
+        if self.quantile is None:
+            return ()
+        return self.quantile if isinstance(self.quantile, tuple) else (self.quantile,)
+
+    def describe(self) -> tuple[str, str]:
+        """Return what is predicted, as (name, text) for people.
+
+        >>> Target("classes", np.array(["a", "b"])).describe()
+        ('classes', '2: a, b')
+        >>> Target("numbers", quantile=(0.1, 0.9)).describe()
+        ('numbers', 'mean 0, deviation 1; predicted at the levels 0.1, 0.9')
+        """
+        if self.kind == "classes":
+            return "classes", f"{self.n_classes}: {listed([*map(str, self.labels.tolist())])}"
+        columns = zip(self.center.tolist(), self.scale.tolist(), strict=True)
+        texts = [f"mean {center:.5g}, deviation {scale:.4g}" for center, scale in columns]
+        text = listed(texts, MOST_COLUMNS, "; ")
+        if self.width > 1:
+            text = f"{self.width} per row: {text}"
+        if self.levels:
+            levels = listed([f"{level:g}" for level in self.levels])
+            text += f"; predicted at the level{'s' * (len(self.levels) > 1)} {levels}"
+        return "numbers", text
 
     def encode(self, y: Labels) -> Targets:
         """Return the targets of some rows: int32 class codes (m,), or float64 numbers (m, t).

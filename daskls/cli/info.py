@@ -6,13 +6,13 @@ import typer
 
 from daskls.cli.errors import format_number, format_share, print_pairs, print_table
 from daskls.cli.inputs import check_exists, expand
+from daskls.errors import listed
 
 # Fields of the report whose quantiles over the cells are printed.
 REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 # What is printed of each model that a sampling method tried.
 TRIED = ("n_rows", "n_support", "validation_error", "seconds")
-MAX_SHOWN_CLASSES = 20
 
 
 def info(
@@ -52,26 +52,9 @@ def _print_dataset(path: str) -> None:
         ("source", dataset.source),
     ]
     if dataset.classes is not None:
-        pairs.insert(3, ("classes", _shown(dataset.classes)))
+        names = listed([*map(str, dataset.classes)])
+        pairs.insert(3, ("classes", f"{len(dataset.classes)}: {names}"))
     print_pairs(f"Data set {path}", pairs)
-
-
-def _answers(target: Any) -> tuple[str, str]:
-    """Return what a model predicts: classes, or numbers with their mean and deviation."""
-    if target.kind == "classes":
-        return "classes", _shown(target.labels.tolist())
-    columns = [f"{c:.6g} +- {s:.3g}" for c, s in zip(target.center, target.scale, strict=True)]
-    found = f"{_shown(columns)} (mean and deviation)"
-    if target.quantile is not None:
-        levels = target.quantile if isinstance(target.quantile, tuple) else (target.quantile,)
-        found += f" at the level{'s' * (len(levels) > 1)} {', '.join(map(str, levels))}"
-    return "numbers", found
-
-
-def _shown(classes: list[Any]) -> str:
-    """Return values on one line; of many values, the first ones and their number."""
-    more = f" ... ({len(classes)})" if len(classes) > MAX_SHOWN_CLASSES else ""
-    return ", ".join(map(str, classes[:MAX_SHOWN_CLASSES])) + more
 
 
 def _print_unfinished(root: Any) -> None:
@@ -92,7 +75,7 @@ def _print_unfinished(root: Any) -> None:
             ("seed", attributes["seed"]),
             ("rows", format_number(meta["n_rows"])),
             ("features", meta["n_features"]),
-            _answers(root.target),
+            root.target.describe(),
             ("bytes", format_bytes(root.store.nbytes())),
         ],
     )
@@ -124,7 +107,7 @@ def _print_model(path: str) -> None:
         ("parameters", _params(meta["params"])),
         ("rows", format_number(meta["n_rows"])),
         ("features", meta["n_features"]),
-        _answers(reader.target),
+        reader.target.describe(),
         ("bytes", format_bytes(reader.root.store.nbytes())),
     ]
     pairs += [*_table_pairs(meta), *_scale_pairs(reader)]
@@ -172,7 +155,6 @@ def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
 def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
     """Return what was decided about the features, and for all cells, if anything was."""
     from daskls.solvers.registry import find_loss
-    from daskls.store.scale import candidates_of
 
     resolved = reader.resolved
     if not resolved.summary:
@@ -185,15 +167,8 @@ def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
     if resolved.scale is not None:
         n_used = f"{len(resolved.scale.columns)} of {len(resolved.scale.factors)}"
         pairs.append(("features in use", n_used))
-    candidates = candidates_of(resolved.summary)
-    if candidates and find_loss(reader.spec).is_global:
-        chosen = candidates[0]
-        pairs.append(("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"))
-        pairs.append(("C of all cells", f"{1 / (2 * chosen['ridge']):.3g}"))
-        if reader.target.kind == "numbers":
-            pairs.append(("R2 of the choice", f"{1 - chosen['squared_error']:.4f}"))
-        else:
-            pairs.append(("error of the choice", format_share(chosen["error"])))
+    if find_loss(reader.spec).is_global:
+        pairs += resolved.describe_choice(reader.target.kind)
     return pairs
 
 

@@ -15,12 +15,12 @@ import dask.array as da
 import numpy as np
 
 from daskls.datasets import convert
-from daskls.errors import DataError, ParameterError
+from daskls.errors import DataError, ParameterError, listed
 from daskls.estimators.view import progress_bars, rows_done
 from daskls.records import AnyArray, TargetKind
 from daskls.run.compute import compute
 from daskls.run.progress import Progress
-from daskls.sources.base import TableSource, guess_label, listed
+from daskls.sources.base import TableSource, guess_label
 from daskls.sources.door import Source, check_label
 from daskls.sources.encoding import ColumnEncoding, TableEncoding
 from daskls.sources.frames import all_columns, open_frame

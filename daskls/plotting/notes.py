@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from daskls._version import __version__
+from daskls.errors import listed
 from daskls.live.record import mean_error
 from daskls.plotting.evaluation import (
-    CODING_WORDS,
     SCALES,
     HeldOutLevels,
     HeldOutNumbers,
@@ -27,14 +27,12 @@ from daskls.records import Float64
 from daskls.solvers.registry import find_loss
 from daskls.store.files import disk_errors, exists_already
 from daskls.store.reader import ModelReader
-from daskls.store.scale import candidates_of
+from daskls.targets import MOST_COLUMNS
 
 # Names and values.
 Entries = list[tuple[str, str]]
 # Parameters that do not change the model.
 NOT_OF_MODEL = ("client", "store", "verbose")
-# The most columns of y, or levels, that are listed.
-MOST_COLUMNS = 4
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #222; max-width: 1180px;
   margin: 1.5em auto; padding: 0 1em; }
@@ -67,7 +65,7 @@ def find_facts(subject: Subject) -> Entries:
     reader, report, evaluation = subject.reader, subject.reader.report, subject.evaluation
     found = [
         ("rows trained on", f"{reader.meta['n_rows']:,} of {reader.meta['n_features']} features"),
-        _target(reader),
+        reader.target.describe(),
     ]
     if len(report):
         found.append(("cells", f"{len(report):,} with {int(report.n_support.sum()):,} rows kept"))
@@ -77,27 +75,11 @@ def find_facts(subject: Subject) -> Entries:
     if reader.resolved.summary:
         decision = str(reader.resolved.summary["decision"])
         found.append(("scale of features", SCALES.get(decision, decision)))
-    found += _choice(subject)
+    found += _choice(reader)
     found += _guarantee(reader)
     if reader.stage_s:
         found.append(("seconds of the fit", f"{sum(reader.stage_s.values()):,.1f}"))
     return found if evaluation is None else [*found, *_scores(evaluation)]
-
-
-def _target(reader: ModelReader) -> tuple[str, str]:
-    """Return what is learned: the classes, or the mean and deviation of numbers."""
-    target = reader.target
-    if target.kind == "classes":
-        labels = ", ".join(map(str, reader.meta["classes"]["values"][:8]))
-        more = " ..." if reader.n_classes > 8 else ""
-        return "classes", f"{reader.n_classes}: {labels}{more}"
-    shown = zip(target.center.tolist()[:MOST_COLUMNS], target.scale.tolist(), strict=False)
-    text = "; ".join(f"mean {center:.5g}, deviation {scale:.4g}" for center, scale in shown)
-    more = "; ..." if target.width > MOST_COLUMNS else ""
-    if target.quantile is not None:
-        levels = target.quantile if isinstance(target.quantile, tuple) else (target.quantile,)
-        text += f"; predicted at levels {', '.join(f'{level:g}' for level in levels)}"
-    return "numbers", text if target.width == 1 else f"{target.width} per row: {text}{more}"
 
 
 def _scores(found: HeldOutResult | HeldOutNumbers) -> Entries:
@@ -109,41 +91,31 @@ def _scores(found: HeldOutResult | HeldOutNumbers) -> Entries:
         levels = ", ".join(f"{level:g}" for level in found.levels[:MOST_COLUMNS])
         return [
             ("D2", f"{found.d2.mean():.4f} of {len(found.true):,} other rows"),
-            (f"D2 at {levels}", _listed(found.d2, ".4f")),
-            (f"share at or below {levels}", _listed(found.covered, ".4f")),
+            (f"D2 at {levels}", _columns(found.d2, ".4f")),
+            (f"share at or below {levels}", _columns(found.covered, ".4f")),
         ]
     mean = f"{found.r2.mean():.4f} of {len(found.true):,} other rows"
     if found.true.shape[1] > 1:
-        mean += f", the mean of {_listed(found.r2, '.4f')}"
+        mean += f", the mean of {_columns(found.r2, '.4f')}"
     return [
         ("R2", mean),
-        ("RMSE", _listed(found.rmse, ".4g")),
-        ("mean absolute error", _listed(found.mae, ".4g")),
+        ("RMSE", _columns(found.rmse, ".4g")),
+        ("mean absolute error", _columns(found.mae, ".4g")),
     ]
 
 
-def _listed(values: Float64, form: str) -> str:
+def _columns(values: Float64, form: str) -> str:
     """Return the values of columns; of many columns, the first ones."""
-    more = ", ..." if len(values) > MOST_COLUMNS else ""
-    return ", ".join(f"{value:{form}}" for value in values[:MOST_COLUMNS]) + more
+    return listed([f"{value:{form}}" for value in values], MOST_COLUMNS)
 
 
-def _choice(subject: Subject) -> Entries:
+def _choice(reader: ModelReader) -> Entries:
     """Return what was chosen for all cells together, if anything was."""
-    reader, measure = subject.reader, subject.measure
-    candidates = candidates_of(reader.resolved.summary)
-    if not candidates or not find_loss(reader.spec).is_global:
+    if not find_loss(reader.spec).is_global:
         return []
-    chosen = candidates[0]
-    coding = CODING_WORDS[chosen["coding"]].strip(", ")
-    return [
-        *([("coding of features", coding)] if coding else []),
-        ("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"),
-        (
-            f"{'error' if measure.is_share else 'R2'} of the choice",
-            f"{measure.format_mean(chosen['error'])} of held-out rows",
-        ),
-    ]
+    chosen = reader.resolved.describe_choice(reader.target.kind)
+    coding = reader.resolved.summary.get("coding", "none")
+    return chosen if coding == "none" else [("coding of features", coding), *chosen]
 
 
 def _guarantee(reader: ModelReader) -> Entries:

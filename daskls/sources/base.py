@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from daskls.errors import DataError, warn_user
+from daskls.errors import DataError, listed, warn_user
 from daskls.records import AnyArray, Codes, Float64, Labels, TargetKind
 
 # More different values are never classes.
@@ -29,8 +29,6 @@ BLOCK_FIELDS = 2**18
 USUAL_NAMES = ("y", "label", "target", "class")
 # The names that Parquet files have for an index without one.
 UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
-# Names of columns that an error lists.
-N_LISTED = 20
 
 # Labels as the source spells them: typed, or text of a text file.
 RawLabels: TypeAlias = Labels | list[str]
@@ -284,11 +282,6 @@ class ReadOptions:
     n_features: int | None
     scratch: Path
     kind: TargetKind = "classes"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return the names of columns on one line, at most `N_LISTED` of them."""
-    return ", ".join(names[:N_LISTED]) + (", ..." if len(names) > N_LISTED else "")
 
 
 def check_unique(names: Sequence[Any], where: str) -> None:

@@ -10,10 +10,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from daskls.errors import DataError
+from daskls.errors import DataError, listed
 from daskls.records import AnyArray, Float64, Mask
 from daskls.sources.arrow import as_numbers, as_text, column_of, compute_module, import_arrow
-from daskls.sources.base import listed
 
 Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.errors import DataError
+from daskls.errors import DataError, listed
 from daskls.records import AnyArray, Labels, TargetKind
 from daskls.sources.arrow import as_text, column_of, is_category, is_number, is_text, try_numbers
 from daskls.sources.base import (
@@ -26,7 +26,6 @@ from daskls.sources.base import (
     TableSource,
     column_error,
     guess_label,
-    listed,
     pick_label,
 )
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskls.errors import DataError
+from daskls.errors import DataError, listed
 from daskls.partition.shuffle import row_keys
 from daskls.records import Float64, Keys, TargetKind
 from daskls.seeds import MEDIAN_ROWS
@@ -27,7 +27,6 @@ from daskls.sources.base import (
     LabelCoder,
     NumberCoder,
     TableSource,
-    listed,
     reads_as_number,
     scan_of,
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.records import AnyArray, FeatureCoding, FeatureScale, SolverSpec
+from daskls.records import AnyArray, FeatureCoding, FeatureScale, SolverSpec, TargetKind
 from daskls.store.checks import spec_from_json, spec_to_json
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
@@ -29,6 +29,22 @@ class Resolved:
     scale: FeatureScale | None
     spec: SolverSpec
     summary: Mapping[str, Any]
+
+    def describe_choice(self, kind: TargetKind) -> list[tuple[str, str]]:
+        """Return what was chosen for all cells, as (name, text) for people; [] if nothing was."""
+        candidates = candidates_of(self.summary)
+        if not candidates:
+            return []
+        chosen = candidates[0]
+        if kind == "classes":
+            name, figure = "error", f"{100 * chosen['error']:.2f} %"
+        else:
+            name, figure = "R2", f"{1 - chosen['error']:.4f}"
+        return [
+            ("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"),
+            ("C of all cells", f"{1 / (2 * chosen['ridge']):.3g}"),
+            (f"{name} of the choice", f"{figure} of held-out rows"),
+        ]
 
 
 def candidates_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
