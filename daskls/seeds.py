@@ -126,7 +126,7 @@ SELECTED_ROWS = Stream(
 )
 # The same for the neighborhood of a query, of a training row that is left out of it, and of a
 # center while candidates are compared.
-QUERY = Stream(("row", 6), users=("methods.neighborhoods.lazy",), meets=("CELL_FOLDS",))
+QUERY = Stream(("row", 6), users=("methods.neighborhoods.method",), meets=("CELL_FOLDS",))
 LEFT_OUT = Stream(("row", 7), users=("methods.neighborhoods.noise",), meets=("CELL_FOLDS",))
 CANDIDATE = Stream(("row", 8), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",))
 # The order in which rows are considered as centers.

@@ -12,7 +12,7 @@ from support import PAPERS, checkers
 
 import daskls
 from daskls.estimators.view import progress_bars
-from daskls.live.lines import format_line
+from daskls.live.fit import format_line
 from daskls.live.record import FitRecord, Header
 from daskls.run.progress import Expectation, Progress, StageClock
 

@@ -195,7 +195,7 @@ def _notebook_front(messages: _Messages) -> Any:
     try:
         from daskls.live.widget import Widget
     except ImportError:
-        from daskls.live.lines import Lines
+        from daskls.live.fit import Lines
 
         messages.show_once(NO_WIDGET)
         return Lines()

@@ -23,8 +23,13 @@ import dask
 
 from daskls.errors import DamageError, StoreError
 from daskls.store.backend import CLAIM, MAX_OWNER_NBYTES, Backend, OwnerArtifact, draw_attempt
-from daskls.store.bucket_reader import BucketReader
-from daskls.store.connections import bucket_errors, connect, retry_truncated, split_url
+from daskls.store.connections import (
+    BucketReader,
+    bucket_errors,
+    connect,
+    retry_truncated,
+    split_url,
+)
 from daskls.store.files import READ_AGAIN, damaged, disk_errors, exists_already, expand_path
 
 # Shorter streams stay in memory; longer ones are kept in a file until they are whole.

@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
 
 def start(*args):
     return subprocess.Popen(
-        [sys.executable, "-m", "daskls.cli", *map(str, args), "-q"],
+        [sys.executable, "-m", "daskls", *map(str, args), "-q"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

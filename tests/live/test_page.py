@@ -20,8 +20,8 @@ from small import small
 from support import assert_same_model, checkers, python_env, slowly, small_svc, start_cluster
 
 from daskls.estimators import view
+from daskls.live.dashboard import announce, retire
 from daskls.live.page import board_of
-from daskls.live.plugin import announce, retire
 from daskls.live.record import mean_error
 from daskls.records import CellReport
 from daskls.run.client import EVENT_INTERVAL_S, TOPIC, report_cells

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from daskls.live.lines import Lines
+from daskls.live.fit import Lines
 from daskls.live.record import FitRecord, Header, Map
 from daskls.records import CellReport
 from daskls.run.client import COUNTED, count_leaves

@@ -592,7 +592,7 @@ def test_a_killed_fit_of_a_table_goes_on(tmp_path):
     options = as_options(label="kind", missing="median", random_state=0, **PAPERS)
     options += [*as_options(cell_size=1000, search="full", cv=2), *HERE]
     store = tmp_path / "m.zarr"
-    command = [sys.executable, "-m", "daskls.cli", "fit", path, store, *options]
+    command = [sys.executable, "-m", "daskls", "fit", path, store, *options]
     process = subprocess.Popen([*map(str, command)], env=python_env())
     is_begun = False
     while process.poll() is None and not is_begun:

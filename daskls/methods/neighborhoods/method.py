@@ -1,6 +1,10 @@
 """FaLK-SVM and related methods: models, or votes, of the nearest rows of centers or queries."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
 
 from daskls.errors import StoreError
 from daskls.methods.neighborhoods.parts import (
@@ -9,18 +13,23 @@ from daskls.methods.neighborhoods.parts import (
     nearest_centers,
     read_centers,
 )
-from daskls.methods.neighborhoods.plan import NeighborSpec, check_neighborhoods
+from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size, check_neighborhoods
 from daskls.methods.probability import shares
-from daskls.methods.scores import mean_of_views
+from daskls.methods.scores import empty_scores, mean_of_views, model_scores
+from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.plan import Demand, Extent, Outlook, Resources
-from daskls.records import Float64, Ints, Reals
+from daskls.records import Float64, Int64, Ints, LocalModel, Reals
 from daskls.run.contract import FitState, Method
+from daskls.seeds import QUERY
+from daskls.solvers.base import BLANK_REPORT, Neighborhood
+from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.contents import StorePart
 from daskls.store.files import damaged
 from daskls.store.layout import Root
-from daskls.store.leaves import LeafReader
+from daskls.store.leaves import LeafReader, open_leaves
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
+from daskls.store.sorted_rows import Rows
 
 
 @dataclass(frozen=True)
@@ -51,8 +60,6 @@ class NeighborMethod(NeighborSpec, Method):
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Compute scores from the nearest rows of each query."""
-        from daskls.methods.neighborhoods.lazy import score_lazily
-
         return score_lazily(self, reader, X)
 
     def check_complete(self, root: Root) -> None:
@@ -155,3 +162,80 @@ class KNN(NeighborMethod):
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
         """Return the shares of the neighbors' votes."""
         return shares(scores)
+
+
+# ---- predictions of lazy methods: neighbors vote, or train a model for the query ----
+
+
+def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64:
+    """Return the scores of rows: (m,) for two classes or one output, else (m, k)."""
+    target = reader.target
+    scores = empty_scores(len(X), target)
+    for queries, rows in _neighborhoods(method, reader, X):
+        if not method.votes:
+            scores[queries] = _model_scores(method, reader, X[queries], rows)
+        elif target.kind == "numbers":
+            scores[queries] = _means(rows).reshape(-1, *target.score_shape)
+        else:
+            scores[queries] = _votes(rows, target.n_classes)
+    return scores
+
+
+def _neighborhoods(
+    method: NeighborSpec, reader: ModelReader, X: Reals
+) -> Iterator[tuple[Int64, Rows]]:
+    """Yield batches of nearby queries, and their neighbors' rows in the order of row numbers."""
+    leaves = open_leaves(reader.root.where(), reader.fingerprint)
+    k = min(method.n_neighbors[0], leaves.n_rows)
+    size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
+    order = order_by_leaf(X, leaves.regions)
+    metric = metric_of(reader.spec)
+    for start in range(0, len(X), size):
+        queries = order[start : start + size]
+        found = find_nearest(X[queries], k, leaves.regions, leaves.read_leaf, metric)
+        # Sorted, so that equal sets of neighbors give equal models, bit for bit, for every query.
+        by_number = np.argsort(found.numbers, axis=1)
+        yield queries, leaves.read_positions(np.take_along_axis(found.positions, by_number, axis=1))
+
+
+def _votes(rows: Rows, n_classes: int) -> Float64:
+    """Return each class's share of the neighbors' weight; for two classes the difference."""
+    n_queries = len(rows.codes)
+    votes = np.zeros((n_queries, n_classes))
+    everyone = np.broadcast_to(np.arange(n_queries)[:, None], rows.codes.shape)
+    np.add.at(votes, (everyone, rows.codes), rows.weights)
+    votes /= votes.sum(axis=1, keepdims=True)
+    return votes[:, 1] - votes[:, 0] if n_classes == 2 else votes
+
+
+def _means(rows: Rows) -> Float64:
+    """Return the weighted mean of the neighbors' targets, (m, t)."""
+    numbers = cast(Float64, rows.targets)
+    found = np.zeros((len(numbers), numbers.shape[2]))
+    # One neighbor at a time, so that bits do not depend on how many queries a batch has.
+    for own, weights in zip(numbers.swapaxes(0, 1), rows.weights.T, strict=True):
+        found += own * weights[:, None]
+    means: Float64 = found / rows.weights.sum(axis=1, keepdims=True)
+    return means
+
+
+def _model_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows) -> Float64:
+    """Return the scores of each query by the model of its neighborhood."""
+    scores = empty_scores(len(X), reader.target)
+    # Queries with the same neighbors share a model.
+    models: dict[bytes, LocalModel] = {}
+    for i in range(len(X)):
+        key = rows.numbers[i].tobytes()
+        if key not in models:
+            models[key] = _fit(method, reader, rows, i)
+        scores[i] = model_scores(models[key], X[i : i + 1], reader.n_classes)[0]
+    return scores
+
+
+def _fit(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> LocalModel:
+    """Train the model of one neighborhood."""
+    spec = replace(reader.spec, search="full")
+    seed = QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0]))
+    own = rows.X[i], rows.targets[i], rows.weights[i]
+    near = Neighborhood(*own, len(rows.X[i]), spec, method.percentiles, seed)
+    return find_neighborhood_solver(spec).fit_neighborhood(near, BLANK_REPORT)
