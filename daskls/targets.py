@@ -98,7 +98,7 @@ class Target:
         >>> Target("classes", np.array(["a", "b"])).describe()
         ('classes', '2: a, b')
         >>> Target("numbers", quantile=(0.1, 0.9)).describe()
-        ('numbers', 'mean 0, deviation 1; predicted at the levels 0.1, 0.9')
+        ('numbers', 'mean 0, deviation 1; predicted at levels 0.1, 0.9')
         """
         if self.kind == "classes":
             return "classes", f"{self.n_classes}: {listed([*map(str, self.labels.tolist())])}"
@@ -109,7 +109,7 @@ class Target:
             text = f"{self.width} per row: {text}"
         if self.levels:
             levels = listed([f"{level:g}" for level in self.levels])
-            text += f"; predicted at the level{'s' * (len(self.levels) > 1)} {levels}"
+            text += f"; predicted at level{'s' * (len(self.levels) > 1)} {levels}"
         return "numbers", text
 
     def encode(self, y: Labels) -> Targets:

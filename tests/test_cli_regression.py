@@ -99,6 +99,11 @@ def test_intervals_are_two_columns_of_a_table(table, tmp_path):
     expected = daskls.load(model).predict_interval(str(table))
     np.testing.assert_array_equal(found, expected)
     assert "intervals" in run("info", model)
+    measures = json.loads(run("score", model, table, "--json", "-q"))
+    lower, upper = expected.T
+    assert measures["covered"] == [np.mean((lower <= Y) & (upper >= Y))]
+    assert measures["width"] == pytest.approx([np.mean(upper - lower)])
+    assert "in their intervals" in run("score", model, table, "-q")
     run("fit", table, tmp_path / "plain", *given)
     told = run("predict", tmp_path / "plain", table, tmp_path / "o.csv", "--interval", code=1)
     assert "has no intervals. Fit a regressor with --interval 0.9" in told

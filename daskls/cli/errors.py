@@ -90,7 +90,9 @@ def _sentence(error: Any, debug: bool) -> str:
     if _is_usage(error):
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "daskls"
-        return f"Error: {_stopped(error.format_message())[:-1]}; see `{command} --help`."
+        # Words that a validation inside typer puts before its own messages.
+        text = error.format_message().replace("Value error, ", "")
+        return f"Error: {_stopped(text)[:-1]}; see `{command} --help`."
     text = _one_line(error)
     # Messages of these types explain themselves; any other type is a surprise.
     if isinstance(error, DasklsError | ValueError | OSError | MemoryError) and text:

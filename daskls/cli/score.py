@@ -61,9 +61,12 @@ def score(
 
             measures = measure_levels(score_levels(estimator, dataset, client, listen))
         elif estimator._kind == "numbers":
-            from daskls.run.confusion import score_numbers
+            from daskls.run.confusion import score_intervals, score_numbers
 
             measures = measure_misses(score_numbers(estimator, dataset, client, listen))
+            if estimator._reader.interval is not None:
+                found = score_intervals(estimator, dataset, client, listen)
+                measures |= {"covered": found.covered.tolist(), "width": found.width.tolist()}
         else:
             from daskls.run.confusion import count_confusion
 
@@ -154,6 +157,11 @@ def _print_misses(measures: dict[str, Any], path: str) -> None:
         ("RMSE", format_number(measures["rmse"])),
         ("MAE", format_number(measures["mae"])),
     ]
+    if "covered" in measures:
+        pairs += [
+            ("in their intervals", ", ".join(map(format_share, measures["covered"]))),
+            ("mean width", ", ".join(map(format_number, measures["width"]))),
+        ]
     print_pairs(f"Score on {path}", pairs)
     if len(measures["columns"]) > 1:
         rows = [

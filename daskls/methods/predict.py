@@ -41,9 +41,7 @@ def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | La
     ------
     DataError : when a value is NaN, infinite or too large; names the row
     """
-    bad = first_bad_value(X)
-    if bad is not None:
-        raise value_error(*bad)
+    _check_values(X, handle)
     slots = find_slots()
     rows = max(min(SUPER_NBYTES // (X.shape[1] * X.itemsize), -(-len(X) // slots)), SLAB_ROWS)
     with handle.in_use(), ThreadPoolExecutor(slots) as threads:
@@ -159,12 +157,18 @@ def predict_block(
     ------
     DataError : when a value is NaN, infinite or too large; names the row
     """
-    bad = first_bad_value(X)
-    if bad is not None:
-        first_row = block_start(block_info)[1] if block_info else 0
-        raise value_error(first_row + bad[0], bad[1])
+    _check_values(X, handle, block_start(block_info)[1] if block_info else 0)
     with handle.in_use():
         return _answer(open_model(handle.location, handle.fingerprint), X, wanted)
+
+
+def _check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
+    """Raise the DataError of `predict_block` for rows from ``first_row`` on."""
+    bad = first_bad_value(X)
+    if bad is not None:
+        with handle.in_use():
+            names = open_model(handle.location, handle.fingerprint).meta.get("feature_names")
+        raise value_error(bad._replace(row=first_row + bad.row), names)
 
 
 def _answer(reader: ModelReader, X: Reals, wanted: Wanted) -> Float64 | Labels:

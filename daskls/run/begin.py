@@ -71,7 +71,7 @@ def begin_fit(
     seed = find_seed(request, store) if seed is None else seed
     with clock.stage("sample", rows.n_blocks, None):
         drawn = scan, class_weight, sampling.n_sample, seed, client, reserve
-        sample = sample_rows(given, *drawn)
+        sample = sample_rows(given, *drawn, request.feature_names)
     target = scan.target.measured(sample.targets, sample.weights)
     scan = replace(scan, target=target)
     sample = replace(sample, targets=target.enter(sample.targets))

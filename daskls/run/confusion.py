@@ -48,7 +48,9 @@ def count_confusion(
     check_scored(dataset)
     known = estimator.classes_.tolist()
     _check_labels(dataset, known)
-    counts = _score_blocks(count_block, dataset.classes, estimator, dataset, client, on_progress)
+    counts = _score_blocks(
+        count_block, dataset.classes, estimator.predict, dataset, client, on_progress
+    )
     total = sum(counts, Counter[tuple[Any, Any]]())
     return tabulate(total, known)
 
@@ -132,7 +134,9 @@ def score_numbers(
             f"y of {dataset.path} has {width} columns, but the model predicts {target.width}. "
             "Score on targets of the kind that it was trained on."
         )
-    found = _score_blocks(miss_block, target.center, estimator, dataset, client, on_progress)
+    found = _score_blocks(
+        miss_block, target.center, estimator.predict, dataset, client, on_progress
+    )
     return _of_sums(np.sum(found, axis=0))
 
 
@@ -155,6 +159,39 @@ def _of_sums(sums: Float64) -> NumberScores:
     with np.errstate(divide="ignore", invalid="ignore"):
         r2 = np.where(total > 0, 1.0 - missed / total, (missed == 0).astype(float))
     return NumberScores(int(n[0]), r2, np.sqrt(missed / n), absolute / n)
+
+
+@dataclass(frozen=True)
+class IntervalScores:
+    """How prediction intervals fit the numbers of a data set, one value per column of y.
+
+    Attributes
+    ----------
+    covered : float64 array, shape (t,). The share of rows whose number lies in its interval.
+    width : float64 array, shape (t,). The mean width, in the units of y.
+    """
+
+    covered: Float64
+    width: Float64
+
+
+def score_intervals(
+    estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
+) -> IntervalScores:
+    """Compare a regressor's intervals with a data set that `score_numbers` accepts."""
+    predict = estimator.predict_interval
+    found = _score_blocks(cover_block, None, predict, dataset, client, on_progress)
+    n, covered, widths = np.sum(found, axis=0)
+    return IntervalScores(covered / n, widths / n)
+
+
+def cover_block(ends: Float64, y: Float64, _: None) -> Float64:
+    """Return sums over the rows of one block, float64 (3, t): rows, covered rows, and widths."""
+    own = y.reshape(len(y), -1).astype(np.float64)
+    lower, upper = np.moveaxis(ends.reshape(*own.shape, 2), 2, 0)
+    inside = (lower <= own) & (own <= upper)
+    rows = np.full(own.shape[1], float(len(own)))
+    return np.stack([rows, inside.sum(axis=0), (upper - lower).sum(axis=0)])
 
 
 @dataclass(frozen=True)
@@ -197,7 +234,7 @@ def score_levels(
             "levels of one. Score on targets of the kind that it was trained on."
         )
     spec = estimator._reader.resolved.spec
-    found = _score_blocks(miss_levels, spec, estimator, dataset, client, on_progress)
+    found = _score_blocks(miss_levels, spec, estimator.predict, dataset, client, on_progress)
     n, losses, covered = np.sum(found, axis=0)
     (whole,) = compute([da.from_zarr(dataset.y)], client)
     own, measure = whole.reshape(-1).astype(np.float64), find_measure(spec)
@@ -219,7 +256,7 @@ def miss_levels(predicted: Float64, y: Float64, spec: SolverSpec) -> Float64:
 def _score_blocks(
     score: Callable[..., Any],
     context: Any,
-    estimator: Any,
+    predict: Callable[[str], da.Array],
     dataset: Any,
     client: Any,
     on_progress: Callable[[Any], None] | None,
@@ -229,7 +266,7 @@ def _score_blocks(
     The dashboard shows the name of ``score``.
     """
     # Predicted from the path, by which the names of the columns are found too.
-    predicted = estimator.predict(dataset.path)
+    predicted = predict(dataset.path)
     y = da.from_zarr(dataset.y, chunks=(predicted.chunks[0], *dataset.y.shape[1:]))
     run, name = dask.delayed(score, pure=False), score.__name__
     blocks = zip(predicted.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)

@@ -4,8 +4,9 @@ Labels are whole numbers, booleans or text, all of one kind, which a model store
 values are accepted in memory and on disk, in training rows and in queries.
 """
 
+from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from dask.delayed import Delayed
@@ -29,6 +30,14 @@ OTHER_KINDS = {
 # Rows per tile, so that tiles and masks stay in the cache: a million rows of 28 features take 20
 # ms; tiles of 65,536 rows take 31 ms, and all rows at once 68 ms.
 CHECKED_ROWS = 4096
+
+
+class BadValue(NamedTuple):
+    """A value of X that is NaN, infinite or too large."""
+
+    row: int
+    column: int
+    value: float
 
 
 def check_label_kind(dtype: np.dtype[Any]) -> None:
@@ -108,8 +117,8 @@ def _not_finite(row: int) -> DataError:
     return DataError(f"Input y contains NaN or infinity, first in row {row}. Remove it.")
 
 
-def first_bad_value(X: Reals) -> tuple[int, float] | None:
-    """Return (row, value) of the first value that is NaN, infinite or too large; or None.
+def first_bad_value(X: Reals) -> BadValue | None:
+    """Return the first value that is NaN, infinite or too large; or None.
 
     Raises
     ------
@@ -127,26 +136,28 @@ def first_bad_value(X: Reals) -> tuple[int, float] | None:
         bad = ~(np.isfinite(tile) & (np.abs(tile) <= limit))
         if bad.any():
             row, column = np.unravel_index(bad.argmax(), bad.shape)
-            return start + int(row), float(tile[row, column])
+            return BadValue(start + int(row), int(column), float(tile[row, column]))
     return None
 
 
-def value_error(row: int, value: float) -> DataError:
-    """Return the error for a value that no kernel can take."""
+def value_error(bad: BadValue, names: Sequence[str] | None = None) -> DataError:
+    """Return the error for a value that no kernel can take, given the names of columns."""
+    value, column = bad.value, bad.column if names is None else repr(names[bad.column])
+    place = f"first in row {bad.row}, column {column}"
     if np.isfinite(value):
         return DataError(
-            f"Input X contains {value:g}, first in row {row}; values must be at most "
+            f"Input X contains {value:g}, {place}; values must be at most "
             f"{LARGEST_FEATURE:g} in size, as squared distances of larger ones overflow float32. "
             "Where it stands for a missing value, impute it or remove the row; else bring the "
             "feature to a smaller unit, or take its logarithm."
         )
     if value == value:
         return DataError(
-            f"Input X contains infinity, first in row {row}; values must be finite. Remove such "
+            f"Input X contains infinity, {place}; values must be finite. Remove such "
             "rows, or replace the value by one that means something."
         )
     return DataError(
-        f"Input X contains NaN, first in row {row}; values must be finite. Impute or remove the "
+        f"Input X contains NaN, {place}; values must be finite. Impute or remove the "
         'rows, for example with scikit-learn\'s SimpleImputer; of a table, fit(df, "label", '
         'missing="median") does so.'
     )

@@ -5,6 +5,7 @@ slightly more rows lie than are wanted; of all these, the smallest keys are kept
 for another one, and the cost of a block does not depend on n.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from daskls.partition.shuffle import key_limit, row_keys
 from daskls.records import Float64, Int64, Keys, Labels, Reals, RowNumbers, Targets
 from daskls.run.blocks import BlockRows, block_start, map_rows
-from daskls.run.labels import first_bad_value, value_error
+from daskls.run.labels import BadValue, first_bad_value, value_error
 from daskls.run.reserve import Reserve, ReservedRows
 from daskls.run.scan import TargetScan, block_checksum, take_kept
 from daskls.seeds import SAMPLE
@@ -32,8 +33,7 @@ class BlockSample:
     targets: Targets
     weights: Float64
     checksum: int
-    bad_row: int | None
-    bad_value: float
+    bad: BadValue | None = None
     reserved: ReservedRows | None = None
 
 
@@ -73,6 +73,7 @@ def sample_rows(
     seed: int,
     client: Any = None,
     reserve: Reserve | None = None,
+    names: Sequence[str] | None = None,
 ) -> Sample:
     """Read X once: sample, validate and checksum it, and take the reserved rows.
 
@@ -82,6 +83,7 @@ def sample_rows(
     scan : TargetScan. Of all rows but the reserved ones.
     class_weight : float64 array, shape (k,)
     reserve : Reserve, or None without reserved rows
+    names : sequence of str, or None. The names of columns, for the error.
 
     Raises
     ------
@@ -101,9 +103,9 @@ def sample_rows(
         seed=seed,
         reserve=reserve,
     )
-    bad = [(b.bad_row, b.bad_value) for b in blocks if b.bad_row is not None]
+    bad = [block.bad for block in blocks if block.bad is not None]
     if bad:
-        raise value_error(*min(bad))
+        raise value_error(min(bad), names)
     return _joined(blocks, n_sample, seed)
 
 
@@ -126,7 +128,8 @@ def sample_block(
     if bad is not None:
         # Returned, not raised: the error names the first bad block, whichever task ends first.
         none, targets = np.empty(0, np.int64), target.encode(y[:0])
-        return BlockSample(none, X[:0], targets, np.empty(0), 0, first_row + bad[0], bad[1])
+        bad = bad._replace(row=first_row + bad.row)
+        return BlockSample(none, X[:0], targets, np.empty(0), 0, bad)
     kept, targets, given = take_kept(X, y, weights, target)
     start = int(first_kept[block])
     reserved = None
@@ -136,7 +139,7 @@ def sample_block(
     checksum = block_checksum(kept, targets, given, start)
     weighed = target.weigh(targets, given.astype(np.float64), class_weight)
     own = kept[mine], targets[mine], weighed[mine]
-    return BlockSample(start + mine, *own, checksum, None, 0.0, reserved)
+    return BlockSample(start + mine, *own, checksum, reserved=reserved)
 
 
 def _below(numbers: RowNumbers, limit: int | None, seed: int) -> Int64:

@@ -45,7 +45,7 @@ def test_first_bad_row_of_X_is_named(model, value, chunks, set_block_nbytes):
     rows = bad if chunks is None else chunked(bad, chunks)
     y = Y if chunks is None else chunked(Y, chunks)
     what = {"nan": "NaN", "inf": "infinity", "-inf": "infinity"}.get(str(value), "1e.300")
-    message = rf"X contains {what}, first in row 170; .*([Ii]mpute|[Rr]emove)"
+    message = rf"X contains {what}, first in row 170, column 1; .*([Ii]mpute|[Rr]emove)"
     with pytest.raises(DataError, match=message):
         small_svc().fit(rows, y)
     for answer in (model.predict, model.decision_function):
