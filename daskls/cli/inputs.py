@@ -64,7 +64,7 @@ def check_output(path: str) -> None:
         raise exists_already(path)
 
 
-def open_data(path: str, what: str = "data set") -> Any:
+def open_data(path: str) -> Any:
     """Open a data set.
 
     Raises
@@ -74,7 +74,7 @@ def open_data(path: str, what: str = "data set") -> Any:
     """
     from daskls.store.dataset import open_dataset
 
-    check_exists(path, what)
+    check_exists(path, "data set")
     if os.path.isfile(path):
         raise typer.BadParameter(
             f"{path!r} is a file, not a daskls data set; "

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from daskls.errors import AdviceWarning, warn_user
 from daskls.estimators.docs import share_docs
 from daskls.estimators.neighborhoods import (
+    PERCENTILES,
     SELECTION_C,
     FalkEstimator,
     NeighborhoodClassifier,
@@ -19,8 +20,6 @@ from daskls.estimators.options import (
     ProbabilityParam,
 )
 
-# The papers' grid of local model selection.
-PERCENTILES = (1, 10, 50, 90)
 # Regression needs wider kernels than classification: on cpu-act the error is 0.133 standard
 # deviations with the largest distance among the candidates, 0.142 without.
 NUMBER_PERCENTILES = (10, 50, 90, 100)

@@ -27,9 +27,9 @@ from daskls.records import SolverSpec
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
 
-# The papers' candidates of a selection: C, and widths as percentiles of distances, widest first.
+# The papers' candidates of a selection: C, and widths as percentiles of distances.
 SELECTION_C = (1.0, 4.0, 16.0, 64.0)
-SELECTION_PERCENTILES = (90.0, 50.0, 10.0, 1.0)
+PERCENTILES = (1, 10, 50, 90)
 
 SVM_CONSTRAINTS: dict[str, Any] = {
     "kernel": [StrOptions(set(kernels_with("is_everywhere")))],
@@ -211,7 +211,7 @@ def candidate_percentiles(estimator: Any) -> tuple[float, ...] | None:
     None where gamma is given, or the kernel has no width.
     """
     is_open = estimator.gamma is None and has_width(estimator.kernel)
-    return SELECTION_PERCENTILES if selects(estimator) and is_open else None
+    return widths(PERCENTILES) if selects(estimator) and is_open else None
 
 
 def selection_of(estimator: Any) -> dict[str, Any] | None:

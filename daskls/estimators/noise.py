@@ -14,10 +14,10 @@ from daskls.errors import DataError
 from daskls.estimators.base import SharesClient
 from daskls.estimators.columns import check_names, keep_names
 from daskls.estimators.docs import share_docs
-from daskls.estimators.falk import PERCENTILES, FalkSVC
+from daskls.estimators.falk import FalkSVC
 from daskls.estimators.inputs import check_input
 from daskls.estimators.knn import KNNSVC, check_single
-from daskls.estimators.neighborhoods import NeighborhoodClassifier, svm_spec
+from daskls.estimators.neighborhoods import PERCENTILES, NeighborhoodClassifier, svm_spec
 from daskls.estimators.options import CLASS_CONSTRAINTS, FeatureScaleParam
 from daskls.plan import Bill
 from daskls.records import Float64, TargetKind

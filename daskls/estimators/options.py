@@ -17,7 +17,7 @@ from daskls.errors import ParameterError
 from daskls.kernels.frame import encoded_names
 from daskls.kernels.kernel import KERNELS, find_kernel
 from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
-from daskls.run.contract import HELD_OUT
+from daskls.run.contract import HELD_OUT, default_names
 from daskls.store.reader import ModelReader
 
 FeatureCodingParam = Literal["auto", "none", "ranks", "indicators", "both"]
@@ -131,7 +131,7 @@ class ScalesFeatures:
         """
         check_is_fitted(self)
         names = [str(own) for own in getattr(self, "feature_names_in_", ())]
-        names = names or [f"feature {j}" for j in range(int(self._reader.meta["n_features"]))]
+        names = names or default_names(int(self._reader.meta["n_features"]))
         return encoded_names(names, self._reader.resolved.scale)
 
     @property

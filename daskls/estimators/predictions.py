@@ -85,6 +85,23 @@ class Predictions:
                 f"{self.n_features_in_} features as input. Pass the columns it was trained on."
             )
 
+    def _score(self, X: Any, y: Any, sample_weight: Any) -> float:
+        """Return the score of predictions for the rows of X, or for a table with its labels."""
+        check_is_fitted(self)
+        X, y = with_labels(X, y)
+        X = open_source(X)
+        if X.has_columns and (y is None or isinstance(y, str)):
+            from daskls.estimators.tables import score_table
+
+            return score_table(self, X, y)
+        return self._score_rows(*self._measured(X, y, sample_weight))
+
+    def _score_rows(
+        self, answers: Any, y: Any, classes: Labels | None, weight: Float64 | None
+    ) -> float:
+        """Return the score of answers to y, whose labels are ``classes`` where it holds codes."""
+        raise NotImplementedError
+
     def _measured(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[AnyArray, Any, Labels | None, Float64 | None]:
@@ -238,14 +255,12 @@ class ClassAnswers(Predictions):
         ------
         DataError : as `predict`; no y, no rows, or numbers where the model's classes are text
         """
-        check_is_fitted(self)
-        X, y = with_labels(X, y)
-        X = open_source(X)
-        if X.has_columns and (y is None or isinstance(y, str)):
-            from daskls.estimators.tables import score_table
+        return self._score(X, y, sample_weight)
 
-            return score_table(self, X, y)
-        labels, y, classes, weight = self._measured(X, y, sample_weight)
+    def _score_rows(
+        self, labels: Any, y: Any, classes: Labels | None, weight: Float64 | None
+    ) -> float:
+        """Implement `Predictions._score_rows`."""
         y = name_codes(check_labels(y), classes)
         check_same_kind(y, self.classes_)
         return float(accuracy_score(y, labels, sample_weight=weight))
@@ -357,14 +372,12 @@ class NumberAnswers(Predictions):
         ------
         DataError : as `predict`; no y, no rows, or text
         """
-        check_is_fitted(self)
-        X, y = with_labels(X, y)
-        X = open_source(X)
-        if X.has_columns and (y is None or isinstance(y, str)):
-            from daskls.estimators.tables import score_table
+        return self._score(X, y, sample_weight)
 
-            return score_table(self, X, y)
-        numbers, y, classes, weight = self._measured(X, y, sample_weight)
+    def _score_rows(
+        self, numbers: Any, y: Any, classes: Labels | None, weight: Float64 | None
+    ) -> float:
+        """Implement `Predictions._score_rows`."""
         check_numbers(y.dtype, classes)
         return self._scored(y, numbers, weight)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from daskls.live.record import Map
+from daskls.live.record import SIDE, Map
 from daskls.partition.base import Partition
 from daskls.partition.polygons import cell_polygons, power_polygons
 from daskls.partition.space import Forest, VoronoiCells
@@ -28,8 +28,6 @@ MAX_ROWS, MAX_FEATURES = 4096, 1024
 # The share of the sample beyond each side of the map: a few outliers would shrink all the rest.
 OUTSIDE = 0.002
 COLORS = "White: not trained yet; pale blue: trained, where no error is measured."
-# The length of a map's sides, in its own units.
-SIDE = 1000
 
 
 def draw_map(partition: Partition, X: Reals, names: Sequence[str]) -> Map:

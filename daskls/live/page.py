@@ -15,7 +15,7 @@ from distributed.dashboard.scheduler import template_variables
 from tornado.ioloop import IOLoop
 
 from daskls.live.board import PATH, board_of
-from daskls.live.record import FitRecord, Map, Measure
+from daskls.live.record import SIDE, FitRecord, Map, Measure
 from daskls.plan.bill import format_seconds
 
 # Longer than the interval between messages: the scheduler itself computes each update.
@@ -121,8 +121,8 @@ class FitPart:
     def _draw(self, drawn: Map) -> Any:
         """Return the picture of a map; the shapes of its regions are sent only once."""
         (left, right), (low, high) = drawn.limits or ((0.0, 1.0), (0.0, 1.0))
-        xs = [[left + x / 1000 * (right - left) for x, _ in p] for p in drawn.polygons]
-        ys = [[low + y / 1000 * (high - low) for _, y in p] for p in drawn.polygons]
+        xs = [[left + x / SIDE * (right - left) for x, _ in p] for p in drawn.polygons]
+        ys = [[low + y / SIDE * (high - low) for _, y in p] for p in drawn.polygons]
         none = [""] * len(xs)
         self._source.data = {"xs": xs, "ys": ys, "fill": [WAITING] * len(xs), "told": none}
         picture = figure(

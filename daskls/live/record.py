@@ -109,13 +109,17 @@ class Header:
         return f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
 
 
+# The units of a map along each of its sides; `view.js` has the same number.
+SIDE = 1000
+
+
 @dataclass(frozen=True, eq=False)
 class Map:
     """A map of a partition: regions of a plane, each of one leaf or a few.
 
     Attributes
     ----------
-    polygons : list of lists of [x, y], one per region, in units of 1/1000 of the map's sides
+    polygons : list of lists of [x, y], one per region, in units of 1/`SIDE` of the map's sides
     region_of : list of int, one per leaf: its region; -1 where it is not drawn
     limits : ((left, right), (bottom, top)), or None. The features' values at the sides; None where
         positions on the map are not values of features.

@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.kernels.frame import encoded_names
 from daskls.live.map import draw_map
-from daskls.live.record import MEASURES, Map, Measure
+from daskls.live.record import MEASURES, SIDE, Map, Measure
 from daskls.partition.stored import whole
 from daskls.plotting.cells import CellDisplay
 from daskls.plotting.choice import SelectionDisplay, has_selection
@@ -148,7 +148,7 @@ def _draw_map(drawn: Map, errors: Float64 | None, label: str, ax: Any) -> None:
         regions.set(array=np.ma.masked_invalid(errors), cmap="viridis_r")
         ax.figure.colorbar(regions, ax=ax, label=label, shrink=0.8)
     ax.add_collection(regions)
-    ax.set(xlim=(0, 1000), ylim=(0, 1000), xticks=[], yticks=[])
+    ax.set(xlim=(0, SIDE), ylim=(0, SIDE), xticks=[], yticks=[])
     # The name of a component has a second line, which says what it is made of.
     across, up = (name.replace(" (", "\n(") for name in drawn.names)
     ax.set_xlabel(across, fontsize=8)

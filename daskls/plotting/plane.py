@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from daskls.errors import ParameterError
 from daskls.records import Float64, Ints, Labels, Reals
+from daskls.run.contract import default_names
 
 REMEDY = "Drawing needs matplotlib, which is not installed; run `pip install daskls[plots]`."
 # Pale, so that rows and the boundary stand out.
@@ -90,7 +91,7 @@ def name_features(feature_names: Any, estimator: Any) -> list[str]:
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", None)
     if feature_names is None:
-        feature_names = [f"feature {j}" for j in range(estimator.n_features_in_)]
+        feature_names = default_names(estimator.n_features_in_)
     return list(map(str, feature_names))
 
 

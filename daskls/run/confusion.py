@@ -45,7 +45,7 @@ def count_confusion(
     ------
     DataError : no labels, no rows, or no label that is a class of the model
     """
-    check_scored(dataset)
+    _check_scored(dataset)
     known = estimator.classes_.tolist()
     _check_labels(dataset, known)
     counts = _score_blocks(
@@ -125,7 +125,7 @@ def score_numbers(
     ------
     DataError : no y, no rows, classes, or another number of columns than the model predicts
     """
-    check_scored(dataset)
+    _check_scored(dataset)
     check_numbers(dataset.y.dtype, dataset.classes)
     target = estimator._reader.target
     width = dataset.y.shape[1] if dataset.y.ndim > 1 else 1
@@ -226,7 +226,7 @@ def score_levels(
     ------
     DataError : no y, no rows, classes, or several columns
     """
-    check_scored(dataset)
+    _check_scored(dataset)
     check_numbers(dataset.y.dtype, dataset.classes)
     if dataset.y.ndim > 1 and dataset.y.shape[1] > 1:
         raise DataError(
@@ -304,7 +304,7 @@ def _run_blocks(
     return [found[i] for i in range(len(tasks))]
 
 
-def check_scored(dataset: Any) -> None:
+def _check_scored(dataset: Any) -> None:
     """Raise DataError if the data set has no y or no rows to score."""
     if dataset.y is None or not dataset.n_rows:
         what = "rows" if dataset.y is not None else "labels"

@@ -286,9 +286,7 @@ class FitState:
     @property
     def feature_names(self) -> list[str]:
         """The names of features in leaves and cells; made from their numbers where X has none."""
-        names = self.request.feature_names
-        n_features = self.rows.n_features
-        names = [f"feature {i}" for i in range(n_features)] if names is None else names
+        names = self.request.feature_names or default_names(self.rows.n_features)
         coded = encoded_names(names, self.scale)
         return coded if self.scale is None else [coded[i] for i in self.scale.columns]
 
@@ -296,3 +294,8 @@ class FitState:
     def fingerprint(self) -> str:
         """The hash of data and parameters that identifies the fit."""
         return str(self.root.attributes["fingerprint"])
+
+
+def default_names(n_features: int) -> list[str]:
+    """Return the names of features where X has none."""
+    return [f"feature {i}" for i in range(n_features)]

@@ -19,6 +19,10 @@ from daskls.run.workers import ask_workers, check_limit, find_running, wait_for_
 from daskls.sources.door import open_source
 from daskls.store.artifacts import Location, is_bucket, open_store
 
+SHARE_FOLDER = (
+    "Keep the data, and store= (or Dask's temporary-directory), in a folder that all workers share."
+)
+
 
 @dataclass(frozen=True)
 class Marks:
@@ -81,8 +85,7 @@ class Visibility:
                 "a fit used it. Fit again, and let nothing remove it."
             )
         return StoreError(
-            f"{len(blind)} worker(s) cannot see what the client sees: {blind[0]}. Keep the "
-            "data, and store= (or Dask's temporary-directory), in a folder that all of them share."
+            f"{len(blind)} worker(s) cannot see what the client sees: {blind[0]}. {SHARE_FOLDER}"
         )
 
     def exclude_blind(self) -> None:
@@ -177,7 +180,6 @@ class Guarded:
 
             raise StoreError(
                 f"The worker {get_worker().address} on {socket.gethostname()} cannot read {path}. "
-                "Keep the data, and store= (or Dask's temporary-directory), in a folder that all "
-                "workers share."
+                f"{SHARE_FOLDER}"
             )
         return self.task(*args, **kwargs)

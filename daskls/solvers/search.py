@@ -260,8 +260,8 @@ def _n_together(spec: SolverSpec) -> int:
 PRUNE_DEVIATIONS = 2.0
 
 
-def is_beaten(wrong: Float64, best: Float64, n_deviations: float = PRUNE_DEVIATIONS) -> bool:
-    """Return whether errors exceed the best one's by more than ``n_deviations`` deviations.
+def is_beaten(wrong: Float64, best: Float64) -> bool:
+    """Return whether errors exceed the best one's by more than `PRUNE_DEVIATIONS` deviations.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def is_beaten(wrong: Float64, best: Float64, n_deviations: float = PRUNE_DEVIATI
     (True, False)
     """
     excess = wrong - best
-    return float(excess.sum()) > n_deviations * float(np.sqrt((excess**2).sum()))
+    return float(excess.sum()) > PRUNE_DEVIATIONS * float(np.sqrt((excess**2).sum()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,7 +135,7 @@ def remote_errors(path: str) -> Iterator[None]:
     except ImportError as error:
         raise StoreError(f"The driver for {path!r} is not installed: {error}.") from error
     except OSError as error:
-        raise StoreError(f"Cannot open {path!r}: {_message(error)}. {_remedy(path)}") from error
+        raise _cannot_open(path, error) from error
     except Exception as error:
         if "://" not in path:
             raise
@@ -143,12 +143,13 @@ def remote_errors(path: str) -> Iterator[None]:
             from daskls.store.connections import as_store_error
 
             raise as_store_error(path, error, READ_AGAIN) from error
-        raise StoreError(f"Cannot open {path!r}: {_message(error)}. {_remedy(path)}") from error
+        raise _cannot_open(path, error) from error
 
 
-def _message(error: Exception) -> str:
-    """Return an error's type and message."""
-    return f"{type(error).__name__}: {str(error).rstrip('.')}"
+def _cannot_open(path: str, error: Exception) -> StoreError:
+    """Return the error for a path that a driver or the system cannot open."""
+    message = f"{type(error).__name__}: {str(error).rstrip('.')}"
+    return StoreError(f"Cannot open {path!r}: {message}. {_remedy(path)}")
 
 
 def _remedy(path: str) -> str:
