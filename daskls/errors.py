@@ -123,7 +123,7 @@ class DamageError(StoreError):
 class AdviceWarning(UserWarning):
     """Advice on data, parameters or the model: what to improve, by how much, and how.
 
-    Each is given once per fit. All such warnings are of this category, so that one filter silences
+    Each is given once per fit. All such warnings are of this category, so one filter silences
     them or turns them into errors.
 
     Examples

@@ -64,8 +64,8 @@ def make_ndcc(
     cube is the center of one cluster, all equally likely. Each cluster has its own covariance: axes
     turned at random, standard deviations uniform in [spread / 2, 3 spread / 2]. Each cube has its
     own random plane, and a cluster is +1 if its center is above its cube's plane. The planes miss
-    the origin, so that about 60 % of the rows are of one class, as in the paper. They differ, so
-    that no single plane separates the classes.
+    the origin, so about 60 % of the rows are of one class, as in the paper. They differ, so
+    no single plane separates the classes.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def _ndcc_clusters(d: int, n_cubes: int, spread: float, structure_seed: int) -> 
     sds = spread * rng.uniform(0.5, 1.5, (len(centers), 1, d))
     normals = rng.standard_normal((n_cubes, d))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    # A vertex's projection on a unit vector has variance 1, so that about 39 % lie above 0.28.
+    # A vertex's projection on a unit vector has variance 1, so about 39 % lie above 0.28.
     positive = np.concatenate([vertices @ normal > 0.28 for normal in normals])
     return _Clusters(centers, axes * sds, positive)
 

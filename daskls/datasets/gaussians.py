@@ -199,7 +199,7 @@ def _rest_radius_cdf(radius: float, k: int, axis: _Axis) -> Callable[[Floats], F
 
 def _add_coordinate(radii: Floats, cdf: Floats, axis: _Axis) -> Floats:
     """Return the same distribution function for one more coordinate."""
-    # x = r sin(angle), so that sqrt(r^2 - x^2) = r cos(angle): smooth up to x = r.
+    # x = r sin(angle), so sqrt(r^2 - x^2) = r cos(angle): smooth up to x = r.
     last = np.arcsin(np.minimum(1.0, HALF_SIDE / np.maximum(radii, 1e-300)))
     nodes, weights = _gauss_legendre(0.0, 1.0)
     angles = last[:, None] * nodes

@@ -94,7 +94,7 @@ def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
     if chosen is None:
         return
     asked = spec_from_json(reader.meta["spec"])
-    # C is computed back from the ridge, so that its last digit may differ from the given one.
+    # C is computed back from the ridge, so its last digit may differ from the given one.
     selected = {"C": 1 / (2 * chosen["ridge"]), "gamma": chosen["width"]}
     given = {"C": asked.C, "gamma": asked.gamma}
     yield from advise_on_selected(selected, given, "The one choice for all cells")

@@ -275,7 +275,7 @@ class LocalEstimator(Plans, SharesClient):
         store: Backend,
     ) -> "FitResult":
         """Train on X, y and weights in a store that this fit owns."""
-        # Imported here, so that a process that only predicts never loads the trainers.
+        # Imported here so that a process that only predicts never loads the trainers.
         from daskls.methods.fit import run_fit
 
         scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
@@ -314,7 +314,7 @@ class LocalEstimator(Plans, SharesClient):
         )
 
     def _checks_units(self) -> bool:
-        """Whether features could be scaled but are not, so that a fit compares their spreads."""
+        """Whether features could be scaled but are not, so a fit compares their spreads."""
         return False
 
     def _warn_about_units(self, units: tuple[int, int, float] | None) -> None:
@@ -326,7 +326,7 @@ class LocalEstimator(Plans, SharesClient):
             names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
             warn_user(
                 f"The spread of feature {names[units[0]]!s} is {units[2]:.2g} times that of "
-                f"feature {names[units[1]]!s}, so that distances hardly depend on the latter. Pass "
+                f"feature {names[units[1]]!s}, so distances hardly depend on the latter. Pass "
                 'feature_scale="learned" or "spread", or scale X beforehand.',
                 AdviceWarning,
             )

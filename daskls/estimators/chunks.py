@@ -23,7 +23,7 @@ class RandomChunkSVC(CellClassifier):
 
     Rows are assigned at random to chunks of at most ``chunk_size`` rows. Each chunk has an SVM,
     whose C and gamma are selected from a grid by cross-validation. A row is predicted by the mean
-    of all chunks' decision functions, clipped to [-1, 1], so that a prediction costs a kernel
+    of all chunks' decision functions, clipped to [-1, 1], so a prediction costs a kernel
     value for every support row of the model. Accuracy grows with the size of the chunks, hardly
     with their number: `VoronoiSVC` is usually both more accurate and faster.
 

@@ -90,7 +90,7 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     farthest-first traversal of a sample, then of a seeded hash; a row belongs to the center in
     whose list it has the smallest rank, ties to the smaller row number (equation 14). If more than
     k' rows are equal, those of larger numbers belong to the center of the first one. Each model
-    holds copies of its support rows, so that it is read from disk in one piece.
+    holds copies of its support rows, so it is read from disk in one piece.
 
     Examples
     --------

@@ -149,7 +149,7 @@ class LandmarkSVC(LocalClassifier):
         self.verbose = verbose
 
     def _sizes(self) -> dict[str, Any]:
-        # Imported here, so that a process that only predicts never loads the trainers.
+        # Imported here so that a process that only predicts never loads the trainers.
         from daskls.methods.landmarks.plan import MOST_CLUSTERS, count_clusters
 
         n_cells, spec = self._method().n_cells, self._solver()

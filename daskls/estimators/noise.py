@@ -73,7 +73,7 @@ class NoiseFilter(SharesClient):
         ------
         DataError, MemoryPlanError, StoreError : as the classifier's `fit`
         """
-        # Imported here, so that a process that only predicts never loads the trainers.
+        # Imported here so that a process that only predicts never loads the trainers.
         from daskls.methods.neighborhoods.noise import agree_array, agree_lazily
 
         self._validate_params()
@@ -409,7 +409,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
     def _classifier(self) -> NeighborhoodClassifier:
         params = self.get_params(deep=False)
         params.pop("threshold")
-        # C is given, so that nothing is selected by the noisy labels.
+        # C is given, so nothing is selected by the noisy labels.
         check_single(svm_spec(self, (1.0,)))
         return KNNSVC(**{**params, "C": 1.0 if self.C is None else self.C})
 

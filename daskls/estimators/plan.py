@@ -73,7 +73,7 @@ class Plans(Predictions):
             or features
         ParameterError : parameters out of range, or that contradict each other
         """
-        # Imported here, so that a process that only predicts never loads the trainers.
+        # Imported here so that a process that only predicts never loads the trainers.
         from daskls.methods.fit import plan_fit
 
         self._validate_params()

@@ -118,7 +118,7 @@ class Predictions:
         )
         found, y, weight = compute([self.predict(X), *columns], self.client)
         if not len(found):
-            raise DataError("X has no rows, so that there is nothing to score. Pass at least one.")
+            raise DataError("X has no rows, so there is nothing to score. Pass at least one.")
         return found, y, classes, weight
 
     def _write_to_zarr(

@@ -26,7 +26,7 @@ class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
     is learned first. Each cell has a kernel model of the quantile at each level: the level is the
-    share of y that does not exceed it, so that four fifths of y lie between the levels 0.1 and 0.9.
+    share of y that does not exceed it, so four fifths of y lie between the levels 0.1 and 0.9.
     Or of an expectile, which is to the mean what a quantile is to the median.
 
     Parameters

@@ -132,7 +132,7 @@ def fit_view(
         if client is None and not is_notebook:
             yield View(bars)
             return
-        # Imported here, so that other fits do not load the live view.
+        # Imported here so that other fits do not load the live view.
         from daskls.live.fit import LiveFit
         from daskls.live.record import FitRecord, Header
 

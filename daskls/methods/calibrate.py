@@ -98,7 +98,7 @@ def _base(raw: FitState) -> FeatureScale:
     center = X.mean(axis=0, dtype=np.float64)
     if raw.request.scaling is not None:
         return FeatureScale(center, 1 / spreads(X))
-    # Kernels of inner products depend on the origin, so that it stays where the data has it.
+    # Kernels of inner products depend on the origin, so it stays where the data has it.
     has_width = find_kernel(raw.request.spec.kernel).has_width
     return FeatureScale(center if has_width else np.zeros_like(center), np.ones_like(center))
 
@@ -132,7 +132,7 @@ def _score_fold(
     n_classes = state.scan.target.n_classes
     present = np.unique(rows.codes[others])
     if len(present) < 2 or not len(held):
-        # One class cannot be learned from, so that no row of this fold is scored.
+        # One class cannot be learned from, so no row of this fold is scored.
         return np.empty(0 if n_classes == 2 else (0, n_classes)), held[:0]
     store = open_store(state.root.where(FOLDS.format(fold)))
     scratch = Scratch.inside(state.root.store, f"input-{FOLDS.format(fold)}")

@@ -1,7 +1,7 @@
 """Held-out values that solvers give for some training rows, and their uses: calibration and ROC.
 
 A solver that knows the values of training rows without themselves saves a second fit. Rows are
-drawn once by their global numbers, the same in every partition, so that the mean of partitions,
+drawn once by their global numbers, the same in every partition, so the mean of partitions,
 which answers queries, has held-out values too. Each bundle keeps those of its rows beside its
 models; the maps to probabilities are fitted when all bundles are finished.
 
@@ -55,7 +55,7 @@ class Draw:
 
     def positions(self, rows: Rows) -> Int64:
         """Return the indices of the drawn rows, increasing."""
-        # The upper 53 bits, which float64 holds exactly, so that a share of 1 takes every row.
+        # The upper 53 bits, which float64 holds exactly, so a share of 1 takes every row.
         keys = row_keys(rows.numbers, MAPPED_ROWS(self.seed)) >> np.uint64(11)
         return np.flatnonzero(keys * 2.0**-53 < np.array(self.shares)[rows.codes])
 
@@ -249,7 +249,7 @@ def _thinned(fpr: Float64, tpr: Float64) -> np.ndarray:
     """Return the indices of points evenly spaced along the curve, both ends among them."""
     if len(fpr) <= MOST_POINTS:
         return np.arange(len(fpr))
-    # Both rates are nondecreasing, so that their sum is the (city-block) length along the curve.
+    # Both rates are nondecreasing, so their sum is the (city-block) length along the curve.
     along = fpr + tpr
     wanted = np.linspace(along[0], along[-1], MOST_POINTS)
     return np.unique(np.searchsorted(along, wanted).clip(0, len(fpr) - 1))

@@ -107,7 +107,7 @@ def predict_to_zarr(
     X = open_blocks(source, "X", SUPER_NBYTES)
     row_nbytes = X.shape[1] * X.dtype.itemsize
     rows = max(1, *merge_chunks(X.chunks[0], max(SUPER_NBYTES // row_nbytes, 1)))
-    # Each block writes its own chunk of the output, so that blocks must be of equal size.
+    # Each block writes its own chunk of the output, so blocks must be of equal size.
     X = X.rechunk({0: rows})
     if not isinstance(wanted, str) and wanted.dtype.kind == "O":
         wanted = wanted.astype(str)

@@ -31,7 +31,7 @@ from daskls.store.temporary import ModelHandle
 # residuals is sqrt(kurtosis / n): with 64 rows more than 1 where the kurtosis is 70, as on
 # house-16h. Chosen by the width on six data sets, see benchmarks/results/intervals.md.
 OF_ALL = 50
-# Rows that one task predicts. They lie anywhere in space, so that each task reads most cells: the
+# Rows that one task predicts. They lie anywhere in space, so each task reads most cells: the
 # fewer tasks, the better.
 ASKED_AT_ONCE = 4000
 
@@ -53,7 +53,7 @@ def keep_threshold(
 def threshold_of(scores: Float64, is_negative: Any, spec: FalseAlarmSpec) -> FalseAlarmBound:
     """Return the bound whose threshold is the smallest score of a negative that keeps the rate.
 
-    Only scores strictly above the threshold are positive, so that ties lower the rate.
+    Only scores strictly above the threshold are positive, so ties lower the rate.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def sizes_of_cells(report: Any) -> Float64:
     squares, known = report.validation_error, np.isfinite(report.validation_error)
     pooled = np.average(squares[known], weights=report.n_rows[known]) if known.any() else 0.0
     if not pooled > 0:
-        # All errors are 0 or unknown, so that all cells have the same size.
+        # All errors are 0 or unknown, so all cells have the same size.
         return np.ones(len(squares))
     relative = np.where(known, squares / pooled, 1.0)
     # At least: few cells, and other losses, may evaluate more rows; the report does not say.

@@ -127,7 +127,7 @@ def slab_rows(n_support: int) -> int:
 def _tiles(cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
     """Yield the indices of rows in parts whose values of all functions fit in `SUPER_NBYTES`.
 
-    Rows of neighboring cells stay together, so that few cells are read more than once.
+    Rows of neighboring cells stay together, so few cells are read more than once.
     """
     n_rows = max(SUPER_NBYTES // (8 * n_functions), SLAB_ROWS)
     if len(cells) <= n_rows:

@@ -5,7 +5,7 @@ floor(q / 2) of its q equal shares end, so every leaf holds close to n / q rows:
 the bound allows, all of them full. Where ties allow no such cut (an indicator has only two values),
 the nearest gap is taken.
 
-The cut runs across the feature of largest variance, so that rows that share an indicator stay
+The cut runs across the feature of largest variance, so rows that share an indicator stay
 together. It runs across the principal direction where features are so correlated that this
 direction has more than `SLANTED` times that variance. On data with indicators, slanted cuts mix
 groups and cost accuracy; on images, no single pixel separates anything.

@@ -51,7 +51,7 @@ class Space:
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
         """See `Partition`."""
-        # Imported here, so that a process that only predicts never loads it.
+        # Imported here so that a process that only predicts never loads it.
         from daskls.partition.grow import grow_tree
 
         return grow_tree(X, max_rows, self.center)
@@ -213,7 +213,7 @@ def cluster_cells(X: Reals, n_cells: int, seed: int) -> VoronoiCells:
     -------
     cells : VoronoiCells. Each holds at least one row of X.
     """
-    # Imported here, so that a process that only assigns rows never loads it.
+    # Imported here so that a process that only assigns rows never loads it.
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 
@@ -287,7 +287,7 @@ class Forest(Space):
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
         """See `Partition`; all partitions but the first draw their cuts, as their trunks did."""
-        # Imported here, so that a process that only predicts never loads it.
+        # Imported here so that a process that only predicts never loads it.
         from daskls.partition.grow import grow_tree
 
         if seed is None or not self.partition_of(leaf):

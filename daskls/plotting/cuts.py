@@ -134,7 +134,7 @@ class ScaledCut:
             if place not in columns:
                 raise ParameterError(
                     f"features={features}, but the model leaves feature {feature} out "
-                    "(feature_scale_ is 0), so that no cell is cut along it. Draw two of "
+                    "(feature_scale_ is 0), so no cell is cut along it. Draw two of "
                     f"{np.unique(sources[columns]).tolist()}."
                 )
         own = tuple(columns.index(place) for place in places)

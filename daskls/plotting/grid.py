@@ -94,7 +94,7 @@ class GridDisplay:
 
         Raises
         ------
-        DataError : no cell had two classes, so that nothing was chosen
+        DataError : no cell had two classes, so nothing was chosen
         ParameterError : a model whose cells do not search a grid each
         """
         if not method_of(estimator._reader.method).has_grids:

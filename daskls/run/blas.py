@@ -43,7 +43,7 @@ def one_blas_thread() -> Iterator[None]:
 
     Raises
     ------
-    DisturbedError : another thread set another number meanwhile, so that results of the body may
+    DisturbedError : another thread set another number meanwhile, so results of the body may
         have other bits. `undisturbed` repeats the work.
     DasklsError : a library ignores the limit
     """
@@ -179,6 +179,6 @@ def _check_held(library: Library) -> None:
     if not library.is_held:
         raise DasklsError(
             f"The BLAS library {library.name} still uses {library.get()} threads after it was "
-            "set to 1, so that the same seed would not give the same model. Set "
+            "set to 1, so the same seed would not give the same model. Set "
             "OPENBLAS_NUM_THREADS, MKL_NUM_THREADS and OMP_NUM_THREADS to 1 before Python starts."
         )

@@ -1,6 +1,6 @@
 """Scores of a model on a data set: the confusion matrix, errors of numbers, losses of levels.
 
-Each is a sum over blocks of rows, so that only a few blocks are in memory at once.
+Each is a sum over blocks of rows, so only a few blocks are in memory at once.
 """
 
 from collections import Counter

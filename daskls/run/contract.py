@@ -60,7 +60,7 @@ class Method(ABC):
     name : str. In stores, and in the registry of methods.
     n_copies : int. How often a fit writes all rows, beside the exchange.
     chosen : tuple of str. Parameters that cells choose by cross-validation.
-    is_local : bool. Whether predictions depend only on training rows near the query, so that a
+    is_local : bool. Whether predictions depend only on training rows near the query, so a
         part of space at full density is as good as all of it.
     has_probabilities : bool. Whether scores are probabilities, which need no fitted maps.
     knows_held_out : bool. Whether held-out values of the loss, where it has them, are values that

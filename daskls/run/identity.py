@@ -124,7 +124,7 @@ def _options_to_json(request: FitRequest) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if request.scaling is not None:
         scaling = asdict(request.scaling)
-        # Without a coding there is no entry, so that stores older than codings stay equal.
+        # Without a coding there is no entry, so stores older than codings stay equal.
         if scaling["feature_coding"] == "none":
             del scaling["feature_coding"]
         found["scaling"] = scaling

@@ -181,7 +181,7 @@ class Expectation:
         self._expected_s = self._taken_s = 0.0
 
     def begin(self, name: str, now: float) -> None:
-        """Record that a stage begins, so that those before it are over; ignore unknown stages."""
+        """Record that a stage begins and that those before it are over; ignore unknown stages."""
         names = [own for own, _ in self._stages]
         if name not in names[self._at + 1 :]:
             return

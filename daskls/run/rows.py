@@ -1,6 +1,6 @@
 """Opens the rows of a fit or a prediction as aligned blocks, from any supported container.
 
-NumPy arrays are written to disk first, and tasks read Zarr arrays themselves, so that a task gets a
+NumPy arrays are written to disk first, and tasks read Zarr arrays themselves, so a task gets a
 path and a range of rows. The blocks of a Dask array are computed by its own graph. No features are
 read here.
 """
@@ -34,7 +34,7 @@ from daskls.store.temporary import Scratch
 from daskls.targets import TARGET_DTYPES
 
 # Chunks that must be computed or unpacked whole are cut into blocks above this size, which is
-# Dask's default for chunks. Up to it a block is a whole chunk, so that no features travel between
+# Dask's default for chunks. Up to it a block is a whole chunk, so no features travel between
 # tasks.
 LARGE_NBYTES = 128 << 20
 

@@ -42,7 +42,7 @@ def find_components(
     components : float64 array, shape (l, d). Unit vectors.
     deviations : float64 array, shape (l,). The rows' standard deviation along each.
     """
-    # Imported here, so that a process that only predicts never loads it.
+    # Imported here so that a process that only predicts never loads it.
     from sklearn.decomposition import IncrementalPCA
 
     batch_rows = max(PCA_BATCH_ROWS, n_landmarks)

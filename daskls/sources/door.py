@@ -114,7 +114,7 @@ class Source:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the rows are in memory, so that scikit-learn's checks apply."""
+        """Whether the rows are in memory, so scikit-learn's checks apply."""
         return self.kind in ("memory", "frame")
 
     @property

@@ -224,7 +224,7 @@ def new_output(
         finally:
             done.set()
 
-    # Ctrl-C does not interrupt the thread, so that the array is complete, and known, before this
+    # Ctrl-C does not interrupt the thread, so the array is complete, and known, before this
     # thread cleans up. A daemon, so that a second Ctrl-C, which ends the wait, ends the process.
     thread = threading.Thread(target=create, name="daskls-output", daemon=True)
     try:

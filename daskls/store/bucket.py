@@ -297,7 +297,7 @@ class Bucket(Backend):
 
         Raises
         ------
-        StoreError : also if the bucket ignores conditions on puts, so that fits cannot share it
+        StoreError : also if the bucket ignores conditions on puts, so fits cannot share it
             safely
         """
         if not self.put(key, _make_unique(content), create=True):
@@ -305,7 +305,7 @@ class Bucket(Backend):
         if self._swap(key, _make_unique(content), None):
             raise StoreError(
                 f"The bucket of {self} replaces existing objects although it was asked not to "
-                "(If-None-Match), so that two fits would write one store. Use a bucket of a server "
+                "(If-None-Match), so two fits would write one store. Use a bucket of a server "
                 "that supports conditional puts."
             )
         return True

@@ -54,7 +54,7 @@ def _expect(is_so: bool, what: str) -> None:
 def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
     """Return the spec as JSON values.
 
-    Fields added later are omitted at their default, so that older stores keep their fingerprint.
+    Fields added later are omitted at their default, so older stores keep their fingerprint.
     """
     values = asdict(spec)
     return {key: value for key, value in values.items() if (key, value) not in EARLIER_SPEC}

@@ -261,7 +261,7 @@ class Exchange:
         DamageError : when a marker, or the size of a file, is not what was written
         """
         files = self._files(window)
-        # It is removed with any of these files, so that an intact manifest describes them.
+        # It is removed with any of these files, so an intact manifest describes them.
         with suppress(DamageError):
             return self._read_manifest(window, len(files))
         markers = self._read_markers(files)
@@ -385,7 +385,7 @@ def _merge_leaves(
 
 
 def _write_entries(file: Writer, entries: Table, number: int) -> None:
-    """Write a record of the manifest; its checksum covers its number, so that none can move."""
+    """Write a record of the manifest; its checksum covers its number, so none can move."""
     file.write(entries.data)
     file.write(sum_as_bytes(checksum(entries, number)))
 

@@ -91,7 +91,7 @@ def drop_parts(root: Root, keys: Iterable[str], own: Parts) -> None:
     """
     damaged, attributes = set(keys), root.attributes
     if root.is_complete and not has_group(root.store, "partition"):
-        # The fit has removed its rows, so that no part can be remade: start from the partition.
+        # The fit has removed its rows, so no part can be remade: start from the partition.
         damaged.add("partition")
     gone = {other for key in damaged for other in _with_followers(key, own)}
     reset = {name for part in (*SHARED_PARTS, *own) if part.key in gone for name in part.forgets}
@@ -130,7 +130,7 @@ def restore_root(location: Location) -> None:
             return
         if isinstance(error, DamageError):
             raise StoreError(
-                f"{error} But no copy of it is left, so that the data and parameters of "
+                f"{error} But no copy of it is left, so the data and parameters of "
                 f"{store.where()} are unknown: remove it, then fit again."
             ) from error
         if found is None:

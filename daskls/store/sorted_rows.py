@@ -1,6 +1,6 @@
 """A file of rows sorted by leaf, and its marker: the exchange consists of these.
 
-A row is one record: features, targets, weight and global row number side by side, so that the rows
+A row is one record: features, targets, weight and global row number side by side, so the rows
 of neighboring leaves are one range of the file. The marker names the file by its attempt, and holds
 where each leaf begins and the checksum of its rows. So a task that is killed or runs twice does no
 harm: see `store/artifacts.py`.

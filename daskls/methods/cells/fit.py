@@ -99,7 +99,7 @@ def fit_cells(state: FitState) -> None:
 
 
 def _trained(root: Root) -> Partition | None:
-    """Return the partition if all cells are trained, so that only the index may be missing."""
+    """Return the partition if all cells are trained, so only the index may be missing."""
     group = root.find_group("partition")
     partition = None if group is None else read_partition(group)
     is_done = partition is not None and all(done_mask(root.store, partition.n_leaves))
@@ -172,7 +172,7 @@ def _finish(state: FitState, partition: Partition) -> None:
     """Write the maps to probabilities and the index, and set the marker."""
     root = state.root
     tiles = find_tiles(root.store, partition.n_leaves)
-    # Counts and trees are read, no models, so that the spec does not matter.
+    # Counts and trees are read, no models, so the spec does not matter.
     bundles = [BundleModels(root.store, a, b, SolverSpec()) for a, b in tiles]
     map_held_out(state, _one_by_one(bundles))
     finished, leaf_cells = _with_cells(partition, bundles, root, tiles)
@@ -198,7 +198,7 @@ def _with_cells(
     `INDEX_NBYTES`: then they stay in the bundles.
     """
     n_features, n_nodes = width_of(root), 0
-    # Chunks have no cuts, so that there is nothing to bound.
+    # Chunks have no cuts, so there is nothing to bound.
     most = INDEX_NBYTES // (n_features * F8) if isinstance(partition, Space) else sys.maxsize
     branches: list[Tree] = []
     counts: list[Int64] = []

@@ -132,7 +132,7 @@ def _solve(
 ) -> None:
     """Choose C, train on all rows, write the model."""
     selected = state.root.attributes.get("selected") or _choose_cost(state, cells, groups, job)
-    # The result is in the root by now, so that a resumed fit does not need these rounds.
+    # The result is in the root by now, so a resumed fit does not need these rounds.
     drop_phase(state.root.store, "select")
     chosen, errors = selected["C"], np.array(selected["cell_errors"])
     problems = [(code, chosen, -1, 0.0) for code in _positive(state)]
@@ -179,7 +179,7 @@ def _choose_cost(
     )
     wrong, held_out = (np.concatenate([result[i] for result in results]) for i in (0, 1))
     predicted = np.any([result[2] for result in results], axis=0)
-    # The exact sum of the wrong rows' weights, rounded once, so that equally good candidates tie.
+    # The exact sum of the wrong rows' weights, rounded once, so equally good candidates tie.
     errors = [total(wrong[:, cost]) / total(held_out) for cost in range(len(costs))]
     unsolved = solved.is_open.reshape(shape).any(axis=(1, 2))
     varied = (predicted.sum(axis=2) > 1).any(axis=1)

@@ -80,5 +80,5 @@ class L3(LandmarkSpec, Method):
         return f"{count_rounds(root)} rounds over all clusters have begun"
 
     def count_open(self, report: Any) -> Any:
-        """As of `Method`; the solves are joint, so that each cluster reports the same number."""
+        """As of `Method`; the solves are joint, so each cluster reports the same number."""
         return np.max(report.n_at_limit)

@@ -24,7 +24,7 @@ COST_SHARES = (0.03, 0.3, 3.0, 30.0, 300.0, 3e3, 3e4, 3e5)
 MOST_CLUSTERS = 100
 ROWS_OF_ONE = 400
 # Cells are solved in groups of about this many bytes, and in at least so many groups, to keep
-# workers busy. Groups depend on the data alone, so that a fit may resume with other workers.
+# workers busy. Groups depend on the data alone, so a fit may resume with other workers.
 GROUP_NBYTES = 16 << 20
 MIN_GROUPS = 16
 # A cell's matrix of inner products is worth its memory up to this many rows per landmark.

@@ -35,7 +35,7 @@ def fit_rows(method: NeighborSpec, state: FitState) -> None:
     C, gamma, percentile = (
         values[0] if values else None for values in (spec.C, spec.gamma, percentiles)
     )
-    # Predictions use the selected parameters, so that they are part of the model.
+    # Predictions use the selected parameters, so they are part of the model.
     selected = {"C": C, "gamma": gamma, "percentile": percentile}
     write_index(state.root, {}, selected, [], [0])
 

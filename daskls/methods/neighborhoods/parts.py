@@ -30,7 +30,7 @@ CENTER_CHUNK_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Centers:
-    """The covering centers, numbered by position, so that consecutive centers are near each other.
+    """The covering centers, numbered by position, so consecutive centers are near each other.
 
     Attributes
     ----------

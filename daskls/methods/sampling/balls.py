@@ -139,7 +139,7 @@ class RadiusSearch(SampleSearch):
         before: Int64 | None = None
         for number, scale in enumerate(scales):
             numbers = self._sample_balls(number, scale, median, quotas)
-            # Larger balls may hold no new rows, so that the sample is the same.
+            # Larger balls may hold no new rows, so the sample is the same.
             if before is not None and np.array_equal(numbers, before):
                 continue
             before = numbers
@@ -194,7 +194,7 @@ def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> 
     rows = read_part_rows(job.root, INITIAL, 0, 0)
     with one_blas_thread():
         leaf, region, _ = one_leaf(rows.X, rows.numbers)
-        # A row is its own nearest, at distance 0, so that index k is the k-th other row.
+        # A row is its own nearest, at distance 0, so index k is the k-th other row.
         found = find_nearest(rows.X[slice(*part)], n_neighbors + 1, region, lambda _: leaf)
     radii: Float64 = np.sqrt(found.distances[:, n_neighbors])
     return radii

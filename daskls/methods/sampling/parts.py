@@ -1,6 +1,6 @@
 """The parts that a fit on samples keeps in its store between tasks.
 
-``sampling/<kind>/<first>-<last>`` is a pack of named arrays. It appears whole, so that it is its
+``sampling/<kind>/<first>-<last>`` is a pack of named arrays. It appears whole, so it is its
 own marker. All parts are removed when the model is finished.
 """
 

@@ -239,7 +239,7 @@ def evaluate_candidates(
 ) -> dict[str, Any]:
     """Return the candidates of the smallest cross-validation error on the first drawn rows.
 
-    C and gamma are None where the rows are equal or of one class, so that candidates do not differ.
+    C and gamma are None where the rows are equal or of one class, so candidates do not differ.
     """
     own = job.own
     with one_blas_thread():

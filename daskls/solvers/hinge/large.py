@@ -121,7 +121,7 @@ def _train(
     own: LocalRows, kernel: KernelSpec, cost: float, tol: float, cache_nbytes: int
 ) -> tuple[Any, int]:
     """Return the trained SVC, and the step limit of each of its solves."""
-    # Imported here, so that a process that only predicts never loads it.
+    # Imported here so that a process that only predicts never loads it.
     from sklearn.svm import SVC
 
     m = len(own.rows)
