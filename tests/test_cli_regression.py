@@ -195,7 +195,7 @@ def test_levels_are_fitted_scored_predicted_and_told(table, tmp_path):
     assert lines[0] == "price at 0.9,price at 0.1,price at 0.5"
     numbers = np.array([line.split(",") for line in lines[1:]], float)
     np.testing.assert_array_equal(numbers, found)
-    assert "at the levels 0.9, 0.1, 0.5" in " ".join(run("info", model).split())
+    assert "predicted at levels 0.9, 0.1, 0.5" in " ".join(run("info", model).split())
     run("fit", table, tmp_path / "one", *given, "--loss", "expectile", "--C", "5")
     loaded = daskls.load(tmp_path / "one")
     assert (type(loaded), loaded.quantile) == (VoronoiQuantileRegressor, 0.5)
