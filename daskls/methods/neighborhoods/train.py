@@ -130,7 +130,7 @@ def run_cover(
     numbers: RowNumbers,
     handle: RowsHandle,
     metric: KernelSpec,
-    client: Any = None,
+    client: Any,
 ) -> None:
     """Choose all centers, round by round."""
     most = max(ROUND_POSITIONS // cover.n_assigned, 1)
@@ -144,13 +144,13 @@ def search_positions(
     n_neighbors: int,
     handle: RowsHandle,
     metric: KernelSpec,
-    client: Any = None,
+    client: Any,
 ) -> Ints:
     """Return the nearest rows' positions, (q, k), of the rows at ``positions``, in their order."""
     order = np.argsort(positions, kind="stable")
     parts = np.array_split(order, min(-(-len(positions) // MIN_SEARCHED), N_SEARCHES))
-    own = [(positions[part], n_neighbors, handle, metric) for part in parts]
-    lists = compute_each(search_block, own, client)
+    calls = [(positions[part], n_neighbors, handle, metric) for part in parts]
+    lists = compute_each(search_block, calls, client)
     found = np.empty((len(positions), n_neighbors), lists[0].dtype)
     for part, own in zip(parts, lists, strict=True):
         found[part] = own

@@ -86,6 +86,7 @@ class RadiusSearch(SampleSearch):
     def steps(self) -> list[Step]:
         """Train the subsamples, measure radii, then train at one radius after the other."""
         n = self.job.draws.n_subsamples
+        radii = None
         with self.state.clock.stage("subsamples", n, self.count(SUPPORT)):
             job = TrainJob(self.job, self.drawn)
             self.run(fit_subsamples, SUPPORT, [1] * n, job)
@@ -100,7 +101,9 @@ class RadiusSearch(SampleSearch):
             else [given]
         )
         with self.state.clock.stage("search", len(scales), self.count_steps):
-            return self._try_radii(scales, radii) if n_support else [self.constant(0, scales[0])]
+            if radii is None:
+                return [self.constant(0, scales[0])]
+            return self._try_radii(scales, radii)
 
     def _count_support(self, n_subsamples: int) -> int:
         """Return the number of support rows of all subsamples."""

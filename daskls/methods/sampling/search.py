@@ -76,6 +76,7 @@ class SampleSearch:
             max(self.n_rounds * draws.subsample_rows, self.n_selecting - draws.n_sampled),
         )
         self.reader = self.job.handle.open()
+        self.drawn: tuple[tuple[int, int], ...] = ()
 
     def draw(self) -> None:
         """Write the rows of subsamples and the validation rows."""
