@@ -43,7 +43,7 @@ class L3(LandmarkSpec, Method):
 
     def demand(self, outlook: Outlook) -> Demand:
         """As of `Method`."""
-        from daskls.methods.landmarks.demand import demand_of_landmarks
+        from daskls.methods.landmarks.fit import demand_of_landmarks
 
         return demand_of_landmarks(self, outlook)
 

@@ -48,7 +48,7 @@ class NeighborMethod(NeighborSpec, Method):
 
     def demand(self, outlook: Outlook) -> Demand:
         """As of `Method`."""
-        from daskls.methods.neighborhoods.demand import demand_of_rows
+        from daskls.methods.neighborhoods.fit import demand_of_rows
 
         return demand_of_rows(self, outlook)
 
@@ -88,7 +88,7 @@ class Falk(NeighborMethod):
 
     def demand(self, outlook: Outlook) -> Demand:
         """As of `Method`."""
-        from daskls.methods.neighborhoods.demand import demand_of_centers
+        from daskls.methods.neighborhoods.fit import demand_of_centers
 
         return demand_of_centers(self, outlook)
 

@@ -51,7 +51,7 @@ class Sampling(SamplingSpec, Method):
 
     def demand(self, outlook: Outlook) -> Demand:
         """As of `Method`."""
-        from daskls.methods.sampling.demand import demand_of_samples
+        from daskls.methods.sampling.fit import demand_of_samples
 
         return demand_of_samples(self, outlook, has_radii=self.has_radii)
 
