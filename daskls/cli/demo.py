@@ -270,7 +270,7 @@ def _print_result(result: DemoResult, *, is_numbers: bool) -> None:
 
 
 def is_compiled() -> bool:
-    """Whether numba's cache holds the SVM solver; True where no cache can be written, too."""
+    """Whether numba's cache holds the SVM solver; also True where no cache can be written."""
     from daskls.kernels.line import line_solver
 
     solver: Any = line_solver(unit=True, with_offset=False)

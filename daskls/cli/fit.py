@@ -165,7 +165,7 @@ def plan(
         ),
     ] = None,
     rows: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Plan for so many rows, as 1e9.")
+        str | None, typer.Option(metavar="NUMBER", help="Plan for this many rows, as 1e9.")
     ] = None,
     features: Annotated[
         int | None, typer.Option(min=1, help="Features, where there is no DATA.")

@@ -28,7 +28,7 @@ LEAST_CELLS = 4
 ONE_CLASS_SHARE = 0.75
 # An axis of two values has only edges.
 LEAST_VALUES = 3
-# If there are more cells, only so many are read: shares are then known to a percent.
+# If there are more cells, only this many are read: shares are then known to one percent.
 MOST_CELLS = 20_000
 # Cells shrink as if space had this many dimensions: up to 22 on sets where cells do as well as
 # random chunks or better (usps 12, mnist 18, spambase 22), 86 on splice, where they lose.

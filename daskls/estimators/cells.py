@@ -1,4 +1,4 @@
-"""Base classes of estimators with one local model a cell: constraints, sizes, warnings."""
+"""Base classes of estimators with one local model per cell: constraints, sizes, warnings."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

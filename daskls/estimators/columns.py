@@ -117,6 +117,6 @@ def _moved(fitted: list[str], given: list[str]) -> list[str]:
 
 
 def _listed(names: list[str]) -> list[str]:
-    """Return one line a name, at most `MAX_SHOWN` of them."""
+    """Return one line per name, at most `MAX_SHOWN` of them."""
     more = ["- ..."] if len(names) > MAX_SHOWN else []
     return [*(f"- {name}" for name in names[:MAX_SHOWN]), *more]

@@ -19,7 +19,7 @@ from daskls.solvers.registry import losses_of
 T = TypeVar("T", bound=type[Any])
 NAMES = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
 SHARED = {
-    # Methods with one model a cell.
+    # Methods with one model per cell.
     "loss": """
 loss : <losses>, default <default>
     Loss of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.

@@ -240,8 +240,8 @@ class NoiseFilter(SharesClient):
 class FalkNoiseFilter(NoiseFilter):
     """FaLKNR: a row is noise if FaLK-SVM, trained on all rows, gives it another label.
 
-    Fast: it trains one SVM a center, not one per row. It is not leave-one-out: a row takes part in
-    the training of the SVM that evaluates it.
+    Fast: it trains one SVM per center, not one per row. It is not leave-one-out: a row takes part
+    in the training of the SVM that evaluates it.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ _shown: set[str] = set()
 def progress_bars(
     *, show: bool = True, console: Console | None = None
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """Yield a listener that draws one bar a stage, with the time left; None if not shown."""
+    """Yield a listener that draws one bar per stage, with the time left; None if not shown."""
     if not show:
         yield None
         return

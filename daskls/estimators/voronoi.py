@@ -1,4 +1,4 @@
-"""Space cut into cells of bounded size, one local model a cell: of classes, and of numbers."""
+"""Space cut into cells of bounded size, one local model per cell: of classes, and of numbers."""
 
 import os
 from typing import Any, ClassVar, Literal

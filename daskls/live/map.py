@@ -101,7 +101,7 @@ def thin_tree(tree: Tree, max_leaves: int) -> tuple[Tree, Int64]:
     Parameters
     ----------
     tree : Tree
-    max_leaves : int, >= 1. The top has so many leaves at most: nodes are split from the root down,
+    max_leaves : int, >= 1. The most leaves of the top: nodes are split from the root down,
         those above the most leaves first.
 
     Returns

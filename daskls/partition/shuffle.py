@@ -19,8 +19,8 @@ from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
 
 N_ROUNDS = 6
-# The number of rows below a key limit varies by about its square root. With so many deviations to
-# spare, too few lie below it once in 1e15 fits; the sample is then a few rows smaller.
+# The number of rows below a key limit varies by about its square root. With this many deviations
+# to spare, too few lie below it once in 1e15 fits; the sample is then a few rows smaller.
 SPARE_DEVIATIONS = 8.0
 
 
@@ -160,11 +160,11 @@ class Chunks:
         return cls(**given)
 
 
-# One validation row per so many rows, and the most of them.
+# The most validation rows, and the rows of the data for each of them.
 MAX_VALIDATION_ROWS = 10_000
 ROWS_PER_VALIDATION_ROW = 10
-# Rows in subsamples by default: a share of many rows; of few rows, so many per class, but no more
-# than the larger share.
+# Rows in subsamples by default: a share of the rows; where that is few, this many per class, but no
+# more than the larger share.
 SAMPLE_FRACTION, MAX_SAMPLE_FRACTION = 0.02, 0.5
 SAMPLED_ROWS_PER_CLASS = 200
 # Subsamples by default; fewer where each would have fewer rows per class than this.

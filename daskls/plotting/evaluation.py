@@ -284,7 +284,7 @@ def _calibrate(
 
 
 def _step(n_rows: int) -> int:
-    """Return k, where every k-th of so many rows is drawn."""
+    """Return k, where every k-th of ``n_rows`` rows is drawn."""
     return -(-n_rows // MOST_ROWS)
 
 

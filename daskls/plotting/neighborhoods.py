@@ -348,7 +348,7 @@ def _open_falk(estimator: Any) -> ModelReader:
 
 
 def _choose(candidates: Int64, most: int, rng: np.random.Generator) -> Int64:
-    """Return at most so many candidates, chosen at random, in their order."""
+    """Return at most ``most`` candidates, chosen at random, in their order."""
     if len(candidates) <= most:
         return candidates
     chosen: Int64 = np.sort(rng.choice(candidates, most, replace=False, shuffle=False))

@@ -132,7 +132,7 @@ def draw_dots(ax: Any, rows: Reals, classes: Ints, **style: Any) -> Any:
 
 def pad_limits(low: Float64, high: Float64) -> Float64:
     """Return the range of each axis, (k, 2), from least and greatest values, with a margin."""
-    # Features with a single value get a range, too.
+    # Features with a single value get a range as well.
     pad = AXES_MARGIN * (high - low) + 1e-9
     return np.stack([low - pad, high + pad], axis=1)
 

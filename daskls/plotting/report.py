@@ -34,7 +34,7 @@ class ReportDisplay:
 
     The pictures show partition, errors, grid, times, confusion and calibration; for a regressor the
     last two are predictions beside true numbers, and residuals. A model of two classes that keeps
-    scores of held-out rows has a ROC curve, too, see `RocDisplay`. Where there is nothing to draw,
+    scores of held-out rows also has a ROC curve, see `RocDisplay`. Where there is nothing to draw,
     the page says why. `to_html` returns the report as a page for a browser.
 
     Make it with `from_estimator`.
@@ -192,7 +192,7 @@ def summary_of(estimator: Any) -> str:
 
 
 def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
-    """Draw one panel, or write why there is nothing to draw; lines have so many letters at most."""
+    """Draw one panel, or write why there is nothing to draw; lines have ``n_letters`` at most."""
     if panel.draw is None:
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_color("#c9cdd2")

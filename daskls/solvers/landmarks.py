@@ -141,7 +141,7 @@ class BiasSearch:
     def _lower_bound(self) -> float:
         """Return a lower bound of the function."""
         flat = [e.dual for e in self.history if e.slope == 0.0]
-        # The objective is a sum of squares and losses: 0 is a bound, too.
+        # The objective is a sum of squares and losses, so 0 is a bound as well.
         known = [0.0, *flat]
         if self.below is not None and self.above is not None:
             a, b = self.below, self.above

@@ -82,7 +82,7 @@ def neighborhood_grid(
     ----------
     own : LocalRows. Its spec holds the given candidates.
     base : float32 array, shape (m, m). `Kernel.matrix` of the rows in their unit.
-    percentiles, seed, positions : as in `width_gammas`; without percentiles, gamma is given, too
+    percentiles, seed, positions : as in `width_gammas`; without percentiles gamma must be given
 
     Returns
     -------

@@ -29,8 +29,8 @@ from daskls.sources.base import (
     pick_label,
 )
 
-# Whole numbers of at most so many different values are classes; more values are classes if each has
-# so many rows.
+# Whole numbers are classes if they have at most the first number of different values, or if each
+# value has at least the second number of rows.
 FEW_CLASSES, CLASS_ROWS = 10, 10
 
 

@@ -337,7 +337,7 @@ class FolderReader(Reader):
 
 
 def _make_below(path: str, folder: str) -> None:
-    """Create a folder below an existing one; not by `os.makedirs`, which would create that, too."""
+    """Create a folder below an existing one; not by `os.makedirs`, which would create both."""
     for name in folder.split("/"):
         path = f"{path}/{name}"
         # Another task may create it at the same moment.

@@ -42,8 +42,8 @@ MAX_RADIUS_STEPS = 20
 # Consecutive radii without improvement that end the search. One may be chance: of eight searches
 # on covtype that ended at the first, one had 1.7 times the error of the others.
 RADIUS_PATIENCE = 2
-# Fewest balls of a task. It reads all leaves that its balls reach, which is a small part of its
-# work with so many balls.
+# Fewest balls of a task. It reads all leaves that its balls reach; with this many balls that is a
+# small part of its work.
 MIN_BALLS = 256
 
 
@@ -270,7 +270,7 @@ def draw_balls(part: tuple[int, int], job: BallJob) -> None:
 
 
 def _check_kept(pairs: BallPairs, job: BallJob) -> None:
-    """Refuse more pairs than fit in a task; only a task of a single ball can have so many."""
+    """Refuse more pairs than fit in a task; only a task of a single ball can have more."""
     if len(pairs) > job.most:
         raise MemoryPlanError(
             f"One ball draws {len(pairs)} rows or more, but a task may hold {job.most} of them; "

@@ -24,7 +24,7 @@ from daskls.records import (
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
 from daskls.solvers.rows import LocalRows, kernel_of
 
-# As in libsvm: a solve is given up after so many steps, or so many per row.
+# As in libsvm: a solve is given up after this many steps, or steps per row.
 MAX_LARGE_STEPS = 10_000_000
 STEPS_PER_ROW = 100
 # float32 holds smaller values with fewer digits, or as 0.
