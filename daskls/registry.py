@@ -91,16 +91,6 @@ FILTERS = {
 }
 
 
-def find_entry(name: str, field: str = "name") -> Entry | None:
-    """Return the first method whose ``field`` is ``name``; None if there is none.
-
-    >>> find_entry("VoronoiSVC", "class_name").option
-    'voronoi'
-    >>> find_entry("none of them")
-    """
-    return next((entry for entry in METHODS if getattr(entry, field) == name), None)
-
-
 def find_class(name: str) -> str | None:
     """Return the path ``module:class`` of the public class of that name; None if there is none.
 

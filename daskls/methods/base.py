@@ -8,7 +8,7 @@ from daskls.errors import StoreError
 from daskls.neighbors.balls import measure_regions
 from daskls.partition.tree import route_rows
 from daskls.records import Int64, LeafRows, Reals, Regions, RowNumbers
-from daskls.registry import METHODS, find_entry, load_object
+from daskls.registry import METHODS, load_object
 from daskls.run.contract import Method
 from daskls.store.files import malformed_is_damage
 
@@ -32,7 +32,7 @@ def method_of(values: dict[str, Any], where: str = "The model") -> Method:
     StoreError : the method's name is unknown, or its parameters are malformed
     """
     name = str(values.get("name", ""))
-    entry = find_entry(name)
+    entry = next((own for own in METHODS if own.name == name), None)
     if entry is None:
         known = ", ".join(repr(entry.name) for entry in METHODS)
         raise StoreError(
