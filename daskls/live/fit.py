@@ -1,6 +1,6 @@
 """The live view of one fit: a thread that reads its store at intervals and updates the fronts.
 
-The simplest front, lines of text, is here too; the others need what may not be installed.
+Its plainest front, lines of text, stands below; the others need a notebook or a cluster.
 """
 
 import logging
