@@ -94,6 +94,7 @@ def test_the_home_folder_in_every_path(tmp_path, monkeypatch):
 def test_the_demo_in_the_home_folder(tmp_path, monkeypatch, no_cluster):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "demo" / "train.zarr").mkdir(parents=True)
+    (tmp_path / "demo" / "train.zarr" / "notes.txt").touch()
     message = f"{tmp_path}/demo/train.zarr' exists and is not a daskls data set"
     assert message in run("demo", "--output=~/demo", "--quiet", code=1).stderr
 
