@@ -168,10 +168,9 @@ def times_of(own: st.Splits, ours: str) -> float | None:
 
 
 def words(choice: Record) -> str:
-    """Return what was chosen among names: every text of a summary and of its entry ``chosen``."""
-    summary = choice.get("summary", {})
-    found = {**summary, **summary.get("chosen", {})}
-    return ", ".join(value for value in found.values() if isinstance(value, str))
+    """Return the coding, the scale and the kernel that were chosen."""
+    chosen = choice.get("summary", {}).get("chosen", {})
+    return " ".join(chosen[name] for name in ("coding", "scale", "kernel") if name in chosen)
 
 
 def beside_text(journal: Journal, ours: str) -> str:

@@ -123,7 +123,7 @@ def race(
             left, learns = left[:1], False
     if not plan.has_final:
         return _leave_out(steps, left, plan, grid, learns=learns)
-    if plan.dense is not None and len(left) > 1:
+    if plan.dense is not None and (learns or len(left) > 1):
         left = _survivors(_run(steps, left, plan.dense, grid), len(left), np.inf)
     if not learns:
         return _decide(steps, left[:N_FINALISTS], plan, grid)

@@ -229,7 +229,7 @@ class TableSource:
         -----
         UserWarning : the index has a name, or the first column of a text file has none
         """
-        left_out = [name for name in self.names if name in self.index and name not in without]
+        left_out = sorted(self.index.difference(without))
         named = [name for name in left_out if not UNNAMED_INDEX.fullmatch(name)]
         if "" in named:
             warn_user(

@@ -72,13 +72,14 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
         reason = str(error).rstrip(".")
         raise DataError(f"{where} is not a Parquet file: {reason}. Check the file.") from error
     index = _common_index(paths, [(s.names, index_of(s)) for s in schemas])
+    schema = arrow.schema([field for field in schemas[0] if _is_in_all(field.name, schemas)])
 
     def batches(names: list[str]) -> Iterator[Any]:
         for path in paths:
             with parquet.ParquetFile(path) as file:
                 yield from file.iter_batches(batch_size=batch_rows(len(names)), columns=names)
 
-    return TableSource(where, schemas[0], batches, n_rows, index=index)
+    return TableSource(where, schema, batches, n_rows, index=index)
 
 
 def _common_index(
@@ -93,6 +94,11 @@ def _common_index(
     index = frozenset[str]().union(*(own for _, own in columns))
     check_same_columns(paths, [[n for n in names if n not in index] for names, _ in columns])
     return index
+
+
+def _is_in_all(name: str, of_files: list[Any]) -> bool:
+    """Whether all files have a column; a column of an index may be in some alone."""
+    return all(name in own.names for own in of_files)
 
 
 # CSV and TSV.
@@ -125,7 +131,8 @@ def open_text(paths: list[Path], label: str | None, where: str) -> TableSource:
     unnamed = [h.names[:1] if h.names[0] == "" and len(h.names) > 1 else [] for h in heads]
     columns = [(head.names, frozenset(own)) for head, own in zip(heads, unnamed, strict=True)]
     index = _common_index(paths, columns)
-    schema = arrow.schema([(name, arrow.string()) for name in heads[0].names])
+    names = [name for name in heads[0].names if _is_in_all(name, heads)]
+    schema = arrow.schema([(name, arrow.string()) for name in names])
 
     def batches(names: list[str]) -> Iterator[Any]:
         for path, head in zip(paths, heads, strict=True):

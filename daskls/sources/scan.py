@@ -258,7 +258,7 @@ def _feature_columns(source: TableSource, label: str | None, drop: list[str]) ->
             f"{source.where} has no column {', '.join(map(repr, strange))} to leave out; its "
             f"columns are {listed(source.names)}."
         )
-    names = source.feature_columns(without={label, *dropped} if label else dropped)
+    names = source.feature_columns(without=dropped if label is None else {label, *dropped})
     if not names:
         raise DataError(f"{source.where} has no feature columns besides the label {label!r}.")
     return names

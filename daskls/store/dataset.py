@@ -31,6 +31,7 @@ from daskls.store.dataset_checks import (
     check_shape,
     check_writer,
     clear_path,
+    kind_at,
     read_classes,
     read_names,
 )
@@ -336,7 +337,10 @@ class DatasetWriter:
 
     def _remove(self) -> None:
         """Remove what was written, but nothing of a writer that has replaced it."""
-        if attribute(open_store(self.path), WRITER) in (None, self._id):
+        store = open_store(self.path)
+        # A finished data set names no writer, nor does one whose description is not written yet.
+        is_ours = attribute(store, WRITER) in (None, self._id)
+        if is_ours and kind_at(store) in (None, UNFINISHED):
             remove_unfinished(self.path)
 
     def __enter__(self) -> Self:

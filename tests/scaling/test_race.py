@@ -253,14 +253,14 @@ def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next():
     assert others[1].name == "given"
 
 
-def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows():
+@pytest.mark.parametrize("kernels", [("laplacian", "laplacian", "exponential"), ("rbf",)])
+def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows(kernels):
     X = RNG.random((8000, 3)).astype("f4")
     drawn = replace(
         draw_race_rows(8000, *race_rows(8000), 0), cells=draw_cells_of(X, 8, 1000, seed=0)
     )
     plan, grid = plan_race(drawn, 4000), TrialGrid.of(SolverSpec())
     assert plan.dense.parts == tuple(replace(part, asked=(0, 0)) for part in plan.last.cells[:3])
-    kernels = "laplacian", "laplacian", "exponential"
     candidates = [
         Candidate(0, "none", f"scale {i}", np.full(3, i + 1.0), grid.start(kernel))
         for i, kernel in enumerate(kernels)
@@ -276,7 +276,7 @@ def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows():
 
     at_start = {own.trial.kernel: own.trial for own in candidates}
     rungs = [seen(rung, at_start) for rung in plan.rungs]
-    steps = Recorded(*rungs, seen(plan.dense, narrow), *[[np.ones(9)]] * 2)
+    steps = Recorded(*rungs, seen(plan.dense, narrow), *[[np.ones(3 * len(kernels))]] * 2)
     # The final has no results, so the race ends there.
     with pytest.raises(IndexError):
         race(steps, candidates, plan, grid, learns=True, drops=True)

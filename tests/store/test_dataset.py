@@ -154,6 +154,17 @@ def test_of_two_writers_only_the_last_finishes(tmp_path, rows):
     np.testing.assert_array_equal(open_dataset(tmp_path / "d").X[:], X[:9])
 
 
+def test_a_writer_that_is_replaced_leaves_the_finished_data_set(tmp_path, rows):
+    X, y = rows
+    with (  # noqa: PT012
+        pytest.raises(StoreError, match="Another writer has replaced"),
+        DatasetWriter(tmp_path / "d", 3, "f4", chunk_rows=4) as first,
+    ):
+        write_blocks(tmp_path / "d", X[:9], y[:9], [], overwrite=True)
+        first.append(X, y)
+    np.testing.assert_array_equal(open_dataset(tmp_path / "d").X[:], X[:9])
+
+
 def test_equal_rows_make_equal_files(tmp_path, rows):
     for name in "ab":
         write_blocks(tmp_path / name, *rows, [])

@@ -758,6 +758,30 @@ def test_files_with_and_without_an_index_are_one_table(tmp_path):
     np.testing.assert_array_equal(model.decision_function(TEST), wanted.decision_function(TEST))
 
 
+def test_what_is_an_index_in_some_files_alone_is_no_label(tmp_path):
+    (tmp_path / "rows").mkdir()
+    frame = TRAIN[["age", "income", "kind"]].dropna()
+    frame[:300].set_index("kind").to_parquet(tmp_path / "rows" / "0.parquet")
+    frame[300:][["age", "income"]].to_parquet(tmp_path / "rows" / "1.parquet")
+    with pytest.raises(DataError, match=r"has no column 'kind'; its 2 columns are: age, income"):
+        daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "rows", "kind")
+    # In the index of one file, a column of the other: in both.
+    frame[300:].to_parquet(tmp_path / "rows" / "1.parquet")
+    model = daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "rows", "kind")
+    wanted = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind")
+    np.testing.assert_array_equal(model.decision_function(frame), wanted.decision_function(frame))
+
+
+def test_a_label_without_a_name_is_no_index(tmp_path):
+    frame = TRAIN[["kind", "income"]].rename(columns={"kind": ""})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    model = daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "rows.csv", "")
+    assert model.table_.column_names == ["income"]
+    frame[["income", ""]].to_csv(tmp_path / "rows.csv", index=False)
+    model = daskls.VoronoiSVC(**PARAMS).fit(tmp_path / "rows.csv", "")
+    assert model.table_.column_names == ["income"]
+
+
 @pytest.mark.parametrize("told", [b"no JSON", b'{"index_columns": null}'])
 def test_an_index_that_cannot_be_read_is_none(told):
     table = pa.table({"a": np.arange(60.0), "y": [0, 1] * 30})
