@@ -222,6 +222,12 @@ class TableSource:
         """Names of the columns."""
         return [str(name) for name in self.schema.names]
 
+    @property
+    def likely_labels(self) -> list[str]:
+        """The columns to guess the label from: an index only if no other has a usual name."""
+        own = [name for name in self.names if name not in self.index]
+        return own if usual_names(own) else self.names
+
     def feature_columns(self, *, without: Collection[str]) -> list[str]:
         """Return the columns that become features, without the index and some others.
 
@@ -351,10 +357,13 @@ def guess_label(names: Sequence[str], where: str, call: str, remedy: str = "") -
     return usual[0]
 
 
-def pick_label(names: Sequence[str], label: str | int | None, where: str) -> int | None:
+def pick_label(
+    names: Sequence[str], label: str | int | None, where: str, likely: Sequence[str] = ()
+) -> int | None:
     """Return the index of the label's column; None for "none".
 
-    ``label`` is a name or an index; None: the column with a usual name of labels.
+    ``label`` is a name or an index; None: the column, of ``likely`` ones if given, with a usual
+    name of labels.
 
     Raises
     ------
@@ -364,7 +373,7 @@ def pick_label(names: Sequence[str], label: str | int | None, where: str) -> int
         return None
     if label is None:
         remedy = "; --label none, or label='none', where there is none"
-        return list(names).index(guess_label(names, where, "label=NAME", remedy))
+        return list(names).index(guess_label(likely or names, where, "label=NAME", remedy))
     if label in names:
         return list(names).index(str(label))
     try:

@@ -47,7 +47,8 @@ def pick_label_column(source: TableSource, label: str | None, *, required: bool)
     """
     names = source.names
     if label is None:
-        return guess_label(names, source.where, "fit(X, NAME)") if required else None
+        likely = source.likely_labels
+        return guess_label(likely, source.where, "fit(X, NAME)") if required else None
     if label not in names:
         raise column_error(source.where, label, names)
     return label

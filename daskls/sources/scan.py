@@ -229,8 +229,8 @@ class _Column:
             return f"text{known} of more than {MAX_CATEGORIES} different values{hint}"
         marks = sorted(text for text in values if not reads_as_number(text))
         is_marked = self.is_of_file and marks and all(map(NO_WORD.fullmatch, marks))
-        if is_marked and len(values) > FEW_NUMBERS:
-            return f"numbers and {', '.join(map(repr, marks))}{_if_missing(marks[0])}"
+        if is_marked and len(values) - len(marks) > FEW_NUMBERS:
+            return f"numbers and {listed([*map(repr, marks)])}{_if_missing(marks[0])}"
         return None
 
 

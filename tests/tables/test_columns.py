@@ -746,6 +746,11 @@ def test_a_label_in_the_index_is_found_by_its_usual_name(tmp_path):
     with pytest.warns(UserWarning, match="it is 'label'"):
         model = daskls.VoronoiSVC(**PARAMS).fit(path)
     assert model.table_.column_names == ["income"]
+    # A column comes before an index.
+    frame = TRAIN[["income", "kind"]].rename(columns={"kind": "label"}).rename_axis("target")
+    path = as_parquet(frame, tmp_path / "both")
+    with pytest.warns(UserWarning, match="it is 'label'"):
+        daskls.VoronoiSVC(**PARAMS).fit(path)
 
 
 def test_files_with_and_without_an_index_are_one_table(tmp_path):
@@ -809,6 +814,18 @@ def test_several_marks_among_numbers_are_told_and_none_in_a_frame(tmp_path):
     for given in (frame, frame.astype({"age": "category"})):
         (age,) = daskls.TableEncoder("kind").fit(given).table_.columns
         assert len(age.categories) == 32
+
+
+@pytest.mark.parametrize(("n_numbers", "is_refused"), [(20, False), (21, True)])
+def test_more_than_20_numbers_and_marks_are_refused(tmp_path, n_numbers, is_refused):
+    ages = [*("?", "-", "*"), *(str(i % n_numbers) for i in range(117))]
+    frame = pd.DataFrame({"age": ages, "kind": ["a", "b"] * 60})
+    path = write(frame, tmp_path / "rows.csv")
+    if is_refused:
+        with pytest.raises(DataError, match="holds numbers and"):
+            daskls.TableEncoder("kind").fit(path)
+    else:
+        assert len(daskls.TableEncoder("kind").fit(path).table_.columns[0].categories) == 23
 
 
 def test_few_numbers_and_a_mark_are_categories(tmp_path):
