@@ -40,6 +40,7 @@ from daskls.scaling.rungs import (
     RaceJob,
     draw_cells_of,
     draw_race_rows,
+    most_mixed_first,
     plan_race,
     race_rows,
     write_race_rows,
@@ -272,7 +273,9 @@ class _Search:
             return drawn
         rows = scaled(X, self._plain.scale)
         size = min(CELL_ROWS, self._cell_size)
-        return replace(drawn, cells=draw_cells_of(rows, N_CELLS, size, state.seed))
+        cells = draw_cells_of(rows, N_CELLS, size, state.seed)
+        aim = aim_of(state.scan.target)
+        return replace(drawn, cells=most_mixed_first(cells, state.sample.targets, aim))
 
     @cached_property
     def _plain(self) -> Base:

@@ -124,7 +124,10 @@ def race(
     if not plan.has_final:
         return _leave_out(steps, left, plan, grid, learns=learns)
     if plan.dense is not None and (learns or len(left) > 1):
-        left = _survivors(_run(steps, left, plan.dense, grid), len(left), np.inf)
+        settled = _survivors(_run(steps, left, plan.dense, grid), len(left), np.inf)
+        # Cells of one class alone would take any width.
+        if settled[0].squared_error >= steps.job.aim.negligible:
+            left = settled
     if not learns:
         return _decide(steps, left[:N_FINALISTS], plan, grid)
     of, n_plain = left[:N_LEARNED], N_LEARNED

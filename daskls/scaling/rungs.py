@@ -149,8 +149,9 @@ class Rung:
 
     Attributes
     ----------
-    sampled : Part. Of random rows.
-    cells : tuple of Part. Of all rows of some cells; together they weigh as much as ``sampled``.
+    sampled : Part. Of random rows; where rows are left out in turn, maybe of a cell.
+    cells : tuple of Part. Of all rows of some cells; together they weigh as much as ``sampled``,
+        but each row alike where rows are left out in turn.
     reaches : tuple of int. See `descent.descend`.
     most_trials : int. Most trials of one candidate.
     """
@@ -168,6 +169,10 @@ class Rung:
     def weights(self, rows: RaceRows) -> Float64:
         """Return the weights of the predicted rows, part by part."""
         own = [rows.weights[slice(*(p.asked if p.n_asked else p.train))] for p in self.parts]
+        if not self.sampled.n_asked:
+            left_out: Float64 = np.concatenate(own)
+            left_out /= left_out.sum()
+            return left_out
         sampled, cells = own[0], np.concatenate([np.empty(0), *own[1:]])
         return np.concatenate([sampled / sampled.sum(), cells / max(cells.sum(), SMALLEST)])
 
@@ -289,6 +294,21 @@ def draw_cells_of(
     # Cells with very few training rows, or with no held-out row, are of no use.
     own = [(train, asked) for train, asked in own if len(train) >= LEAST_ROWS and len(asked)]
     return tuple(own[:n_cells])
+
+
+def most_mixed_first(
+    cells: tuple[tuple[Int64, Int64], ...], targets: Targets, aim: Aim
+) -> tuple[tuple[Int64, Int64], ...]:
+    """Return cells by how much the targets of their training rows vary, the most first.
+
+    A cell of one class says nothing about the width, and of a rare class most cells are such.
+    """
+
+    def variation(train: Int64) -> float:
+        Y = aim.columns(targets[train]).astype(np.float64)
+        return float((Y**2).sum() - (Y.sum(axis=0) ** 2).sum() / len(Y))
+
+    return tuple(sorted(cells, key=lambda own: -variation(own[0])))
 
 
 def write_race_rows(job: RaceJob, sample: Sample, drawn: Drawn, bases: Sequence[Base]) -> None:

@@ -25,15 +25,18 @@ from daskls.scaling.race import (
     race,
 )
 from daskls.scaling.rungs import (
+    Part,
     RaceJob,
     RaceRows,
+    Rung,
     draw_cells_of,
     draw_race_rows,
     held_out,
+    most_mixed_first,
     plan_race,
     race_rows,
 )
-from daskls.solvers.squares.aims import ClassAim
+from daskls.solvers.squares.aims import ClassAim, NumberAim
 from daskls.solvers.squares.system import median_distance
 
 RNG = np.random.default_rng(0)
@@ -253,8 +256,11 @@ def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next():
     assert others[1].name == "given"
 
 
-@pytest.mark.parametrize("kernels", [("laplacian", "laplacian", "exponential"), ("rbf",)])
-def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows(kernels):
+@pytest.mark.parametrize(
+    ("kernels", "level"),
+    [(("laplacian", "laplacian", "exponential"), 1.0), (("rbf",), 1.0), (("rbf",), 1e-6)],
+)
+def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows(kernels, level):
     X = RNG.random((8000, 3)).astype("f4")
     drawn = replace(
         draw_race_rows(8000, *race_rows(8000), 0), cells=draw_cells_of(X, 8, 1000, seed=0)
@@ -267,21 +273,23 @@ def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows(kernels):
     ]
     narrow, noise = {kernel: grid.at((0, 0), kernel) for kernel in kernels}, RNG.random(4000)
 
-    def seen(rung, trials):
+    def seen(rung, trials, level=1.0):
         n = len(rung.weights(RaceRows(None, None, np.ones(len(drawn.rows)))))
         return [
-            seen_at(grid, trials[own.trial.kernel], noise[:n] * (1 + i / 50), np.zeros(n))
+            seen_at(grid, trials[own.trial.kernel], level * noise[:n] * (1 + i / 50), np.zeros(n))
             for i, own in enumerate(candidates)
         ]
 
     at_start = {own.trial.kernel: own.trial for own in candidates}
     rungs = [seen(rung, at_start) for rung in plan.rungs]
-    steps = Recorded(*rungs, seen(plan.dense, narrow), *[[np.ones(3 * len(kernels))]] * 2)
+    steps = Recorded(*rungs, seen(plan.dense, narrow, level), *[[np.ones(3 * len(kernels))]] * 2)
     # The final has no results, so the race ends there.
     with pytest.raises(IndexError):
         race(steps, candidates, plan, grid, learns=True, drops=True)
     for _, calls in [own for own in steps.calls if own[0] == "learn_scale"]:
-        assert [call[2] for call in calls] == [narrow[kernel] for kernel in kernels]
+        # Cells without errors do not count.
+        wanted = narrow if level == 1.0 else at_start
+        assert [call[2] for call in calls] == [wanted[kernel] for kernel in kernels]
 
 
 @pytest.mark.parametrize(("squared", "n_calls"), [(1e-4, 1), (0.1, 2)])
@@ -326,6 +334,22 @@ def test_cells_hold_all_rows_of_their_part_of_space():
         inside = ((own.min(axis=0) <= X) & (own.max(axis=0) >= X)).all(axis=1)
         # The cuts are no boxes; of a plane's cells the boxes hold hardly any other row.
         assert inside.sum() < 2.5 * len(own)
+
+
+def test_cells_whose_rows_differ_come_first():
+    codes = np.array([0] * 10 + [0, 1] * 5 + [2] * 9 + [1])
+    cells = tuple((np.arange(i, i + 10), np.arange(0)) for i in (0, 10, 20))
+    found = most_mixed_first(cells, codes, ClassAim(3))
+    assert [train[0] for train, _ in found] == [10, 20, 0]
+    numbers = np.arange(30.0)[:, None] ** 2
+    found = most_mixed_first(cells, numbers, NumberAim(1))
+    assert [train[0] for train, _ in found] == [20, 10, 0]
+
+
+def test_left_out_rows_of_several_cells_weigh_alike():
+    rows = RaceRows(None, None, np.ones(30))
+    rung = Rung(Part((0, 10)), (Part((10, 25)), Part((25, 30))))
+    np.testing.assert_allclose(rung.weights(rows), np.full(30, 1 / 30))
 
 
 # What is chosen
