@@ -21,6 +21,7 @@ from daskls.store.artifacts import open_store, remote_errors, remove_unfinished,
 from daskls.store.dataset_checks import (
     DATASET_FORMAT,
     DATASET_KIND,
+    OWN_NAMES,
     UNFINISHED,
     WRITE_AGAIN,
     WRITER,
@@ -336,10 +337,10 @@ class DatasetWriter:
             self._remove()
 
     def _remove(self) -> None:
-        """Remove what was written, but nothing of a writer that has replaced it."""
+        """Remove what was written, but nothing that has taken its place."""
         store = open_store(self.path)
         # A finished data set names no writer, nor does one whose description is not written yet.
-        is_ours = attribute(store, WRITER) in (None, self._id)
+        is_ours = attribute(store, WRITER) in (None, self._id) and set(store.names()) <= OWN_NAMES
         if is_ours and kind_at(store) in (None, UNFINISHED):
             remove_unfinished(self.path)
 

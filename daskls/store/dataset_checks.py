@@ -14,13 +14,15 @@ from daskls.store.artifacts import is_artifact, is_bucket, open_store, write_err
 from daskls.store.backend import CLAIM, Backend
 from daskls.store.files import expand_path
 from daskls.store.flat import DESCRIPTION
-from daskls.store.sources import MAX_METADATA_NBYTES
+from daskls.store.sources import MAX_METADATA_NBYTES, read_errors
 
 DATASET_FORMAT = 1
 DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"
 # The attribute of an unfinished data set that names its writer.
 WRITER = "writer"
+# What a data set consists of.
+OWN_NAMES = {"X", "y", DESCRIPTION, CLAIM}
 WRITE_AGAIN = "write the data set again"
 
 
@@ -192,7 +194,9 @@ def check_writer(path: str, writer: str) -> None:
     StoreError
     """
     check_there(path, WRITE_AGAIN)
-    if attribute(open_store(path), WRITER) != writer:
+    with read_errors(path):
+        found = json.loads(open_store(path).read(DESCRIPTION, MAX_METADATA_NBYTES))
+    if found.get("attributes", {}).get(WRITER) != writer:
         raise StoreError(
             f"Another writer has replaced the data set {path!r} meanwhile, so that these rows are "
             "not written. Write to another path, one writer at a time."

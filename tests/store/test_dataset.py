@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -163,6 +164,17 @@ def test_a_writer_that_is_replaced_leaves_the_finished_data_set(tmp_path, rows):
         write_blocks(tmp_path / "d", X[:9], y[:9], [], overwrite=True)
         first.append(X, y)
     np.testing.assert_array_equal(open_dataset(tmp_path / "d").X[:], X[:9])
+
+
+def test_what_has_taken_the_place_of_a_data_set_is_not_removed(tmp_path, rows):
+    with (  # noqa: PT012
+        pytest.raises(StoreError, match="is gone"),
+        DatasetWriter(tmp_path / "d", 3, "f4", chunk_rows=4) as writer,
+    ):
+        shutil.rmtree(tmp_path / "d")
+        foreign_folder(tmp_path / "d")
+        writer.append(*rows)
+    assert (tmp_path / "d" / "thesis.txt").read_text() == "precious"
 
 
 def test_equal_rows_make_equal_files(tmp_path, rows):
