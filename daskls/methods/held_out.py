@@ -28,10 +28,10 @@ from daskls.store.reserved import read_reserved
 from daskls.store.sorted_rows import Rows
 
 # With at most this many rows all are drawn: beside the choice of a scale that costs little.
-ALL_ROWS = 5000
+ALL_ROWS = 2000
 # With more rows: how many are drawn for each cell and for each class, and the bounds of the total.
 CELL_DRAWN, CLASS_DRAWN = 64, 40
-LEAST_DRAWN, MOST_DRAWN = 1000, 20_000
+LEAST_DRAWN, MOST_DRAWN = 2000, 20_000
 # Most bytes of the drawn rows' values, which the client holds.
 MOST_NBYTES = 64 << 20
 # Rows that a class needs for a sigmoid of its own: with fewer, one that classes share is better.

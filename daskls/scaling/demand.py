@@ -140,7 +140,7 @@ def scaling_stages(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, .
 
 def race_parts(choice: OpenChoice) -> list[tuple[int, int]]:
     """Return the numbers of rows of the last rung's parts, as input for `check_race`."""
-    return [(part.n_training, part.n_asked) for part in choice.race().last.parts]
+    return [part.sizes for part in choice.race().last.parts]
 
 
 def expected_spec(spec: SolverSpec, scaling: ScalingSpec | None) -> SolverSpec:
@@ -165,34 +165,36 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
         n = min(choice.n_candidates, most)
         n_tasks += n
         for part in rung.parts:
-            works += _rung_work(part.n_training, part.n_asked, n, n * n_trials)
+            works += _rung_work(*part.sizes, n, n * n_trials)
     n_learned = N_LEARNED
     if plan.dense is not None:
         n = min(choice.n_candidates, CANDIDATES_LEFT[-1])
         n_tasks, n_learned = n_tasks + n, max(choice.n_kernels, N_LEARNED)
         for part in plan.dense.parts:
-            works += _rung_work(part.n_training, part.n_asked, n, n * plan.dense.most_trials)
+            works += _rung_work(*part.sizes, n, n * plan.dense.most_trials)
     n_last, last = len(CANDIDATES_LEFT), min(TRIALS_IN_LAST_RUNG, 3 * choice.n_combinations)
+    for part in plan.first.parts if plan.has_final else ():
+        works += _rung_work(*part.sizes, n_last, n_last)
     for part in plan.last.parts:
-        works += _rung_work(part.n_training, part.n_asked, 2 * n_last, last)
+        works += _rung_work(*part.sizes, n_last, last)
     if choice.learns:
         works += list(_learned_in_race(plan, n_learned))
     if choice.learns and plan.has_final and not choice.is_dense:
-        for part in plan.last.parts:
+        n = 1 + len(WEAK_SHARES)
+        for part in plan.first.parts:
             # Usually none but the first trial.
-            n = len(WEAK_SHARES)
-            works += _rung_work(part.n_training, part.n_asked, n, n)
-        n_tasks += len(WEAK_SHARES)
+            works += _rung_work(*part.sizes, n, n)
+        n_tasks += n
     n_tasks += 2 * n_last + n_learned * len(plan.learning)
     n_rounds = len(plan.rungs) + 3 + (plan.dense is not None)
-    parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
+    parts = [part.sizes for part in plan.last.parts]
     nbytes = rung_nbytes(parts, sizes.n_features, sizes.n_outputs)
     return StageDemand("scale", n_tasks, nbytes, tuple(works), n_rounds)
 
 
-def _rung_work(n_training: int, n_asked: int, n_begun: int, n_trials: int) -> list[Work]:
+def _rung_work(n_training: int, n_others: int, n_begun: int, n_trials: int) -> list[Work]:
     """Return the work of all candidates on one part of a rung."""
-    if not n_asked:
+    if not n_others:
         return [Work(TRIAL, n_training, n_trials)]
     return [Work(BEGIN_SPLIT, n_training, n_begun), Work(SOLVE_SPLIT, n_training, n_trials)]
 
@@ -277,7 +279,8 @@ def answer_held(size: int, setting: Setting) -> float:
 def _split(size: int, setting: Setting) -> Callable[[], TrialSplit]:
     """Return a function that makes a `TrialSplit` of drawn rows."""
     A, Y = _drawn(size + ASKED_ROWS, setting)
-    return partial(TrialSplit, A, Y, np.ones(len(A)), size, setting.spec.kernel, _aim(setting))
+    sizes = size, ASKED_ROWS
+    return partial(TrialSplit, A, Y, np.ones(len(A)), *sizes, setting.spec.kernel, _aim(setting))
 
 
 def _cell(size: int, setting: Setting) -> TrialCell:

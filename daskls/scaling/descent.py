@@ -1,7 +1,7 @@
 """Coordinate descent of one candidate to its best width and ridge.
 
-Of a few thousand rows the first train and the others are predicted; where there are no others, each
-row is predicted without itself. The descent minimizes the squared error, and starts where the
+Of a few thousand rows the first train and the last are predicted; those that train too are
+predicted without themselves. The descent minimizes the squared error, and starts where the
 candidate was evaluated last.
 """
 
@@ -49,15 +49,25 @@ class TrialSplit:
     A : float32 array, shape (n, d)
     Y : float64 array, shape (n, r). Columns of targets, see `Aim`.
     weights : float64 array, shape (n,)
-    n_training : int. Rows that train, the first ones; if all do, each is left out in turn.
+    n_training, n_asked : int. Rows that train, the first ones, and rows to predict, the last ones;
+        either none of these trains, or all do: then each is left out in turn.
     """
 
     def __init__(
-        self, A: Float32, Y: Float64, weights: Float64, n_training: int, kernel: str, aim: Aim
+        self,
+        A: Float32,
+        Y: Float64,
+        weights: Float64,
+        n_training: int,
+        n_asked: int,
+        kernel: str,
+        aim: Aim,
     ) -> None:
         self._aim = aim
+        first = len(A) - n_asked
         self._A, self._asked = A[:n_training], A[n_training:]
-        self._Y, self._Y_asked = Y[:n_training], Y[n_training:] if len(A) > n_training else Y
+        self._left_out = np.arange(first, n_training)
+        self._Y, self._Y_asked = Y[:n_training], Y[first:]
         self._weights, self._kernel = weights[:n_training], find_kernel(kernel)
         self._unit = median_distance(kernel, self._A)
         self._base = self._kernel.matrix(self._A.astype(np.float64))
@@ -85,8 +95,8 @@ class TrialSplit:
         """Return the errors of the predicted rows."""
         self._enter(trial)
         ridges = trial.ridge / self._weights
-        is_left_out = self._far is None
-        solved = self._system.solve(self._Y, ridges, offset=trial.offset, held_out=is_left_out)
+        held_out = self._left_out if self._far is None else False
+        solved = self._system.solve(self._Y, ridges, offset=trial.offset, held_out=held_out)
         if solved.held_out is not None:
             values = solved.held_out.astype(np.float64)
         else:

@@ -251,7 +251,7 @@ class _Search:
         state, n_rows = self.state, self.state.scan.n_kept
         drawn = self._draw()
         plan = plan_race(drawn, self._cell_size)
-        parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
+        parts = [part.sizes for part in plan.last.parts]
         widest = max(base.n_features for base in self.bases)
         check_race(parts, widest, state.sizes, state.resources)
         job = RaceJob(state.root.where(), aim_of(state.scan.target))

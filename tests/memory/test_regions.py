@@ -102,7 +102,7 @@ def test_a_rung_of_a_race(d, k, tmp_path):
     plan, job = plan_race(drawn, 4000), RaceJob(str(tmp_path), ClassAim(k))
     (base,) = find_bases(X, ("none",), 0)
     write_race_rows(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
-    parts = [(part.n_training, part.n_asked) for part in plan.last.parts]
+    parts = [part.sizes for part in plan.last.parts]
     planned = rung_nbytes(parts, d, k if k > 2 else 1)
     grid = TrialGrid.of(SolverSpec())
     for kernel in ("rbf", "laplacian"):

@@ -9,14 +9,14 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from daskls import ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.records import KernelSpec
-from daskls.solvers.squares.system import System, merge_equal_rows, needs_float64, signs_of
+from daskls.solvers.squares import system
+from daskls.solvers.squares.system import System, may_need_float64, merge_equal_rows, signs_of
 
 RNG = np.random.default_rng(0)
 M = 60
 A = RNG.normal(size=(M, 3)).astype(np.float32)
 Y = signs_of(RNG.integers(3, size=M), 3)
 W = RNG.uniform(0.2, 3.0, size=M)
-# So small that the system is solved in float64.
 RIDGE = 1e-5
 DISTANCES = [KernelSpec("rbf", 0.3), KernelSpec("exponential", 0.5), KernelSpec("laplacian", 0.4)]
 KERNELS = [*DISTANCES, KernelSpec("poly", 0.2, 2, 1.0)]
@@ -38,6 +38,13 @@ def values_at(points, rows, kernel):
     return pairwise_kernels(points, rows, metric=kernel.name, gamma=kernel.gamma)
 
 
+@pytest.fixture
+def in_float64(monkeypatch):
+    """Let float32 lose the digits of any system."""
+    monkeypatch.setattr(system, "SAFE_ROUNDINGS", np.inf)
+
+
+@pytest.mark.usefixtures("in_float64")
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_coefficients_are_those_of_kernel_ridge(kernel):
     ridge = KernelRidge(alpha=RIDGE, kernel="precomputed").fit(gram(kernel), Y, sample_weight=W)
@@ -47,6 +54,7 @@ def test_coefficients_are_those_of_kernel_ridge(kernel):
     np.testing.assert_allclose(found.alpha / scale, ridge.dual_coef_ / scale, atol=1e-8)
 
 
+@pytest.mark.usefixtures("in_float64")
 @pytest.mark.parametrize("kernel", DISTANCES)
 @pytest.mark.parametrize("offset", [False, True])
 def test_held_out_values_are_those_of_as_many_refits(kernel, offset):
@@ -60,6 +68,7 @@ def test_held_out_values_are_those_of_as_many_refits(kernel, offset):
         np.testing.assert_allclose(found.held_out[i], K[i, keep] @ alpha + b, atol=1e-8)
 
 
+@pytest.mark.usefixtures("in_float64")
 def test_offsets_are_those_of_the_bordered_system():
     ridges = 1e-4 / W
     alpha, b = naive.bordered_ridge(gram(KERNELS[0]), Y, ridges)
@@ -77,11 +86,11 @@ def test_float32_keeps_the_digits_that_matter(offset, ridge):
     rows = RNG.random((1500, 2)).astype(np.float32)
     targets = signs_of((rows[:, 0] > 0.5).astype(int), 2)
     ridges = np.full(len(rows), ridge)
-    system = System(rows, KernelSpec("rbf", 2.0))
-    found = system.solve(targets, ridges, offset=offset, held_out=True)
+    own = System(rows, KernelSpec("rbf", 2.0))
+    found = own.solve(targets, ridges, offset=offset, held_out=True)
     assert found.held_out.dtype == np.float64
-    assert (found.alpha.dtype == np.float32) == (not needs_float64(ridge, len(rows)))
-    K = gram(system._spec, rows) + np.diag(ridges)
+    assert (found.alpha.dtype == np.float32) == (not may_need_float64(ridge, len(rows)))
+    K = gram(own._spec, rows) + np.diag(ridges)
     inverse = np.linalg.inv(K)
     if offset:
         ones = inverse.sum(axis=1)
@@ -91,9 +100,39 @@ def test_float32_keeps_the_digits_that_matter(offset, ridge):
 
 
 def test_a_ridge_that_float32_would_lose_goes_to_float64():
-    assert not needs_float64(1e-2, 2000)
-    assert needs_float64(1e-4, 2000)
+    assert not may_need_float64(1e-2, 2000)
+    assert may_need_float64(1e-4, 2000)
     assert System(A, KERNELS[0]).solve(Y, np.full(M, 1.0)).alpha.dtype == np.float32
+
+
+@pytest.mark.parametrize("near", [None, 50, 1400])
+@pytest.mark.parametrize("kernel", DISTANCES)
+def test_a_rough_kernel_needs_no_float64_unless_rows_are_near(kernel, near):
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(1500, 6)).astype(np.float32)
+    # Narrow, so that of the Gaussian kernel, too, no row is near another.
+    spec = KernelSpec(kernel.name, 4 * kernel.gamma)
+    if near is not None:
+        # Seen among the leading rows, or only at the end.
+        rows[near + 1] = rows[near] + np.float32(1e-5)
+    targets = signs_of((rows[:, 0] * rows[:, 1] > 0).astype(int), 2)
+    ridges = np.full(len(rows), 1e-5)
+    found = System(rows, spec).solve(targets, ridges, held_out=True)
+    assert found.alpha.dtype == (np.float32 if near is None else np.float64)
+    K = values_at(rows.astype(np.float64), rows.astype(np.float64), spec)
+    inverse = np.linalg.inv(K + np.diag(ridges))
+    exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
+    assert np.abs(found.held_out - exact).max() < 0.02
+
+
+@pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize("rows", [[0, 7, 59], [58, 59], range(20, 60), range(1, 60), [59], []])
+def test_some_rows_are_held_out_as_all_are(rows):
+    rows = np.array(rows, np.int64)
+    whole = System(A, KERNELS[0]).solve(Y, RIDGE / W, offset=True, held_out=True)
+    found = System(A, KERNELS[0]).solve(Y, RIDGE / W, offset=True, held_out=rows)
+    np.testing.assert_allclose(found.inverse, whole.inverse[rows], rtol=1e-9)
+    np.testing.assert_allclose(found.held_out, whole.held_out[rows], rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0])
@@ -128,6 +167,7 @@ def test_no_ridge_is_refused_not_enlarged():
         )
 
 
+@pytest.mark.usefixtures("in_float64")
 def test_every_row_five_times_is_once_with_weight_5():
     order = RNG.permutation(5 * M) % M
     merged = merge_equal_rows(A[order], Y[order], np.ones(5 * M))
