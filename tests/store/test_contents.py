@@ -27,8 +27,6 @@ UNSEEN = {
     (".probe-*", "*"),
     ("input-*/*", "*"),
     ("held-out-*/*", "*"),
-    # Where labels are noise no scale is learned.
-    ("regions/steps-thin/*", "factors"),
 }
 
 
