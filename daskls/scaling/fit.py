@@ -259,7 +259,7 @@ class _Search:
         is_last = n_rows <= len(state.sample.X) or self.scaling.by_chance
         with self._timed(job, RACE_STEPS):
             steps = Steps(job, state.client)
-            left = race(steps, candidates, plan, self._grid, learns=self.learns, drops=is_last)
+            left = race(steps, candidates, plan, self._grid, learns=self.learns, is_last=is_last)
         if is_last:
             return Decision(left[0], tuple(left), {})
         return self._decide_densely(left[0])

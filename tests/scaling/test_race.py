@@ -21,6 +21,7 @@ from daskls.scaling.race import (
     _decide,
     _leave_out,
     _survivors,
+    _uncoded_if_near,
     _without_weak_features,
     race,
 )
@@ -300,11 +301,24 @@ def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows(kernels, level):
     )
     # The final has no results, so the race ends there.
     with pytest.raises(IndexError):
-        race(steps, candidates, plan, grid, learns=True, drops=True)
+        race(steps, candidates, plan, grid, learns=True, is_last=True)
     for _, calls in [own for own in steps.calls if own[0] == "learn_scale"]:
         # Cells without errors do not count.
         wanted = narrow if level == 1.0 else at_start
         assert [call[2] for call in calls] == [wanted[kernel] for kernel in dict.fromkeys(kernels)]
+
+
+@pytest.mark.parametrize(("worse", "taken"), [(0.001, ["none"]), (0.5, ["ranks", "none"])])
+def test_where_regions_decide_numbers_stay_numbers_unless_a_code_is_better(worse, taken):
+    none = RowErrors(Y_ERRORS * (1 + worse), np.zeros(200), np.ones(200))
+    # Rows differ more between codings than these do in the mean.
+    noisy = Y_ERRORS * (1 + 0.3 * np.sin(np.arange(200)))
+    seen = [
+        Candidate(1, "ranks", "spread", np.ones(2), TRIAL, replace(none, squared=noisy)),
+        Candidate(0, "none", "spread", np.ones(2), TRIAL, none),
+    ]
+    assert [own.coding for own in _uncoded_if_near(seen)] == taken
+    assert _uncoded_if_near(seen[:1]) == seen[:1]
 
 
 @pytest.mark.parametrize(("squared", "n_calls"), [(1e-4, 1), (0.1, 2)])
