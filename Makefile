@@ -10,13 +10,13 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test test-all lint types nojit examples notebooks check docs docs-results docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
-	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy bench-untuned bench-rows bench-advice chaos bits counts mutations
+	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy bench-untuned bench-rows bench-largest bench-advice chaos bits counts mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
 	@echo "make test      run the tests, but for those that take long"
 	@echo "make test-all  run those that take long: every estimator's checks, long kills, starts on a new machine"
-	@echo "make check     everything that a change must pass: tests, ruff, mypy, kernels without jit, examples"
+	@echo "make check     all that a change must pass but for the site: tests, ruff, mypy, kernels without jit, examples, notebooks"
 	@echo "make notebooks run the notebooks on 10,000 rows; red text is an error"
 	@echo "make docs      build the site in build/html: warnings are errors, links are followed"
 	@echo "make release-check  build wheel and sdist, install each in a clean environment, oldest dependencies too, and use it"
@@ -24,7 +24,7 @@ help:
 	@echo "make docs-results  write docs/results.md and the tables of other pages from benchmarks/results"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
-	@echo "bench-sets, bench-accuracy, bench-untuned, bench-rows, bench-advice  measure what is missing in benchmarks/results: see python -m benchmarks --help"
+	@echo "bench-sets, bench-accuracy, bench-untuned, bench-rows, bench-largest, bench-advice  measure what is missing in benchmarks/results: see python -m benchmarks --help"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
 	@echo "make counts    lines of code, docstrings, comments and imports, part by part: FROM=revision TO=revision"

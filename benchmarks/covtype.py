@@ -1,6 +1,6 @@
 """VoronoiSVC beside its peers on two real and two synthetic sets: error, CPU seconds, memory.
 
-Each row of the table is one process (`suite/peers.py`). ``--with rows=20000`` takes the first rows
+Each row of the table is one process (`suite/apart.py`). ``--with rows=20000`` takes the first rows
 of each part of a set, for a look: give another ``--results``, which it does not mix with.
 """
 

@@ -1,6 +1,6 @@
 """One cell of 2000 rows: CPU seconds of the whole model selection, beside the peers' solvers.
 
-Each row is the best of some processes (`suite/peers.py`). daskls and liquidSVM search 10 x 10
+Each row is the best of some processes (`suite/apart.py`). daskls and liquidSVM search 10 x 10
 candidates with 5 folds, 500 solves; the SVCs solve 9 points of the same grid, the first, fifth and
 last of each axis, on four fifths of the rows, and their time is scaled to 500 solves.
 """

@@ -139,6 +139,30 @@ def test_names_that_are_written_as_text_lead_somewhere():
     assert set(ELSEWHERE) <= set(lost)
 
 
+def missing_of(page, words):
+    """Return what a page names in backticks that no source names, and files that are not there."""
+    names = re.findall(r"`((?:\w+\.)*[A-Za-z_]\w*)`", page)
+    files = re.findall(r"`([\w./-]+\.(?:py|json|patch))`", page)
+    lost = {name for name in names if name.rpartition(".")[2] not in words | {"py", "json"}}
+    return lost | {file for file in files if not any(ROOT.glob(f"**/{file}"))}
+
+
+def test_pages_for_developers_name_what_there_is():
+    sources = [
+        path
+        for pattern in ("daskls/**/*.py", "tests/**/*.py", "docs/*.py", "Makefile", "*.toml")
+        for path in ROOT.glob(pattern)
+        if path != Path(__file__)
+    ]
+    words = {word for path in sources for word in re.findall(r"[A-Za-z_]\w*", path.read_text())}
+    for page in ("CONTRIBUTING.md", "docs/design.md"):
+        assert missing_of((ROOT / page).read_text(), words) == set(), page
+    gone = (
+        "by `zarr_place`, `store.no_such` and `Backend.claim` of `store/backend.py`, `no_such.py`"
+    )
+    assert missing_of(gone, words) == {"zarr_place", "store.no_such", "no_such.py"}
+
+
 def test_every_mutation_has_a_place():
     """One that no longer applies would count as caught by nobody."""
     known = json.loads(mutations.RECORD.read_text(encoding="utf-8"))["mutations"]
