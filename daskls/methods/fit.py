@@ -5,6 +5,7 @@ goes through the same steps with expected sizes.
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes
 from daskls.methods.calibrate import NestedFit, calibrate, count_folds
-from daskls.methods.held_out import ALL_ROWS, CELL_DRAWN
+from daskls.methods.held_out import rows_drawn
 from daskls.methods.reserved import ASKED_AT_ONCE, has_used_reserved, stage_of, use_reserved
 from daskls.partition.base import Shrinkage, measure_shrinkage
 from daskls.partition.stored import model_partition
@@ -48,6 +49,7 @@ from daskls.scaling.demand import OpenChoice, expected_spec, race_parts, scaling
 from daskls.scaling.fit import resolve
 from daskls.scaling.grid import check_race, check_regions
 from daskls.scaling.regions import HELD_SHARE, WANTED_ROWS
+from daskls.solvers.registry import find_loss
 from daskls.store.artifacts import Location
 from daskls.store.backend import Backend
 from daskls.store.caches import BASELINE_NBYTES
@@ -286,9 +288,10 @@ class _ExpectedFit:
 
     def _n_asked(self) -> int:
         """Return how many rows of a cell need held-out values, see `draw_of`."""
-        if self.request.probability != HELD_OUT:
+        if not find_loss(self.request.spec).knows_held_out:
             return 0
-        return ALL_ROWS if self.rows.n_rows <= ALL_ROWS else CELL_DRAWN
+        n, size = self.rows.n_rows, min(self.request.cell_size, self.rows.n_rows)
+        return math.ceil(size * rows_drawn(n, self.target.n_aims, size) / n)
 
     def common(self) -> tuple[StageDemand, ...]:
         """Return the stages before the method's own."""

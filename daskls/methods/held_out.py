@@ -14,12 +14,14 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from daskls.errors import StoreError
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
 from daskls.methods.scores import held_out_scores
 from daskls.partition.shuffle import row_keys
 from daskls.records import AnyArray, Codes, Float64, Floats, Int32, Int64, LocalModel, RowNumbers
 from daskls.run.contract import HELD_OUT, FitState
 from daskls.seeds import MAPPED_ROWS
+from daskls.solvers.registry import find_loss
 from daskls.store.caches import cached
 from daskls.store.groups import Group
 from daskls.store.models import BundleModels
@@ -60,16 +62,33 @@ class Draw:
         return np.flatnonzero(keys * 2.0**-53 < np.array(self.shares)[rows.codes])
 
 
+def most_drawn(n_classes: int) -> int:
+    """Return the most rows that are drawn."""
+    return max(min(MOST_DRAWN, MOST_NBYTES // (8 * n_classes)), n_classes)
+
+
+def rows_drawn(n_rows: int, n_classes: int, cell_size: int) -> int:
+    """Return how many rows are drawn, but for rare classes."""
+    most = most_drawn(n_classes)
+    if n_rows <= min(ALL_ROWS, most):
+        return n_rows
+    return min(max(LEAST_DRAWN, CELL_DRAWN * n_rows // cell_size), most)
+
+
 def draw_of(state: FitState) -> Draw | None:
-    """Return the draw of a fit; None if the fit needs no held-out values."""
-    if state.request.probability != HELD_OUT:
+    """Return the draw of a fit; None if its solver knows no held-out values.
+
+    They are drawn whether or not the fit keeps them, as the order in which a cell is solved, and
+    so the rounding of its model, depends on them.
+    """
+    if not find_loss(state.request.spec).knows_held_out:
         return None
     counts = state.scan.counts
     n_rows, n_classes = state.scan.n_kept, len(counts)
-    most = max(min(MOST_DRAWN, MOST_NBYTES // (8 * n_classes)), n_classes)
-    if n_rows <= min(ALL_ROWS, most):
+    wanted = rows_drawn(n_rows, n_classes, state.request.cell_size)
+    if wanted == n_rows:
         return Draw((1.0,) * n_classes, state.seed)
-    wanted = min(max(LEAST_DRAWN, CELL_DRAWN * n_rows // state.request.cell_size), most)
+    most = most_drawn(n_classes)
     # Rare classes are drawn more often than others; `map_held_out` weighs the rows accordingly.
     of_class = min(CLASS_DRAWN, most // n_classes)
     shares = np.clip(np.maximum(wanted / n_rows, of_class / counts), 0.0, 1.0)
@@ -120,10 +139,21 @@ class HeldOutRows:
         return cls(*map(np.concatenate, zip(*own, strict=True)))
 
     def merged(self) -> "HeldOutRows":
-        """Return each row once, in the order of numbers, with its mean score over partitions."""
+        """Return each row once, in the order of numbers, with its mean score over partitions.
+
+        Raises
+        ------
+        StoreError : partitions hold different rows, as those of two versions may
+        """
         # A stable sort keeps the values of a row in the order of partitions.
         order = np.argsort(self.numbers, kind="stable")
-        n_partitions = max(len(order) // max(len(np.unique(self.numbers)), 1), 1)
+        counts = np.unique(self.numbers, return_counts=True)[1]
+        n_partitions = int(counts.max(initial=1))
+        if (counts != n_partitions).any():
+            raise StoreError(
+                "The partitions of this model hold out different rows: another version of daskls "
+                "began the fit. Give another store, or remove this one."
+            )
         first = order[::n_partitions]
         scores = _mean(self.scores[order].astype(np.float64), n_partitions)
         return HeldOutRows(self.numbers[first], self.codes[first], self.weights[first], scores)
@@ -146,7 +176,8 @@ def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
     bundles : iterable of BundleModels. All bundles of the model, in the order of leaves.
     """
     draw, root = draw_of(state), state.root
-    if draw is None or root.find_group(CALIBRATION) is not None:
+    is_wanted = state.request.probability == HELD_OUT
+    if draw is None or not is_wanted or root.find_group(CALIBRATION) is not None:
         return
     held = HeldOutRows.joined(HeldOutRows.read(bundle.group) for bundle in bundles).merged()
     codes, shares = held.codes, np.array(draw.shares)

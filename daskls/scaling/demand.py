@@ -30,7 +30,14 @@ from daskls.scaling.grid import (
     trial_nbytes,
 )
 from daskls.scaling.paired import WEAK_SHARES
-from daskls.scaling.race import LEARNING_ROUNDS, N_LEARNED
+from daskls.scaling.race import (
+    FEWER_TRIALS,
+    LEARNING_ROUNDS,
+    N_FINALISTS,
+    N_LEARNED,
+    N_REFINED,
+    N_REFINED_IN_CELLS,
+)
 from daskls.scaling.regions import FULLNESS, HELD_SHARE, WANTED_ROWS
 from daskls.scaling.rounds import (
     ERROR_ROWS,
@@ -56,8 +63,8 @@ from daskls.targets import Target
 BEGIN_SPLIT, SOLVE_SPLIT = "scaling.demand:time_distances", "scaling.demand:time_next_width"
 TRIAL, GRADIENT = "scaling.demand:leave_out", "scaling.demand:take_gradients"
 ANSWER, COLLECT = "scaling.demand:answer_held", "run.pace:check_block"
-# Most candidates in each rung, the trials of each, and the trials of all in the last rung.
-CANDIDATES_LEFT, TRIALS_PER_RUNG, TRIALS_IN_LAST_RUNG = (9, 5, 4), 7, 18
+# Most candidates in each rung, and the trials of each.
+CANDIDATES_LEFT, TRIALS_PER_RUNG = (9, 5, 4), 7
 # Trials on cells of regions in one choice, and in the last one on cells of the final size; and the
 # number of steps of a choice.
 TRIALS_PER_CHOICE, TRIALS_TO_RETUNE, STEPS_PER_CHOICE = 16, 9, 7
@@ -172,9 +179,13 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
         n_tasks, n_learned = n_tasks + n, max(choice.n_kernels, N_LEARNED)
         for part in plan.dense.parts:
             works += _rung_work(*part.sizes, n, n * plan.dense.most_trials)
-    n_last, last = len(CANDIDATES_LEFT), min(TRIALS_IN_LAST_RUNG, 3 * choice.n_combinations)
-    for part in plan.first.parts if plan.has_final else ():
-        works += _rung_work(*part.sizes, n_last, n_last)
+    n_first = N_LEARNED + n_learned * len(plan.learning) if choice.learns else N_FINALISTS
+    n_last = N_FINALISTS
+    if plan.has_final:
+        for part in plan.first.parts:
+            works += _rung_work(*part.sizes, n_first, n_first)
+        n_last = (N_REFINED_IN_CELLS if plan.last.cells else N_REFINED) + choice.learns
+    last = n_last * min(plan.last.most_trials, choice.n_combinations)
     for part in plan.last.parts:
         works += _rung_work(*part.sizes, n_last, last)
     if choice.learns:
@@ -182,10 +193,11 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
     if choice.learns and plan.has_final and not choice.is_dense:
         n = 1 + len(WEAK_SHARES)
         for part in plan.first.parts:
-            # Usually none but the first trial.
             works += _rung_work(*part.sizes, n, n)
-        n_tasks += n
-    n_tasks += 2 * n_last + n_learned * len(plan.learning)
+        for part in plan.last.parts:
+            works += _rung_work(*part.sizes, 1, FEWER_TRIALS)
+        n_tasks += n + 1
+    n_tasks += n_first * plan.has_final + n_last + n_learned * len(plan.learning)
     n_rounds = len(plan.rungs) + 3 + (plan.dense is not None)
     parts = [part.sizes for part in plan.last.parts]
     nbytes = rung_nbytes(parts, sizes.n_features, sizes.n_outputs)

@@ -43,6 +43,7 @@ from daskls.scaling.rungs import (
     most_mixed_first,
     plan_race,
     race_rows,
+    token_of,
     write_race_rows,
 )
 from daskls.solvers.registry import find_loss
@@ -254,11 +255,11 @@ class _Search:
         parts = [part.sizes for part in plan.last.parts]
         widest = max(base.n_features for base in self.bases)
         check_race(parts, widest, state.sizes, state.resources)
-        job = RaceJob(state.root.where(), aim_of(state.scan.target))
+        job = RaceJob(state.root.where(), aim_of(state.scan.target), token_of(drawn))
         write_race_rows(job, state.sample, drawn, self.bases)
         is_last = n_rows <= len(state.sample.X) or self.scaling.by_chance
         with self._timed(job, RACE_STEPS):
-            steps = Steps(job, state.client)
+            steps = Steps(job, state.client, job.token)
             left = race(steps, candidates, plan, self._grid, learns=self.learns, is_last=is_last)
         if is_last:
             return Decision(left[0], tuple(left), {})

@@ -243,10 +243,11 @@ class Steps:
     Parameters
     ----------
     job : RegionJob or RaceJob
+    token : str. Names the data of the steps, where it is not the same in all versions.
     """
 
-    def __init__(self, job: Any, client: Any = None) -> None:
-        self.job, self._client = job, client
+    def __init__(self, job: Any, client: Any = None, token: str = "") -> None:
+        self.job, self._client, self._token = job, client, token
         self._n_steps = 0
 
     def run(
@@ -264,7 +265,7 @@ class Steps:
         join : makes named arrays of the results, which are in the order of the arguments
         """
         # An unfinished fit of another version may have taken other steps.
-        asked = tokenize(task.__name__, arguments)
+        asked = tokenize(task.__name__, arguments, self._token)
         key = f"{self.job.folder(STEPS)}/{self._n_steps:06d}-{self._n_steps:06d}.{asked}"
         self._n_steps += 1
         if not open_store(self.job.root).exists(key):

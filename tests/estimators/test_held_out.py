@@ -136,6 +136,20 @@ def test_the_model_is_the_same_without_them(make):
     assert not [name for name in names if name.startswith("held")]
 
 
+def test_a_cell_is_solved_alike_without_them():
+    # Some of its rows are asked for, and come last.
+    X, y = noisy(3, n=2500)
+    plain, model = (squares(cell_size=700, probability=own).fit(X, y) for own in (False, "auto"))
+    assert 1000 < len(held_of(model).numbers) < 2500
+    np.testing.assert_array_equal(plain.decision_function(X), model.decision_function(X))
+
+
+def test_partitions_that_hold_out_different_rows_are_refused():
+    own = HeldOutRows(np.array([4, 2, 4]), np.zeros(3, "i4"), np.ones(3), np.zeros(3, "f4"))
+    with pytest.raises(DasklsError, match="hold out different rows: another version"):
+        own.merged()
+
+
 @pytest.fixture
 def few_drawn(monkeypatch):
     """Let few rows be drawn as of many."""

@@ -16,6 +16,7 @@ from daskls.scaling.descent import TrialSplit, descend
 from daskls.scaling.grid import RIDGES, WIDTHS, Steps, Trial, TrialGrid
 from daskls.scaling.paired import LEARNED, RowErrors
 from daskls.scaling.race import (
+    FEWER_TRIALS,
     LEFT_OUT_BAR,
     Candidate,
     _decide,
@@ -164,13 +165,16 @@ def test_weak_features_are_dropped_where_that_is_better(gain, kept):
     looks = [row(Y_ERRORS), row(2 * Y_ERRORS), row(1.05 * Y_ERRORS)]
     steps = Recorded(looks, [row((1 - gain) * Y_ERRORS)])
     last = plan_race(draw_race_rows(200, *race_rows(200), 0), 4000).last
-    plan = SimpleNamespace(first=last, last=last, runs=None)
+    first = replace(last, most_trials=1)
+    plan = SimpleNamespace(first=first, last=last, runs=np.arange(200))
     errors = RowErrors(Y_ERRORS, np.zeros(200), np.ones(200))
     own = Candidate(0, "none", LEARNED, factors, trial, errors)
     found = _without_weak_features(steps, own, plan, grid)
     asked = [[call[1].tolist() for call in arguments] for _, arguments in steps.calls]
     two, three = [1.0, 0.5, 0.0, 0.0], [1.0, 0.5, 0.2, 0.0]
     assert asked == [[factors.tolist(), two, three], [three]]
+    rungs = [{call[3] for call in arguments} for _, arguments in steps.calls]
+    assert rungs == [{first}, {replace(last, most_trials=FEWER_TRIALS)}]
     assert [np.flatnonzero(one.factors).tolist() for one in found] == ([kept] if kept else [])
     assert _without_weak_features(Recorded(), replace(own, name="spread"), plan, grid) == []
     far = Recorded([row(Y_ERRORS), row(2 * Y_ERRORS), row(1.2 * Y_ERRORS)])
@@ -191,6 +195,9 @@ def test_a_stored_step_answers_only_what_was_asked(tmp_path):
     assert n_kept == 3
     assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
     assert len(list(tmp_path.rglob("000000-000000.*"))) == n_kept
+    # Nor of other rows.
+    assert Steps(job, None, "other").run(plus_one, [(1,)], joined)["sums"].tolist() == [2]
+    assert len(list(tmp_path.rglob("000000-000000.*"))) == n_kept + 1
 
 
 def plus_one(number, job):
@@ -321,6 +328,17 @@ def test_where_regions_decide_numbers_stay_numbers_unless_a_code_is_better(worse
     assert _uncoded_if_near(seen[:1]) == seen[:1]
 
 
+def test_a_learned_scale_that_errs_more_often_loses_where_nothing_is_left_to_gain():
+    grid, given = TrialGrid.of(SolverSpec()), Candidate(0, "none", "given", np.ones(3), TRIAL)
+    plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
+    n = len(plan.runs)
+    errors = RNG.random(n) * 2e-4
+    rows = [seen_at(grid, TRIAL, errors, np.zeros(n))]
+    rows.append(seen_at(grid, TRIAL, errors * 0.9, np.arange(n) == 0))
+    found = _decide(Recorded(rows), [given, replace(given, name=LEARNED)], plan, grid)
+    assert [own.name for own in found] == ["given", LEARNED]
+
+
 @pytest.mark.parametrize(("squared", "n_calls"), [(1e-4, 1), (0.1, 2)])
 def test_where_nothing_is_left_to_gain_nothing_is_tried(squared, n_calls):
     grid, own = TrialGrid.of(SolverSpec()), Candidate(0, "none", "given", np.ones(3), TRIAL)
@@ -339,11 +357,13 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows):
     assert len(np.unique(drawn.rows)) == len(drawn.rows)
     plan = plan_race(drawn, 4000)
     assert plan.dense is None
-    for rung in (*plan.rungs, plan.last):
+    for rung in (*plan.rungs, plan.first, plan.last):
         for part in rung.parts:
             train, asked = set(range(*part.train)), set(range(*part.asked))
             assert train
-            assert asked <= train if part.leaves_out else not train & asked
+            # With few rows the last rung leaves out each; no other rung asks for rows that train.
+            is_left_out = rung is plan.last and n_rows < 3000
+            assert asked == train if is_left_out else not train & asked
             assert max(train | asked) < len(drawn.rows)
     if plan.has_final:
         held = held_out(n_rows, 3)
@@ -357,6 +377,8 @@ def test_cells_hold_all_rows_of_their_part_of_space():
     assert len(cells) == 8
     held = held_out(8000, 0)
     for train, asked in cells:
+        # The last half is a random half.
+        assert 0.3 < (np.diff(train) > 0).mean() < 0.7
         assert not held[train].any()
         assert held[asked].all()
         own = X[np.r_[train, asked]]

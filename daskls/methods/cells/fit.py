@@ -30,7 +30,7 @@ from daskls.run.begin import regroup_all
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.client import report_cells
 from daskls.run.compute import run_each
-from daskls.run.contract import FitState
+from daskls.run.contract import HELD_OUT, FitState
 from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows, evaluated_rows
@@ -68,7 +68,8 @@ class FitJob:
     cell_size: int
     seed: int
     n_rows: int
-    draw: Draw | None = None
+    draw: Draw | None
+    keeps_held_out: bool
 
 
 def fit_cells(state: FitState) -> None:
@@ -91,6 +92,7 @@ def fit_cells(state: FitState) -> None:
         state.seed,
         state.scan.n_kept,
         draw_of(state),
+        request.probability == HELD_OUT,
     )
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with state.clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
@@ -143,7 +145,7 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
             tree, cells = cut_into_cells(partition, rows.X, leaf, job.cell_size, job.seed)
             branches.append(tree)
             models.extend(solver.fit(_cells_of(rows, tree, cells, leaf, partition, job), job.spec))
-            if job.draw is not None:
+            if job.keeps_held_out and job.draw is not None:
                 held.append(HeldOutRows.of_leaf(rows, cells, models[-tree.n_leaves :], job.draw))
     first, last = bundle.first_leaf, bundle.last_leaf
     extra = {**tree_arrays(branches, BRANCH_SIZES), **grid_arrays(models)}

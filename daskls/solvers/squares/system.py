@@ -23,7 +23,7 @@ from daskls.records import EPS, Float32, Float64, Floats, Int64, Ints, KernelSpe
 # the exponential kernel rarely need float64, which takes twice as long.
 SAFE_ROUNDINGS = 8.0
 # The leading rows, as a share, whose pivots are looked at first where the ridge promises nothing.
-# They are the pivots of the whole, for 1/64 of its cost, and tell most systems that need float64.
+# They are the pivots of the whole, for 1/64 of its cost, and reveal most systems that need float64.
 LEADING_SHARE = 0.25
 # The ridge, in roundings, that the error asks for where it is lost even in float64.
 REMEDY_ROUNDINGS = 64.0
@@ -33,12 +33,12 @@ MAX_ASKED = 0.25
 EPS32 = float(np.finfo(np.float32).eps)
 
 
-def may_need_float64(least_ridge: float, trace: float) -> bool:
-    """Whether float32 might lose the digits of a system with so small a ridge.
+def may_need_float64(least_pivot: float, trace: float) -> bool:
+    """Whether float32 might lose the digits of a system with so small a pivot.
 
     Parameters
     ----------
-    least_ridge : float
+    least_pivot : float. Or a lower bound, as the ridge is.
     trace : float. Of the kernel matrix; for a kernel of distances, the number of rows.
 
     Examples
@@ -46,7 +46,7 @@ def may_need_float64(least_ridge: float, trace: float) -> bool:
     >>> may_need_float64(1e-2, 2000), may_need_float64(1e-4, 2000)
     (False, True)
     """
-    return least_ridge < SAFE_ROUNDINGS * EPS32 * trace
+    return least_pivot < SAFE_ROUNDINGS * EPS32 * trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class System:
         ridges : float64 array, shape (m,), > 0. The diagonal of R.
         offset : bool. Whether each column has an offset, which is not regularized.
         held_out : bool, or int64 array, shape (q,). Whether to return leave-one-out values, which
-            doubles the work; or the rows to return them for, increasing: fast if they are the last.
+            doubles the work; or the rows to return them for: fast if they are the last.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class System:
 
 
 def _least_pivot(factor: Floats) -> float:
-    """Return the least pivot: at least the ridge, and infinity of no rows.
+    """Return the least pivot: at least the ridge, and infinity where there are no rows.
 
     Known only after the factorization, but sharper than a bound of the ridge: narrow kernels need
     no ridge at all.
@@ -221,7 +221,8 @@ def _inverse_diagonal(factor: Floats, rows: Int64 | None) -> Float64:
     Of the last rows, those columns follow from the last rows of the factor.
     """
     if rows is not None and len(rows):
-        factor, rows = _without_first(factor, int(rows[0])), rows - rows[0]
+        first = int(rows.min())
+        factor, rows = _without_first(factor, first), rows - first
     if rows is None or len(rows) > len(factor) * MAX_ASKED:
         _, _, trtri = _routines(factor.dtype)
         inverse, _ = trtri(factor, lower=1, overwrite_c=1)  # type: ignore[operator]

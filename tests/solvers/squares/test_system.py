@@ -10,6 +10,7 @@ from daskls import ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.records import KernelSpec
 from daskls.solvers.squares import system
+from daskls.solvers.squares.solver import _asked_last
 from daskls.solvers.squares.system import System, may_need_float64, merge_equal_rows, signs_of
 
 RNG = np.random.default_rng(0)
@@ -126,7 +127,9 @@ def test_a_rough_kernel_needs_no_float64_unless_rows_are_near(kernel, near):
 
 
 @pytest.mark.usefixtures("in_float64")
-@pytest.mark.parametrize("rows", [[0, 7, 59], [58, 59], range(20, 60), range(1, 60), [59], []])
+@pytest.mark.parametrize(
+    "rows", [[0, 7, 59], [5, 3], [58, 59], range(20, 60), range(1, 60), [59], []]
+)
 def test_some_rows_are_held_out_as_all_are(rows):
     rows = np.array(rows, np.int64)
     whole = System(A, KERNELS[0]).solve(Y, RIDGE / W, offset=True, held_out=True)
@@ -165,6 +168,25 @@ def test_no_ridge_is_refused_not_enlarged():
         System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
             np.repeat(Y, 2, axis=0), np.full(2 * M, 1e-30)
         )
+
+
+def test_rows_that_are_asked_come_last():
+    merged = merge_equal_rows(A[[3, 1, 3, 0, 5]], Y[[3, 1, 3, 0, 5]], np.ones(5))
+    found, few, asked = _asked_last(merged, np.array([1]), np.array([0, 1]))
+    np.testing.assert_array_equal(found.A, A[[0, 5, 3, 1]])
+    assert asked.tolist() == [2, 3]
+    assert few.tolist() == [3]
+    np.testing.assert_array_equal(found.A[found.of_row], merged.A[merged.of_row])
+    np.testing.assert_array_equal(found.Y[found.of_row], merged.Y[merged.of_row])
+    np.testing.assert_array_equal(found.weights, [1.0, 1.0, 2.0, 1.0])
+
+
+def test_the_trailing_factor_takes_no_memory_of_its_own():
+    factor = np.asfortranarray(np.tril(np.arange(36.0).reshape(6, 6)))
+    wanted = factor[2:, 2:].copy()
+    found = system._without_first(factor, 2)
+    assert np.shares_memory(found, factor)
+    np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.usefixtures("in_float64")
