@@ -157,6 +157,7 @@ class ScalingSpec:
 
     feature_scale: Literal["spread", "learned"] | tuple[float, ...] | None = None
     kernels: tuple[str, ...] = ()
+    # The name is part of a fit's identity in stores.
     by_chance: bool = False
     feature_coding: Coding | Literal["auto"] = "none"
 

@@ -185,7 +185,7 @@ TINY = {
     "daskls.plan.demand.MOST_RUNS": 40,
     "daskls.plan.demand.GROUP_BLOCKS": 3,
     "daskls.plan.bundles.N_BUNDLES": 10_000,
-    "daskls.plan.bundles.MIN_BUNDLE_COST": 0.0,
+    "daskls.plan.bundles.MIN_BUNDLE_WORK": 0.0,
     "daskls.run.regroup.BUNDLE_NBYTES": 1,
     "daskls.run.regroup.N_GATHERS": 1000,
     "daskls.methods.neighborhoods.train.MIN_SEARCHED": 16,

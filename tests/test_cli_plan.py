@@ -142,4 +142,4 @@ def test_an_array_alone_is_refused(tmp_path):
 @pytest.mark.parametrize("given", ["inf", "nan", "1.5", "many"])
 def test_rows_are_a_whole_number(given):
     refused = run("plan", "--rows", given, "--features", "3", *FAST, code=2).stderr
-    assert f"--rows {given!r} is not a whole number of 2 or more" in refused
+    assert f"--rows {given!r} is not a whole number of at least 2, such as 1e9" in refused

@@ -14,7 +14,9 @@ THREADS_NBYTES = 8 << 20
 
 Scheduler = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Address of a running scheduler, as tcp://host:8786."),
+    typer.Option(
+        metavar="ADDRESS", help="Address of a running scheduler, such as tcp://host:8786."
+    ),
 ]
 Workers = Annotated[
     int | None,
@@ -26,11 +28,12 @@ Workers = Annotated[
 ]
 ThreadsPerWorker = Annotated[int, typer.Option(min=1, help="Threads of each local worker.")]
 MemoryLimit = Annotated[
-    str, typer.Option(help="Memory of each local worker, as 2GiB; auto: its share of the machine.")
+    str,
+    typer.Option(help="Memory of each local worker, such as 2GiB; auto: its share of the machine."),
 ]
 Dashboard = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Serve the local cluster's dashboard, as :8787."),
+    typer.Option(metavar="ADDRESS", help="Serve the local cluster's dashboard, such as :8787."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 

@@ -39,7 +39,7 @@ def convert(
         str | None, typer.Option(help="train or test, of an .npz file that holds both.")
     ] = None,
     dtype: Annotated[
-        str | None, typer.Option(help="dtype of the stored features, as float32.")
+        str | None, typer.Option(help="dtype of the stored features, such as float32.")
     ] = None,
     n_features: Annotated[
         int | None,

@@ -165,7 +165,7 @@ def plan(
         ),
     ] = None,
     rows: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Plan for this many rows, as 1e9.")
+        str | None, typer.Option(metavar="NUMBER", help="Plan for this many rows, such as 1e9.")
     ] = None,
     features: Annotated[
         int | None, typer.Option(min=1, help="Features, where there is no DATA.")
@@ -193,7 +193,7 @@ def plan(
         typer.Option(
             "--memory-limit",
             "--memory",
-            help="Memory of each worker, as 2GiB; auto: its share of this machine.",
+            help="Memory of each worker, such as 2GiB; auto: its share of this machine.",
         ),
     ] = "auto",
     timed: Annotated[
@@ -228,7 +228,9 @@ def _whole(text: str) -> int:
     except ValueError:
         value = math.nan
     if not (value.is_integer() and value >= 2):
-        raise typer.BadParameter(f"--rows {text!r} is not a whole number of 2 or more, as 1e9")
+        raise typer.BadParameter(
+            f"--rows {text!r} is not a whole number of at least 2, such as 1e9"
+        )
     return int(value)
 
 

@@ -51,12 +51,7 @@ def check_exists(path: str, what: str) -> None:
 
 
 def check_output(path: str) -> None:
-    """Refuse an output that exists.
-
-    Raises
-    ------
-    StoreError
-    """
+    """Raise a `StoreError` if the output exists."""
     from daskls.store.artifacts import store_at
     from daskls.store.files import exists_already
 

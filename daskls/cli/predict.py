@@ -110,12 +110,7 @@ def predict(
 
 
 def _check_free(out: str) -> None:
-    """Refuse an output that exists, or a table in a bucket.
-
-    Raises
-    ------
-    StoreError
-    """
+    """Raise a `StoreError` if the output exists, or is a table in a bucket."""
     from daskls.errors import StoreError
     from daskls.sources.write import ENDINGS, prediction_format
     from daskls.store.artifacts import is_bucket
@@ -163,12 +158,7 @@ def _column_names(estimator: Any, *, proba: bool, interval: bool) -> list[str]:
 
 
 def _check_probabilities(estimator: Any, model: str) -> None:
-    """Refuse a model without probabilities.
-
-    Raises
-    ------
-    StoreError
-    """
+    """Raise a `StoreError` if the model has no probabilities."""
     from daskls.errors import StoreError
 
     if estimator._kind == "numbers":
@@ -181,12 +171,7 @@ def _check_probabilities(estimator: Any, model: str) -> None:
 
 
 def _check_intervals(estimator: Any, model: str) -> None:
-    """Refuse a model without intervals.
-
-    Raises
-    ------
-    StoreError
-    """
+    """Raise a `StoreError` if the model has no intervals."""
     from daskls.errors import StoreError
 
     if not hasattr(estimator, "predict_interval"):

@@ -211,7 +211,10 @@ class NoiseFilter(SharesClient):
         dataset = open_dataset(source)
         (keep,) = compute([self.keep_], self.client)
         if dataset.y is None:
-            raise DataError(f"The data set {source} has no labels y; give the one fitted on.")
+            raise DataError(
+                f"The data set {source} has no labels y; give the one that the filter was "
+                "fitted on."
+            )
         if len(keep) != dataset.n_rows:
             raise DataError(
                 f"The data set {source} has {dataset.n_rows} rows but the filter was fitted on "

@@ -20,7 +20,7 @@ from daskls.plan.bill import format_seconds
 
 # Longer than the interval between messages: the scheduler itself computes each update.
 UPDATE_MS = 2000
-# The most names of tasks to list: those of a fit and Dask's own.
+# The largest number of task names to list: those of a fit and Dask's own.
 MAX_NAMES = 16
 BEFORE_FITS = "<h3>daskls</h3><p>No fit has run yet. The next one shows here.</p>"
 WAITING, TRAINED, LINE = "#ffffff", "#9db7cf", "#8a8f98"

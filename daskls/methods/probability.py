@@ -252,12 +252,7 @@ def write_maps(root: Root, maps: ScoreMaps, counts: dict[str, int]) -> None:
 
 
 def read_maps(group: Group) -> ScoreMaps:
-    """Return the maps that a store keeps.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Return the maps that a store keeps."""
     stored = str(group.attrs.get("kind"))
     kind, of_odds = stored.removesuffix(OF_ODDS), stored.endswith(OF_ODDS)
     form = bool(group.attrs.get("of_margins")), of_odds

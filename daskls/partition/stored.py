@@ -41,12 +41,7 @@ def write_partition(root: Root, partition: Partition) -> None:
 
 
 def read_partition(group: Group) -> Partition:
-    """Return the partition that a group holds.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Return the partition that a group holds."""
     return find_kind(group).read(group)
 
 

@@ -42,11 +42,11 @@ MIN_SAMPLE_NBYTES = 64 << 20
 
 # Work is cut into at least N_BUNDLES bundles, as workers may join, and into BUNDLES_PER_SLOT per
 # slot: at the end slots then idle for at most a quarter of their share, or one leaf. A bundle has
-# an overhead of some 20 ms. So small work is cut into fewer bundles, of at least MIN_BUNDLE_COST
-# (rows^2, some tenths of a second), and large work into more, of at most MAX_BUNDLE_COST.
+# an overhead of some 20 ms. So small work is cut into fewer bundles, of at least MIN_BUNDLE_WORK
+# (rows^2, some tenths of a second), and large work into more, of at most MAX_BUNDLE_WORK.
 N_BUNDLES, BUNDLES_PER_SLOT = 64, 4
-MIN_BUNDLE_COST = 2e6
-MAX_BUNDLE_COST = 3e7
+MIN_BUNDLE_WORK = 2e6
+MAX_BUNDLE_WORK = 3e7
 
 # Parameters of the whole model are selected on one row in ROWS_PER_SELECTING_ROW: enough to know
 # an error of a few percent to some tenths, few enough that their kernel matrix fits in a task.
@@ -233,18 +233,18 @@ def plan_bundles(
 ) -> Plan:
     """Group the leaves that are not done into contiguous bundles, the largest first.
 
-    Every open leaf is in one bundle. Unless it is a single leaf, a bundle costs at most
-    `bundle_cost` and needs at most the memory of a task, which holds one leaf at a time, and the
-    models of all its leaves until they are written.
+    Every open leaf is in one bundle. Unless it is a single leaf, a bundle has at most the
+    work `bundle_work` and needs at most the memory of a task, which holds one leaf at a time, and
+    the models of all its leaves until they are written.
 
     Parameters
     ----------
     leaf_rows : sequence of int. Rows of each leaf.
     done : sequence of bool. Leaves whose models are already stored.
     """
-    costs = [_cost(rows, sizes.cell_size) for rows in leaf_rows]
-    left = sum(cost for cost, is_done in zip(costs, done, strict=True) if not is_done)
-    coarse, fine = (bundle_cost(left, n * resources.n_slots) for n in (1, BUNDLES_PER_SLOT))
+    leaf_work = [_work(rows, sizes.cell_size) for rows in leaf_rows]
+    left = sum(work for work, is_done in zip(leaf_work, done, strict=True) if not is_done)
+    coarse, fine = (bundle_work(left, n * resources.n_slots) for n in (1, BUNDLES_PER_SLOT))
     bundles: list[Bundle] = []
     grouped = 0.0
     # Peak bytes of the largest leaf of the last bundle; None where the next leaf starts a bundle.
@@ -255,13 +255,13 @@ def plan_bundles(
             continue
         # The last quarter of the work is cut finer, to fill the gaps that large bundles leave.
         target = coarse if grouped < 0.75 * left else fine
-        grouped += costs[leaf]
+        grouped += leaf_work[leaf]
         own = leaf_nbytes(sizes, rows)
-        alone = _bundle(sizes, leaf, leaf, rows, costs[leaf], own)
+        alone = _bundle(sizes, leaf, leaf, rows, leaf_work[leaf], own)
         if largest is not None:
-            first, n_rows, cost = bundles[-1].first_leaf, bundles[-1].n_rows, bundles[-1].cost
+            first, n_rows, work = bundles[-1].first_leaf, bundles[-1].n_rows, bundles[-1].cost
             widest = max(largest, own)
-            wider = _bundle(sizes, first, leaf, n_rows + rows, cost + costs[leaf], widest)
+            wider = _bundle(sizes, first, leaf, n_rows + rows, work + leaf_work[leaf], widest)
             if wider.cost <= target and wider.nbytes <= resources.task_nbytes:
                 bundles[-1], largest = wider, widest
                 continue
@@ -293,26 +293,26 @@ def group_open(costs: Sequence[float], done: Sequence[bool], limit: float) -> li
     return groups
 
 
-def bundle_cost(cost: float, n_slots: int = 1) -> float:
-    """Return the target cost of a bundle (rows^2) from the cost of all the work.
+def bundle_work(work: float, n_slots: int = 1) -> float:
+    """Return the target work of a bundle (rows^2) from the work of all.
 
-    >>> [round(cost / bundle_cost(cost)) for cost in (1e6, 1e8, 1e9, 1e11)]
+    >>> [round(work / bundle_work(work)) for work in (1e6, 1e8, 1e9, 1e11)]
     [0, 50, 64, 3333]
-    >>> [round(cost / bundle_cost(cost, 200)) for cost in (1e6, 1e8, 1e10, 1e11)]
+    >>> [round(work / bundle_work(work, 200)) for work in (1e6, 1e8, 1e10, 1e11)]
     [0, 50, 800, 3333]
     """
-    share = cost / max(N_BUNDLES, BUNDLES_PER_SLOT * n_slots)
-    return min(max(share, MIN_BUNDLE_COST), MAX_BUNDLE_COST)
+    share = work / max(N_BUNDLES, BUNDLES_PER_SLOT * n_slots)
+    return min(max(share, MIN_BUNDLE_WORK), MAX_BUNDLE_WORK)
 
 
-def _cost(n_rows: int, cell_size: int) -> float:
-    """Return the cost of training a leaf: the sum of rows^2 over its cells, of near-equal size."""
+def _work(n_rows: int, cell_size: int) -> float:
+    """Return the work of training a leaf: the sum of rows^2 over its cells, of near-equal size."""
     n_cells = max(-(-n_rows // cell_size), 1)
     return n_rows**2 / n_cells
 
 
 def _bundle(
-    sizes: TaskSizes, first: int, last: int, n_rows: int, cost: float, largest: int
+    sizes: TaskSizes, first: int, last: int, n_rows: int, work: float, largest: int
 ) -> Bundle:
     """Return the bundle of leaves first .. last, whose largest leaf needs ``largest`` bytes."""
     models = model_nbytes(sizes, n_rows)
@@ -321,7 +321,7 @@ def _bundle(
     if last > first:
         # Small neighboring leaves are read together.
         nbytes += min(LEAVES_NBYTES, n_rows * sizes.row_nbytes)
-    return Bundle(first, last, n_rows, cost, nbytes)
+    return Bundle(first, last, n_rows, work, nbytes)
 
 
 def leaf_nbytes(sizes: TaskSizes, n_rows: int) -> int:

@@ -149,12 +149,7 @@ class ScaledCut:
         return knots
 
     def _check_is_number(self, feature: int) -> None:
-        """Refuse a coded feature, along which cells have no straight edges.
-
-        Raises
-        ------
-        ParameterError
-        """
+        """Raise a `ParameterError` if a feature is coded: along it cells have no straight edges."""
         coding = self.scale.coding
         if coding is not None and len(self._knots(feature)):
             plain = np.flatnonzero(np.diff(coding.ptr) == 0).tolist()

@@ -242,7 +242,7 @@ def _compare_numbers(
     predicted, y = predicted.reshape(n, -1), y.reshape(n, -1)
     if y.shape[1] != target.width:
         raise DataError(
-            f"y has {y.shape[1]} columns, but the model predicts {target.width} number(s) of a "
+            f"y has {y.shape[1]} columns, but the model predicts {target.width} number(s) per "
             "row. Pass the columns that it was trained on."
         )
     bad = first_bad_number(y)

@@ -266,7 +266,7 @@ class RocDisplay(RocCurve):
         if reader.n_classes != 2:
             got = f"{reader.n_classes} classes" if reader.n_classes else "numbers as targets"
             raise ParameterError(
-                f"A ROC curve is of two classes, but this {name} has {got}. Fit one class against "
+                f"A ROC curve needs two classes, but this {name} has {got}. Fit one class against "
                 "the rest."
             )
         curve = roc_of(reader)

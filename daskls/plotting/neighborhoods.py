@@ -320,14 +320,16 @@ def _open_falk(estimator: Any) -> ModelReader:
     """Return the reader of a model that can be drawn; refuse any other."""
     name = type(estimator).__name__
     if not hasattr(type(estimator), "_reader"):
-        raise ParameterError(f"The estimator is a {name}; neighborhoods are drawn of a FalkSVC.")
+        raise ParameterError(
+            f"The estimator is a {name}; neighborhoods can be drawn for a FalkSVC only."
+        )
     check_is_fitted(estimator)
     reader: ModelReader = estimator._reader
     method = method_of(reader.method)
     if not isinstance(method, Falk):
         raise ParameterError(
-            f"The estimator is a {name}, which has no centers; neighborhoods are drawn of a "
-            "FalkSVC."
+            f"The estimator is a {name}, which has no centers; neighborhoods can be drawn for "
+            "a FalkSVC only."
         )
     if estimator.n_features_in_ != 2:
         raise ParameterError(
@@ -337,7 +339,7 @@ def _open_falk(estimator: Any) -> ModelReader:
     if method.assign != "point":
         raise ParameterError(
             f"The model was trained with assign={method.assign!r} and has not kept its rows, "
-            'of which neighborhoods are made; train with assign="point".'
+            'which its neighborhoods consist of; train with assign="point".'
         )
     if not find_kernel(reader.spec.kernel).is_euclidean:
         raise ParameterError(

@@ -246,12 +246,7 @@ class PartitionDisplay:
         return self.ax_.text(0.015, 0.015, note, fontsize=7, va="bottom", **place)
 
     def _check_fill(self, fill: str) -> None:
-        """Refuse to color cells by what they do not have.
-
-        Raises
-        ------
-        ParameterError
-        """
+        """Raise a `ParameterError` if cells would be colored by what they do not have."""
         own, other = ("class", "numbers") if self.surface is None else ("number", "classes")
         names = self.report.dtype.names or ()
         is_field = fill in names and self.report.dtype[fill].kind in "if"

@@ -100,12 +100,12 @@ class ReportDisplay:
         """
         if not hasattr(type(estimator), "_reader"):
             raise ParameterError(
-                f"The estimator is a {type(estimator).__name__}; a report is drawn of a fitted "
+                f"The estimator is a {type(estimator).__name__}; a report needs a fitted "
                 "classifier or regressor of daskls."
             )
         check_is_fitted(estimator)
         if X is None and y is not None:
-            raise ParameterError("y is given without X; pass the rows that these values are of.")
+            raise ParameterError("y is given without X; pass the rows that these values belong to.")
         reader = estimator._reader
         evaluation = None if X is None else evaluate(estimator, X, y)
         subject = Subject(estimator, reader, method_of(reader.method), evaluation)

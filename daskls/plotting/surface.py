@@ -158,8 +158,8 @@ def _check_limits(limits: Any, n_drawn: int) -> Float64:
     given = np.asarray(limits, np.float64)
     if given.size != 2 * n_drawn:
         raise ParameterError(
-            f"limits has shape {given.shape}; {n_drawn} feature(s) are drawn, and each has a "
-            f"least and a greatest value: pass an array ({n_drawn}, 2)."
+            f"limits has shape {given.shape}; {n_drawn} feature(s) are drawn, and each needs "
+            f"a minimum and a maximum: pass an array ({n_drawn}, 2)."
         )
     return given.reshape(n_drawn, 2)
 
@@ -321,7 +321,7 @@ def find_surface(estimator: Any, pixels: Float64, y: Any, n_rows: int, column: i
     if column not in range(n_columns):
         raise ParameterError(
             f"column is {column}; it must be a number from 0 to {n_columns - 1}: the model "
-            f"predicts {n_columns} number(s) of a row."
+            f"predicts {n_columns} number(s) per row."
         )
     values: Float64 = np.asarray(estimator.predict(pixels)).reshape(len(pixels), -1)[:, column]
     # All levels are of the same true number: y has one column.

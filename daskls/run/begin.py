@@ -169,7 +169,7 @@ def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> N
     most *= max(costs) * class_weight.max()
     if least < SMALLEST or most > LARGEST:
         raise ParameterError(
-            f"C x sample_weight x class_weight reaches from {least:g} to {most:g}; solvers compute "
+            f"C x sample_weight x class_weight ranges from {least:g} to {most:g}; solvers compute "
             f"in float32 and take {SMALLEST:g} to {LARGEST:g}. Bring C and the weights nearer to 1."
         )
 

@@ -248,6 +248,6 @@ def check_sizes(handle: ArrayHandle, name: str, nbytes: int) -> None:
     n_blocks = handle.shape[0] * row_nbytes // nbytes
     if n_blocks > MAX_BLOCKS:
         raise MemoryPlanError(
-            f"{what} has shape {handle.shape}: {n_blocks} blocks of {nbytes >> 20} MiB, and a "
-            f"graph may have {MAX_BLOCKS}. Take part of its rows, or of its columns."
+            f"{what} has shape {handle.shape}: {n_blocks} blocks of {nbytes >> 20} MiB, but a "
+            f"graph may have at most {MAX_BLOCKS}. Use only some of its rows or columns."
         )

@@ -84,7 +84,7 @@ def check_numbers(dtype: np.dtype[Any], classes: Labels | None = None) -> None:
     if dtype.kind in "fiu" and classes is None:
         return
     held = "classes" if classes is not None else {"b": "booleans"}.get(dtype.kind, f"{dtype}")
-    remedy = "If these are classes, use a classifier, as VoronoiSVC"
+    remedy = "If these are classes, use a classifier such as VoronoiSVC"
     if classes is None and dtype.kind not in "bcV":
         remedy += "; if they are numbers, convert them with y.astype(float)"
     raise DataError(f"y holds {held}, but a regressor needs numbers. {remedy}.")

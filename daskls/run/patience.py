@@ -120,7 +120,7 @@ def _describe(workers: dict[str, Any], heard: list[str], silent: list[str]) -> s
         )
     if silent:
         return f"{len(silent)} of {len(workers)} worker(s), {silent[0]} first, do not answer"
-    return f"none of its {len(workers)} worker(s) accepts a task of this work"
+    return f"none of its {len(workers)} worker(s) can run these tasks"
 
 
 def _n_executing(worker: dict[str, Any]) -> int:
@@ -169,12 +169,7 @@ def ask_to_give_back(client: Any, workers: list[str] | None = None) -> None:
 
 @contextmanager
 def as_cluster_errors(client: Any) -> Iterator[None]:
-    """Turn the errors of a client that lost its scheduler into a `ClusterError`.
-
-    Raises
-    ------
-    ClusterError
-    """
+    """Turn the errors of a client that lost its scheduler into a `ClusterError`."""
     from distributed.client import ClosedClientError
 
     try:

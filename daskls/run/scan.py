@@ -162,7 +162,7 @@ def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[Labels,
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise DataError(
             f"Unknown label type: continuous. y holds {labels[labels != np.floor(labels)][0]!r}; "
-            "a classifier needs discrete labels. Bin y, or use a regressor, as VoronoiSVR."
+            "a classifier needs discrete labels. Bin y, or use a regressor such as VoronoiSVR."
         )
     counts = np.zeros(len(labels), np.int64)
     for block in blocks:
@@ -253,8 +253,9 @@ def warn_of_classes(scan: TargetScan) -> None:
     if k > MANY_CLASSES and n < FEW_ROWS * k:
         warn_user(
             f"y holds {k:,} different labels in {n:,} rows, {n / k:.1f} rows per class on average: "
-            "these may be the numbers of a regression, or names of rows. Sort them into a few "
-            "classes first, as with numpy.digitize, or use a regressor, as VoronoiSVR.",
+            "these may be the numbers of a regression, or identifiers of rows. Bin them into a "
+            "few classes first, for example with numpy.digitize, or use a regressor such as "
+            "VoronoiSVR.",
             AdviceWarning,
         )
 
@@ -269,7 +270,7 @@ def warn_of_thin_classes(n_folds: int, rows: BlockRows, scan: TargetScan) -> Non
     warn_user(
         f"{int(thin.sum())} of {len(scan.counts)} classes have fewer rows than cv={n_folds}, "
         f"{name!r} with {int(scan.counts[least])} the fewest: some folds hold none of them, so "
-        "that C and gamma are chosen without them. Lower cv, join such classes with others, or "
+        "that C and gamma are chosen without them. Lower cv, merge such classes with others, or "
         "leave their rows out.",
         AdviceWarning,
     )

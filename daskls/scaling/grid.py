@@ -275,12 +275,7 @@ class Steps:
 
 
 def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: Resources) -> None:
-    """Refuse to evaluate regions, before X is read for them, if a task would not fit in memory.
-
-    Raises
-    ------
-    MemoryPlanError
-    """
+    """Raise a `MemoryPlanError`, before X is read for regions, if a task does not fit in memory."""
     d, rows = sizes.n_features, region_rows(sizes.n_features)
     outputs = sizes.n_outputs
     collecting = assign_nbytes(sizes, block_rows) + block_rows * d * F4
@@ -296,13 +291,9 @@ def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: 
 def check_race(
     parts: Sequence[tuple[int, int]], n_features: int, sizes: TaskSizes, resources: Resources
 ) -> None:
-    """Refuse a race whose last rung would not fit in the memory of a task.
+    """Raise a `MemoryPlanError` if the last rung of a race would not fit in the memory of a task.
 
     ``parts`` and ``n_features`` are as of `rung_nbytes`, for the coding with the most features.
-
-    Raises
-    ------
-    MemoryPlanError
     """
     outputs = sizes.n_outputs
     n_rows = sum(m + q for m, q in parts)

@@ -254,7 +254,7 @@ def all_suffixes() -> str:
     """Return the suffixes of readable files, for errors."""
     ends = ", ".join(end for known in FORMATS for end in known.suffixes)
     packed = ", ".join(end for known in FORMATS for end in known.packings)
-    return f"{ends}; text may be packed ({packed})"
+    return f"{ends}; text may be compressed ({packed})"
 
 
 def find_files(path: str | os.PathLike[str]) -> list[Path]:

@@ -185,8 +185,9 @@ class TableEncoding:
             row = int(np.argmax(unseen))
             raise DataError(
                 f"Column {column.name!r} holds {text[row].as_py()!r} in row {first_row + row} (the "
-                f"first is 0), which no training row had; known are {listed(known)}. Correct it, "
-                'or let unknown categories be zeros: --unknown zero, or fit(..., unknown="zero").'
+                f"first is 0), which no training row had; the known ones are {listed(known)}. "
+                "Correct it, or let unknown categories be zeros: --unknown zero, or fit(..., "
+                'unknown="zero").'
             )
         return codes, missing
 

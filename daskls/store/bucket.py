@@ -78,8 +78,8 @@ class Bucket(Backend):
         """Put an object that one of several callers can put, and remove it at the end."""
         if self.names() == [CLAIM]:
             raise StoreError(
-                f"Another call begins to write to {self}, or was killed as it began. If so, remove "
-                f"the object {CLAIM} there; else give another path."
+                f"Another call is about to write to {self}, or was killed before it did. In the "
+                f"latter case remove the object {CLAIM} there; else give another path."
             )
         if self.exists("") or not self.put(CLAIM, uuid.uuid4().bytes, create=True):
             raise exists_already(self)
@@ -329,7 +329,9 @@ class Bucket(Backend):
             self.delete([probe])
             if now is not None:
                 return float(now[1] - cast(Any, seen.stamp)[1])
-        raise StoreError(f"{self.where(key)}.* is removed as soon as it is put. Call fit again.")
+        raise StoreError(
+            f"{self.where(key)}.* is removed as soon as it is written. Call fit again."
+        )
 
     def renew(self, key: str, content: bytes) -> bool:
         """Put the same content again with another ending: equal objects have equal tags."""

@@ -21,12 +21,7 @@ MAX_LABELS_NBYTES = 64 << 20
 
 
 def check_root(group: Group) -> None:
-    """Refuse a root that lacks values that every reader needs.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Raise a `DamageError` if a root lacks values that every reader needs."""
     with malformed_is_damage(group.where()):
         attributes = group.attrs
         # Exact types: to isinstance, JSON's true is an int.
@@ -107,12 +102,7 @@ def check_classes(values: Any) -> None:
 
 
 def check_report(table: Table, n_cells: int | None) -> None:
-    """Refuse a table of cells with impossible counts.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise a `ValueError` if a table of cells has impossible counts."""
     _expect(n_cells is None or len(table) == n_cells, f"the number of cells, {len(table)},")
     for name in ("cell", "leaf", "n_rows", "n_classes", "n_support", "partition"):
         _expect(bool((table[name] >= 0).all()), name)
@@ -122,12 +112,7 @@ def check_report(table: Table, n_cells: int | None) -> None:
 
 
 def check_counts(where: str, name: str, counts: Int64, total: int | None) -> None:
-    """Refuse counts that are negative, or that do not add up to ``total`` unless it is None.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Raise a `DamageError` if counts are negative, or do not add up to a given ``total``."""
     if len(counts) and int(counts.min()) < 0:
         raise damaged(where, f"{name} holds {int(counts.min())}, which is not a count")
     # Python integers do not overflow.
@@ -137,23 +122,13 @@ def check_counts(where: str, name: str, counts: Int64, total: int | None) -> Non
 
 
 def check_codes(where: str, name: str, codes: Ints, n_codes: int) -> None:
-    """Refuse codes outside 0 .. n_codes - 1.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Raise a `DamageError` if codes lie outside 0 .. n_codes - 1."""
     if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < n_codes:
         raise damaged(where, f"{name} ranges from {codes.min()} to {codes.max()} of {n_codes}")
 
 
 def check_tiles(where: str, tiles: list[tuple[int, int]], n: int | None) -> None:
-    """Refuse bundles (first, last) that do not follow each other from 0 up to ``n`` - 1.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Raise a `DamageError` if bundles (first, last) do not follow one another up to ``n`` - 1."""
     expected = 0
     for first, last in tiles:
         if first != expected or last < first:

@@ -187,33 +187,24 @@ def attribute(store: Backend, name: str) -> str | None:
 
 
 def check_writer(path: str, writer: str) -> None:
-    """Refuse to write to an unfinished data set that was removed, or replaced by another writer.
-
-    Raises
-    ------
-    StoreError
-    """
+    """Raise a `StoreError` if an unfinished data set was removed, or replaced by another writer."""
     check_there(path, WRITE_AGAIN)
     with read_errors(path):
         found = json.loads(open_store(path).read(DESCRIPTION, MAX_METADATA_NBYTES))
     if found.get("attributes", {}).get(WRITER) != writer:
         raise StoreError(
-            f"Another writer has replaced the data set {path!r} meanwhile, so that these rows are "
+            f"Another writer has replaced the data set {path!r} meanwhile, so these rows were "
             "not written. Write to another path, one writer at a time."
         )
 
 
 def check_there(path: str, then: str) -> None:
-    """Refuse Zarr data that was removed.
+    """Raise a `StoreError` if Zarr data was removed.
 
     Parameters
     ----------
     path : str. A path or a URL.
     then : str. What to do once it is back.
-
-    Raises
-    ------
-    StoreError
     """
     with write_errors(path, then):
         if not open_store(path).exists(DESCRIPTION):

@@ -254,12 +254,7 @@ class Folder(OwnedFolder):
             self._check_inside(self.where(key))
 
     def _check_inside(self, path: str) -> None:
-        """Refuse a path that links lead out of the store.
-
-        Raises
-        ------
-        DamageError
-        """
+        """Raise a `DamageError` if links lead a path out of the store."""
         real, base = os.path.realpath(path), os.path.realpath(self.root)
         if os.path.commonpath([real, base]) != base:
             raise damaged(path, f"it is a link out of the store, to {real}")

@@ -71,7 +71,7 @@ def write_group(
     arrays: Mapping[str, AnyArray],
     attributes: Mapping[str, Any] | None = None,
     chunk_rows: int = MAX_CHUNK_ROWS,
-    loose: Collection[str] | None = None,
+    separate: Collection[str] | None = None,
     *,
     replace: bool = False,
 ) -> bool:
@@ -82,8 +82,8 @@ def write_group(
     root : path or Backend. The store.
     arrays : arrays by name. Written uncompressed, in chunks of at most ``chunk_rows`` rows.
     attributes : JSON values
-    loose : names of arrays that stay separate, while all others are packed into one if they are
-        small; None to pack none
+    separate : names of arrays to write as they are, while all others are packed into one if
+        they are small; None to pack none
     replace : whether to replace an existing group
 
     Returns
@@ -94,7 +94,7 @@ def write_group(
 
     def put(seen: Hashable) -> bool:
         with store.attempt(key, replace=replace, instead_of=seen) as attempt:
-            own = _write_arrays(attempt, arrays, dict(attributes or {}), chunk_rows, loose)
+            own = _write_arrays(attempt, arrays, dict(attributes or {}), chunk_rows, separate)
             return attempt.commit(DESCRIPTION, describe_group(key, own))
 
     marker = _description_of(key)
@@ -106,10 +106,10 @@ def _write_arrays(
     arrays: Mapping[str, AnyArray],
     own: dict[str, Any],
     chunk_rows: int,
-    loose: Collection[str] | None,
+    separate: Collection[str] | None,
 ) -> dict[str, Any]:
     """Write a group's arrays; return its attributes, extended by the description of the arrays."""
-    small = {} if loose is None else {n: a for n, a in arrays.items() if n not in loose}
+    small = {} if separate is None else {n: a for n, a in arrays.items() if n not in separate}
     if small and sum(values.nbytes for values in small.values()) <= MAX_PACKED_NBYTES // 2:
         packed, slots = pack_arrays(small)
         arrays = {**{name: arrays[name] for name in arrays if name not in small}, PACKED: packed}

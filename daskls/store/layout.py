@@ -136,12 +136,7 @@ class Root:
         return bool(self.group.attrs.get("complete", False))
 
     def check_format(self) -> None:
-        """Refuse an unfinished fit of an earlier version, whose exchange has another format.
-
-        Raises
-        ------
-        StoreError
-        """
+        """Raise a `StoreError` if the fit is unfinished and its exchange has an earlier format."""
         found = self.group.attrs["daskls_format"]
         # A model with an index needs the exchange no more, so it may be repaired.
         is_unfinished = not self.is_complete and not has_group(self.store, "index")

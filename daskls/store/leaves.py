@@ -157,12 +157,7 @@ class LeafReader:
         return len(self.regions.r_max)
 
     def check_bundles(self) -> None:
-        """Refuse a model whose rows are not all on disk.
-
-        Raises
-        ------
-        DamageError
-        """
+        """Raise a `DamageError` if not all rows of the model are on disk."""
         missing = self._missing()
         if missing:
             where = self._store.where(bundle_key(*min(missing), ROWS_KIND))

@@ -171,7 +171,9 @@ def write_bundle(
     if models[0].decision != "ovo":
         # Omitted for "ovo", as in bundles of earlier versions.
         attributes["decision"] = models[0].decision
-    write_group(root, bundle_key(first_leaf, last_leaf), arrays, attributes, loose=(*LARGE, ERRORS))
+    write_group(
+        root, bundle_key(first_leaf, last_leaf), arrays, attributes, separate=(*LARGE, ERRORS)
+    )
     return BundleReport(
         first_leaf,
         last_leaf,

@@ -121,7 +121,6 @@ def read_bound(root: Root) -> FalseAlarmBound | None:
     Raises
     ------
     StoreError : when the fit was stopped before its threshold
-    DamageError
     """
     group = _reserved_group(root, FALSE_ALARM)
     if group is None:
@@ -147,7 +146,6 @@ def read_reserved(root: Root) -> tuple[Float64, Codes] | None:
     Raises
     ------
     StoreError : when the fit was stopped before its threshold
-    DamageError
     """
     group = _reserved_group(root, FALSE_ALARM)
     if group is None:
@@ -171,7 +169,6 @@ def read_interval(root: Root) -> CoveringInterval | None:
     Raises
     ------
     StoreError : when the fit was stopped before its intervals
-    DamageError
     """
     group = _reserved_group(root, INTERVAL)
     if group is None:

@@ -75,12 +75,7 @@ def write_resolved(root: Root, resolved: Resolved) -> None:
 
 
 def find_resolved(root: Root) -> Resolved | None:
-    """Return the choices of a store's fit; None if they are not made yet.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Return the choices of a store's fit; None if they are not made yet."""
     group = root.find_group(GROUP)
     return None if group is None else _read(group, root.n_features)
 
@@ -127,12 +122,7 @@ def _read(group: Group, n_features: int) -> Resolved:
 
 
 def _read_coding(group: Group, n_features: int) -> FeatureCoding | None:
-    """Return the coding of features; None if there is none.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Return the coding of features; None if there is none."""
     if "ptr" not in group:
         return None
     ptr = group.read("ptr", shape=(n_features + 1,), kind="i")

@@ -70,12 +70,7 @@ def writable(path: str) -> Any:
 
 @contextmanager
 def read_errors(path: str) -> Iterator[None]:
-    """Turn Zarr's errors about damaged chunks into a `StoreError`.
-
-    Raises
-    ------
-    StoreError
-    """
+    """Turn Zarr's errors about damaged chunks into a `StoreError`."""
     try:
         yield
     except (*MALFORMED, OSError) as error:
@@ -119,12 +114,7 @@ class ChunkLimits:
         self.is_whole = array.attrs.get(WHOLE) is True
 
     def check_size(self, where: str, size: int | None) -> None:
-        """Refuse a file that is missing (None) or too large.
-
-        Raises
-        ------
-        StoreError
-        """
+        """Raise a `StoreError` if a file is missing (None) or too large."""
         is_metadata = where.rpartition("/")[2] in METADATA
         max_nbytes = MAX_METADATA_NBYTES if is_metadata else self.max_nbytes
         if size is None and self.is_whole and not is_metadata:

@@ -99,7 +99,7 @@ def test_weights_at_their_limits(value):
     ],
 )
 def test_costs_beyond_float32(C, class_weight, weight, reached):
-    message = rf"C x sample_weight x class_weight reaches from {reached}.*nearer to 1"
+    message = rf"C x sample_weight x class_weight ranges from {reached}.*nearer to 1"
     with pytest.raises(ParameterError, match=message):
         small_svc(C=C, class_weight=class_weight).fit(X, Y, np.full(N, weight))
 
@@ -546,7 +546,7 @@ def test_the_same_model_in_other_bundles_is_read_afresh(tmp_path):
     first = small_svc(store=path).fit(X, Y)
     before = first.decision_function(X)
     shutil.rmtree(path)
-    with tiny_tasks(N_BUNDLES=1, MIN_BUNDLE_COST=1e9), task_memory(10**9):
+    with tiny_tasks(N_BUNDLES=1, MIN_BUNDLE_WORK=1e9), task_memory(10**9):
         second = small_svc(store=path).fit(*(chunked(a, N) for a in (X, Y)))
     assert len(finished_bundles(path)) == 1
     np.testing.assert_array_equal(second.decision_function(X), before)

@@ -75,7 +75,7 @@ def test_a_class_of_fewer_rows_than_folds_is_named(model):
     X, y = checkers(150, noise=0.0)
     y[:] = np.minimum(y, 1)
     y[[3, 60, 90]] = 7
-    expected = r"^1 of 3 classes have fewer rows than cv=5, 7 with 3 the fewest: .* Lower cv, join"
+    expected = r"^1 of 3 classes have fewer rows than cv=5, 7 with 3 the fewest: .* Lower cv, merge"
     with pytest.warns(AdviceWarning, match=expected) as caught:
         model.fit(X, y)
     assert len(caught) == 1

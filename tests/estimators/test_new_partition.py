@@ -50,7 +50,7 @@ def clusters(monkeypatch):
     for kind in ("Clusters", "Uncut"):
         monkeypatch.setitem(KINDS, kind, f"{module.__name__}:{kind}")
     cut_by(monkeypatch, module.Clusters)
-    set_sizes(monkeypatch, {"daskls.plan.bundles.MIN_BUNDLE_COST": 1})
+    set_sizes(monkeypatch, {"daskls.plan.bundles.MIN_BUNDLE_WORK": 1})
     return module
 
 

@@ -32,7 +32,7 @@ from daskls.methods.cells import fit
 from daskls.plan import bundles
 rows.BLOCK_NBYTES = 1
 bundles.N_BUNDLES = 10_000
-bundles.MIN_BUNDLE_COST = 0.0
+bundles.MIN_BUNDLE_WORK = 0.0
 write_bundle = fit.write_bundle
 def slow_write(*args):
     written = write_bundle(*args)

@@ -237,7 +237,7 @@ def test_what_cannot_be_drawn_is_refused(wave):
     refused(SVC().fit(X, y), "is a SVC; .* FalkSVC")
     refused(
         daskls.VoronoiSVC(100, loss="hinge", cv=2, C=1, gamma=1).fit(X, y),
-        "VoronoiSVC, .* of a FalkSVC",
+        "VoronoiSVC, .* for a FalkSVC only",
     )
     refused(daskls.KNNSVC(5).fit(X, y), "KNNSVC, which has no centers")
     refused(daskls.FalkSVC(), "not fitted", NotFittedError)

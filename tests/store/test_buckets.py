@@ -433,7 +433,7 @@ def test_rows_that_cannot_be_read_are_one_error(front, bucket_url, fault, monkey
 
 def test_of_two_writers_to_one_url_one_is_refused(bucket_url):
     with Bucket(bucket_url).claim():
-        told = "Another call begins to write to s3://.* remove the object .claim"
+        told = "Another call is about to write to s3://.* remove the object .claim"
         with pytest.raises(StoreError, match=told), new_output(bucket_url, (3,), "i8", 3):
             pass
         with pytest.raises(StoreError, match="already holds an incomplete data set"):

@@ -173,6 +173,6 @@ def test_a_bundle_of_before_has_its_kernels_in_its_report(stores):
         place = bundle_key(first, last)
         group = open_group(new, place)
         arrays = {n: group.read(n) for n in group.names if n not in ("gamma", "n_kept")}
-        write_group(new, place, arrays, group.attrs, loose=("rows", "coef"), replace=True)
+        write_group(new, place, arrays, group.attrs, separate=("rows", "coef"), replace=True)
     drop_caches()
     np.testing.assert_array_equal(daskls.load(new).decision_function(X), expected)

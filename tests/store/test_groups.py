@@ -43,7 +43,7 @@ def store(tmp_path, monkeypatch):
 @pytest.fixture
 def with_packed(store):
     """The same store with a group whose small arrays are packed."""
-    write_group(store, "p", arrays(2), ATTRIBUTES, loose=("rows",))
+    write_group(store, "p", arrays(2), ATTRIBUTES, separate=("rows",))
     return store
 
 
@@ -103,7 +103,7 @@ def test_small_arrays_are_packed_into_one(with_packed):
 
 def test_large_arrays_are_not_packed(tmp_path):
     values = {"rows": np.ones((2, 2)), "other": np.arange(5000.0)}
-    write_group(tmp_path, "a", values, loose=("rows",))
+    write_group(tmp_path, "a", values, separate=("rows",))
     assert (tmp_path / "a" / "other" / "zarr.json").exists()
     np.testing.assert_array_equal(open_group(tmp_path, "a").read("other"), values["other"])
 

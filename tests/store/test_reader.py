@@ -18,7 +18,7 @@ def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("asked") / "m"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundles, "N_BUNDLES", 10_000)
-        patch.setattr(bundles, "MIN_BUNDLE_COST", 0.0)
+        patch.setattr(bundles, "MIN_BUNDLE_WORK", 0.0)
         # Saved elsewhere, so that this process has read nothing of it.
         small_svc().fit(X, Y).save(path)
     assert n_bundles(path) > 20

@@ -153,12 +153,7 @@ def write_landmarks(root: Root, landmarks: Float64, gamma: float | None) -> None
 
 
 def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
-    """Return the landmarks and gamma, or None if they are not chosen yet.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Return the landmarks and gamma, or None if they are not chosen yet."""
     group = root.find_group(LANDMARKS_GROUP)
     if group is None:
         return None

@@ -35,7 +35,7 @@ from daskls.plan import (
     Outlook,
     StageDemand,
     Work,
-    bundle_cost,
+    bundle_work,
     group_open,
     model_nbytes,
     n_selecting,
@@ -116,8 +116,8 @@ def _bundles(state: FitState, centers: Centers, batch: int, n_neighbors: int) ->
     """Cut the centers that are not trained into runs of nearby centers."""
     done = done_mask(state.root.store, len(centers.positions))
     # Training a neighborhood costs the square of its rows.
-    cost = float(n_neighbors) ** 2
-    share = int(bundle_cost(len(done) * cost, state.resources.n_slots) / cost)
+    work = float(n_neighbors) ** 2
+    share = int(bundle_work(len(done) * work, state.resources.n_slots) / work)
     # A task holds the models of its bundle until they are written.
     size = max(min(share, MAX_BATCHES * batch), 1)
     positions = centers.positions.tolist()
@@ -231,8 +231,8 @@ def _cover(outlook: Outlook, n_neighbors: int, n_centers: int) -> StageDemand:
 def _train(method: NeighborSpec, outlook: Outlook, k: int, n_centers: int) -> StageDemand:
     sizes, leaf_rows = outlook.extent.sizes, outlook.extent.leaf_rows
     batch = plan_batch(sizes, k, leaf_rows, outlook.resources)
-    cost = float(k) ** 2
-    most = max(min(int(bundle_cost(n_centers * cost) / cost), MAX_BATCHES * batch), 1)
+    squared = float(k) ** 2
+    most = max(min(int(bundle_work(n_centers * squared) / squared), MAX_BATCHES * batch), 1)
     work = Work(CHOOSE if method.selection == "each" else FIT, k, n_centers)
     nbytes = neighborhood_nbytes(sizes, k, leaf_rows, batch)
     works = _searching(n_centers), work

@@ -77,12 +77,7 @@ def write_centers(
 
 
 def read_centers(root: Root) -> Centers | None:
-    """Return the centers of a store, or None if they are not chosen yet.
-
-    Raises
-    ------
-    DamageError
-    """
+    """Return the centers of a store, or None if they are not chosen yet."""
     group = root.find_group(CENTERS_GROUP)
     if group is None:
         return None

@@ -105,12 +105,7 @@ def choose_centers(
 
 
 def check_client(n_rows: int) -> None:
-    """Refuse to choose the centers of more rows than the client has memory for.
-
-    Raises
-    ------
-    MemoryPlanError
-    """
+    """Raise a `MemoryPlanError` if the client lacks memory to choose the centers of all rows."""
     needed, free = NBYTES_PER_ROW * n_rows, free_nbytes()
     if needed > free:
         raise MemoryPlanError(

@@ -132,12 +132,7 @@ def _rounded_up(value: float) -> str:
 
 
 def check_selection(extent: Extent, resources: Resources, n_rows: int) -> None:
-    """Refuse to select C and gamma on more rows than fit in a task.
-
-    Raises
-    ------
-    MemoryPlanError
-    """
+    """Raise a `MemoryPlanError` if C and gamma are selected on more rows than fit in a task."""
     # Imported here, as below, so that a process that only predicts never loads the trainers.
     from daskls.solvers.hinge.solver import HINGE
 
@@ -148,12 +143,7 @@ def check_selection(extent: Extent, resources: Resources, n_rows: int) -> None:
 
 
 def check_rounds(extent: Extent, resources: Resources, draws: Draws, n_neighbors: int) -> None:
-    """Refuse searches for more neighbors than fit in a task.
-
-    Raises
-    ------
-    MemoryPlanError
-    """
+    """Raise a `MemoryPlanError` if a search would find more neighbors than fit in a task."""
     # Capped as in the fit: a row has at most all others as neighbors.
     n_trained = extent.n_rows - draws.n_validation
     found, queries = min(n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)

@@ -101,12 +101,7 @@ def fit_large(
 
 
 def _check_spread(X: Reals, own: LocalRows) -> None:
-    """Refuse rows whose differences float32, the dtype of models, rounds to 0 or nearly so.
-
-    Raises
-    ------
-    DataError
-    """
+    """Raise a `DataError` if float32, the dtype of models, rounds rows' differences to about 0."""
     if own.radius < SMALLEST_NORMAL:
         spread = float(np.abs(frame_rows(X, own.frame)).max())
         of = "their mean" if own.frame.center.any() else "the origin"
