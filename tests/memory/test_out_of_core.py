@@ -76,9 +76,19 @@ def compiled():
             clone(model).fit(rows, rows[:, 0] > 0.5).predict(rows[:10])
 
 
+def small_cluster():
+    """Start two workers that Dask does not pause.
+
+    At 80 % of its limit a worker would start no task until its memory falls, which is for ever if
+    imports, compiled code and caches fill it.
+    """
+    with dask.config.set({"distributed.worker.memory.pause": False}):
+        return start_cluster(2, 1, LIMIT)
+
+
 @pytest.fixture(scope="module")
 def client(compiled):
-    with start_cluster(2, 1, LIMIT) as cluster, Client(cluster) as client:
+    with small_cluster() as cluster, Client(cluster) as client:
         # Imports are no data.
         small_svc().fit(*checkers(200)).predict(da.zeros((10, 2)))
         yield client
@@ -111,7 +121,7 @@ def fresh_client(compiled):
 
     A restart would not do: a LocalCluster gives up workers that are away 15 s after another one.
     """
-    with start_cluster(2, 1, LIMIT) as cluster, Client(cluster) as client:
+    with small_cluster() as cluster, Client(cluster) as client:
         yield client
 
 
