@@ -375,13 +375,13 @@ class LocalModel:
 class Bundle:
     """The cells trained in one task: those of the leaves ``first_leaf`` to ``last_leaf``.
 
-    ``nbytes`` is the task's projected peak, ``cost`` its training work (rows^2).
+    ``nbytes`` is the task's projected peak, ``work`` its training work (rows^2).
     """
 
     first_leaf: int
     last_leaf: int
     n_rows: int
-    cost: float
+    work: float
     nbytes: int
 
 

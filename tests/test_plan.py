@@ -138,7 +138,7 @@ def check_bundles(plan, sizes, leaf_rows, done):
         together = min(LEAVES_NBYTES, sum(rows) * sizes.row_nbytes) if len(rows) > 1 else 0
         assert bundle.nbytes == model_nbytes(sizes, sum(rows)) + largest + together
     assert sorted(held) == [leaf for leaf, is_done in enumerate(done) if not is_done]
-    costs = [bundle.cost for bundle in plan.bundles]
+    costs = [bundle.work for bundle in plan.bundles]
     assert costs == sorted(costs, reverse=True)
     assert plan.peak_nbytes == max((bundle.nbytes for bundle in plan.bundles), default=0)
 
@@ -158,7 +158,7 @@ def test_bundles_hold_every_open_leaf_once(seed, n_slots):
         assert plan == plan_bundles(sizes, leaf_rows, done, Resources(3, 1 << 40))
     for bundle in plan.bundles:
         # One bundle never keeps the others waiting, unless it is a single leaf.
-        assert bundle.first_leaf == bundle.last_leaf or bundle.cost <= most_cost
+        assert bundle.first_leaf == bundle.last_leaf or bundle.work <= most_cost
 
 
 def ended(costs, n_slots):
@@ -177,10 +177,10 @@ def test_slots_end_together(n_slots):
     leaf_rows = (shares / shares.sum() * 10**6).astype(int).tolist()
     resources = Resources(n_slots, 1 << 40)
     plan = plan_bundles(sizes_of(28), leaf_rows, [False] * n_leaves, resources)
-    total = sum(bundle.cost for bundle in plan.bundles)
+    total = sum(bundle.work for bundle in plan.bundles)
     largest_leaf = max(rows**2 / -(-rows // 2000) for rows in leaf_rows)
-    assert plan.bundles[0].cost <= max(largest_leaf, total / n_slots / 4)
-    waited = ended([bundle.cost for bundle in plan.bundles], n_slots) * n_slots / total - 1
+    assert plan.bundles[0].work <= max(largest_leaf, total / n_slots / 4)
+    waited = ended([bundle.work for bundle in plan.bundles], n_slots) * n_slots / total - 1
     assert waited < {8: 0.05, 32: 0.06, 200: 0.35}[n_slots]
 
 
@@ -196,12 +196,12 @@ def test_what_is_left_of_a_fit_is_shared_anew():
 def test_small_work_is_cut_into_few_bundles():
     # 64 cells of 500 rows: 64 bundles would cost more to open and write than to train.
     plan = plan_bundles(sizes_of(cell_size=500), [500] * 64, [False] * 64, Resources(2, 1 << 40))
-    assert [bundle.cost for bundle in plan.bundles] == [8 * 500**2] * 8
+    assert [bundle.work for bundle in plan.bundles] == [8 * 500**2] * 8
     # Long work is cut finely enough for many who join: ten million rows begun on one slot.
     long = plan_bundles(sizes_of(), [2000] * 5000, [False] * 5000, Resources(1, 1 << 40))
     assert len(long.bundles) > 500
     # A bundle of it takes seconds, not minutes.
-    assert max(bundle.cost for bundle in long.bundles) <= 3e7
+    assert max(bundle.work for bundle in long.bundles) <= 3e7
 
 
 def test_bundles_stay_within_memory():
@@ -218,7 +218,7 @@ def test_bundles_stay_within_memory():
 
 def test_bundle_costs_follow_the_squares_of_cells():
     plan = plan_bundles(sizes_of(), [1000, 2000, 8000], [False] * 3, ROOMY)
-    assert {b.n_rows: b.cost for b in plan.bundles} == {
+    assert {b.n_rows: b.work for b in plan.bundles} == {
         1000: 1000**2,
         2000: 2000**2,
         8000: 4 * 2000**2,

@@ -259,15 +259,15 @@ def plan_bundles(
         own = leaf_nbytes(sizes, rows)
         alone = _bundle(sizes, leaf, leaf, rows, leaf_work[leaf], own)
         if largest is not None:
-            first, n_rows, work = bundles[-1].first_leaf, bundles[-1].n_rows, bundles[-1].cost
+            first, n_rows, work = bundles[-1].first_leaf, bundles[-1].n_rows, bundles[-1].work
             widest = max(largest, own)
             wider = _bundle(sizes, first, leaf, n_rows + rows, work + leaf_work[leaf], widest)
-            if wider.cost <= target and wider.nbytes <= resources.task_nbytes:
+            if wider.work <= target and wider.nbytes <= resources.task_nbytes:
                 bundles[-1], largest = wider, widest
                 continue
         bundles.append(alone)
         largest = own
-    bundles.sort(key=lambda bundle: (-bundle.cost, bundle.first_leaf))
+    bundles.sort(key=lambda bundle: (-bundle.work, bundle.first_leaf))
     return Plan(tuple(bundles), max((bundle.nbytes for bundle in bundles), default=0))
 
 

@@ -170,8 +170,8 @@ def demand_of_cells(outlook: Outlook, cells: tuple[int, int] | None = None) -> D
     leaf_rows = _even(extent.n_rows * outlook.n_partitions // outlook.n_leaves * known, known)
     plan = plan_bundles(sizes, leaf_rows, [False] * known, outlook.resources)
     n_bundles = len(plan.bundles) * outlook.n_leaves // known
-    largest = max((bundle.cost for bundle in plan.bundles), default=0.0)
-    share = largest / max(sum(bundle.cost for bundle in plan.bundles), 1.0) * known
+    largest = max((bundle.work for bundle in plan.bundles), default=0.0)
+    share = largest / max(sum(bundle.work for bundle in plan.bundles), 1.0) * known
     of_leaf = max(extent.n_rows * outlook.n_partitions // outlook.n_leaves, 1)
     works = outlook.reading, Work(CUT, of_leaf, outlook.n_leaves), Work(CELL, rows, n_cells)
     train = StageDemand(

@@ -205,10 +205,9 @@ def _unlearned_first(final: Sequence[Candidate], steps: Steps) -> list[Candidate
 
 def _in_runs(candidates: Sequence[Candidate], plan: RacePlan) -> list[Candidate]:
     """Return candidates whose errors, on all or the first held-out rows, are grouped by runs."""
-    runs = [plan.runs[: len(own.errors.squared)] for own in candidates]
     return [
-        replace(own, errors=replace(own.errors, groups=groups))
-        for own, groups in zip(candidates, runs, strict=True)
+        replace(own, errors=replace(own.errors, groups=plan.runs[: len(own.errors.squared)]))
+        for own in candidates
     ]
 
 
