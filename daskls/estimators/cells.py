@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -26,7 +27,7 @@ from daskls.estimators.options import (
 from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
 from daskls.methods.cells.method import Voronoi
 from daskls.partition.base import Shrinkage
-from daskls.plan import usual_cells
+from daskls.plan import usual_cells, usual_partitions
 from daskls.records import SCORINGS, FalseAlarmSpec, ScalingSpec, SolverSpec
 from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
 from daskls.store.reserved import FalseAlarmBound
@@ -59,6 +60,11 @@ def grid_shape(value: int | Sequence[int] | None) -> tuple[int, int] | None:
             "or gamma=... itself."
         )
     return int(counts[0]), int(counts[-1])
+
+
+def _has_systems(loss: Loss) -> bool:
+    """Return whether each cell solves one linear system, so that defaults can be generous."""
+    return loss.is_global and not loss.costs_by_cell
 
 
 class CellEstimator(ScalesFeatures, LocalEstimator):
@@ -144,9 +150,8 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
     def _sizes(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
         loss, size = self._loss(), params[self._size_param]
-        is_global = loss.is_global and not loss.costs_by_cell
         found: dict[str, Any] = {"n_folds": None if "cv" in loss.unused else self._solver().cv}
-        if size is None and is_global:
+        if size is None and _has_systems(loss):
             return {**found, "cell_size": USUAL_SIZE, "count_cells": usual_cells}
         size = USUAL_SIZE if size is None else int(size)
         return {
@@ -178,20 +183,26 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
 class VoronoiEstimator(CellEstimator):
     """An estimator whose cells are regions of space."""
 
-    n_partitions: int
+    n_partitions: int | None
     _size_param = "cell_size"
     _measures_shrinkage = True
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellEstimator._parameter_constraints,
         "cell_size": [Interval(Integral, 2, None, closed="left"), None],
-        "n_partitions": [Interval(Integral, 1, None, closed="left")],
+        "n_partitions": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def _method(self) -> Voronoi:
         return Voronoi()
 
     def _sizes(self) -> dict[str, Any]:
-        return {**super()._sizes(), "n_partitions": int(self.n_partitions)}
+        found, loss = super()._sizes(), self._loss()
+        if self.n_partitions is not None:
+            return {**found, "n_partitions": int(self.n_partitions)}
+        if not _has_systems(loss):
+            return found
+        count = partial(usual_partitions, is_number=self._kind == "numbers")
+        return {**found, "count_partitions": count}
 
 
 class CellClassifier(CellEstimator, LocalClassifier):

@@ -35,9 +35,10 @@ class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
         Maximum number of rows of a cell. None: 2000.
     {quantile, level_loss, cell_kernel, level_C, cell_gamma, degree, coef0, level_cv}
     {number_intercept, level_tol}
-    n_partitions : int, >= 1, default 1
+    n_partitions : int, >= 1, or None
         The number of different partitions of space, whose answers are averaged, then sorted. X is
         still read twice; training time, the model and the regrouped rows on disk grow n-fold.
+        None: 1.
     {feature_coding, feature_scale, store, client, random_state, verbose}
 
     Attributes
@@ -104,7 +105,7 @@ class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
         cv: int = 5,
         fit_intercept: bool = True,
         tol: float = 1e-3,
-        n_partitions: int = 1,
+        n_partitions: int | None = None,
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
         store: str | os.PathLike[str] | None = None,

@@ -38,13 +38,14 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         squares 4000 up to 60,000 rows of data.
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
     {fit_intercept, cell_tol, search, refit}
-    n_partitions : int, >= 1, default 1
+    n_partitions : int, >= 1, or None
         The number of different partitions of space. Their decision functions, clipped to [-1, 1],
         are averaged: rows that one partition separates share a cell in another. With more than two
         classes, the functions of each pair of classes are averaged before the pairs vote. X is
         still read twice; training time, the model and the regrouped rows on disk grow n-fold. The
         first partition is that of ``n_partitions=1``. With one feature all partitions have the
-        same cells and differ only in their folds.
+        same cells and differ only in their folds. None: 1; for least squares from 16,000 to 60,000
+        rows 3, or as many as keep n_partitions x rows x cell_size^2 within 120,000 x 4000^2.
     {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
     {store, client, random_state, verbose}
 
@@ -103,7 +104,7 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         tol: float = 1e-3,
         search: Literal["refine", "full"] = "refine",
         refit: Literal["folds", "cell"] = "folds",
-        n_partitions: int = 1,
+        n_partitions: int | None = None,
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
         cache_size: float | None = None,
@@ -161,10 +162,12 @@ class VoronoiSVR(VoronoiEstimator, CellRegressor):
         60,000 rows of data, 2000 beyond.
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
-    n_partitions : int, >= 1, default 1
+    n_partitions : int, >= 1, or None
         The number of different partitions of space, whose answers are averaged: rows that one
         partition separates share a cell in another. X is still read twice; training time, the
-        model and the regrouped rows on disk grow n-fold.
+        model and the regrouped rows on disk grow n-fold. None: 1; for least squares up to 60,000
+        rows, where these are more than ``cell_size``, 3, or as many as keep n_partitions x rows x
+        cell_size^2 within 120,000 x 4000^2.
     {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes
@@ -233,7 +236,7 @@ class VoronoiSVR(VoronoiEstimator, CellRegressor):
         cv: int = 5,
         fit_intercept: bool = True,
         tol: float = 1e-3,
-        n_partitions: int = 1,
+        n_partitions: int | None = None,
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
         interval: float | None = None,

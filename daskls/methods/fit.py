@@ -35,7 +35,7 @@ from daskls.plan import (
     plan_sample,
 )
 from daskls.records import F4
-from daskls.run.begin import begin_fit, share_of, sizes_of
+from daskls.run.begin import begin_fit, sizes_of
 from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import HELD_OUT, FitRequest, FitState
@@ -185,10 +185,7 @@ def plan_fit(
     notes : tuple of str. Assumptions that the bill lists.
     """
     resources = find_resources(client) if resources is None else resources
-    if request.count_cells is not None:
-        n_cells = request.count_cells(rows.n_rows)
-        request = replace(request, cell_size=share_of(rows.n_rows, n_cells))
-    own = _ExpectedFit(request, rows, target, resources)
+    own = _ExpectedFit(request.for_rows(rows.n_rows, rows.n_features), rows, target, resources)
     demand, common = own.demand(), own.common()
     stages = (*common, *demand.stages)
     works = [work for stage in stages for work in stage.works]

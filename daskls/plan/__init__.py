@@ -31,6 +31,7 @@ from daskls.plan.bundles import (
     plan_bundles,
     plan_sample,
     usual_cells,
+    usual_partitions,
 )
 from daskls.plan.demand import (
     BUNDLE_S,
@@ -82,4 +83,5 @@ __all__ = [
     "plan_sample",
     "usable_nbytes",
     "usual_cells",
+    "usual_partitions",
 ]

@@ -57,9 +57,7 @@ def begin_fit(
         warn_of_classes(scan)
     if request.n_folds is not None:
         _check_folds(request.n_folds, rows, scan)
-    if request.count_cells is not None:
-        n_cells = request.count_cells(scan.n_kept)
-        request = replace(request, cell_size=share_of(scan.n_kept, n_cells))
+    request = request.for_rows(scan.n_kept, rows.n_features)
     sizes = sizes_of(request, rows, scan.target)
     class_weight = _class_weight(request, rows, scan)
     _check_costs(request.spec, scan, class_weight)
@@ -103,11 +101,6 @@ def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
         source_nbytes=rows.source_nbytes,
         unpack_nbytes=rows.unpack_nbytes,
     )
-
-
-def share_of(n_rows: int, n_cells: int) -> int:
-    """Return the mean rows of a cell, rounded up; at least 2, as one row trains nothing."""
-    return max(-(-n_rows // n_cells), 2)
 
 
 def _class_weight(request: FitRequest, rows: BlockRows, scan: TargetScan) -> Float64:

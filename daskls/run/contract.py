@@ -220,6 +220,7 @@ class FitRequest:
     n_partitions : int
     count_cells : function, or None. Returns the number of cells for a number of rows of positive
         weight; then it decides ``cell_size``.
+    count_partitions : function, or None. Returns ``n_partitions`` for that number and a cell size.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
     scaling : ScalingSpec, or None where nothing is decided before space is cut
@@ -244,6 +245,7 @@ class FitRequest:
     class_weight: dict[Any, float] | str | None
     n_partitions: int = 1
     count_cells: Callable[[int], int] | None = None
+    count_partitions: Callable[[int, int], int] | None = None
     sample_remedy: str = ""
     feature_names: list[str] | None = None
     scaling: ScalingSpec | None = None
@@ -254,6 +256,22 @@ class FitRequest:
     probability: str | None = None
     reserved_for: ReserveSpec | None = None
     table: dict[str, Any] | None = None
+
+    def for_rows(self, n_rows: int, n_features: int) -> Self:
+        """Return the request with the sizes that follow from those of the data."""
+        size, n_partitions = self.cell_size, self.n_partitions
+        if self.count_cells is not None:
+            size = share_of(n_rows, self.count_cells(n_rows))
+        # With one feature all partitions would be equal.
+        if self.count_partitions is not None and n_features > 1:
+            n_partitions = self.count_partitions(n_rows, size)
+        # Fits of some of the rows, for probabilities, have as many partitions as the model.
+        return replace(self, cell_size=size, n_partitions=n_partitions, count_partitions=None)
+
+
+def share_of(n_rows: int, n_cells: int) -> int:
+    """Return the mean rows of a cell, rounded up; at least 2, as one row trains nothing."""
+    return max(-(-n_rows // n_cells), 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
 from daskls.plan import Extent, Resources, check_block, group_open, mib, plan_sample
 from daskls.records import F8, Mask, SolverSpec
-from daskls.run.begin import share_of
+from daskls.run.contract import share_of
 from daskls.solvers.base import ROW_TEMPORARIES
 
 # Candidates of C, times the mean squared norm of the projected rows. Small data sets and those
