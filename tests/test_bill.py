@@ -178,8 +178,9 @@ def test_classes_are_counted_where_y_is_in_memory():
         for k in (2, 26)
     )
     assert many.model_nbytes > 3 * few.model_nbytes
-    one = daskls.VoronoiSVR().plan((5000, 4), np.zeros((5000, 1)), timed=False)
-    five = daskls.VoronoiSVR().plan((5000, 4), np.zeros((5000, 5)), timed=False)
+    numbers = daskls.VoronoiSVR(n_partitions=1)
+    one = numbers.plan((5000, 4), np.zeros((5000, 1)), timed=False)
+    five = numbers.plan((5000, 4), np.zeros((5000, 5)), timed=False)
     assert five.model_nbytes > one.model_nbytes
     assert five.exchange.nbytes == one.exchange.nbytes + 4 * 8 * 5000
 

@@ -44,7 +44,7 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         classes, the functions of each pair of classes are averaged before the pairs vote. X is
         still read twice; training time, the model and the regrouped rows on disk grow n-fold. The
         first partition is that of ``n_partitions=1``. With one feature all partitions have the
-        same cells and differ only in their folds. None: 1; for least squares from 16,000 to 60,000
+        same cells and differ only in their folds. None: 1; for least squares on 16,000 to 60,000
         rows 3, or as many as keep n_partitions x rows x cell_size^2 within 120,000 x 4000^2.
     {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
     {store, client, random_state, verbose}
@@ -165,9 +165,8 @@ class VoronoiSVR(VoronoiEstimator, CellRegressor):
     n_partitions : int, >= 1, or None
         The number of different partitions of space, whose answers are averaged: rows that one
         partition separates share a cell in another. X is still read twice; training time, the
-        model and the regrouped rows on disk grow n-fold. None: 1; for least squares up to 60,000
-        rows, where these are more than ``cell_size``, 3, or as many as keep n_partitions x rows x
-        cell_size^2 within 120,000 x 4000^2.
+        model and the regrouped rows on disk grow n-fold. None: 1; for least squares on 4001 to
+        60,000 rows 3, or as many as keep n_partitions x rows x cell_size^2 within 120,000 x 4000^2.
     {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes

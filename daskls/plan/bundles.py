@@ -157,8 +157,8 @@ def usual_partitions(n_rows: int, cell_size: int, is_number: bool) -> int:
     >>> [usual_partitions(n, 4000, False) for n in (15_999, 16_000)]
     [1, 3]
     """
-    least = cell_size + 1 if is_number else max(cell_size + 1, FEW_ROWS)
-    if not least <= n_rows <= MANY_ROWS:
+    few = LARGE_CELL + 1 if is_number else FEW_ROWS
+    if not few <= n_rows <= MANY_ROWS or n_rows <= cell_size:
         return 1
     return min(max(PARTITIONED_WORK // (n_rows * cell_size**2), 1), MOST_PARTITIONS)
 
