@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support import SlowModel, checkers, is_close, model_bits, path_of, small_svc
 
+from daskls import VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 from daskls.partition.stored import model_partition
 from daskls.partition.tree import route_rows
 
@@ -142,6 +143,47 @@ def test_averages_are_better_than_single_partitions():
         small_svc(n_partitions=n, cell_size=60).fit(X, y).score(X_test, y_test) for n in (1, 4)
     )
     assert one < four
+
+
+SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("maker", "params", "n_rows", "d", "expected"),
+    [
+        (VoronoiSVC, SQUARES, 16_000, 2, 3),
+        (VoronoiSVC, SQUARES, 15_999, 2, 1),
+        # Of one feature all would be equal.
+        (VoronoiSVC, SQUARES, 16_000, 1, 1),
+        (VoronoiSVC, {**SQUARES, "loss": "hinge"}, 16_000, 2, 1),
+        (VoronoiSVR, SQUARES, 4001, 2, 3),
+        (VoronoiSVR, {**SQUARES, "cell_size": 5000}, 4001, 2, 1),
+        (VoronoiQuantileRegressor, {"random_state": 0}, 16_000, 2, 1),
+    ],
+)
+def test_the_default_follows_from_the_data(maker, params, n_rows, d, expected):
+    X = np.zeros((n_rows, d))
+    given = maker(n_partitions=expected, **params)
+    by_default = maker(**params)
+    request = by_default._request().for_rows(*X.shape)
+    assert request.n_partitions == expected
+    # A fit of some of the rows, for probabilities, is of the same kind as the whole.
+    assert request.for_rows(100, d).n_partitions == expected
+    # The plan is of the same numbers.
+    bills = [own.plan((n_rows, d), timed=False) for own in (given, by_default)]
+    assert bills[0].n_models == bills[1].n_models
+    assert bills[0].exchange == bills[1].exchange
+
+
+def test_the_default_is_the_model_of_that_number():
+    X, y = checkers(4100)
+    one, default, three = (
+        VoronoiSVR(cell_size=300, n_partitions=n, **SQUARES).fit(X, y * 1.0) for n in (1, None, 3)
+    )
+    assert default.n_partitions is None
+    assert sorted(set(default.fit_report_.partition)) == [0, 1, 2]
+    np.testing.assert_array_equal(default.predict(X[:100]), three.predict(X[:100]))
+    assert (default.predict(X[:100]) != one.predict(X[:100])).any()
 
 
 @pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
