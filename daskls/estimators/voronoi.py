@@ -35,7 +35,7 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
     cell_size : int, >= 2, or None
         Maximum number of rows of a cell. Training costs about rows x cell_size, least squares
         about rows x cell_size^2; larger cells are often more accurate. None: 2000; for least
-        squares 4000 up to 60,000 rows of data.
+        squares 4000 up to 40,000 rows of data.
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
     {fit_intercept, cell_tol, search, refit}
     n_partitions : int, >= 1, or None
@@ -44,8 +44,9 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         classes, the functions of each pair of classes are averaged before the pairs vote. X is
         still read twice; training time, the model and the regrouped rows on disk grow n-fold. The
         first partition is that of ``n_partitions=1``. With one feature all partitions have the
-        same cells and differ only in their folds. None: 1; for least squares on 16,000 to 60,000
-        rows 3, or as many as keep n_partitions x rows x cell_size^2 within 120,000 x 4000^2.
+        same cells and differ only in their folds. None: 1; for least squares on 16,000 rows or
+        more at most 4, and as many as keep n_partitions x rows x cell_size^2 within 480,000 x
+        2000^2: of more than 240,000 rows 1.
     {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
     {store, client, random_state, verbose}
 
@@ -159,14 +160,15 @@ class VoronoiSVR(VoronoiEstimator, CellRegressor):
     ----------
     cell_size : int, >= 2, or None
         Maximum number of rows of a cell. Training costs about rows x cell_size^2. None: 4000 up to
-        60,000 rows of data, 2000 beyond.
+        40,000 rows of data, 2000 beyond.
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
     n_partitions : int, >= 1, or None
         The number of different partitions of space, whose answers are averaged: rows that one
         partition separates share a cell in another. X is still read twice; training time, the
-        model and the regrouped rows on disk grow n-fold. None: 1; for least squares on 4001 to
-        60,000 rows 3, or as many as keep n_partitions x rows x cell_size^2 within 120,000 x 4000^2.
+        model and the regrouped rows on disk grow n-fold. None: 1; for least squares on more than
+        4000 rows at most 4, and as many as keep n_partitions x rows x cell_size^2 within 480,000 x
+        2000^2: of more than 240,000 rows 1.
     {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes

@@ -10,12 +10,12 @@ from daskls.solvers.registry import find_solver
 
 # Default rows of a cell that solves a linear system: a larger system costs more than it gains.
 # Time grows as rows x cell_size^2, so data of more than MANY_ROWS get smaller cells.
-LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 60_000
-# Default partitions of up to MANY_ROWS rows: as many as train within PARTITIONED_WORK (rows x
-# cell_size^2), at most MOST_PARTITIONS. Classes gain little below FEW_ROWS (over eight sets -.02
-# points), numbers everywhere (a mean squared error 3 to 12 % less); beyond MANY_ROWS classes gain
-# .05 points of 4.
-MOST_PARTITIONS, PARTITIONED_WORK, FEW_ROWS = 3, 120_000 * LARGE_CELL**2, 16_000
+LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 40_000
+# Default partitions of such cells: as many as train within PARTITIONED_WORK (rows x cell_size^2),
+# at most MOST_PARTITIONS; four of SMALL_CELL err as rarely as two of LARGE_CELL and cost less.
+# Classes gain little below FEW_ROWS: -.02 points in the mean of eight sets, numbers a mean squared
+# error that is 3 to 12 % less.
+MOST_PARTITIONS, PARTITIONED_WORK, FEW_ROWS = 4, 480_000 * SMALL_CELL**2, 16_000
 
 # A leaf of the sampled tree holds as few cells as the sample can resolve; the task that trains the
 # leaf reads all of its rows and cuts it into cells. A leaf is the smallest unit of work, so leaves
@@ -139,8 +139,8 @@ class Plan:
 def usual_cells(n_rows: int) -> int:
     """Return the default number of cells where each solves a linear system.
 
-    >>> [usual_cells(n) for n in (100, 4000, 10_000, 60_000, 240_000)]
-    [1, 1, 3, 15, 120]
+    >>> [usual_cells(n) for n in (100, 4000, 10_000, 40_000, 240_000)]
+    [1, 1, 3, 10, 120]
     """
     return -(-n_rows // (LARGE_CELL if n_rows <= MANY_ROWS else SMALL_CELL))
 
@@ -152,13 +152,14 @@ def usual_partitions(n_rows: int, cell_size: int, is_number: bool) -> int:
     ----------
     is_number : bool. Whether targets are numbers, not classes.
 
-    >>> [usual_partitions(n, 4000, True) for n in (4000, 4001, 40_000, 60_000, 60_001)]
-    [1, 3, 3, 2, 1]
+    >>> [usual_partitions(n, 4000, True) for n in (4000, 4001, 30_000, 40_000)]
+    [1, 4, 4, 3]
+    >>> [usual_partitions(n, 2000, True) for n in (40_001, 120_000, 240_000, 10_000_000)]
+    [4, 4, 2, 1]
     >>> [usual_partitions(n, 4000, False) for n in (15_999, 16_000)]
-    [1, 3]
+    [1, 4]
     """
-    few = LARGE_CELL + 1 if is_number else FEW_ROWS
-    if not few <= n_rows <= MANY_ROWS or n_rows <= cell_size:
+    if n_rows < (LARGE_CELL + 1 if is_number else FEW_ROWS) or n_rows <= cell_size:
         return 1
     return min(max(PARTITIONED_WORK // (n_rows * cell_size**2), 1), MOST_PARTITIONS)
 

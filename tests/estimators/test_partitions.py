@@ -151,12 +151,12 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
 @pytest.mark.parametrize(
     ("maker", "params", "n_rows", "d", "expected"),
     [
-        (VoronoiSVC, SQUARES, 16_000, 2, 3),
+        (VoronoiSVC, SQUARES, 16_000, 2, 4),
         (VoronoiSVC, SQUARES, 15_999, 2, 1),
         # Of one feature all would be equal.
         (VoronoiSVC, SQUARES, 16_000, 1, 1),
         (VoronoiSVC, {**SQUARES, "loss": "hinge"}, 16_000, 2, 1),
-        (VoronoiSVR, SQUARES, 4001, 2, 3),
+        (VoronoiSVR, SQUARES, 4001, 2, 4),
         (VoronoiSVR, {**SQUARES, "cell_size": 5000}, 4001, 2, 1),
         (VoronoiQuantileRegressor, {"random_state": 0}, 16_000, 2, 1),
     ],
@@ -177,12 +177,12 @@ def test_the_default_follows_from_the_data(maker, params, n_rows, d, expected):
 
 def test_the_default_is_the_model_of_that_number():
     X, y = checkers(4100)
-    one, default, three = (
-        VoronoiSVR(cell_size=300, n_partitions=n, **SQUARES).fit(X, y * 1.0) for n in (1, None, 3)
+    one, default, four = (
+        VoronoiSVR(cell_size=300, n_partitions=n, **SQUARES).fit(X, y * 1.0) for n in (1, None, 4)
     )
     assert default.n_partitions is None
-    assert sorted(set(default.fit_report_.partition)) == [0, 1, 2]
-    np.testing.assert_array_equal(default.predict(X[:100]), three.predict(X[:100]))
+    assert sorted(set(default.fit_report_.partition)) == [0, 1, 2, 3]
+    np.testing.assert_array_equal(default.predict(X[:100]), four.predict(X[:100]))
     assert (default.predict(X[:100]) != one.predict(X[:100])).any()
 
 
