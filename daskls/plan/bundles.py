@@ -13,9 +13,9 @@ from daskls.solvers.registry import find_solver
 LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 40_000
 # Default partitions of such cells: as many as train within PARTITIONED_WORK (rows x cell_size^2),
 # at most MOST_PARTITIONS; four of SMALL_CELL err as rarely as two of LARGE_CELL and cost less.
-# Classes gain little below FEW_ROWS: -.02 points in the mean of eight sets, numbers a mean squared
+# Classes gain little below PARTITIONED_FROM: -.02 points in the mean of eight sets, numbers a mean squared
 # error that is 3 to 12 % less.
-MOST_PARTITIONS, PARTITIONED_WORK, FEW_ROWS = 4, 480_000 * SMALL_CELL**2, 16_000
+MOST_PARTITIONS, PARTITIONED_WORK, PARTITIONED_FROM = 4, 480_000 * SMALL_CELL**2, 16_000
 
 # A leaf of the sampled tree holds as few cells as the sample can resolve; the task that trains the
 # leaf reads all of its rows and cuts it into cells. A leaf is the smallest unit of work, so leaves
@@ -159,7 +159,7 @@ def usual_partitions(n_rows: int, cell_size: int, is_number: bool) -> int:
     >>> [usual_partitions(n, 4000, False) for n in (15_999, 16_000)]
     [1, 4]
     """
-    if n_rows < (LARGE_CELL + 1 if is_number else FEW_ROWS) or n_rows <= cell_size:
+    if n_rows < (LARGE_CELL + 1 if is_number else PARTITIONED_FROM) or n_rows <= cell_size:
         return 1
     return min(max(PARTITIONED_WORK // (n_rows * cell_size**2), 1), MOST_PARTITIONS)
 
