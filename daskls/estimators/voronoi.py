@@ -44,9 +44,9 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         classes, the functions of each pair of classes are averaged before the pairs vote. X is
         still read twice; training time, the model and the regrouped rows on disk grow n-fold. The
         first partition is that of ``n_partitions=1``. With one feature all partitions have the
-        same cells and differ only in their folds. None: 1; for least squares on 16,000 rows or
-        more at most 4, and as many as keep n_partitions x rows x cell_size^2 within 480,000 x
-        2000^2: of more than 240,000 rows 1.
+        same cells and differ only in their folds. None: 1; for least squares, from 16,000 rows
+        and a million rows x features x classes on, at most 4, and as many as keep n_partitions x
+        rows x cell_size^2 within 480,000 x 2000^2: of more than 240,000 rows 1.
     {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
     {store, client, random_state, verbose}
 

@@ -185,7 +185,8 @@ def plan_fit(
     notes : tuple of str. Assumptions that the bill lists.
     """
     resources = find_resources(client) if resources is None else resources
-    own = _ExpectedFit(request.for_rows(rows.n_rows, rows.n_features), rows, target, resources)
+    request = request.for_data(rows.n_rows, rows.n_features, target.n_aims)
+    own = _ExpectedFit(request, rows, target, resources)
     demand, common = own.demand(), own.common()
     stages = (*common, *demand.stages)
     works = [work for stage in stages for work in stage.works]

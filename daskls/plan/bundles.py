@@ -13,9 +13,12 @@ from daskls.solvers.registry import find_solver
 LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 40_000
 # Default partitions of such cells: as many as train within PARTITIONED_WORK (rows x cell_size^2),
 # at most MOST_PARTITIONS; four of SMALL_CELL err as rarely as two of LARGE_CELL and cost less.
-# Classes gain little below PARTITIONED_FROM: -.02 points in the mean of eight sets, numbers a mean squared
-# error that is 3 to 12 % less.
-MOST_PARTITIONS, PARTITIONED_WORK, PARTITIONED_FROM = 4, 480_000 * SMALL_CELL**2, 16_000
+# Classes gain little below PARTITIONED_FROM rows (.02 points in the mean of eight sets, where the
+# mean squared error of numbers falls by 3 to 12 %). Nor do they get several for fewer than
+# PARTITIONED_VALUES (rows x features x classes): boosting, whose time grows with these, would be
+# done much earlier.
+MOST_PARTITIONS, PARTITIONED_WORK = 4, 480_000 * SMALL_CELL**2
+PARTITIONED_FROM, PARTITIONED_VALUES = 16_000, 1_000_000
 
 # A leaf of the sampled tree holds as few cells as the sample can resolve; the task that trains the
 # leaf reads all of its rows and cuts it into cells. A leaf is the smallest unit of work, so leaves
@@ -145,21 +148,30 @@ def usual_cells(n_rows: int) -> int:
     return -(-n_rows // (LARGE_CELL if n_rows <= MANY_ROWS else SMALL_CELL))
 
 
-def usual_partitions(n_rows: int, cell_size: int, is_number: bool) -> int:
+def usual_partitions(
+    n_rows: int, n_features: int, n_aims: int, cell_size: int, *, is_number: bool
+) -> int:
     """Return the default number of partitions of space where each cell solves a linear system.
 
     Parameters
     ----------
-    is_number : bool. Whether targets are numbers, not classes.
+    n_aims : int. Classes, or numbers to predict.
+    is_number : bool. Whether targets are numbers.
 
-    >>> [usual_partitions(n, 4000, True) for n in (4000, 4001, 30_000, 40_000)]
-    [1, 4, 4, 3]
-    >>> [usual_partitions(n, 2000, True) for n in (40_001, 120_000, 240_000, 10_000_000)]
-    [4, 4, 2, 1]
-    >>> [usual_partitions(n, 4000, False) for n in (15_999, 16_000)]
-    [1, 4]
+    >>> rows = 4001, 30_000, 40_000
+    >>> [usual_partitions(n, 10, 1, 4000, is_number=True) for n in rows]
+    [4, 4, 3]
+    >>> rows = 15_999, 16_000, 120_000, 240_000, 10_000_000
+    >>> [usual_partitions(n, 32, 2, 2000, is_number=False) for n in rows]
+    [1, 4, 4, 2, 1]
     """
-    if n_rows < (LARGE_CELL + 1 if is_number else PARTITIONED_FROM) or n_rows <= cell_size:
+    if is_number:
+        is_small = n_rows <= LARGE_CELL
+    else:
+        n_values = n_rows * n_features * n_aims
+        is_small = n_rows < PARTITIONED_FROM or n_values < PARTITIONED_VALUES
+    # Of one cell, and of one feature, all partitions would be equal.
+    if is_small or n_rows <= cell_size or n_features == 1:
         return 1
     return min(max(PARTITIONED_WORK // (n_rows * cell_size**2), 1), MOST_PARTITIONS)
 

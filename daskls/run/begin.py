@@ -57,7 +57,7 @@ def begin_fit(
         warn_of_classes(scan)
     if request.n_folds is not None:
         _check_folds(request.n_folds, rows, scan)
-    request = request.for_rows(scan.n_kept, rows.n_features)
+    request = request.for_data(scan.n_kept, rows.n_features, scan.target.n_aims)
     sizes = sizes_of(request, rows, scan.target)
     class_weight = _class_weight(request, rows, scan)
     _check_costs(request.spec, scan, class_weight)

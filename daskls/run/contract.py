@@ -220,7 +220,8 @@ class FitRequest:
     n_partitions : int
     count_cells : function, or None. Returns the number of cells for a number of rows of positive
         weight; then it decides ``cell_size``.
-    count_partitions : function, or None. Returns ``n_partitions`` for that number and a cell size.
+    count_partitions : function, or None. Returns ``n_partitions`` for numbers of rows, features and
+        outputs, and a cell size.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
     scaling : ScalingSpec, or None where nothing is decided before space is cut
@@ -245,7 +246,7 @@ class FitRequest:
     class_weight: dict[Any, float] | str | None
     n_partitions: int = 1
     count_cells: Callable[[int], int] | None = None
-    count_partitions: Callable[[int, int], int] | None = None
+    count_partitions: Callable[[int, int, int, int], int] | None = None
     sample_remedy: str = ""
     feature_names: list[str] | None = None
     scaling: ScalingSpec | None = None
@@ -257,14 +258,13 @@ class FitRequest:
     reserved_for: ReserveSpec | None = None
     table: dict[str, Any] | None = None
 
-    def for_rows(self, n_rows: int, n_features: int) -> Self:
+    def for_data(self, n_rows: int, n_features: int, n_aims: int) -> Self:
         """Return the request with the sizes that follow from those of the data."""
         size, n_partitions = self.cell_size, self.n_partitions
         if self.count_cells is not None:
             size = share_of(n_rows, self.count_cells(n_rows))
-        # With one feature all partitions would be equal.
-        if self.count_partitions is not None and n_features > 1:
-            n_partitions = self.count_partitions(n_rows, size)
+        if self.count_partitions is not None:
+            n_partitions = self.count_partitions(n_rows, n_features, n_aims, size)
         # Fits of some of the rows, for probabilities, have as many partitions as the model.
         return replace(self, cell_size=size, n_partitions=n_partitions, count_partitions=None)
 

@@ -149,28 +149,29 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
 
 
 @pytest.mark.parametrize(
-    ("maker", "params", "n_rows", "d", "expected"),
+    ("maker", "params", "shape", "expected"),
     [
-        (VoronoiSVC, SQUARES, 16_000, 2, 4),
-        (VoronoiSVC, SQUARES, 15_999, 2, 1),
-        # Of one feature all would be equal.
-        (VoronoiSVC, SQUARES, 16_000, 1, 1),
-        (VoronoiSVC, {**SQUARES, "loss": "hinge"}, 16_000, 2, 1),
-        (VoronoiSVR, SQUARES, 4001, 2, 4),
-        (VoronoiSVR, {**SQUARES, "cell_size": 5000}, 4001, 2, 1),
-        (VoronoiQuantileRegressor, {"random_state": 0}, 16_000, 2, 1),
+        (VoronoiSVC, SQUARES, (16_000, 32), 4),
+        (VoronoiSVC, SQUARES, (15_999, 64), 1),
+        (VoronoiSVC, SQUARES, (16_000, 31), 1),
+        (VoronoiSVC, {**SQUARES, "loss": "hinge"}, (16_000, 32), 1),
+        (VoronoiSVR, SQUARES, (4001, 2), 4),
+        # Of one feature, or one cell, all would be equal.
+        (VoronoiSVR, SQUARES, (4001, 1), 1),
+        (VoronoiSVR, {**SQUARES, "cell_size": 5000}, (4001, 2), 1),
+        (VoronoiQuantileRegressor, {"random_state": 0}, (16_000, 32), 1),
     ],
 )
-def test_the_default_follows_from_the_data(maker, params, n_rows, d, expected):
-    X = np.zeros((n_rows, d))
+def test_the_default_follows_from_the_data(maker, params, shape, expected):
     given = maker(n_partitions=expected, **params)
     by_default = maker(**params)
-    request = by_default._request().for_rows(*X.shape)
+    n_aims = 2 if maker is VoronoiSVC else 1
+    request = by_default._request().for_data(*shape, n_aims)
     assert request.n_partitions == expected
     # A fit of some of the rows, for probabilities, is of the same kind as the whole.
-    assert request.for_rows(100, d).n_partitions == expected
+    assert request.for_data(100, shape[1], n_aims).n_partitions == expected
     # The plan is of the same numbers.
-    bills = [own.plan((n_rows, d), timed=False) for own in (given, by_default)]
+    bills = [own.plan(shape, timed=False) for own in (given, by_default)]
     assert bills[0].n_models == bills[1].n_models
     assert bills[0].exchange == bills[1].exchange
 
