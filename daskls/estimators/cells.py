@@ -27,7 +27,7 @@ from daskls.estimators.options import (
 from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
 from daskls.methods.cells.method import Voronoi
 from daskls.partition.base import Shrinkage
-from daskls.plan import usual_cells, usual_partitions
+from daskls.plan import usual_sizes
 from daskls.records import SCORINGS, FalseAlarmSpec, ScalingSpec, SolverSpec
 from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
 from daskls.store.reserved import FalseAlarmBound
@@ -60,11 +60,6 @@ def grid_shape(value: int | Sequence[int] | None) -> tuple[int, int] | None:
             "or gamma=... itself."
         )
     return int(counts[0]), int(counts[-1])
-
-
-def _has_systems(loss: Loss) -> bool:
-    """Return whether each cell solves one linear system, so that defaults can be generous."""
-    return loss.is_global and not loss.costs_by_cell
 
 
 class CellEstimator(ScalesFeatures, LocalEstimator):
@@ -150,15 +145,24 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
     def _sizes(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
         loss, size = self._loss(), params[self._size_param]
-        found: dict[str, Any] = {"n_folds": None if "cv" in loss.unused else self._solver().cv}
-        if size is None and _has_systems(loss):
-            return {**found, "cell_size": USUAL_SIZE, "count_cells": usual_cells}
-        size = USUAL_SIZE if size is None else int(size)
-        return {
-            **found,
-            "cell_size": size,
-            "sample_remedy": f"raise {self._size_param} above {size}",
+        # Chunks are one partition.
+        n_partitions = params.get("n_partitions", 1)
+        found: dict[str, Any] = {
+            "cell_size": int(size or USUAL_SIZE),
+            "n_partitions": int(n_partitions or 1),
+            "n_folds": None if "cv" in loss.unused else self._solver().cv,
         }
+        # Each cell solves one linear system.
+        is_cheap = loss.is_global and not loss.costs_by_cell
+        if is_cheap:
+            given = {
+                "cell_size": size and int(size),
+                "n_partitions": n_partitions and found["n_partitions"],
+            }
+            found["usual"] = partial(usual_sizes, **given, is_number=self._kind == "numbers")
+        if size is not None or not is_cheap:
+            found["sample_remedy"] = f"raise {self._size_param} above {found['cell_size']}"
+        return found
 
     def _loss(self) -> Loss:
         """Return the registry's entry of the loss."""
@@ -194,15 +198,6 @@ class VoronoiEstimator(CellEstimator):
 
     def _method(self) -> Voronoi:
         return Voronoi()
-
-    def _sizes(self) -> dict[str, Any]:
-        found, loss = super()._sizes(), self._loss()
-        if self.n_partitions is not None:
-            return {**found, "n_partitions": int(self.n_partitions)}
-        if not _has_systems(loss):
-            return found
-        count = partial(usual_partitions, is_number=self._kind == "numbers")
-        return {**found, "count_partitions": count}
 
 
 class CellClassifier(CellEstimator, LocalClassifier):

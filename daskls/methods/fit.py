@@ -185,7 +185,8 @@ def plan_fit(
     notes : tuple of str. Assumptions that the bill lists.
     """
     resources = find_resources(client) if resources is None else resources
-    request = request.for_data(rows.n_rows, rows.n_features, target.n_aims)
+    n_kept = rows.n_rows - _n_reserved(request, rows)
+    request = request.for_data(n_kept, rows.n_features, target.n_aims)
     own = _ExpectedFit(request, rows, target, resources)
     demand, common = own.demand(), own.common()
     stages = (*common, *demand.stages)
@@ -209,6 +210,12 @@ def plan_fit(
         notes=notes,
         busy=busy,
     )
+
+
+def _n_reserved(request: FitRequest, rows: BlockRows) -> int:
+    """Return how many rows a fit is expected to reserve."""
+    spec, row_nbytes = request.reserved_for, rows.n_features * rows.X.dtype.itemsize
+    return 0 if spec is None else rows_expected(spec, rows.n_rows, row_nbytes)
 
 
 class _ExpectedFit:
@@ -319,8 +326,8 @@ class _ExpectedFit:
         own, spec = self.request.method.demand(self.outlook), self.request.reserved_for
         if spec is None:
             return own
-        n_rows, row_nbytes = self.rows.n_rows, self.rows.n_features * self.raw.itemsize
-        n_reserved = rows_expected(spec, n_rows, row_nbytes)
+        n_reserved = _n_reserved(self.request, self.rows)
+        row_nbytes = self.rows.n_features * self.raw.itemsize
         n_tasks = -(-n_reserved // ASKED_AT_ONCE)
         nbytes = min(n_reserved, ASKED_AT_ONCE) * row_nbytes
         return replace(

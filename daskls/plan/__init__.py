@@ -30,8 +30,8 @@ from daskls.plan.bundles import (
     n_selecting,
     plan_bundles,
     plan_sample,
-    usual_cells,
-    usual_partitions,
+    share_of,
+    usual_sizes,
 )
 from daskls.plan.demand import (
     BUNDLE_S,
@@ -81,7 +81,7 @@ __all__ = [
     "plan_bundles",
     "plan_exchange",
     "plan_sample",
+    "share_of",
     "usable_nbytes",
-    "usual_cells",
-    "usual_partitions",
+    "usual_sizes",
 ]

@@ -10,14 +10,14 @@ from daskls.solvers.registry import find_solver
 
 # Default rows of a cell that solves a linear system: a larger system costs more than it gains.
 # Time grows as rows x cell_size^2, so data of more than MANY_ROWS get smaller cells.
-LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 40_000
+LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 60_000
 # Default partitions of such cells: as many as train within PARTITIONED_WORK (rows x cell_size^2),
-# at most MOST_PARTITIONS; four of SMALL_CELL err as rarely as two of LARGE_CELL and cost less.
+# at most MOST_PARTITIONS. Four of SMALL_CELL err as rarely as two of LARGE_CELL and cost less, but
+# more often than three, which MANY_PARTITIONED rows still get.
+MOST_PARTITIONS, PARTITIONED_WORK, MANY_PARTITIONED = 4, 480_000 * SMALL_CELL**2, 40_000
 # Classes gain little below PARTITIONED_FROM rows (.02 points in the mean of eight sets, where the
-# mean squared error of numbers falls by 3 to 12 %). Nor do they get several for fewer than
-# PARTITIONED_VALUES (rows x features x classes): boosting, whose time grows with these, would be
-# done much earlier.
-MOST_PARTITIONS, PARTITIONED_WORK = 4, 480_000 * SMALL_CELL**2
+# mean squared error of numbers falls by 3 to 12 %). Tables of fewer than PARTITIONED_VALUES (rows x
+# features x classes) get one partition, as boosting would finish much sooner.
 PARTITIONED_FROM, PARTITIONED_VALUES = 16_000, 1_000_000
 
 # A leaf of the sampled tree holds as few cells as the sample can resolve; the task that trains the
@@ -139,41 +139,46 @@ class Plan:
     peak_nbytes: int
 
 
-def usual_cells(n_rows: int) -> int:
-    """Return the default number of cells where each solves a linear system.
-
-    >>> [usual_cells(n) for n in (100, 4000, 10_000, 40_000, 240_000)]
-    [1, 1, 3, 10, 120]
-    """
-    return -(-n_rows // (LARGE_CELL if n_rows <= MANY_ROWS else SMALL_CELL))
-
-
-def usual_partitions(
-    n_rows: int, n_features: int, n_aims: int, cell_size: int, *, is_number: bool
-) -> int:
-    """Return the default number of partitions of space where each cell solves a linear system.
+def usual_sizes(
+    n_rows: int,
+    n_features: int,
+    n_aims: int,
+    *,
+    cell_size: int | None,
+    n_partitions: int | None,
+    is_number: bool,
+) -> tuple[int, int]:
+    """Return the size of cells that each solve a linear system, and the number of partitions.
 
     Parameters
     ----------
     n_aims : int. Classes, or numbers to predict.
+    cell_size, n_partitions : int, or None for the default
     is_number : bool. Whether targets are numbers.
 
-    >>> rows = 4001, 30_000, 40_000
-    >>> [usual_partitions(n, 10, 1, 4000, is_number=True) for n in rows]
-    [4, 4, 3]
-    >>> rows = 15_999, 16_000, 120_000, 240_000, 10_000_000
-    >>> [usual_partitions(n, 32, 2, 2000, is_number=False) for n in rows]
-    [1, 4, 4, 2, 1]
+    Examples
+    --------
+    >>> from functools import partial
+    >>> usual = partial(usual_sizes, cell_size=None, n_partitions=None, is_number=False)
+    >>> [usual(n, 32, 2) for n in (15_999, 16_000, 40_000, 40_001, 240_000, 10_000_000)]
+    [(4000, 1), (4000, 4), (4000, 3), (1905, 4), (2000, 2), (2000, 1)]
+    >>> [usual(n, 8, 2) for n in (40_001, 60_000)], usual(10_000, 10, 1, is_number=True)
+    ([(3637, 1), (4000, 1)], (3334, 4))
     """
-    if is_number:
-        is_small = n_rows <= LARGE_CELL
-    else:
-        n_values = n_rows * n_features * n_aims
-        is_small = n_rows < PARTITIONED_FROM or n_values < PARTITIONED_VALUES
-    # Of one cell, and of one feature, all partitions would be equal.
-    if is_small or n_rows <= cell_size or n_features == 1:
-        return 1
-    return min(max(PARTITIONED_WORK // (n_rows * cell_size**2), 1), MOST_PARTITIONS)
+    is_few = n_rows < PARTITIONED_FROM or n_rows * n_features * n_aims < PARTITIONED_VALUES
+    # With one feature all partitions would be equal.
+    is_one = n_partitions is not None or (is_few and not is_number) or n_features == 1
+    size = LARGE_CELL if n_rows <= (MANY_ROWS if is_one else MANY_PARTITIONED) else SMALL_CELL
+    own = share_of(n_rows, -(-n_rows // size)) if cell_size is None else cell_size
+    if is_one or n_rows <= max(own, LARGE_CELL):
+        return own, n_partitions or 1
+    work = n_rows * max(own, size) ** 2
+    return own, min(max(PARTITIONED_WORK // work, 1), MOST_PARTITIONS)
+
+
+def share_of(n_rows: int, n_cells: int) -> int:
+    """Return the mean rows of a cell, rounded up; at least 2, as one row trains nothing."""
+    return max(-(-n_rows // n_cells), 2)
 
 
 def n_selecting(n_rows: int) -> int:

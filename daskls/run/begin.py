@@ -232,12 +232,14 @@ def _check_disk(state: FitState, n_copies: int, exchange: Exchange) -> None:
     # What an earlier fit has written needs no more room.
     needed -= exchange.nbytes() + store.nbytes("rows")
     free = store.free_nbytes()
+    n_partitions = state.request.n_partitions
+    fewer = f"lower n_partitions below {n_partitions}, " if n_partitions > 1 else ""
     if needed > free:
         raise StoreError(
             f"Regrouping {state.scan.n_kept} rows writes {needed >> 20} MiB more to "
             f"{store.where()} ({n_copies} x {state.sizes.row_nbytes} bytes a row), but "
-            f"{free >> 20} MiB are free there. Free some space, or give store= (for temporary "
-            "stores: Dask's temporary-directory) on a larger disk."
+            f"{free >> 20} MiB are free there. Free some space, {fewer}or give store= (for "
+            "temporary stores: Dask's temporary-directory) on a larger disk."
         )
 
 

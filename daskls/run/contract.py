@@ -25,6 +25,7 @@ from daskls.plan import (
     SamplePlan,
     demand_of_cells,
     expected_cells,
+    share_of,
 )
 from daskls.records import (
     FeatureScale,
@@ -220,8 +221,8 @@ class FitRequest:
     n_partitions : int
     count_cells : function, or None. Returns the number of cells for a number of rows of positive
         weight; then it decides ``cell_size``.
-    count_partitions : function, or None. Returns ``n_partitions`` for numbers of rows, features and
-        outputs, and a cell size.
+    usual : function, or None. Returns ``cell_size`` and ``n_partitions`` for numbers of rows,
+        features and outputs, of which the request itself holds those of many rows.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
     scaling : ScalingSpec, or None where nothing is decided before space is cut
@@ -246,7 +247,7 @@ class FitRequest:
     class_weight: dict[Any, float] | str | None
     n_partitions: int = 1
     count_cells: Callable[[int], int] | None = None
-    count_partitions: Callable[[int, int, int, int], int] | None = None
+    usual: Callable[[int, int, int], tuple[int, int]] | None = None
     sample_remedy: str = ""
     feature_names: list[str] | None = None
     scaling: ScalingSpec | None = None
@@ -260,18 +261,13 @@ class FitRequest:
 
     def for_data(self, n_rows: int, n_features: int, n_aims: int) -> Self:
         """Return the request with the sizes that follow from those of the data."""
-        size, n_partitions = self.cell_size, self.n_partitions
         if self.count_cells is not None:
-            size = share_of(n_rows, self.count_cells(n_rows))
-        if self.count_partitions is not None:
-            n_partitions = self.count_partitions(n_rows, n_features, n_aims, size)
-        # Fits of some of the rows, for probabilities, have as many partitions as the model.
-        return replace(self, cell_size=size, n_partitions=n_partitions, count_partitions=None)
-
-
-def share_of(n_rows: int, n_cells: int) -> int:
-    """Return the mean rows of a cell, rounded up; at least 2, as one row trains nothing."""
-    return max(-(-n_rows // n_cells), 2)
+            return replace(self, cell_size=share_of(n_rows, self.count_cells(n_rows)))
+        if self.usual is None:
+            return self
+        cell_size, n_partitions = self.usual(n_rows, n_features, n_aims)
+        # Settled for good: fits of some of the rows, for probabilities, are like the model.
+        return replace(self, cell_size=cell_size, n_partitions=n_partitions, usual=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
-from daskls.plan import Extent, Resources, check_block, group_open, mib, plan_sample
+from daskls.plan import Extent, Resources, check_block, group_open, mib, plan_sample, share_of
 from daskls.records import F8, Mask, SolverSpec
-from daskls.run.contract import share_of
 from daskls.solvers.base import ROW_TEMPORARIES
 
 # Candidates of C, times the mean squared norm of the projected rows. Small data sets and those
