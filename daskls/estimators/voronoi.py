@@ -24,8 +24,9 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
 
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
     is learned first. Each cell has a least-squares SVM of its own; kernel, width and C are chosen
-    once for all cells. A row is predicted by the model of the cell that it lies in. Time grows
-    linearly with the number of rows; memory does not grow.
+    once for all cells. A row is predicted by the model of the cell that it lies in, or by the mean
+    over several partitions of space. Time grows linearly with the number of rows; memory does not
+    grow.
 
     ``loss="hinge", feature_scale=None, kernel="rbf"`` is the method of the paper: in each cell an
     SVM is selected from a grid of C and gamma by cross-validation.
@@ -35,7 +36,7 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
     cell_size : int, >= 2, or None
         Maximum number of rows of a cell. Training costs about rows x cell_size, least squares
         about rows x cell_size^2; larger cells are often more accurate. None: 2000; for least
-        squares 4000 up to 40,000 rows of data.
+        squares 4000 up to 40,000 rows of data (60,000 with one partition).
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
     {fit_intercept, cell_tol, search, refit}
     n_partitions : int, >= 1, or None
@@ -44,9 +45,9 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         classes, the functions of each pair of classes are averaged before the pairs vote. X is
         still read twice; training time, the model and the regrouped rows on disk grow n-fold. The
         first partition is that of ``n_partitions=1``. With one feature all partitions have the
-        same cells and differ only in their folds. None: 1; for least squares, from 16,000 rows
-        and a million rows x features x classes on, at most 4, and as many as keep n_partitions x
-        rows x cell_size^2 within 480,000 x 2000^2: of more than 240,000 rows 1.
+        same cells and differ only in their folds. None: 1; least squares have 2 to 4 up to
+        240,000 rows, from 4001 where y are numbers, otherwise from 16,000 rows and a million rows
+        x features x classes.
     {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
     {store, client, random_state, verbose}
 
@@ -153,22 +154,21 @@ class VoronoiSVR(VoronoiEstimator, CellRegressor):
     Space is cut into cells of at most ``cell_size`` training rows, in a scale of the features that
     is learned first. Each cell has a least-squares regression of its own (kernel ridge), whose
     kernel, width and C are chosen once for all cells; or a support vector regression. A row is
-    predicted by the model of the cell that it lies in. Time grows linearly with the number of
-    rows; memory does not grow.
+    predicted by the model of the cell that it lies in, or by the mean over several partitions of
+    space. Time grows linearly with the number of rows; memory does not grow.
 
     Parameters
     ----------
     cell_size : int, >= 2, or None
         Maximum number of rows of a cell. Training costs about rows x cell_size^2. None: 4000 up to
-        40,000 rows of data, 2000 beyond.
+        40,000 rows of data (60,000 with one partition), 2000 beyond.
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
     n_partitions : int, >= 1, or None
         The number of different partitions of space, whose answers are averaged: rows that one
         partition separates share a cell in another. X is still read twice; training time, the
-        model and the regrouped rows on disk grow n-fold. None: 1; for least squares on more than
-        4000 rows at most 4, and as many as keep n_partitions x rows x cell_size^2 within 480,000 x
-        2000^2: of more than 240,000 rows 1.
+        model and the regrouped rows on disk grow n-fold. None: 1; least squares have 2 to 4 from
+        4001 to 240,000 rows.
     {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes

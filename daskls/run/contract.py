@@ -222,7 +222,7 @@ class FitRequest:
     count_cells : function, or None. Returns the number of cells for a number of rows of positive
         weight; then it decides ``cell_size``.
     usual : function, or None. Returns ``cell_size`` and ``n_partitions`` for numbers of rows,
-        features and outputs, of which the request itself holds those of many rows.
+        features and outputs; then it decides them.
     sample_remedy : str. What to do where the sample is too large, in the method's own terms.
     feature_names : list of str, or None where X has no names
     scaling : ScalingSpec, or None where nothing is decided before space is cut
