@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support import SlowModel, checkers, is_close, model_bits, path_of, small_svc
 
-from daskls import VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
+from daskls import RandomChunkSVC, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 from daskls.partition.stored import model_partition
 from daskls.partition.tree import route_rows
 
@@ -156,6 +156,9 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
         (VoronoiSVC, SQUARES, (16_000, 31), 1),
         (VoronoiSVC, {**SQUARES, "loss": "hinge"}, (16_000, 32), 1),
         (VoronoiSVR, SQUARES, (4001, 2), 4),
+        # Larger cells take longer; smaller ones save nothing that more partitions could use.
+        (VoronoiSVC, {**SQUARES, "cell_size": 8000}, (40_000, 32), 1),
+        (VoronoiSVC, {**SQUARES, "cell_size": 300}, (200_000, 32), 2),
         # Of one feature, or one cell, all would be equal.
         (VoronoiSVR, SQUARES, (4001, 1), 1),
         (VoronoiSVR, {**SQUARES, "cell_size": 5000}, (4001, 2), 1),
@@ -174,6 +177,11 @@ def test_the_default_follows_from_the_data(maker, params, shape, expected):
     bills = [own.plan(shape, timed=False) for own in (given, by_default)]
     assert bills[0].n_models == bills[1].n_models
     assert bills[0].exchange == bills[1].exchange
+
+
+def test_chunks_are_one_partition():
+    own = RandomChunkSVC(loss="squared_error", **SQUARES)._request().for_data(50_000, 32, 2)
+    assert (own.cell_size, own.n_partitions) == (3847, 1)
 
 
 def partitions_of(model):
