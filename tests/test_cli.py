@@ -74,7 +74,7 @@ def test_several_partitions_are_fitted_and_described(folder, data):
     for text in (printed, run("info", path).stdout):
         lines = [line.split() for line in text.splitlines()]
         assert ["rows", f"{N_ROWS:,}"] in lines
-        assert ["cells", str(n_cells), "of", "2", "partitions"] in lines
+        assert ["cells", str(n_cells), "in", "2", "partitions"] in lines
 
 
 def test_what_was_chosen_for_all_cells_is_told(folder, data):

@@ -203,7 +203,7 @@ def format_cells(report: Any) -> str:
     """Return the number of cells, and of partitions if there are several."""
     n_partitions = int(report.partition.max()) + 1
     cells = format_number(len(report))
-    return f"{cells} of {n_partitions} partitions" if n_partitions > 1 else cells
+    return f"{cells} in {n_partitions} partitions" if n_partitions > 1 else cells
 
 
 def _edges(report: Any, axes: tuple[str, ...]) -> str:

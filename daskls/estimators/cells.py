@@ -155,11 +155,12 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         # Each cell solves one linear system.
         is_cheap = loss.is_global and not loss.costs_by_cell
         if is_cheap:
-            given = {
-                "cell_size": size and int(size),
-                "n_partitions": n_partitions and found["n_partitions"],
-            }
-            found["usual"] = partial(usual_sizes, **given, is_number=self._kind == "numbers")
+            found["usual"] = partial(
+                usual_sizes,
+                cell_size=size and int(size),
+                n_partitions=n_partitions and int(n_partitions),
+                is_number=self._kind == "numbers",
+            )
         if size is not None or not is_cheap:
             found["sample_remedy"] = f"raise {self._size_param} above {found['cell_size']}"
         return found
