@@ -26,7 +26,8 @@ def execute(notebook):
         ("import warnings; warnings.warn('mind the gap')", "UserWarning: mind the gap"),
         ("import sys; print('red', file=sys.stderr)", "red"),
         ("import logging; logging.warning('a worker is gone')", "a worker is gone"),
-        ("import os; os.write(2, b'from a worker')", "from a worker"),
+        # Its reader is a thread: what arrives between two cells belongs to none.
+        ("import os, time; os.write(2, b'from a worker'); time.sleep(3)", "from a worker"),
         ("raise KeyError('gone')", "gone"),
     ],
     ids=["warning", "stderr", "log", "another process", "error"],
