@@ -117,9 +117,10 @@ def race(
         between near neighbors a feature may count that does not between sampled rows. Nor does the
         race take a coding then that is hardly better.
     """
-    left = list(candidates)
+    left, everyone = list(candidates), []
     for number, rung in enumerate(plan.rungs):
         seen = _run(steps, left, rung, grid)
+        everyone = everyone or seen
         left = _survivors(seen, N_SURVIVORS[number], DROPPED_Z[number])
         if plan.has_final:
             left += _best_of_dropped_kernels(seen, left)
@@ -129,10 +130,15 @@ def race(
         return _leave_out(steps, left, plan, grid, learns=learns)
     if not is_last:
         left = _uncoded_if_near(left)
+    if left[0].squared_error < steps.job.aim.negligible:
+        others = _run(steps, _best_of_other_scales(everyone, seen), plan.rungs[-1], grid)
+        return _decide(steps, [left[0], *others], plan, grid)
     if plan.dense is not None and (learns or len(left) > 1):
         settled = _survivors(_run(steps, left, plan.dense, grid), len(left), np.inf)
-        # Cells of one class alone would take any width.
-        if settled[0].squared_error >= steps.job.aim.negligible:
+        # Cells without errors, as those of one class alone, would take any width and scale.
+        if settled[0].squared_error < steps.job.aim.negligible:
+            learns = False
+        else:
             left = settled
     if not learns:
         return _decide(steps, left[:N_FINALISTS], plan, grid)
@@ -273,6 +279,20 @@ def _best_of_kernels(seen: Sequence[Candidate]) -> list[Candidate]:
     for own in sorted(seen, key=lambda own: own.squared_error):
         best.setdefault(own.trial.kernel, own)
     return list(best.values())
+
+
+def _best_of_other_scales(
+    everyone: Sequence[Candidate], seen: Sequence[Candidate]
+) -> list[Candidate]:
+    """Return the best candidate of each scale that none of those last seen has.
+
+    Where no error is left, the first rung dropped them by chance if at all: on mushrooms the scale
+    "given" had 1.6 times the squared error on 250 rows, and a tenth on the reserved rows.
+    """
+    best = {own.name: own for own in seen}
+    for own in sorted(everyone, key=lambda own: own.squared_error):
+        best.setdefault(own.name, own)
+    return [own for own in best.values() if own not in seen]
 
 
 def _best_of_dropped_kernels(
