@@ -14,7 +14,7 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.kernels.frame import scaled
-from daskls.kernels.kernel import kernels_with
+from daskls.kernels.kernel import find_kernel, kernels_with
 from daskls.plan import Extent
 from daskls.records import (
     LARGEST_FEATURE,
@@ -22,6 +22,7 @@ from daskls.records import (
     FeatureScale,
     Float32,
     Float64,
+    KernelSpec,
     Reals,
     ScalingSpec,
     SolverSpec,
@@ -29,8 +30,8 @@ from daskls.records import (
 from daskls.run.contract import FitState
 from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
 from daskls.scaling.decide import Decision, decide_densely, retune
-from daskls.scaling.grid import STEPS, Steps, TrialGrid, check_race, check_regions
-from daskls.scaling.race import Candidate, race, shape_of
+from daskls.scaling.grid import STEPS, Steps, Trial, TrialGrid, check_race, check_regions
+from daskls.scaling.race import Candidate, race
 from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
 from daskls.scaling.rungs import (
     CELL_ROWS,
@@ -48,6 +49,7 @@ from daskls.scaling.rungs import (
 )
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import aim_of
+from daskls.solvers.squares.system import median_distance
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
 
@@ -194,7 +196,7 @@ class _Search:
             for name, factors in self._scales(base):
                 for kernel in self._kernels:
                     trial = self._grid.of_kernel(kernel).start(kernel)
-                    shape = shape_of(rows * factors.astype(np.float32), trial)
+                    shape = _shape_of(rows * factors.astype(np.float32), trial)
                     if not any(np.allclose(shape, own, rtol=1e-3, atol=1e-6) for own in shapes):
                         found.append(Candidate(number, base.name, name, factors, trial))
                         shapes.append(shape)
@@ -307,6 +309,19 @@ class _Search:
 
         with self.state.clock.stage("scale", n_steps, count):
             yield
+
+
+def _shape_of(A: Float32, trial: Trial) -> Float64:
+    """Return -log of the kernel values of some rows, in units of the width.
+
+    Candidates with equal values are equivalent. Where all features have two values at one distance,
+    for example, the Laplacian kernel is the Gaussian with another gamma.
+    """
+    kernel = find_kernel(trial.kernel)
+    gamma = trial.width if trial.is_gamma else kernel.gamma_of(median_distance(trial.kernel, A))
+    base = kernel.matrix(A.astype(np.float64)).astype(np.float64)
+    values = kernel.apply(base, KernelSpec(trial.kernel, gamma), base)
+    return -np.log(values)
 
 
 def _given(factors: tuple[float, ...], n_features: int) -> Float64:

@@ -17,15 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from daskls.kernels.kernel import find_kernel
-from daskls.records import Coding, Float32, Float64, KernelSpec
+from daskls.records import Coding, Float64
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Steps, Trial, TrialGrid
 from daskls.scaling.paired import LEARNED, NO_ERRORS, Bar, RowErrors, without_weak
 from daskls.scaling.rounds import learn_on
 from daskls.scaling.rungs import Part, RaceJob, RacePlan, RaceRows, Rung, read_race_rows
-from daskls.solvers.squares.system import median_distance
 
 # Most candidates left after each rung, and the standard errors of a paired difference beyond which
 # one is dropped. Few rows judge poorly, and learning curves cross: the first rungs keep more, and
@@ -117,7 +115,7 @@ def race(
         between near neighbors a feature may count that does not between sampled rows. Nor does the
         race take a coding then that is hardly better.
     """
-    left, everyone = list(candidates), []
+    left, everyone = list(candidates), list[Candidate]()
     for number, rung in enumerate(plan.rungs):
         seen = _run(steps, left, rung, grid)
         everyone = everyone or seen
@@ -409,16 +407,3 @@ def _seen(candidate: Candidate, row: Float64, grid: TrialGrid) -> Candidate:
     assert trial is not None
     errors = RowErrors(*row[3:].reshape(3, -1))
     return replace(candidate, trial=trial, errors=errors, n_trials=candidate.n_trials + n_trials)
-
-
-def shape_of(A: Float32, trial: Trial) -> Float64:
-    """Return -log of the kernel values of some rows, in units of the width.
-
-    Candidates with equal values are equivalent. Where all features have two values at one distance,
-    for example, the Laplacian kernel is the Gaussian with another gamma.
-    """
-    kernel = find_kernel(trial.kernel)
-    gamma = trial.width if trial.is_gamma else kernel.gamma_of(median_distance(trial.kernel, A))
-    base = kernel.matrix(A.astype(np.float64)).astype(np.float64)
-    values = kernel.apply(base, KernelSpec(trial.kernel, gamma), base)
-    return -np.log(values)

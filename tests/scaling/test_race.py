@@ -303,16 +303,17 @@ def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows(kernels, level):
 
     at_start = {own.trial.kernel: own.trial for own in candidates}
     rungs = [seen(rung, at_start) for rung in plan.rungs]
-    steps = Recorded(
-        *rungs, seen(plan.dense, narrow, level), *[[np.ones(3 * len(set(kernels)))]] * 2
-    )
+    # Cells without errors teach no scale. Otherwise one is learned on random rows, one on cells.
+    n_learned = 2 if level == 1.0 else 0
+    scales = [[np.ones(3 * len(set(kernels)))]] * n_learned
+    steps = Recorded(*rungs, seen(plan.dense, narrow, level), *scales)
     # The final has no results, so the race ends there.
     with pytest.raises(IndexError):
         race(steps, candidates, plan, grid, learns=True, is_last=True)
-    for _, calls in [own for own in steps.calls if own[0] == "learn_scale"]:
-        # Cells without errors do not count.
-        wanted = narrow if level == 1.0 else at_start
-        assert [call[2] for call in calls] == [wanted[kernel] for kernel in dict.fromkeys(kernels)]
+    learned = [calls for name, calls in steps.calls if name == "learn_scale"]
+    assert len(learned) == n_learned
+    for calls in learned:
+        assert [call[2] for call in calls] == [narrow[kernel] for kernel in dict.fromkeys(kernels)]
 
 
 @pytest.mark.parametrize(("worse", "taken"), [(0.001, ["none"]), (0.5, ["ranks", "none"])])
@@ -326,6 +327,34 @@ def test_where_regions_decide_numbers_stay_numbers_unless_a_code_is_better(worse
     ]
     assert [own.coding for own in _uncoded_if_near(seen)] == taken
     assert _uncoded_if_near(seen[:1]) == seen[:1]
+
+
+def test_where_no_error_is_left_a_scale_that_few_rows_dropped_is_looked_at_again():
+    grid = TrialGrid.of(SolverSpec())
+    plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
+    trials = [grid.at((0, j), "laplacian") for j in range(4)]
+    names = ("spread", "given", "given", "spread")
+    candidates = [
+        Candidate(0, "none", name, np.full(3, i + 1.0), trials[i]) for i, name in enumerate(names)
+    ]
+
+    def seen(rung, levels):
+        n = len(rung.weights(RaceRows(None, None, np.ones(5500))))
+        return [seen_at(grid, trials[i], noise[:n] * level, np.zeros(n)) for i, level in levels]
+
+    rungs, noise = plan.rungs, RNG.random(4000)
+    steps = Recorded(
+        seen(rungs[0], [(0, 0.1), (1, 9.0), (2, 8.0), (3, 0.102)]),
+        seen(rungs[1], [(0, 1e-4), (3, 2e-4)]),
+        seen(rungs[2], [(0, 1e-4)]),
+        seen(rungs[2], [(2, 2e-4)]),
+        seen(plan.first, [(0, 1e-4), (2, 1e-5)]),
+    )
+    taken, other = race(steps, candidates, plan, grid, learns=True, is_last=True)
+    asked = [[call[1][0] for call in calls] for _, calls in steps.calls]
+    # By factors: the best of "given", after all rungs, beside the best of all.
+    assert asked == [[1, 2, 3, 4], [1, 4], [1], [3], [1, 3]]
+    assert (taken.factors[0], other.factors[0]) == (3, 1)
 
 
 def test_a_learned_scale_that_errs_more_often_loses_where_nothing_is_left_to_gain():
