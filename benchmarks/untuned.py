@@ -129,7 +129,7 @@ def ranks_text(journal: Journal) -> str:
 
 def wide(journal: Journal, part: str, field: str, digits: int) -> str:
     """Return a table of mean values, a row a set, a column a contender."""
-    known = [c for c in CONTENDERS if journal.where(part=part, estimator=c)]
+    known = present(journal, part)
     columns = "set = set | train rows = train_rows:, | splits = splits"
     found = st.every(journal, part, known)
     return st.wide(found, columns, lambda own: told(own, field, digits))
@@ -228,7 +228,7 @@ def about(journal: Journal) -> str:
 
 def report(journal: Journal) -> str:
     text = about(journal) + ranks_text(journal)
-    text += "".join(beside_text(journal, ours) for ours in OURS)
+    text += beside_text(journal, DEFAULT)
     for title, part, field, digits in (
         ("Error, %", SPLIT, "error", 2),
         ("Fit, CPU seconds", SPLIT, "fit_cpu_s", 2),

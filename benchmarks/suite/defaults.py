@@ -41,8 +41,13 @@ def xgboost(seed: int) -> Any:
 
 
 DEFAULT = "VoronoiSVC"
-# With other parameters, a line each, such as "VoronoiSVC x 2": cells(...).
-OURS: dict[str, Callable[[int], Any]] = {DEFAULT: cells()}
+# With other parameters, from the smallest budget to the largest.
+OURS: dict[str, Callable[[int], Any]] = {
+    "VoronoiSVC, rbf alone": cells(kernel="rbf", feature_scale=None, feature_coding="none"),
+    "VoronoiSVC, no learned scale": cells(feature_scale="spread"),
+    DEFAULT: cells(),
+    "VoronoiSVC, 8 partitions": cells(n_partitions=8),
+}
 OTHERS: dict[str, Callable[[int], Any]] = {
     "LightGBM": lightgbm,
     "LightGBM 1000 x 255": boosting,
