@@ -126,6 +126,13 @@ def journal_of(path, errors, part="split", **fit_cpu_s):
     return journal
 
 
+def test_means_of_as_many_errors_share_a_rank(tmp_path):
+    # As sums of floats they differ.
+    journal = journal_of(tmp_path, {"a": {"VoronoiSVC": [0.3, 0.2, 0.1], "SVC": [0.1, 0.2, 0.3]}})
+    boards = standing.board(journal, "split", ["VoronoiSVC", "SVC"])
+    assert standing.mean_ranks(boards) == {"VoronoiSVC": 1.5, "SVC": 1.5}
+
+
 def test_ranks_are_of_means_and_who_is_ended_is_last(tmp_path):
     journal = journal_of(
         tmp_path,
