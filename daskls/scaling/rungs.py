@@ -16,6 +16,7 @@ import numpy as np
 from dask.tokenize import tokenize
 
 from daskls.kernels.frame import scaled
+from daskls.partition.grow import MIN_SIDE
 from daskls.partition.shuffle import row_keys
 from daskls.records import SMALLEST, AnyArray, Float32, Float64, Int64, Mask, Targets
 from daskls.run.blas import one_blas_thread
@@ -329,6 +330,8 @@ def draw_cells_of(
     own = [(cell[~held[cell]], cell[held[cell]]) for cell in drawn]
     # Cells with very few training rows, or with no held-out row, are of no use.
     own = [(train, asked) for train, asked in own if len(train) >= LEAST_ROWS and len(asked)]
+    # Nor do tiny ones tell much: of a feature with many categories each may be a cell of its own.
+    own.sort(key=lambda cell: sum(map(len, cell)) < MIN_SIDE * cell_rows)
     return tuple(own[:n_cells])
 
 

@@ -416,6 +416,18 @@ def test_cells_hold_all_rows_of_their_part_of_space():
         assert inside.sum() < 2.5 * len(own)
 
 
+def test_tiny_cells_come_last():
+    # Half of the rows have one of 80 rare categories each, far from all others.
+    X = np.zeros((8000, 82), "f4")
+    X[np.arange(4000), np.arange(4000) % 80] = 100
+    X[4000:, 80:] = RNG.random((4000, 2))
+    sizes = [len(train) + len(asked) for train, asked in draw_cells_of(X, 8, 1000, seed=0)]
+    # At least the other half's four cells, and then one category each.
+    large = [size > 60 for size in sizes]
+    assert large == sorted(large, reverse=True)
+    assert 4 <= sum(large) < 8
+
+
 def test_cells_whose_rows_differ_come_first():
     codes = np.array([0] * 10 + [0, 1] * 5 + [2] * 9 + [1])
     cells = tuple((np.arange(i, i + 10), np.arange(0)) for i in (0, 10, 20))
