@@ -46,8 +46,7 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         still read twice; training time, the model and the regrouped rows on disk grow n-fold. The
         first partition is that of ``n_partitions=1``. With one feature all partitions have the
         same cells and differ only in their folds. None: 1; least squares have 2 to 4 up to
-        240,000 rows, from 4001 where y are numbers, otherwise from 16,000 rows and a million rows
-        x features x classes.
+        240,000 rows, from 4001 rows on, of classes from two million rows x features x classes on.
     {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
     {store, client, random_state, verbose}
 

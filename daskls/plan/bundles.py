@@ -15,10 +15,10 @@ LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 60_000
 # at most MOST_PARTITIONS. Four of SMALL_CELL err as rarely as two of LARGE_CELL and cost less, but
 # more often than three, which MANY_PARTITIONED rows still get.
 MOST_PARTITIONS, PARTITIONED_WORK, MANY_PARTITIONED = 4, 480_000 * SMALL_CELL**2, 40_000
-# Classes gain little below PARTITIONED_FROM rows (.02 points in the mean of eight sets, where the
-# mean squared error of numbers falls by 3 to 12 %). Tables of fewer than PARTITIONED_VALUES (rows x
-# features x classes) get one partition, as boosting would finish much sooner.
-PARTITIONED_FROM, PARTITIONED_VALUES = 16_000, 1_000_000
+# Tables of classes with fewer than PARTITIONED_VALUES (rows x features x classes) get one partition:
+# they gain little (.02 points in the mean of eight sets, where the mean squared error of numbers
+# falls by 3 to 12 %), and boosting would finish much sooner.
+PARTITIONED_VALUES = 2_000_000
 
 # A leaf of the sampled tree holds as few cells as the sample can resolve; the task that trains the
 # leaf reads all of its rows and cuts it into cells. A leaf is the smallest unit of work, so leaves
@@ -160,12 +160,14 @@ def usual_sizes(
     --------
     >>> from functools import partial
     >>> usual = partial(usual_sizes, cell_size=None, n_partitions=None, is_number=False)
-    >>> [usual(n, 32, 2) for n in (15_999, 16_000, 40_000, 40_001, 240_000, 10_000_000)]
+    >>> [usual(n, 50, 2) for n in (19_999, 20_000, 40_000, 40_001, 240_000, 10_000_000)]
     [(4000, 1), (4000, 4), (4000, 3), (1905, 4), (2000, 2), (2000, 1)]
     >>> [usual(n, 8, 2) for n in (40_001, 60_000)], usual(10_000, 10, 1, is_number=True)
     ([(3637, 1), (4000, 1)], (3334, 4))
+    >>> [usual(n, 256, 10) for n in (4000, 4001)]
+    [(4000, 1), (2001, 4)]
     """
-    is_few = n_rows < PARTITIONED_FROM or n_rows * n_features * n_aims < PARTITIONED_VALUES
+    is_few = n_rows * n_features * n_aims < PARTITIONED_VALUES
     # With one feature all partitions would be equal.
     is_one = n_partitions is not None or (is_few and not is_number) or n_features == 1
     size = LARGE_CELL if n_rows <= (MANY_ROWS if is_one else MANY_PARTITIONED) else SMALL_CELL

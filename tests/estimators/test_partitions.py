@@ -151,10 +151,11 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
 @pytest.mark.parametrize(
     ("maker", "params", "shape", "expected"),
     [
-        (VoronoiSVC, SQUARES, (16_000, 32), 4),
-        (VoronoiSVC, SQUARES, (15_999, 64), 1),
-        (VoronoiSVC, SQUARES, (16_000, 31), 1),
-        (VoronoiSVC, {**SQUARES, "loss": "hinge"}, (16_000, 32), 1),
+        (VoronoiSVC, SQUARES, (16_000, 63), 4),
+        (VoronoiSVC, SQUARES, (15_999, 62), 1),
+        (VoronoiSVC, SQUARES, (4001, 250), 4),
+        (VoronoiSVC, SQUARES, (4000, 250), 1),
+        (VoronoiSVC, {**SQUARES, "loss": "hinge"}, (16_000, 63), 1),
         (VoronoiSVR, SQUARES, (4001, 2), 4),
         # Larger cells take longer; smaller ones save nothing that more partitions could use.
         (VoronoiSVC, {**SQUARES, "cell_size": 8000}, (40_000, 32), 1),
@@ -162,7 +163,7 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
         # Of one feature, or one cell, all would be equal.
         (VoronoiSVR, SQUARES, (4001, 1), 1),
         (VoronoiSVR, {**SQUARES, "cell_size": 5000}, (4001, 2), 1),
-        (VoronoiQuantileRegressor, {"random_state": 0}, (16_000, 32), 1),
+        (VoronoiQuantileRegressor, {"random_state": 0}, (16_000, 63), 1),
     ],
 )
 def test_the_default_follows_from_the_data(maker, params, shape, expected):
@@ -206,12 +207,12 @@ def test_rows_of_weight_0_are_not_counted():
 
 
 def test_features_and_classes_count_in_a_fit_and_in_a_plan():
-    X, y = checkers(16_000, d=21, n_classes=3, dtype="f4")
+    X, y = checkers(16_000, d=42, n_classes=3, dtype="f4")
     model = VoronoiSVC(cell_size=200, **SQUARES)
     of_two, of_three = (model.plan(X, labels, timed=False) for labels in (y % 2, y))
     assert of_three.n_models == 4 * of_two.n_models
     assert partitions_of(model.fit(X, y)) == 4
-    assert partitions_of(model.fit(X[:, :20], y)) == 1
+    assert partitions_of(model.fit(X[:, :41], y)) == 1
 
 
 def test_reserved_rows_do_not_count():
