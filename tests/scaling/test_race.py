@@ -332,10 +332,12 @@ def test_where_regions_decide_numbers_stay_numbers_unless_a_code_is_better(worse
 def test_where_no_error_is_left_a_scale_that_few_rows_dropped_is_looked_at_again():
     grid = TrialGrid.of(SolverSpec())
     plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
-    trials = [grid.at((0, j), "laplacian") for j in range(4)]
-    names = ("spread", "given", "given", "spread")
+    trials = [grid.at((0, j), "laplacian") for j in range(5)]
+    names = ("spread", "given", "given", "spread", "given")
+    codings = ("none", "none", "none", "none", "ranks")
     candidates = [
-        Candidate(0, "none", name, np.full(3, i + 1.0), trials[i]) for i, name in enumerate(names)
+        Candidate(0, coding, name, np.full(3, i + 1.0), trials[i])
+        for i, (coding, name) in enumerate(zip(codings, names, strict=True))
     ]
 
     def seen(rung, levels):
@@ -344,7 +346,7 @@ def test_where_no_error_is_left_a_scale_that_few_rows_dropped_is_looked_at_again
 
     rungs, noise = plan.rungs, RNG.random(4000)
     steps = Recorded(
-        seen(rungs[0], [(0, 0.1), (1, 9.0), (2, 8.0), (3, 0.102)]),
+        seen(rungs[0], [(0, 0.1), (1, 9.0), (2, 8.0), (3, 0.102), (4, 7.0)]),
         seen(rungs[1], [(0, 1e-4), (3, 2e-4)]),
         seen(rungs[2], [(0, 1e-4)]),
         seen(rungs[2], [(2, 2e-4)]),
@@ -352,8 +354,8 @@ def test_where_no_error_is_left_a_scale_that_few_rows_dropped_is_looked_at_again
     )
     taken, other = race(steps, candidates, plan, grid, learns=True, is_last=True)
     asked = [[call[1][0] for call in calls] for _, calls in steps.calls]
-    # By factors: the best of "given", after all rungs, beside the best of all.
-    assert asked == [[1, 2, 3, 4], [1, 4], [1], [3], [1, 3]]
+    # By factors: the best of "given" without a coding, after all rungs, beside the best of all.
+    assert asked == [[1, 2, 3, 4, 5], [1, 4], [1], [3], [1, 3]]
     assert (taken.factors[0], other.factors[0]) == (3, 1)
 
 
