@@ -105,14 +105,15 @@ def standing_of(boards: Mapping[str, st.Splits], contender: str) -> Record:
         "estimator": contender,
         "sets": len(own),
         "rank": st.mean_ranks(boards)[contender],
-        "first": sum(least(splits) == contender for splits in boards.values()),
+        "first": sum(is_first(splits, contender) for splits in boards.values()),
         **{field: float(np.median(values)) for field, values in means.items()},
     }
 
 
-def least(splits: st.Splits) -> str:
-    """Return who has the least mean error; the first of equal ones."""
-    return min(splits, key=lambda c: st.mean(splits[c], "error"))
+def is_first(splits: st.Splits, contender: str) -> bool:
+    """Whether nobody has a lower mean error; several may have the lowest."""
+    errors = {c: st.mean(own, "error") for c, own in splits.items()}
+    return errors[contender] == min(errors.values())
 
 
 def ranks_text(journal: Journal) -> str:
@@ -121,8 +122,9 @@ def ranks_text(journal: Journal) -> str:
     median fit, CPU s = fit_cpu_s:.2f | median predict, CPU s = predict_cpu_s:.3f
     """
     text = (
-        "\n## Mean ranks\n\nOf the mean errors on each set, equal ones share theirs; over the sets "
-        "and splits that all of these have done.\n\n"
+        "\n## Mean ranks\n\nOf the mean errors on each set, equal ones share theirs, and each of them "
+        "is counted where they are the least; over the sets and splits that all of these have "
+        "done.\n\n"
     )
     return text + table(columns.strip(), ranked(journal))
 

@@ -43,8 +43,8 @@ def xgboost(seed: int) -> Any:
 DEFAULT = "VoronoiSVC"
 # With other parameters, which spend less time or more.
 BUDGETS: dict[str, Callable[[int], Any]] = {
-    "VoronoiSVC, rbf alone": cells(kernel="rbf", feature_scale=None, feature_coding="none"),
-    "VoronoiSVC, no learned scale": cells(feature_scale="spread"),
+    "VoronoiSVC, rbf, X as it is": cells(kernel="rbf", feature_scale=None, feature_coding="none"),
+    "VoronoiSVC, scale spread": cells(feature_scale="spread"),
     "VoronoiSVC, 8 partitions": cells(n_partitions=8),
 }
 OURS = {DEFAULT: cells(), **BUDGETS}

@@ -303,17 +303,18 @@ def test_each_kernel_learns_a_scale_at_its_width_in_dense_rows(kernels, level):
 
     at_start = {own.trial.kernel: own.trial for own in candidates}
     rungs = [seen(rung, at_start) for rung in plan.rungs]
-    # Cells without errors teach no scale. Otherwise one is learned on random rows, one on cells.
-    n_learned = 2 if level == 1.0 else 0
+    # Cells without errors teach neither a width nor a scale: random rows alone do.
+    n_learned = 2 if level == 1.0 else 1
     scales = [[np.ones(3 * len(set(kernels)))]] * n_learned
     steps = Recorded(*rungs, seen(plan.dense, narrow, level), *scales)
     # The final has no results, so the race ends there.
     with pytest.raises(IndexError):
         race(steps, candidates, plan, grid, learns=True, is_last=True)
     learned = [calls for name, calls in steps.calls if name == "learn_scale"]
-    assert len(learned) == n_learned
+    assert [calls[0][3] for calls in learned] == list(plan.learning[:n_learned])
+    wanted = narrow if level == 1.0 else at_start
     for calls in learned:
-        assert [call[2] for call in calls] == [narrow[kernel] for kernel in dict.fromkeys(kernels)]
+        assert [call[2] for call in calls] == [wanted[kernel] for kernel in dict.fromkeys(kernels)]
 
 
 @pytest.mark.parametrize(("worse", "taken"), [(0.001, ["none"]), (0.5, ["ranks", "none"])])
@@ -329,34 +330,44 @@ def test_where_regions_decide_numbers_stay_numbers_unless_a_code_is_better(worse
     assert _uncoded_if_near(seen[:1]) == seen[:1]
 
 
-def test_where_no_error_is_left_a_scale_that_few_rows_dropped_is_looked_at_again():
+FIRST_LEVELS = {0: 0.1, 1: 9.0, 2: 8.0, 3: 0.102, 4: 7.0}
+
+
+@pytest.mark.parametrize(
+    ("levels", "other", "n_again"),
+    [
+        # Only the first rung had candidates of the scale "given"; the best without a coding is 2.
+        ([FIRST_LEVELS, {0: 1e-4, 3: 2e-4}, {0: 1e-4}], 2, 1),
+        # No error was left with fewer rows.
+        ([FIRST_LEVELS, {0: 1e-4, 3: 2e-4}, {0: 0.1}], 2, 1),
+        # What the last rung has seen needs no other look.
+        ([FIRST_LEVELS | {1: 0.101}, {0: 0.1, 1: 0.1, 3: 0.1}, {0: 1e-4, 1: 3e-4, 3: 2e-4}], 1, 0),
+    ],
+)
+def test_where_no_error_is_left_other_scales_are_looked_at_again(levels, other, n_again):
     grid = TrialGrid.of(SolverSpec())
     plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
     trials = [grid.at((0, j), "laplacian") for j in range(5)]
     names = ("spread", "given", "given", "spread", "given")
     codings = ("none", "none", "none", "none", "ranks")
     candidates = [
-        Candidate(0, coding, name, np.full(3, i + 1.0), trials[i])
+        Candidate(0, coding, name, np.full(3, i), trials[i])
         for i, (coding, name) in enumerate(zip(codings, names, strict=True))
     ]
+    # In the final the other one is better.
+    looks = [*levels, *[{other: 2e-4}] * n_again, {0: 1e-4, other: 1e-5}]
+    rungs = [*plan.rungs, *[plan.rungs[-1]] * n_again, plan.first]
+    noise = RNG.random(4000)
 
-    def seen(rung, levels):
+    def seen(rung, own):
         n = len(rung.weights(RaceRows(None, None, np.ones(5500))))
-        return [seen_at(grid, trials[i], noise[:n] * level, np.zeros(n)) for i, level in levels]
+        return [seen_at(grid, trials[i], noise[:n] * own[i], np.zeros(n)) for i in own]
 
-    rungs, noise = plan.rungs, RNG.random(4000)
-    steps = Recorded(
-        seen(rungs[0], [(0, 0.1), (1, 9.0), (2, 8.0), (3, 0.102), (4, 7.0)]),
-        seen(rungs[1], [(0, 1e-4), (3, 2e-4)]),
-        seen(rungs[2], [(0, 1e-4)]),
-        seen(rungs[2], [(2, 2e-4)]),
-        seen(plan.first, [(0, 1e-4), (2, 1e-5)]),
-    )
-    taken, other = race(steps, candidates, plan, grid, learns=True, is_last=True)
-    asked = [[call[1][0] for call in calls] for _, calls in steps.calls]
-    # By factors: the best of "given" without a coding, after all rungs, beside the best of all.
-    assert asked == [[1, 2, 3, 4, 5], [1, 4], [1], [3], [1, 3]]
-    assert (taken.factors[0], other.factors[0]) == (3, 1)
+    steps = Recorded(*[seen(rung, own) for rung, own in zip(rungs, looks, strict=True)])
+    found = race(steps, candidates, plan, grid, learns=True, is_last=True)
+    assert [own.factors[0] for own in found] == [other, 0]
+    assert [calls[0][3] for _, calls in steps.calls] == rungs
+    assert [[call[1][0] for call in calls] for _, calls in steps.calls] == [*map(list, looks)]
 
 
 def test_a_learned_scale_that_errs_more_often_loses_where_nothing_is_left_to_gain():
