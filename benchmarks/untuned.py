@@ -122,9 +122,9 @@ def ranks_text(journal: Journal) -> str:
     median fit, CPU s = fit_cpu_s:.2f | median predict, CPU s = predict_cpu_s:.3f
     """
     text = (
-        "\n## Mean ranks\n\nOf the mean errors on each set, equal ones share theirs, and each of them "
-        "is counted where they are the least; over the sets and splits that all of these have "
-        "done.\n\n"
+        "\n## Mean ranks\n\nOf the mean errors on each set, equal ones share theirs, and each of "
+        "them is counted where they are the least; over the sets and splits that all of these "
+        "have done.\n\n"
     )
     return text + table(columns.strip(), ranked(journal))
 
