@@ -21,6 +21,7 @@ from daskls.records import Coding, Float64
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Steps, Trial, TrialGrid
+from daskls.scaling.lost import with_lost
 from daskls.scaling.paired import LEARNED, NO_ERRORS, Bar, RowErrors, without_weak
 from daskls.scaling.rounds import learn_on
 from daskls.scaling.rungs import Part, RaceJob, RacePlan, RaceRows, Rung, read_race_rows
@@ -51,6 +52,8 @@ LEFT_OUT_BAR = Bar(1.0)
 # and so make use of more features. A scale gets more than one trial only if its error at the first
 # is within this factor of the error with all features.
 FEWER_BAR, NEAR_FEWER, FEWER_TRIALS = Bar(2.0), 1.1, 3
+# Rounds that follow where features that the scale lost are found again.
+REVIVED_ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +152,8 @@ def race(
         of = of if plan.dense is not None else of[:N_LEARNED]
     learned = [new for rows in plan.learning for new in _learn(steps, of, rows)]
     found = _decide(steps, left[:n_plain] + learned, plan, grid)
+    if is_last:
+        found = [*_with_lost_features(steps, found, plan, grid), *found]
     return [*(_without_weak_features(steps, found[0], plan, grid) if is_last else ()), *found]
 
 
@@ -235,6 +240,26 @@ def _without_weak_features(
         return []
     tried = _in_runs(_run(steps, [best], replace(plan.last, most_trials=FEWER_TRIALS), grid), plan)
     return [one for one in tried if one.errors.passes(own.errors, FEWER_BAR)]
+
+
+def _with_lost_features(
+    steps: Steps, found: Sequence[Candidate], plan: RacePlan, grid: TrialGrid
+) -> list[Candidate]:
+    """Return the best learned candidate with the features that it lost, if that is better.
+
+    Significantly: than itself, or by the bar of learned scales where it did not pass.
+    """
+    own = next((own for own in found if own.name == LEARNED), found[0])
+    if own.name != LEARNED or min(o.squared_error for o in found) < steps.job.aim.negligible:
+        return []
+    calls = [(own.base, own.factors, own.trial, plan.rungs[-1].sampled)]
+    factors = steps.run(find_lost, calls, lambda parts: {"factors": parts[0]})["factors"]
+    if (factors == own.factors).all():
+        return []
+    (again,) = _learn(steps, [replace(own, factors=factors)], plan.learning[-1], REVIVED_ROUNDS)
+    tried = _in_runs(_run(steps, [again], plan.last, grid), plan)
+    bar = FEWER_BAR if own is found[0] else Bar(steps.job.aim.least_z)
+    return [one for one in tried if one.errors.passes(found[0].errors, bar)]
 
 
 def _learn(
@@ -363,6 +388,15 @@ def cross_evaluate_candidate(
 
 
 @undisturbed
+def find_lost(number: int, factors: Float64, trial: Trial, part: Part, job: RaceJob) -> Float64:
+    """Return the factors of a candidate, (d',), with those of features that it lost."""
+    rows = read_race_rows(number, job)
+    training, asked = (rows.take(slice(*own)) for own in (part.train, part.asked))
+    with one_blas_thread():
+        return with_lost(training.columns, asked.columns, factors, trial, job.aim)
+
+
+@undisturbed
 def learn_scale(
     number: int,
     factors: Float64,
@@ -385,9 +419,8 @@ def _learned(
     job: RaceJob,
     n_rounds: int = LEARNING_ROUNDS,
 ) -> Float64:
-    cells = [rows.take(slice(*own)) for own in learning]
-    columns = [(own.X, own.targets, own.weights) for own in cells]
-    return learn_on(columns, factors, trial, n_rounds, job.aim)
+    cells = [rows.take(slice(*own)).columns for own in learning]
+    return learn_on(cells, factors, trial, n_rounds, job.aim)
 
 
 def _run(
