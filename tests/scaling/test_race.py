@@ -23,6 +23,7 @@ from daskls.scaling.race import (
     _leave_out,
     _survivors,
     _uncoded_if_near,
+    _with_lost_features,
     _without_weak_features,
     race,
 )
@@ -179,6 +180,50 @@ def test_weak_features_are_dropped_where_that_is_better(gain, kept):
     assert _without_weak_features(Recorded(), replace(own, name="spread"), plan, grid) == []
     far = Recorded([row(Y_ERRORS), row(2 * Y_ERRORS), row(1.2 * Y_ERRORS)])
     assert _without_weak_features(far, own, plan, grid) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "level", "comes_back"),
+    [
+        ((LEARNED, "given"), 0.9, True),
+        ((LEARNED, "given"), 1.1, False),
+        # Where no learned scale passed, one with a feature more has to pass as they have to.
+        (("given", LEARNED), 0.9, True),
+        (("given", LEARNED), 0.99, False),
+    ],
+)
+def test_features_that_a_scale_lost_come_back_if_held_out_rows_gain(names, level, comes_back):
+    grid = TrialGrid.of(SolverSpec())
+    plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
+    n = len(plan.runs)
+    # Rows differ so much that a gain of 1 % is more than two standard errors, and less than four.
+    plain, noise = np.ones(n), 1 + 0.08 * np.where(np.arange(n) % 2, 1, -1)
+    errors = RowErrors(plain, np.zeros(n), np.ones(n), plan.runs)
+    given, learned = np.ones(3), np.array([1.0, 0.0, 0.0])
+    found = [
+        Candidate(0, "none", name, learned if name == LEARNED else given, TRIAL, errors)
+        for name in names
+    ]
+    lost, again = np.array([1.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.4])
+    steps = Recorded([lost], [again], [seen_at(grid, TRIAL, plain * level * noise, np.zeros(n))])
+    (back,) = _with_lost_features(steps, found, plan, grid) or (None,)
+    assert (back is not None) == comes_back
+    if back is not None:
+        assert back.factors.tolist() == again.tolist()
+    asked = [(name, calls[0][1].tolist()) for name, calls in steps.calls]
+    assert asked == [
+        ("find_lost", learned.tolist()),
+        ("learn_scale", lost.tolist()),
+        ("evaluate_candidate", again.tolist()),
+    ]
+    assert steps.calls[1][1][0][3] == plan.learning[-1]
+    assert steps.calls[2][1][0][3] is plan.last
+    # Nothing was lost, learned, or is left to gain.
+    assert not _with_lost_features(Recorded([learned]), found, plan, grid)
+    others = [replace(own, name="given") for own in found]
+    assert not _with_lost_features(Recorded(), others, plan, grid)
+    done = [replace(own, errors=replace(errors, squared=plain * 1e-9)) for own in found]
+    assert not _with_lost_features(Recorded(), done, plan, grid)
 
 
 def test_a_stored_step_answers_only_what_was_asked(tmp_path):
