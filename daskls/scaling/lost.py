@@ -8,9 +8,11 @@ what the model leaves unexplained shows it: its mean differs between groups of t
 import numpy as np
 from scipy import stats
 
-from daskls.records import SMALLEST, Float32, Float64, Targets
+from daskls.records import SMALLEST, Float32, Float64
+from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.grid import Trial, TrialCell
 from daskls.scaling.regions import own_center
+from daskls.scaling.rungs import Part, RaceJob, RaceRows, read_race_rows
 from daskls.solvers.squares.aims import Aim
 
 # A feature is gone if its share in the spread of scaled rows is below this part of the largest.
@@ -19,41 +21,47 @@ GONE = 0.05
 # nothing.
 MOST_GROUPS, LEVEL = 8, 0.01
 
-# Features, targets and weights of some rows.
-Columns = tuple[Float32, Targets, Float64]
+
+@undisturbed
+def find_lost(number: int, factors: Float64, trial: Trial, part: Part, job: RaceJob) -> Float64:
+    """Return the factors of a learned scale, (d',), with those of features that it lost."""
+    rows = read_race_rows(number, job)
+    training, asked = (rows.take(slice(*own)) for own in (part.train, part.asked))
+    with one_blas_thread():
+        return with_lost(training, asked, factors, trial, job.aim)
 
 
 def with_lost(
-    training: Columns, asked: Columns, factors: Float64, trial: Trial, aim: Aim
+    training: RaceRows, asked: RaceRows, factors: Float64, trial: Trial, aim: Aim
 ) -> Float64:
     """Return the factors with those of lost features as large as the largest.
 
     Parameters
     ----------
-    training, asked : (X, targets, weights). Rows that train a model, and others, which it predicts.
-    factors : float64 array, shape (d,). Of a learned scale.
+    training, asked : RaceRows. Those that train a model, and others, which it predicts.
+    factors : float64 array, shape (d',)
     """
-    X, _, weights = asked
-    spread = X.std(axis=0, dtype=np.float64)
+    spread = asked.X.std(axis=0, dtype=np.float64)
     shares = factors * spread
     (gone,) = np.nonzero((shares < GONE * shares.max()) & (spread > 0))
     if not len(gone):
         return factors
     left = _unexplained(training, asked, factors, trial, aim)
-    lost = [j for j in gone if probability(X[:, j], left, weights) * len(gone) < LEVEL]
+    chances = [probability(asked.X[:, j], left, asked.weights) for j in gone]
+    lost = gone[np.array(chances) * len(gone) < LEVEL]
     found = factors.copy()
     found[lost] = shares.max() / spread[lost]
     return found
 
 
 def _unexplained(
-    training: Columns, asked: Columns, factors: Float64, trial: Trial, aim: Aim
+    training: RaceRows, asked: RaceRows, factors: Float64, trial: Trial, aim: Aim
 ) -> Float64:
     """Return the columns of targets minus the values of a model, float64 (q, R)."""
-    A, queries = (own[0] * factors.astype(np.float32) for own in (training, asked))
+    A, queries = (own.X * factors.astype(np.float32) for own in (training, asked))
     center = own_center(A)
-    values = TrialCell(A - center, training[1], training[2], aim).values(queries - center, trial)
-    left: Float64 = aim.columns(asked[1]) - values
+    cell = TrialCell(A - center, training.targets, training.weights, aim)
+    left: Float64 = aim.columns(asked.targets) - cell.values(queries - center, trial)
     return left
 
 
@@ -83,12 +91,10 @@ def probability(x: Float32, columns: Float64, weights: Float64) -> float:
     n_groups = int(groups.max()) + 1
     if not 1 < n_groups < len(x):
         return 1.0
-    total = np.maximum(np.bincount(groups, weights), SMALLEST)
-    ratios = []
-    for y in columns.T:
-        own = y - np.average(y, weights=weights)
-        means = np.bincount(groups, weights * own) / total
-        between, inside = total @ means**2, weights @ (own - means[groups]) ** 2
-        ratios.append(between / max(inside, SMALLEST))
+    left = columns - np.average(columns, axis=0, weights=weights)
+    members = weights[:, None] * (groups[:, None] == np.arange(n_groups))
+    total = np.maximum(members.sum(axis=0), SMALLEST)
+    between = ((members.T @ left) ** 2 / total[:, None]).sum(axis=0)
+    inside = np.maximum(weights @ left**2 - between, SMALLEST)
     scale = (len(x) - n_groups) / (n_groups - 1)
-    return float(stats.f.sf(scale * np.mean(ratios), n_groups - 1, len(x) - n_groups))
+    return float(stats.f.sf(scale * np.mean(between / inside), n_groups - 1, len(x) - n_groups))

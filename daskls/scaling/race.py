@@ -21,7 +21,7 @@ from daskls.records import Coding, Float64
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Steps, Trial, TrialGrid
-from daskls.scaling.lost import with_lost
+from daskls.scaling.lost import find_lost
 from daskls.scaling.paired import LEARNED, NO_ERRORS, Bar, RowErrors, without_weak
 from daskls.scaling.rounds import learn_on
 from daskls.scaling.rungs import Part, RaceJob, RacePlan, RaceRows, Rung, read_race_rows
@@ -388,15 +388,6 @@ def cross_evaluate_candidate(
 
 
 @undisturbed
-def find_lost(number: int, factors: Float64, trial: Trial, part: Part, job: RaceJob) -> Float64:
-    """Return the factors of a candidate, (d',), with those of features that it lost."""
-    rows = read_race_rows(number, job)
-    training, asked = (rows.take(slice(*own)) for own in (part.train, part.asked))
-    with one_blas_thread():
-        return with_lost(training.columns, asked.columns, factors, trial, job.aim)
-
-
-@undisturbed
 def learn_scale(
     number: int,
     factors: Float64,
@@ -419,8 +410,9 @@ def _learned(
     job: RaceJob,
     n_rounds: int = LEARNING_ROUNDS,
 ) -> Float64:
-    cells = [rows.take(slice(*own)).columns for own in learning]
-    return learn_on(cells, factors, trial, n_rounds, job.aim)
+    cells = [rows.take(slice(*own)) for own in learning]
+    columns = [(own.X, own.targets, own.weights) for own in cells]
+    return learn_on(columns, factors, trial, n_rounds, job.aim)
 
 
 def _run(

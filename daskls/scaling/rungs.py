@@ -89,11 +89,6 @@ class RaceRows:
     targets: Targets
     weights: Float64
 
-    @property
-    def columns(self) -> tuple[Float32, Targets, Float64]:
-        """The arrays."""
-        return self.X, self.targets, self.weights
-
     def take(self, own: slice | Int64) -> "RaceRows":
         """Return some of the rows."""
         return RaceRows(self.X[own], self.targets[own], self.weights[own])

@@ -8,6 +8,7 @@ from daskls import VoronoiSVC, VoronoiSVR
 from daskls.datasets import make_friedman1
 from daskls.scaling.grid import Trial
 from daskls.scaling.lost import MOST_GROUPS, probability, with_lost
+from daskls.scaling.rungs import RaceRows
 from daskls.solvers.squares.aims import ClassAim, NumberAim
 
 RNG = np.random.default_rng(0)
@@ -47,7 +48,7 @@ def test_a_symmetric_feature_comes_back_and_those_that_say_nothing_do_not(aim):
     value = X[:, 0] + (X[:, 2] / 5) ** 2
     targets = (value > 0.3).astype(np.int64) if isinstance(aim, ClassAim) else value[:, None]
     factors = np.where(np.arange(30) == 0, 1.0, 0.001)
-    rows = [(X[own], targets[own], np.ones(800)) for own in (slice(800), slice(800, None))]
+    rows = [RaceRows(X[own], targets[own], ONES) for own in (slice(800), slice(800, None))]
     found = with_lost(*rows, factors, Trial("rbf", 1.0, 0.1), aim)
     assert np.flatnonzero(found != factors).tolist() == [2]
     assert found[2] == pytest.approx(X[800:, 0].std() / X[800:, 2].std())
