@@ -6,7 +6,7 @@ what the model leaves unexplained shows it: its mean differs between groups of t
 """
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from daskls.records import SMALLEST, Float32, Float64
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -96,5 +96,6 @@ def probability(x: Float32, columns: Float64, weights: Float64) -> float:
     total = np.maximum(members.sum(axis=0), SMALLEST)
     between = ((members.T @ left) ** 2 / total[:, None]).sum(axis=0)
     inside = np.maximum(weights @ left**2 - between, SMALLEST)
-    scale = (len(x) - n_groups) / (n_groups - 1)
-    return float(stats.f.sf(scale * np.mean(between / inside), n_groups - 1, len(x) - n_groups))
+    # The upper tail of Fisher's distribution.
+    free = n_groups - 1, len(x) - n_groups
+    return float(special.fdtrc(*free, free[1] / free[0] * np.mean(between / inside)))

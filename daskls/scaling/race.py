@@ -152,9 +152,10 @@ def race(
         of = of if plan.dense is not None else of[:N_LEARNED]
     learned = [new for rows in plan.learning for new in _learn(steps, of, rows)]
     found = _decide(steps, left[:n_plain] + learned, plan, grid)
-    if is_last:
-        found = [*_with_lost_features(steps, found, plan, grid), *found]
-    return [*(_without_weak_features(steps, found[0], plan, grid) if is_last else ()), *found]
+    if not is_last:
+        return found
+    found = [*_with_lost_features(steps, found, plan, grid), *found]
+    return [*_without_weak_features(steps, found[0], plan, grid), *found]
 
 
 def _scouted(
