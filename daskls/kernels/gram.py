@@ -238,37 +238,34 @@ def fixed_distances(A, row, fixed):
 
 
 @jit
-def add_squared_slopes(A, RT, K, coef, sums):
-    """Add to each feature j the squares of ``sum_s coef_s k(x, r_s) sign(r_sj - x_j)``.
+def mirror(out):
+    """Copy what is right of the diagonal of a square C-contiguous array to the left of it."""
+    m = out.shape[0]
+    for j0 in range(0, m, MIRROR):
+        for i0 in range(0, j0 + 1, MIRROR):
+            for j in range(j0, min(j0 + MIRROR, m)):
+                for i in range(i0, min(i0 + MIRROR, j)):
+                    out[j, i] = out[i, j]
+
+
+@jit
+def add_weighted_differences(AT, weights, sums):
+    """Add to each feature j the sum over pairs of ``weights_il |a_ij - a_lj|``.
 
     Parameters
     ----------
-    A : float array, shape (h, d). The rows x.
-    RT : float array, shape (d, m). The rows r, transposed.
-    K : float array, shape (h, m). Kernel values.
-    coef : float array, shape (n, m). Of n functions.
-    sums : float64 array, shape (d,). Sums over rows x and functions; updated in place.
-
-    Notes
-    -----
-    Cost O(h m d n); scratch memory of n + 1 rows of K.
+    AT : float array, shape (d, m). Rows, transposed.
+    weights : float array, shape (m, m), symmetric
+    sums : float64 array, shape (d,). Updated in place.
     """
-    n, m = coef.shape
-    weights, signs = np.empty_like(coef), np.empty(m, coef.dtype)
-    for i in range(A.shape[0]):
-        for f in range(n):
-            for s in range(m):
-                weights[f, s] = coef[f, s] * K[i, s]
-        for j in range(A.shape[1]):
-            x, column = A[i, j], RT[j]
-            for s in range(m):
-                # Equal values give 0, the mean of the slopes on both sides.
-                signs[s] = np.float32(column[s] > x) - np.float32(column[s] < x)
-            for f in range(n):
-                own, total = weights[f], ZERO
-                for s in range(m):
-                    total += own[s] * signs[s]
-                sums[j] += np.float64(total) * np.float64(total)
+    m = AT.shape[1]
+    for i in range(m):
+        own = weights[i, :i]
+        for j in range(AT.shape[0]):
+            x, column, total = AT[j, i], AT[j, :i], ZERO
+            for s in range(i):
+                total += own[s] * abs(column[s] - x)
+            sums[j] += 2 * np.float64(total)
 
 
 @jit

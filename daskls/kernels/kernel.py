@@ -17,7 +17,7 @@ import numpy as np
 from daskls.kernels.answers import pair_decisions
 from daskls.kernels.exponential import multiply_rows
 from daskls.kernels.gram import squared_distances, squared_norms
-from daskls.records import Float32, Float64, Floats, KernelSpec, LocalModel
+from daskls.records import SMALLEST, Float32, Float64, Floats, KernelSpec, LocalModel
 from daskls.registry import load_object
 
 Out = TypeVar("Out", Float32, Float64)
@@ -67,10 +67,9 @@ class Kernel(ABC):
 
     @property
     def has_gradient(self) -> bool:
-        """Whether it overrides `slopes` or `squared_gradients`, so that a scale can be learned."""
+        """Whether it overrides `slopes` or `scale_slopes`, so that a scale can be learned."""
         own = type(self)
-        by_slopes = own.slopes is not Kernel.slopes
-        return by_slopes or own.squared_gradients is not Kernel.squared_gradients
+        return own.slopes is not Kernel.slopes or own.scale_slopes is not Kernel.scale_slopes
 
     @abstractmethod
     def block(self, A: Float64, B: Float64) -> Float64:
@@ -118,40 +117,31 @@ class Kernel(ABC):
     def slopes(self, K: Floats, spec: KernelSpec) -> Floats:
         """Return the factors s in ``dk(x, a) / dx = s (a - x)``, from kernel values K.
 
-        Only kernels of Euclidean distances have them, and only `squared_gradients` calls this.
+        Only kernels of Euclidean distances have them, and only `scale_slopes` calls this.
         """
         raise NotImplementedError(f"No scale is learned with {self.formula}: see has_gradient")
 
-    def squared_gradients(
-        self, A: Floats, alpha: Floats, K: Floats, spec: KernelSpec, at: slice
-    ) -> Float64:
-        """Return the sums of squared derivatives along each feature, over rows and functions.
+    def scale_slopes(self, A: Floats, weights: Floats, K: Floats, spec: KernelSpec) -> Float64:
+        """Return how a weighted sum of kernel values changes with the factors of features.
 
         Parameters
         ----------
-        A : float array, shape (m, d)
-        alpha : float array, shape (m, r). Coefficients of r functions.
-        K : float array, shape (h, m). Kernel values of the rows ``at`` and all rows.
-        at : slice. The h rows at which derivatives are taken.
+        A : float array, shape (m, d). Rows times these factors.
+        weights : float array, shape (m, m), symmetric. Of the kernel values of all pairs of rows.
+        K : float array, shape (m, m). The kernel values.
 
         Returns
         -------
-        sums : float64 array, shape (d,)
+        slopes : float64 array, shape (d,). Derivatives by the logarithms of the factors.
 
         Notes
         -----
-        ``f(x) = sum_i alpha_i k(x, a_i)``; for kernels of Euclidean distances df/dx_j is
-        ``sum_i alpha_i s_i (a_ij - x_j)``, with the factors s_i of `slopes`.
+        For a kernel of Euclidean distances, ``dk(x, a) / d log f_j = -s (a_j - x_j)^2``, with the
+        factor s of `slopes`.
         """
-        queries = A[at]
-        factors = self.slopes(K, spec)
-        total = np.zeros(A.shape[1])
-        for own in alpha.T:
-            W = factors * own
-            gradients = W @ A
-            gradients -= W.sum(axis=1)[:, None] * queries
-            total += np.einsum("ij,ij->j", gradients, gradients, dtype=np.float64)
-        return total
+        W = weights * self.slopes(K, spec)
+        crossed = np.einsum("ij,ij->j", A, W @ A, dtype=np.float64)
+        return 2 * (crossed - W.sum(axis=1, dtype=np.float64) @ np.square(A, dtype=np.float64))
 
     def rounding(self, spec: KernelSpec) -> float:
         """Return the largest factor by which a relative error of the base grows in a value."""
@@ -160,6 +150,14 @@ class Kernel(ABC):
     def distances(self, A: Float64) -> Float64:
         """Return the distances of rows, shape (m, m), in which widths are measured."""
         return np.sqrt(squared_distances(A, A))
+
+    def shares(self, A: Floats) -> Float64:
+        """Return the share of each feature in the distances of rows, float64 (d,); their sum is 1.
+
+        Where rows are equal, the shares are 0.
+        """
+        own = A.var(axis=0, dtype=np.float64)
+        return own / max(own.sum(), SMALLEST)
 
     def radius(self, A: Floats) -> float:
         """Return the largest distance of a row to the origin, measured as by `distances`."""

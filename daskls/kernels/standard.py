@@ -26,7 +26,7 @@ from daskls.kernels.exponential import LOWEST_EXPONENT, exp_terms, wide_exp_term
 from daskls.kernels.gram import (
     DECISION_TILE_ROWS,
     TOGETHER,
-    add_squared_slopes,
+    add_weighted_differences,
     fixed_distances,
     inner_products,
     product_matrix,
@@ -45,7 +45,7 @@ from daskls.kernels.precision import (
     root_shift,
     sums_shift,
 )
-from daskls.records import Float32, Float64, Floats, Int64, KernelSpec, LocalModel
+from daskls.records import SMALLEST, Float32, Float64, Floats, Int64, KernelSpec, LocalModel
 
 # Features up to which differences in float32 cost less than a product in float64. The two round
 # differently, so the choice between them is a function of the model alone.
@@ -281,6 +281,11 @@ class Laplacian(OfDistances):
         """See `Kernel.distances`."""
         return self.block(A, A)
 
+    def shares(self, A: Floats) -> Float64:
+        """See `Kernel.shares`."""
+        own = np.abs(A - np.median(A, axis=0)).mean(axis=0, dtype=np.float64)
+        return own / max(own.sum(), SMALLEST)
+
     def radius(self, A: Floats) -> float:
         """See `Kernel.radius`."""
         return float(np.abs(A).sum(axis=1, dtype=np.float64).max())
@@ -309,13 +314,11 @@ class Laplacian(OfDistances):
             return np.float32, decide_distances, exp_terms(gamma)
         return np.float64, decide_wide_distances, wide_exp_terms(gamma)
 
-    def squared_gradients(
-        self, A: Floats, alpha: Floats, K: Floats, spec: KernelSpec, at: slice
-    ) -> Float64:
-        """See `Kernel.squared_gradients`: the derivative along j is gamma k sign(a_j - x_j)."""
+    def scale_slopes(self, A: Floats, weights: Floats, K: Floats, spec: KernelSpec) -> Float64:
+        """See `Kernel.scale_slopes`: ``dk(x, a) / d log f_j = -gamma k |a_j - x_j|``."""
         sums = np.zeros(A.shape[1])
-        add_squared_slopes(*map(np.ascontiguousarray, (A[at], A.T, K, alpha.T)), sums)
-        return sums * spec.gamma**2
+        add_weighted_differences(np.ascontiguousarray(A.T), weights * K, sums)
+        return -spec.gamma * sums
 
 
 def split_columns(rows: Float32) -> tuple[Int64, Int64]:

@@ -32,9 +32,8 @@ from daskls.scaling.grid import (
 from daskls.scaling.paired import WEAK_SHARES
 from daskls.scaling.race import (
     FEWER_TRIALS,
-    LEARNING_ROUNDS,
     N_FINALISTS,
-    N_LEARNED,
+    N_PLAIN,
     N_REFINED,
     N_REFINED_IN_CELLS,
 )
@@ -43,7 +42,7 @@ from daskls.scaling.rounds import (
     ERROR_ROWS,
     N_COARSE_CELLS,
     N_ERROR_CELLS,
-    N_GRADIENT_CELLS,
+    N_LEARNING_CELLS,
     N_LEARNING_ROUNDS,
 )
 from daskls.scaling.rungs import (
@@ -61,7 +60,7 @@ from daskls.solvers.squares.aims import Aim, aim_of
 from daskls.targets import Target
 
 BEGIN_SPLIT, SOLVE_SPLIT = "scaling.demand:time_distances", "scaling.demand:time_next_width"
-TRIAL, GRADIENT = "scaling.demand:leave_out", "scaling.demand:take_gradients"
+TRIAL, SLOPES = "scaling.demand:leave_out", "scaling.demand:take_slopes"
 ANSWER, COLLECT = "scaling.demand:answer_held", "run.pace:check_block"
 # Most candidates in each rung, and the trials of each.
 CANDIDATES_LEFT, TRIALS_PER_RUNG = (9, 5, 4), 7
@@ -173,13 +172,13 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
         n_tasks += n
         for part in rung.parts:
             works += _rung_work(*part.sizes, n, n * n_trials)
-    n_learned = N_LEARNED
     if plan.dense is not None:
         n = min(choice.n_candidates, CANDIDATES_LEFT[-1])
-        n_tasks, n_learned = n_tasks + n, max(choice.n_kernels, N_LEARNED)
+        n_tasks += n
         for part in plan.dense.parts:
             works += _rung_work(*part.sizes, n, n * plan.dense.most_trials)
-    n_first = N_LEARNED + n_learned * len(plan.learning) if choice.learns else N_FINALISTS
+    n_learned = choice.n_kernels * len(plan.learning)
+    n_first = N_PLAIN + n_learned if choice.learns else N_FINALISTS
     n_last = N_FINALISTS
     if plan.has_final:
         for part in plan.first.parts:
@@ -189,7 +188,7 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
     for part in plan.last.parts:
         works += _rung_work(*part.sizes, n_last, last)
     if choice.learns:
-        works += list(_learned_in_race(plan, n_learned))
+        works += list(_learned_in_race(plan))
     if choice.learns and plan.has_final and not choice.is_dense:
         n = 1 + len(WEAK_SHARES)
         for part in plan.first.parts:
@@ -197,7 +196,7 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
         for part in plan.last.parts:
             works += _rung_work(*part.sizes, 1, FEWER_TRIALS)
         n_tasks += n + 1
-    n_tasks += n_first * plan.has_final + n_last + n_learned * len(plan.learning)
+    n_tasks += n_first * plan.has_final + n_last + len(plan.learning)
     n_rounds = len(plan.rungs) + 3 + (plan.dense is not None)
     parts = [part.sizes for part in plan.last.parts]
     nbytes = rung_nbytes(parts, sizes.n_features, sizes.n_outputs)
@@ -211,10 +210,10 @@ def _rung_work(n_training: int, n_others: int, n_begun: int, n_trials: int) -> l
     return [Work(BEGIN_SPLIT, n_training, n_begun), Work(SOLVE_SPLIT, n_training, n_trials)]
 
 
-def _learned_in_race(plan: RacePlan, n_learned: int) -> Iterator[Work]:
+def _learned_in_race(plan: RacePlan) -> Iterator[Work]:
     for ranges in plan.learning:
         for first, last in ranges:
-            yield Work(GRADIENT, last - first, n_learned * LEARNING_ROUNDS)
+            yield Work(SLOPES, last - first, N_LEARNING_ROUNDS)
 
 
 def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDemand]:
@@ -250,7 +249,7 @@ def _region_work(choice: OpenChoice, n_evaluated: int, n_chosen: int) -> Iterato
     held_in = min(WANTED_ROWS, choice.n_rows) * (1 - 1 / HELD_SHARE)
     yield Work(ANSWER, size, n_evaluated * held_in / (DRAWN_SHARE * size))
     if choice.learns:
-        yield Work(GRADIENT, size, N_LEARNING_ROUNDS * N_GRADIENT_CELLS)
+        yield Work(SLOPES, size, N_LEARNING_ROUNDS * N_LEARNING_CELLS)
     if choice.scaling.kernels and choice.cell_rows > TRIAL_ROWS:
         n_cells = min(N_ERROR_CELLS, ERROR_ROWS // choice.cell_rows)
         rows = int((1 + DRAWN_SHARE) / 2 * choice.cell_rows)
@@ -275,10 +274,10 @@ def leave_out(size: int, setting: Setting) -> float:
     return seconds_in(lambda: cell.errors([start]))
 
 
-def take_gradients(size: int, setting: Setting) -> float:
-    """Time the derivatives of the functions of a cell of ``size`` rows."""
+def take_slopes(size: int, setting: Setting) -> float:
+    """Time the slopes of the leave-one-out error of a cell of ``size`` rows."""
     cell, (start, _) = _cell(size, setting), _trials(setting)
-    return seconds_in(lambda: cell.gradients(start))
+    return seconds_in(lambda: cell.slopes(start))
 
 
 def answer_held(size: int, setting: Setting) -> float:

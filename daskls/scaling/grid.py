@@ -133,6 +133,11 @@ class TrialGrid:
         """Return the place of a trial on the grid: the indices of its width and its ridge."""
         return self.widths.index(trial.width), self.ridges.index(trial.ridge)
 
+    def nearest(self, trial: Trial) -> Trial:
+        """Return the trial of the grid that is nearest in width, of the same ridge."""
+        ratio = [abs(np.log(own / trial.width)) for own in self.widths]
+        return replace(trial, width=self.widths[int(np.argmin(ratio))])
+
     def at(self, place: tuple[int, int], kernel: str) -> Trial | None:
         """Return the trial at a place; None off the grid."""
         i, j = place
@@ -207,21 +212,34 @@ class TrialCell:
                 at += 1
         return sums
 
-    def gradients(self, trial: Trial) -> Float64:
-        """Return sums of squared derivatives along each feature, over all rows and functions."""
+    def slopes(self, trial: Trial) -> Float64:
+        """Return how leave-one-out errors change with the width and with the factors of features.
+
+        Returns
+        -------
+        sums : float64 array, shape (3 + d,). Weights of rows; squared errors, summed over rows and
+            functions; their derivatives by the logarithm of the width, and by those of the factors,
+            while the width stays in units of the median distance.
+        """
+        sums = np.zeros(3 + self._A.shape[1])
         if self.is_constant:
-            return np.zeros(self._A.shape[1])
+            return sums
         merged = self._merged()
         kernel = self._kernel(trial, merged.A)
-        system = System(merged.A, kernel)
-        found = system.solve(merged.Y, trial.ridge / merged.weights, offset=trial.offset)
-        alpha = found.alpha.astype(np.float32)
-        m, d = merged.A.shape
-        step = max(int(2.0 * m * m * d * alpha.shape[1] / MAX_PRODUCTS), 1)
-        K = system.matrix32()[::step]
-        of_kernel, at = find_kernel(kernel.name), slice(None, None, step)
-        sums = of_kernel.squared_gradients(merged.A, alpha, K, kernel, at)
-        return sums * (len(self._A) / len(K))
+        of_kernel, system = find_kernel(kernel.name), System(merged.A, kernel)
+        error, by_values = system.error_slopes(
+            merged.Y, trial.ridge / merged.weights, merged.weights, offset=trial.offset
+        )
+        K = system.matrix32()
+        slopes = of_kernel.scale_slopes(merged.A, by_values.astype(np.float32), K, kernel)
+        by_width = 0.0
+        if not trial.is_gamma:
+            by_width = -slopes.sum()
+            # A larger factor makes the median distance longer, which the width follows.
+            slopes += by_width * of_kernel.shares(merged.A)
+        sums[:3] = merged.weights.sum(), error, by_width
+        sums[3:] = slopes
+        return sums
 
     def values(self, queries: Float32, trial: Trial) -> Float64:
         """Return the values, float64 (q, R), of queries minus the cell's mean."""

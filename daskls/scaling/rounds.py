@@ -8,15 +8,14 @@ Scales are compared on held-out rows, which took no part in learning or in any c
 its own cells, width and ridge. Leave-one-out errors would not do: between rounds they change by a
 percentage point because the cells change.
 
-A learned scale weights each feature by the derivatives of the decision functions. Source:
-Radhakrishnan, Beaglehole, Pandit, Belkin, Mechanism for feature learning in neural networks and
-backpropagation-free machine learning models, Science 2024: the average gradient outer product.
-Differences: only its diagonal, of least-squares cells of full density, which are cut again in each
-round.
+A learned scale descends along the slopes of the leave-one-out error by the factors of features.
+Source: Chapelle, Vapnik, Bousquet, Mukherjee, Choosing multiple parameters for support vector
+machines, Machine Learning 2002. Differences: least squares, whose leave-one-out error is exact; few
+rounds, each of one step, as a scale that fits its rows best is not the best for others.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,12 +47,10 @@ ERROR_DRAW = 200
 CLUSTER_ROWS, LEAST_CLUSTER_ROWS, REGION_CLUSTERS = 50, 5, 20
 # Most features by which rows are clustered.
 CLUSTER_FEATURES = 128
-# One round gains nothing on Covertype; six gain almost as much as eight.
-N_LEARNING_ROUNDS = 6
-N_GRADIENT_CELLS = 12
-# The least factor during the rounds, as a share of the largest: a factor of 0 would stay 0.
-LEAST_SHARE = 1e-3
-GRADIENT_DRAW = 100
+N_LEARNING_ROUNDS, N_LEARNING_CELLS, LEARNING_DRAW = 7, 12, 100
+# Of a round: the length of a usual step in logarithms, the most of these in one round, the share of
+# the step before that it keeps; and the range of all of them together.
+STEP, MOST_STEPS, MOMENTUM, FACTOR_RANGE = 0.4, 2.0, 0.5, (-6.0, 3.0)
 
 
 @dataclass(frozen=True)
@@ -212,19 +209,16 @@ def widest(X: Float32) -> Float32:
     return np.ascontiguousarray(X[:, np.sort(widest)])
 
 
-def learn_factors(steps: Steps, start: Float64, trial: Trial) -> Float64:
-    """Return factors, float64 (d,), learned in rounds on cells of regions.
+def learn_factors(steps: Steps, start: Float64, trial: Trial) -> tuple[Float64, Trial]:
+    """Return factors, float64 (d,), learned in rounds on cells of regions, and the trial there."""
+    # The same draw in all rounds, so that cells only differ by the scale.
+    drawn = draw_cells(steps.job, N_LEARNING_CELLS, LEARNING_DRAW)
 
-    Factors that end at `LEAST_SHARE` become 0. Cells are solved under the same trial in all rounds.
-    """
-    job, factors = steps.job, np.ones(len(start))
-    for _ in range(N_LEARNING_ROUNDS):
-        # The same draw in all rounds, so that cells only differ by the scale.
-        drawn = draw_cells(job, N_GRADIENT_CELLS, GRADIENT_DRAW)
-        calls = [(region, n, start * factors, trial) for region, n in drawn.items()]
-        sums = steps.run(region_gradients, calls, _total)["sums"]
-        factors = next_factors(sums, factors)
-    return _without_the_least(start, factors)
+    def slopes_at(factors: Float64, trial: Trial) -> Float64:
+        calls = [(region, n, factors, trial) for region, n in drawn.items()]
+        return steps.run(region_slopes, calls, _total)["sums"]
+
+    return descend_slopes(slopes_at, start, trial)
 
 
 def learn_on(
@@ -233,8 +227,8 @@ def learn_on(
     trial: Trial,
     n_rounds: int,
     aim: Aim,
-) -> Float64:
-    """Return factors learned in rounds on some cells, see `learn_factors`.
+) -> tuple[Float64, Trial]:
+    """Return factors learned in rounds on some cells, and the trial there; see `learn_factors`.
 
     Parameters
     ----------
@@ -242,67 +236,67 @@ def learn_on(
         (m,)
     start : float64 array, shape (d,). The scale to start from.
     """
-    factors = np.ones(len(start))
-    for _ in range(n_rounds):
-        sums = np.zeros((2, len(start)))
+
+    def slopes_at(factors: Float64, trial: Trial) -> Float64:
+        sums = np.zeros(3 + len(start))
         for X, targets, weights in cells:
-            Z = X * (start * factors).astype(np.float32)
-            sums += _gradients(Z - own_center(Z), targets, weights, trial, aim)
-        factors = next_factors(sums, factors)
-    return _without_the_least(start, factors)
+            Z = X * factors.astype(np.float32)
+            sums += TrialCell(Z - own_center(Z), targets, weights, aim).slopes(trial)
+        return sums
+
+    return descend_slopes(slopes_at, start, trial, n_rounds)
 
 
-def next_factors(sums: Float64, factors: Float64) -> Float64:
-    """Return the next round's factors, from the root mean square derivative of each feature.
+def descend_slopes(
+    slopes_at: Callable[[Float64, Trial], Float64],
+    start: Float64,
+    trial: Trial,
+    n_rounds: int = N_LEARNING_ROUNDS,
+) -> tuple[Float64, Trial]:
+    """Return the factors and the width of the least leave-one-out error in some rounds.
+
+    Each round moves the logarithms of the width and of all factors against their slopes, which are
+    in units of their root mean square, and some of the way of the round before.
 
     Parameters
     ----------
-    sums : float64 array, shape (2, d). Squared derivatives in the scaled space, and rows.
-    factors : float64 array, shape (d,). The scale in which derivatives were taken.
-
-    Returns
-    -------
-    factors : float64 array, shape (d,). The largest is 1; a feature that varies in no cell keeps
-        its factor.
+    slopes_at : returns sums as `TrialCell.slopes` does for factors and a trial
+    start : float64 array, shape (d,)
+    trial : Trial. It keeps its kernel and ridge.
 
     Examples
     --------
-    >>> next_factors(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0]]), np.ones(3))
-    array([1. , 0.5, 1. ])
+    >>> def slopes_at(factors, trial):
+    ...     left = np.log(np.append(trial.width, factors)) - np.log([1.0, 2.0, 0.5])
+    ...     return np.concatenate([[1.0, left @ left], 2 * left])
+    >>> factors, trial = descend_slopes(slopes_at, np.ones(2), Trial("rbf", 1.0, 0.1))
+    >>> (np.abs(np.log(factors / [2.0, 0.5])) < 0.2).all(), trial.ridge
+    (True, 0.1)
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = factors * np.sqrt(sums[0] / sums[1])
-    varied = sums[1] > 0
-    largest = found[varied].max(initial=0.0)
-    if not largest:
-        return factors
-    found = np.where(varied, found / largest, factors)
-    following: Float64 = np.maximum(found / found.max(), LEAST_SHARE)
-    return following
-
-
-def _without_the_least(start: Float64, factors: Float64) -> Float64:
-    learned: Float64 = np.where(factors > LEAST_SHARE, start * factors, 0.0)
-    return learned
+    place, step = np.zeros(1 + len(start)), np.zeros(1 + len(start))
+    least, best = np.inf, place
+    for _ in range(n_rounds):
+        width = float(trial.width * np.exp(place[0]))
+        weight, error, *found = slopes_at(start * np.exp(place[1:]), replace(trial, width=width))
+        slopes = np.array(found)
+        size = np.sqrt(np.mean(slopes**2))
+        if not size:
+            break
+        if error / weight < least:
+            least, best = error / weight, place
+        step = MOMENTUM * step - slopes / size
+        place = np.clip(place + STEP * np.clip(step, -MOST_STEPS, MOST_STEPS), *FACTOR_RANGE)
+    width = float(trial.width * np.exp(best[0]))
+    return start * np.exp(best[1:]), replace(trial, width=width)
 
 
 @undisturbed
-def region_gradients(
+def region_slopes(
     region: int, n_cells: int, factors: Float64, trial: Trial, job: RegionJob
 ) -> Float64:
-    """Return sums of squared derivatives along each feature, and of rows, float64 (2, d).
-
-    Only cells in which a feature varies count for it.
-    """
-    sums = np.zeros((2, len(factors)))
+    """Return the sums of `TrialCell.slopes` over some cells of a region."""
+    sums = np.zeros(3 + len(factors))
     with one_blas_thread():
-        for A, rows in cells_of(region, factors, job, n_cells, TRIAL_ROWS, GRADIENT_DRAW):
-            sums += _gradients(A, rows.targets, rows.weights, trial, job.aim)
+        for A, rows in cells_of(region, factors, job, n_cells, TRIAL_ROWS, LEARNING_DRAW):
+            sums += TrialCell(A, rows.targets, rows.weights, job.aim).slopes(trial)
     return sums
-
-
-def _gradients(A: Float32, targets: Targets, weights: Float64, trial: Trial, aim: Aim) -> Float64:
-    """Return the terms of one cell in the sums of `region_gradients`."""
-    varies = (A[0] != A).any(axis=0)
-    own = TrialCell(A, targets, weights, aim).gradients(trial)
-    return np.stack([varies * own, varies * float(len(A))])

@@ -51,8 +51,8 @@ FIRST_ROWS, FIRST_CELLS, LEARNING_CELLS = 1000, 4, 4
 # Most trials of a candidate in the last rung; in the others the number is unbounded.
 LAST_TRIALS, UNBOUNDED = 4, 1 << 30
 COLUMNS = ("X", "targets", "weights")
-# Raised where the same step of a race gives another result. 2: float32 by pivots.
-STEPS_VERSION = 2
+# Raised where the same step of a race gives another result. 3: scales learned by slopes.
+STEPS_VERSION = 3
 
 
 @dataclass(frozen=True, eq=False)
