@@ -22,7 +22,7 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Steps, Trial, TrialGrid
 from daskls.scaling.paired import LEARNED, NO_ERRORS, Bar, RowErrors, without_weak
-from daskls.scaling.rounds import N_LEARNING_ROUNDS, learn_on
+from daskls.scaling.rounds import learn_on
 from daskls.scaling.rungs import Part, RaceJob, RacePlan, RaceRows, Rung, read_race_rows
 
 # Most candidates left after each rung, and the standard errors of a paired difference beyond which
@@ -38,10 +38,7 @@ N_REFINED, N_REFINED_IN_CELLS = 1, 2
 # 17.3 %), and so can a learned scale: on Friedman's first function, .058 of the Laplacian and .059
 # of the Gaussian kernel become .050 and .043.
 NEAR_ENOUGH = 2.0
-# Rows, rounds and trials of a scout: a scale learned quickly, to tell which candidate's is worth
-# learning in full.
-SCOUT_ROWS, SCOUT_ROUNDS, SCOUT_TRIALS = 500, 3, 3
-# Candidates of the race that go to the final beside those with learned scales, for classes.
+# Candidates of the race that go to the final beside those with learned scales.
 N_PLAIN = 2
 # Standard errors by which a learned scale has to be better where each row is left out; on held-out
 # rows it is `Aim.least_z`. Nor may it have more wrong rows: on splice its squared error is a third
@@ -150,29 +147,12 @@ def race(
             left = settled
     if not learns:
         return _decide(steps, left[:N_FINALISTS], plan, grid)
-    if steps.job.aim.scouts:
-        of, n_plain = _scouted(steps, left, plan, grid), 1
-    else:
-        of, n_plain = left[:1], N_PLAIN
-    learned = [new for rows in plan.learning for new in _learn(steps, of, rows, grid)]
+    learned = _learn(steps, left[0], plan, grid)
     learned += [other for own in learned for other in _with_other_kernels(own, left)]
-    found = _decide(steps, left[:n_plain] + learned, plan, grid)
+    found = _decide(steps, left[:N_PLAIN] + learned, plan, grid)
     if not is_last:
         return found
     return [*_without_weak_features(steps, found[0], plan, grid), *found]
-
-
-def _scouted(
-    steps: Steps, left: Sequence[Candidate], plan: RacePlan, grid: TrialGrid
-) -> list[Candidate]:
-    """Return the best candidate, and the one whose scout has the least error in the last rung."""
-    if len(left) == 1:
-        return [*left]
-    few = ((0, min(SCOUT_ROWS, plan.learning[0][0][1])),)
-    rung = replace(plan.rungs[-1], most_trials=SCOUT_TRIALS)
-    seen = _run(steps, _learn(steps, left, few, grid, SCOUT_ROUNDS), rung, grid)
-    found = int(np.argmin([own.squared_error for own in seen]))
-    return [left[i] for i in dict.fromkeys((0, found))]
 
 
 def _leave_out(
@@ -248,23 +228,15 @@ def _without_weak_features(
     return [one for one in tried if one.errors.passes(own.errors, FEWER_BAR)]
 
 
-def _learn(
-    steps: Steps,
-    of: Sequence[Candidate],
-    rows: tuple[tuple[int, int], ...],
-    grid: TrialGrid,
-    n_rounds: int = N_LEARNING_ROUNDS,
-) -> list[Candidate]:
-    """Return candidates in the scales that are learned starting from their own."""
-    calls = [(own.base, own.factors, own.trial, rows, n_rounds) for own in of]
-    # Concatenated, as codings have different numbers of features.
-    found = steps.run(learn_scale, calls, lambda parts: {"found": np.concatenate(parts)})
-    ends = np.cumsum([1 + len(own.factors) for own in of])[:-1]
-    learned = []
-    for own, (width, *factors) in zip(of, np.split(found["found"], ends), strict=True):
-        trial = grid.nearest(replace(own.trial, width=width))
-        learned.append(replace(own, name=LEARNED, factors=np.array(factors), trial=trial))
-    return learned
+def _learn(steps: Steps, of: Candidate, plan: RacePlan, grid: TrialGrid) -> list[Candidate]:
+    """Return a candidate in the scales that are learned from its own, one on each range of rows."""
+    calls = [(of.base, of.factors, of.trial, rows) for rows in plan.learning]
+    found = steps.run(learn_scale, calls, lambda parts: {"found": np.stack(parts)})["found"]
+    trials = [grid.nearest(replace(of.trial, width=float(width))) for width in found[:, 0]]
+    return [
+        replace(of, name=LEARNED, factors=factors, trial=trial)
+        for factors, trial in zip(found[:, 1:], trials, strict=True)
+    ]
 
 
 def _survivors(seen: Sequence[Candidate], most: int, max_z: float) -> list[Candidate]:
@@ -395,13 +367,12 @@ def learn_scale(
     factors: Float64,
     trial: Trial,
     learning: tuple[tuple[int, int], ...],
-    n_rounds: int,
     job: RaceJob,
 ) -> Float64:
     """Return the width and the factors, (1 + d',), that are learned on some ranges of rows."""
     rows = read_race_rows(number, job)
     with one_blas_thread():
-        learned, found = _learned(rows, learning, factors, trial, job, n_rounds)
+        learned, found = _learned(rows, learning, factors, trial, job)
     return np.append(found.width, factors ** (1 - KEPT_SHARE) * learned**KEPT_SHARE)
 
 
@@ -411,11 +382,10 @@ def _learned(
     factors: Float64,
     trial: Trial,
     job: RaceJob,
-    n_rounds: int = N_LEARNING_ROUNDS,
 ) -> tuple[Float64, Trial]:
     cells = [rows.take(slice(*own)) for own in learning]
     columns = [(own.X, own.targets, own.weights) for own in cells]
-    return learn_on(columns, factors, trial, n_rounds, job.aim)
+    return learn_on(columns, factors, trial, job.aim)
 
 
 def _run(

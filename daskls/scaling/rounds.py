@@ -225,7 +225,6 @@ def learn_on(
     cells: Sequence[tuple[Float32, Targets, Float64]],
     start: Float64,
     trial: Trial,
-    n_rounds: int,
     aim: Aim,
 ) -> tuple[Float64, Trial]:
     """Return factors learned in rounds on some cells, and the trial there; see `learn_factors`.
@@ -244,14 +243,11 @@ def learn_on(
             sums += TrialCell(Z - own_center(Z), targets, weights, aim).slopes(trial)
         return sums
 
-    return descend_slopes(slopes_at, start, trial, n_rounds)
+    return descend_slopes(slopes_at, start, trial)
 
 
 def descend_slopes(
-    slopes_at: Callable[[Float64, Trial], Float64],
-    start: Float64,
-    trial: Trial,
-    n_rounds: int = N_LEARNING_ROUNDS,
+    slopes_at: Callable[[Float64, Trial], Float64], start: Float64, trial: Trial
 ) -> tuple[Float64, Trial]:
     """Return the factors and the width of the least leave-one-out error in some rounds.
 
@@ -275,7 +271,7 @@ def descend_slopes(
     """
     place, step = np.zeros(1 + len(start)), np.zeros(1 + len(start))
     least, best = np.inf, place
-    for _ in range(n_rounds):
+    for _ in range(N_LEARNING_ROUNDS):
         width = float(trial.width * np.exp(place[0]))
         weight, error, *found = slopes_at(start * np.exp(place[1:]), replace(trial, width=width))
         slopes = np.array(found)

@@ -42,14 +42,11 @@ class Aim(ABC):
     negligible : float. A squared error this small leaves nothing to gain.
     least_z : float. By how many standard errors a learned scale must be better on held-out rows:
         it has more ways to be best by chance.
-    scouts : bool. Whether squared errors in a quickly learned scale show whose scale is worth
-        learning in full. For classes they do not: with scouts, letter went from 3.3 to 4.0 %.
     """
 
     n: int
     negligible: ClassVar[float]
     least_z: ClassVar[float]
-    scouts: ClassVar[bool]
 
     @abstractmethod
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
@@ -100,7 +97,7 @@ class Aim(ABC):
 class ClassAim(Aim):
     """Targets of +-1, one class against the rest; with two classes, only of the second."""
 
-    negligible, least_z, scouts = 1e-3, 4.0, False
+    negligible, least_z = 1e-3, 4.0
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
         """See `Aim`: where nothing is solved, the class of the largest weight is the answer."""
@@ -142,7 +139,7 @@ class NumberAim(Aim):
 
     # Some functions without noise are learned to a thousandth of their deviation. Standard errors
     # of squared errors prove little, as these have long tails.
-    negligible, least_z, scouts = 1e-8, 1.0, True
+    negligible, least_z = 1e-8, 1.0
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
         """See `Aim`: where nothing is solved, the mean is the answer."""
