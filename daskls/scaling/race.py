@@ -48,10 +48,6 @@ LEFT_OUT_BAR = Bar(1.0)
 # (580 of 4000 rows held out) a scale with a fifth less squared error, by 2.5 to 4, leaves 3.6 in
 # place of 4.5 % of errors.
 LEAST_Z_OF_FEW = 2.5
-# The share of a learned scale's logarithms that is kept: it was learned on fewer rows than cells
-# have, and the more rows, the less unequal is the best scale. All of it leaves 3.3 % of errors on
-# letter, seven tenths 2.8 %.
-KEPT_SHARE = 0.7
 # What a scale without the weakest features must show: cells have more rows than the race's models,
 # and so make use of more features. A scale gets more than one trial only if its error at the first
 # is within this factor of the error with all features.
@@ -373,7 +369,7 @@ def learn_scale(
     rows = read_race_rows(number, job)
     with one_blas_thread():
         learned, found = _learned(rows, learning, factors, trial, job)
-    return np.append(found.width, factors ** (1 - KEPT_SHARE) * learned**KEPT_SHARE)
+    return np.append(found.width, learned)
 
 
 def _learned(
