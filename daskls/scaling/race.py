@@ -51,7 +51,7 @@ LEAST_Z_OF_FEW = 2.5
 # What a scale without the weakest features must show: cells have more rows than the race's models,
 # and so make use of more features. A scale gets more than one trial only if its error at the first
 # is within this factor of the error with all features.
-FEWER_BAR, NEAR_FEWER, FEWER_TRIALS = Bar(2.0), 1.1, 3
+FEWER_BAR, NEAR_FEWER, FEWER_TRIALS = Bar(2.0), 1.1, 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,9 +51,9 @@ N_LEARNING_ROUNDS, N_LEARNING_CELLS, LEARNING_DRAW = 7, 12, 100
 # Of a round: the length of a usual step in logarithms, the most of these in one round, the share of
 # the step before that it keeps; and the range of all of them together.
 STEP, MOST_STEPS, MOMENTUM, FACTOR_RANGE = 0.4, 2.0, 0.5, (-6.0, 3.0)
-# The share of a scale's logarithms that is kept where it was learned on fewer rows than cells have:
-# the more rows, the less unequal are the factors of the best scale. On letter all of it leaves 3.3 %
-# of errors, seven tenths 2.8 %.
+# The share of a scale's logarithms that is kept where it was learned on fewer rows than cells have,
+# as the more rows, the less unequal are the factors of the best scale. On letter all of it leaves
+# 3.3 % of errors, seven tenths 2.8 %.
 KEPT_SHARE = 0.7
 
 
