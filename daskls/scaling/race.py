@@ -174,14 +174,22 @@ def _decide(
     """Return the best finalists in the order of their errors on the reserved rows.
 
     All are evaluated once on fewer rows; then the best continue their descent.
+
+    Parameters
+    ----------
+    finalists : sequence of Candidate. First the one that scales were learned from, if any were.
     """
-    seen = _survivors(_run(steps, finalists, plan.first, grid), len(finalists), np.inf)
+    looked = _run(steps, finalists, plan.first, grid)
+    seen = _survivors(looked, len(finalists), np.inf)
     if seen[0].squared_error < steps.job.aim.negligible:
         return _unlearned_first(_in_runs(seen, plan), plan, steps)
     n_refined = N_REFINED_IN_CELLS if plan.last.cells else N_REFINED
     refining = _survivors(seen, n_refined, DROPPED_Z[-1])
-    # And the best with a scale that was not learned, as learned ones have to beat it at its best.
-    refining += [own for own in seen if own.name != LEARNED and own not in refining][:1]
+    # And the best with a scale that was not learned, as learned ones have to beat it at its best;
+    # and what they were learned from: on krkopt its squared error is .5 % more than another
+    # kernel's at first, and it leaves 13.0 % of errors in place of 21.7 %.
+    plain = [own for own in seen if own.name != LEARNED]
+    refining += [own for own in (*plain[:1], looked[0]) if own not in refining]
     refined = _run(steps, refining, plan.last, grid)
     final = _in_runs(sorted(refined, key=lambda own: own.squared_error), plan)
     return _unlearned_first(final, plan, steps)

@@ -24,7 +24,7 @@ from daskls.scaling.grid import (
 )
 from daskls.scaling.race import evaluate_candidate
 from daskls.scaling.regions import RegionJob, _region_key
-from daskls.scaling.rounds import evaluate_region, region_errors, region_gradients
+from daskls.scaling.rounds import evaluate_region, region_errors, region_slopes
 from daskls.scaling.rungs import (
     RaceJob,
     draw_cells_of,
@@ -73,12 +73,12 @@ def test_errors(job, cell_rows, ridge):
     [SIZES[2], *(pytest.param(own, marks=pytest.mark.slow) for own in SIZES[:2])],
     indirect=True,
 )
-def test_gradients_and_held_out_errors(job):
+def test_slopes_and_held_out_errors(job):
     job, d, k = job
     planned = trial_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)
     trial = Trial("exponential", 1.0, 1e-4)
     for task in (
-        lambda: region_gradients(0, 2, np.ones(d), trial, job),
+        lambda: region_slopes(0, 2, np.ones(d), trial, job),
         lambda: evaluate_region(0, np.ones(d), trial, job),
     ):
         peak = peak_of(task)

@@ -13,11 +13,11 @@ from support import PAPERS, few
 from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real, make_noisy28
 from daskls.scaling.decide import _evaluated, _without_weak_features
-from daskls.scaling.grid import Trial
+from daskls.scaling.grid import Trial, TrialCell
 from daskls.scaling.paired import RowErrors
 from daskls.scaling.race import Candidate
 from daskls.scaling.regions import COLLECTED, RegionJob, _region_key, read_region
-from daskls.scaling.rounds import LEAST_SHARE, next_factors, widest
+from daskls.scaling.rounds import learn_on, widest
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 
@@ -172,15 +172,79 @@ def test_no_harm_is_done_to_ijcnn1():
     assert 1 - model.score(data.X_test, data.y_test) < 0.018
 
 
+def slopes_of(rows, codes, factors, trial):
+    A = rows * factors.astype("f4")
+    return TrialCell(A - A.mean(axis=0), codes, WEIGHTS[: len(A)], ClassAim(3)).slopes(trial)
+
+
+WEIGHTS = np.random.default_rng(2).random(N) + 0.5
+
+
+@pytest.mark.parametrize("is_gamma", [False, True])
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("kernel", ["rbf", "exponential", "laplacian"])
+def test_slopes_are_those_of_the_leave_one_out_error(kernel, offset, is_gamma):
+    rows = X[:160, :4].astype("f4")
+    # Copies, which are left out together.
+    rows[:20] = rows[20:40]
+    codes = (rows[:, 0] + rows[:, 1] ** 2 > 0.7).astype(int) + (rows[:, 2] > 0.8)
+    trial, factors = Trial(kernel, 1.0, 0.1, is_gamma, offset), np.array([1.0, 0.5, 2.0, 1.0])
+    _, error, *slopes = slopes_of(rows, codes, factors, trial)
+    A = rows * factors.astype("f4")
+    cell = TrialCell(A - A.mean(axis=0), codes, WEIGHTS[:160], ClassAim(3))
+    # Summed over three functions.
+    assert error == pytest.approx(3 * cell.errors([trial])[0, 0])
+    step = 0.03
+    for j in range(5):
+        sides = []
+        for move in (step, -step):
+            moved = factors.copy()
+            width = 1.0
+            if j:
+                moved[j - 1] *= np.exp(move)
+            else:
+                width = float(np.exp(move))
+            sides.append(slopes_of(rows, codes, moved, replace(trial, width=width))[1])
+        expected = (sides[0] - sides[1]) / (2 * step)
+        if j or not is_gamma:
+            # The median distance is that of some rows; its share by feature, that of their spread.
+            near = 1e-3 if is_gamma or not j else 0.03
+            assert slopes[j] == pytest.approx(expected, abs=near * error, rel=1e-2)
+        else:
+            # A given gamma stays.
+            assert slopes[0] == 0
+
+
+def test_a_constant_cell_has_no_slopes():
+    rows = X[:50].astype("f4")
+    assert not slopes_of(rows, np.zeros(50, int), np.ones(10), Trial("rbf", 1.0, 0.1)).any()
+    assert not slopes_of(0 * rows, np.arange(50) % 3, np.ones(10), Trial("rbf", 1.0, 0.1)).any()
+
+
 def test_a_feature_that_varies_nowhere_keeps_its_factor():
-    sums = np.array([[9.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
-    np.testing.assert_allclose(next_factors(sums, np.array([1.0, 1.0, 0.25])), [1, 1 / 3, 0.25])
-    np.testing.assert_array_equal(next_factors(np.zeros((2, 3)), np.ones(3)), 1.0)
+    rows = X[:300, :3].astype("f4")
+    rows[:, 2] = 0.5
+    cells = [(rows, Y[:300], np.ones(300))]
+    start = np.array([1.0, 1.0, 0.25])
+    learned, _ = learn_on(cells, start, Trial("rbf", 1.0, 0.1), ClassAim(2))
+    assert learned[2] == pytest.approx(0.25)
+    # Where nothing varies, nothing is learned.
+    same = [(0 * rows, Y[:300], np.ones(300))]
+    learned, trial = learn_on(same, start, Trial("rbf", 1.0, 0.1), ClassAim(2))
+    np.testing.assert_allclose(learned, start)
+    assert trial.width == 1.0
 
 
-def test_no_factor_falls_to_nothing_while_rounds_run():
-    sums = np.array([[1.0, 1e-20], [1.0, 1.0]])
-    np.testing.assert_allclose(next_factors(sums, np.ones(2)), [1.0, LEAST_SHARE])
+@pytest.mark.parametrize("effect", [np.abs, lambda x: x])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_features_stand_out_that_say_something_only_together_or_by_their_size(kernel, effect):
+    # Derivatives of a model do not show them among forty.
+    rows = np.random.default_rng(5).standard_normal((800, 40)).astype("f4")
+    value = rows[:, 0] * rows[:, 1] + effect(rows[:, 2])
+    codes = (value > np.median(value)).astype(int)
+    cells = [(rows, codes, np.ones(800))]
+    learned, _ = learn_on(cells, np.ones(40), Trial(kernel, 1.0, 0.1), ClassAim(2))
+    assert sorted(np.argsort(-learned)[:3].tolist()) == [0, 1, 2]
 
 
 def errors_of(squared, cluster):

@@ -225,35 +225,43 @@ def test_zeros_of_both_signs_are_one_row():
 
 
 @pytest.mark.parametrize("kernel", DISTANCES)
-def test_derivatives_equal_finite_differences(kernel):
-    rows, alpha = A.astype(np.float64), RNG.normal(size=(M, 2))
-
-    def values(points):
-        return values_at(points, rows, kernel) @ alpha
-
-    K = gram(kernel)
-    step = 1e-6
+def test_derivatives_by_factors_equal_finite_differences(kernel):
+    rows, weights, step = A.astype(np.float64), RNG.normal(size=(M, M)), 1e-6
+    weights += weights.T
     expected = np.zeros(3)
-    # But for rbf they have a kink at each row, which central differences pass over.
     for j in range(3):
-        move = np.zeros(3)
-        move[j] = step
-        found = (values(rows + move) - values(rows - move)) / (2 * step)
-        expected[j] = (found**2).sum()
-    found = find_kernel(kernel.name).squared_gradients(rows, alpha, K, kernel, slice(None))
+        sides = []
+        for move in (step, -step):
+            scaled = rows.copy()
+            scaled[:, j] *= np.exp(move)
+            sides.append((weights * values_at(scaled, scaled, kernel)).sum())
+        expected[j] = (sides[0] - sides[1]) / (2 * step)
+    K, of_kernel = values_at(rows, rows, kernel), find_kernel(kernel.name)
+    found = of_kernel.scale_slopes(rows, weights, K, kernel)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-    in_float32 = (own.astype(np.float32) for own in (rows, alpha, K))
-    found = find_kernel(kernel.name).squared_gradients(*in_float32, kernel, slice(None))
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    in_float32 = (own.astype(np.float32) for own in (rows, weights, K))
+    found = of_kernel.scale_slopes(*in_float32, kernel)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("kernel", DISTANCES)
-def test_derivatives_at_some_rows(kernel):
-    alpha, of_kernel = RNG.normal(size=(M, 1)), find_kernel(kernel.name)
-    rows, K = A.astype(np.float64), gram(kernel)
-    parts = [
-        of_kernel.squared_gradients(rows, alpha, K[own], kernel, own)
-        for own in (slice(0, None, 2), slice(1, None, 2))
-    ]
-    whole = of_kernel.squared_gradients(rows, alpha, K, kernel, slice(None))
-    np.testing.assert_allclose(sum(parts), whole)
+@pytest.mark.parametrize("offset", [False, True])
+@pytest.mark.parametrize("ridge", [1e-5, 0.1])
+def test_derivatives_of_the_leave_one_out_error_equal_finite_differences(ridge, offset):
+    # The small ridge needs float64.
+    kernel, weights = DISTANCES[0], RNG.random(M) + 0.5
+    system, ridges = System(A, kernel), ridge / weights
+    error, slopes = system.error_slopes(Y, ridges, weights, offset=offset)
+    K, move = gram(kernel), RNG.normal(size=(M, M))
+    move += move.T
+
+    def error_of(K):
+        G = np.linalg.inv(K + np.diag(ridges))
+        if offset:
+            G -= np.outer(G.sum(axis=1), G.sum(axis=1)) / G.sum()
+        return weights @ ((G @ Y / np.diag(G)[:, None]) ** 2).sum(axis=1)
+
+    assert error == pytest.approx(error_of(K), rel=1e-3)
+    step = 1e-4 * ridge
+    expected = (error_of(K + step * move) - error_of(K - step * move)) / (2 * step)
+    assert (slopes * move).sum() == pytest.approx(expected, rel=2e-2)
+    np.testing.assert_array_equal(slopes, slopes.T)
