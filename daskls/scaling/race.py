@@ -189,7 +189,7 @@ def _decide(
     # and what they were learned from: on krkopt its squared error is .5 % more than another
     # kernel's at first, and it leaves 13.0 % of errors in place of 21.7 %.
     plain = [own for own in seen if own.name != LEARNED]
-    refining += [own for own in (*plain[:1], looked[0]) if own not in refining]
+    refining = list(dict.fromkeys([*refining, *plain[:1], looked[0]]))
     refined = _run(steps, refining, plan.last, grid)
     final = _in_runs(sorted(refined, key=lambda own: own.squared_error), plan)
     return _unlearned_first(final, plan, steps)
