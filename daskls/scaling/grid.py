@@ -42,9 +42,6 @@ REGION_ROWS, LEAST_REGION_ROWS = 20_000, 4_000
 # Rows of the cells that are solved under trial: a solve of 2000 rows costs eight times as much, and
 # the choice on Covertype is the same within 0.1 percentage points.
 TRIAL_ROWS = 1000
-# Most multiplications for the derivatives of a cell; with many features and classes, derivatives
-# are taken at some of its rows only.
-MAX_PRODUCTS = 4e9
 # The kind of parts that hold steps.
 STEPS = "steps"
 
@@ -231,7 +228,9 @@ class TrialCell:
             merged.Y, trial.ridge / merged.weights, merged.weights, offset=trial.offset
         )
         K = system.matrix32()
-        slopes = of_kernel.scale_slopes(merged.A, by_values.astype(np.float32), K, kernel)
+        slopes = of_kernel.scale_slopes(
+            merged.A, by_values.astype(np.float32, copy=False), K, kernel
+        )
         by_width = 0.0
         if not trial.is_gamma:
             by_width = -slopes.sum()
@@ -341,19 +340,19 @@ def trial_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -
     ----------
     n_rows : int. Of the region.
     n_outputs : int. Functions of a cell.
-    cell_rows : int. Of the cells; derivatives are only taken of cells of `TRIAL_ROWS`.
+    cell_rows : int. Of the cells; slopes are only taken of cells of `TRIAL_ROWS`.
     """
     d, m = n_features, min(cell_rows, n_rows)
-    looked = min(m, TRIAL_ROWS)
+    learned = min(m, TRIAL_ROWS)
     # The region, its rows that are not held out, and both of them scaled.
     rows = n_rows * (4 * d * F4 + 64)
     # Distances, the kernel matrix (at most in float64), which becomes its inverse, and a mask.
     system = m * m * (F4 + F8 + 2) + m * d * 3 * F8
-    # Kernel values between some rows and all, times coefficients; and the derivatives.
-    asked = min(looked, int(MAX_PRODUCTS / (2.0 * looked * d * n_outputs)) + 1)
-    derivatives = asked * (2 * looked + 2 * d) * F8
+    # Distances, and the slopes by kernel values beside the inverse, both at most in float64; then
+    # the slopes in float32, kernel values, and products of both.
+    slopes = learned * learned * (F4 + max(2 * F8, F8 + 4 * F4)) + learned * d * 3 * F8
     columns = 8 * m * n_outputs * F8
-    return rows + max(grow_nbytes(n_rows, d, cell_rows), system + derivatives + columns)
+    return rows + max(grow_nbytes(n_rows, d, cell_rows), max(system, slopes) + columns)
 
 
 def rung_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: int) -> int:
