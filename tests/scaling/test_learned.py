@@ -17,7 +17,7 @@ from daskls.scaling.grid import Trial, TrialCell
 from daskls.scaling.paired import RowErrors
 from daskls.scaling.race import Candidate
 from daskls.scaling.regions import COLLECTED, RegionJob, _region_key, read_region
-from daskls.scaling.rounds import learn_on, widest
+from daskls.scaling.rounds import KEPT_SHARE, descend_slopes, learn_on, widest
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 
@@ -233,6 +233,22 @@ def test_a_feature_that_varies_nowhere_keeps_its_factor():
     learned, trial = learn_on(same, start, Trial("rbf", 1.0, 0.1), ClassAim(2))
     np.testing.assert_allclose(learned, start)
     assert trial.width == 1.0
+
+
+def test_a_scale_that_few_rows_taught_is_less_unequal():
+    rows, codes, start = X[:300, :4].astype("f4"), Y[:300], np.array([1.0, 2.0, 1.0, 1.0])
+    trial = Trial("rbf", 1.0, 0.1)
+
+    def slopes_at(factors, trial):
+        A = rows * factors.astype("f4")
+        return TrialCell(A - A.mean(axis=0), codes, np.ones(300), ClassAim(2)).slopes(trial)
+
+    whole, there = descend_slopes(slopes_at, start, trial)
+    least, first = slopes_at(whole, there), slopes_at(start, trial)
+    assert least[1] < 0.7 * first[1]
+    found, at = learn_on([(rows, codes, np.ones(300))], start, trial, ClassAim(2))
+    np.testing.assert_allclose(np.log(found / start), KEPT_SHARE * np.log(whole / start), atol=1e-3)
+    assert at.width == pytest.approx(there.width, rel=1e-3)
 
 
 @pytest.mark.parametrize("effect", [np.abs, lambda x: x])

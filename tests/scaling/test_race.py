@@ -25,6 +25,7 @@ from daskls.scaling.race import (
     _leave_out,
     _survivors,
     _uncoded_if_near,
+    _unlearned_first,
     _without_weak_features,
     cross_evaluate_candidate,
     race,
@@ -303,6 +304,37 @@ def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next():
     assert (taken.name, taken.trial.kernel) == (LEARNED, "laplacian")
     assert [own.trial.kernel for own in others] == ["exponential", "laplacian"]
     assert others[1].name == "given"
+
+
+@pytest.mark.parametrize(("z", "taken"), [(2.0, ["given"] * 2), (3.0, [LEARNED, "given"])])
+def test_a_learned_scale_must_pass_a_lower_bar_where_few_rows_are_held_out(z, taken):
+    plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
+    n = len(plan.runs)
+    # Each other row gains, or loses: the mean gain is about z standard errors.
+    gains = z / np.sqrt(n) + np.where(np.arange(n) % 2, 1.0, -1.0)
+    plain = Candidate(
+        0, "none", "given", np.ones(2), TRIAL, RowErrors(np.ones(n), *[np.ones(n)] * 2)
+    )
+    better = replace(plain.errors, squared=1 - gains)
+    learned = replace(plain, name=LEARNED, errors=better)
+    with_cells = replace(plan, last=replace(plan.last, cells=(plan.last.sampled,)))
+    steps = Recorded()
+    for own, name in zip((plan, with_cells), taken, strict=True):
+        assert _unlearned_first([learned, plain], own, steps)[0].name == name
+
+
+def test_what_taught_a_scale_is_in_the_final():
+    grid = TrialGrid.of(SolverSpec())
+    plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
+    n = len(plan.runs)
+    names = ("given", "spread", LEARNED)
+    candidates = [Candidate(0, "none", name, np.ones(3), TRIAL) for name in names]
+    looks = [seen_at(grid, TRIAL, np.full(n, level), np.zeros(n)) for level in (0.5, 0.49, 0.3)]
+    # In the order of the final: the best, the best of the others, and the one that taught it.
+    final = [seen_at(grid, TRIAL, np.full(n, level), np.zeros(n)) for level in (0.3, 0.5, 0.2)]
+    steps = Recorded(looks, final)
+    found = _decide(steps, candidates, plan, grid)
+    assert [own.name for own in found] == ["given", LEARNED, "spread"]
 
 
 @pytest.mark.parametrize(
