@@ -74,7 +74,7 @@ stages = {
     "collect_block": ("scale", "#009e73"),
     "gather_region": ("scale", "#009e73"),
     "region_errors": ("scale", "#009e73"),
-    "region_gradients": ("scale", "#009e73"),
+    "region_slopes": ("scale", "#009e73"),
     "evaluate_region": ("scale", "#009e73"),
     "assign_block": ("regroup", "#e69f00"),
     "fit_bundle": ("train", "#0072b2"),

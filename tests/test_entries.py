@@ -164,7 +164,7 @@ def test_traits_of_a_kernel_go_together(name):
     kernel = find_kernel(name)
     # What has a width is of distances, 0 between equal rows.
     assert not kernel.has_width or kernel.unit_diagonal
-    assert not kernel.is_raced or (kernel.has_width and kernel.has_gradient)
+    assert not kernel.is_raced or (kernel.has_width and kernel.has_slopes)
     # Whatever methods of neighborhoods take, they can search: they have Euclidean distances.
     assert not kernel.is_everywhere or kernel.is_euclidean or kernel.is_power
     assert not (kernel.has_width and kernel.is_everywhere) or kernel.is_euclidean

@@ -107,7 +107,7 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
             return asked
         kernels = kernels_with("is_raced") if kernel == "auto" else (kernel,)
         is_learned = asked is not None and asked.feature_scale == "learned"
-        if is_learned and not find_kernel(kernels[0]).has_gradient:
+        if is_learned and not find_kernel(kernels[0]).has_slopes:
             raise ParameterError(
                 f"feature_scale='learned' needs a kernel with a gradient; kernel is {kernel!r}, "
                 'which has none. Pass feature_scale="spread" or None, or another kernel.'

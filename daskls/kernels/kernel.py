@@ -66,10 +66,12 @@ class Kernel(ABC):
         return self.width_power > 0
 
     @property
-    def has_gradient(self) -> bool:
-        """Whether it overrides `slopes` or `scale_slopes`, so that a scale can be learned."""
+    def has_slopes(self) -> bool:
+        """Whether it overrides `pair_slopes` or `scale_slopes`, so that a scale can be learned."""
         own = type(self)
-        return own.slopes is not Kernel.slopes or own.scale_slopes is not Kernel.scale_slopes
+        return (
+            own.pair_slopes is not Kernel.pair_slopes or own.scale_slopes is not Kernel.scale_slopes
+        )
 
     @abstractmethod
     def block(self, A: Float64, B: Float64) -> Float64:
@@ -114,12 +116,12 @@ class Kernel(ABC):
         K = self.apply(base, model.kernel, base)
         pair_decisions(K, model.coef, model.class_ptr, out)
 
-    def slopes(self, K: Floats, spec: KernelSpec) -> Floats:
+    def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
         """Return the factors s in ``dk(x, a) / dx = s (a - x)``, from kernel values K.
 
         Only kernels of Euclidean distances have them, and only `scale_slopes` calls this.
         """
-        raise NotImplementedError(f"No scale is learned with {self.formula}: see has_gradient")
+        raise NotImplementedError(f"No scale is learned with {self.formula}: see has_slopes")
 
     def scale_slopes(self, A: Floats, weights: Floats, K: Floats, spec: KernelSpec) -> Float64:
         """Return how a weighted sum of kernel values changes with the factors of features.
@@ -137,9 +139,11 @@ class Kernel(ABC):
         Notes
         -----
         For a kernel of Euclidean distances, ``dk(x, a) / d log f_j = -s (a_j - x_j)^2``, with the
-        factor s of `slopes`.
+        factor s of `pair_slopes`.
         """
-        W = weights * self.slopes(K, spec)
+        W = weights * self.pair_slopes(K, spec)
+        # A row is at no distance from itself: its own terms would only cancel.
+        np.fill_diagonal(W, 0.0)
         crossed = np.einsum("ij,ij->j", A, W @ A, dtype=np.float64)
         return 2 * (crossed - W.sum(axis=1, dtype=np.float64) @ np.square(A, dtype=np.float64))
 

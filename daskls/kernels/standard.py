@@ -152,8 +152,8 @@ class Gaussian(OfEuclideanDistances):
         """See `Kernel.matrix`: squared distances."""
         return squared_matrix(A)
 
-    def slopes(self, K: Floats, spec: KernelSpec) -> Floats:
-        """See `Kernel.slopes`: 2 gamma k."""
+    def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
+        """See `Kernel.pair_slopes`: 2 gamma k."""
         return K * (2 * K.dtype.type(spec.gamma))
 
 
@@ -181,8 +181,8 @@ class Exponential(OfEuclideanDistances):
         base = squared_matrix(A)
         return np.sqrt(base, out=base)
 
-    def slopes(self, K: Floats, spec: KernelSpec) -> Floats:
-        """See `Kernel.slopes`: gamma k / |x - z|.
+    def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
+        """See `Kernel.pair_slopes`: gamma k / |x - z|.
 
         A row's own term, which has no derivative there, counts as 0.
         """

@@ -103,7 +103,7 @@ def _learn(steps: Steps, own: Candidate, kernels: Sequence[str], grid: TrialGrid
     if own.trial.kernel != kernel:
         first = grid.of_kernel(kernel).start(kernel)
         start = _tune(steps, replace(own, trial=first), grid)
-    factors, _ = learn_factors(steps, start.factors, start.trial)
+    factors = learn_factors(steps, start.factors, start.trial)
     return _tuned_and_evaluated(steps, replace(start, name=LEARNED, factors=factors), grid)
 
 

@@ -183,7 +183,7 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
     if plan.has_final:
         for part in plan.first.parts:
             works += _rung_work(*part.sizes, n_first, n_first)
-        n_last = (N_REFINED_IN_CELLS if plan.last.cells else N_REFINED) + choice.learns
+        n_last = (N_REFINED_IN_CELLS if plan.last.cells else N_REFINED) + 1
     last = n_last * min(plan.last.most_trials, choice.n_combinations)
     for part in plan.last.parts:
         works += _rung_work(*part.sizes, n_last, last)
@@ -239,7 +239,7 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
 
 
 def _region_work(choice: OpenChoice, n_evaluated: int, n_chosen: int) -> Iterator[Work]:
-    """Yield the work on cells of regions: trials, predictions of held-out rows, derivatives."""
+    """Yield the work on cells of regions: trials, predictions of held-out rows, slopes."""
     size = min(TRIAL_ROWS, choice.cell_rows)
     kernel = choice.scaling.kernels[0] if choice.scaling.kernels else choice.spec.kernel
     most = choice.n_combinations
@@ -277,7 +277,7 @@ def leave_out(size: int, setting: Setting) -> float:
 def take_slopes(size: int, setting: Setting) -> float:
     """Time the slopes of the leave-one-out error of a cell of ``size`` rows."""
     cell, (start, _) = _cell(size, setting), _trials(setting)
-    return seconds_in(lambda: cell.slopes(start))
+    return seconds_in(lambda: cell.error_slopes(start))
 
 
 def answer_held(size: int, setting: Setting) -> float:

@@ -209,14 +209,15 @@ class TrialCell:
                 at += 1
         return sums
 
-    def slopes(self, trial: Trial) -> Float64:
+    def error_slopes(self, trial: Trial) -> Float64:
         """Return how leave-one-out errors change with the width and with the factors of features.
 
         Returns
         -------
         sums : float64 array, shape (3 + d,). Weights of rows; squared errors, summed over rows and
             functions; their derivatives by the logarithm of the width, and by those of the factors,
-            while the width stays in units of the median distance.
+            while the width stays in units of the median distance. Copies of a row are left out
+            together, of numbers too, unlike in `errors`.
         """
         sums = np.zeros(3 + self._A.shape[1])
         if self.is_constant:
@@ -348,8 +349,8 @@ def trial_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -
     rows = n_rows * (4 * d * F4 + 64)
     # Distances, the kernel matrix (at most in float64), which becomes its inverse, and a mask.
     system = m * m * (F4 + F8 + 2) + m * d * 3 * F8
-    # Distances, and the slopes by kernel values beside the inverse, both at most in float64; then
-    # the slopes in float32, kernel values, and products of both.
+    # Distances; the inverse and the slopes by kernel values, both at most in float64; later these
+    # slopes beside their float32 copy, kernel values, and two products.
     slopes = learned * learned * (F4 + max(2 * F8, F8 + 4 * F4)) + learned * d * 3 * F8
     columns = 8 * m * n_outputs * F8
     return rows + max(grow_nbytes(n_rows, d, cell_rows), max(system, slopes) + columns)

@@ -11,7 +11,7 @@ percentage point because the cells change.
 A learned scale descends along the slopes of the leave-one-out error by the factors of features.
 Source: Chapelle, Vapnik, Bousquet, Mukherjee, Choosing multiple parameters for support vector
 machines, Machine Learning 2002. Differences: least squares, whose leave-one-out error is exact; few
-rounds, each of one step, as a scale that fits its rows best is not the best for others.
+rounds, of which the best counts, as a scale that fits its rows best is not the best for others.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -49,11 +49,11 @@ CLUSTER_ROWS, LEAST_CLUSTER_ROWS, REGION_CLUSTERS = 50, 5, 20
 CLUSTER_FEATURES = 128
 N_LEARNING_ROUNDS, N_LEARNING_CELLS, LEARNING_DRAW = 7, 12, 100
 # Of a round: the length of a usual step in logarithms, the most of these in one round, the share of
-# the step before that it keeps; and the range of all of them together.
+# the step before that it keeps; and the range of what all steps together change a logarithm by.
 STEP, MOST_STEPS, MOMENTUM, FACTOR_RANGE = 0.4, 2.0, 0.5, (-6.0, 3.0)
-# The share of a scale's logarithms that is kept where it was learned on fewer rows than cells have,
-# as the more rows, the less unequal are the factors of the best scale. On letter all of it leaves
-# 3.3 % of errors, seven tenths 2.8 %.
+# The share of a scale's logarithms that is kept where a race learned it, on at most 1000 rows of a
+# cell: the more rows, the less unequal are the factors of the best scale. On letter all of it
+# leaves 3.3 % of errors, seven tenths 2.8 %.
 KEPT_SHARE = 0.7
 
 
@@ -213,8 +213,8 @@ def widest(X: Float32) -> Float32:
     return np.ascontiguousarray(X[:, np.sort(widest)])
 
 
-def learn_factors(steps: Steps, start: Float64, trial: Trial) -> tuple[Float64, Trial]:
-    """Return factors, float64 (d,), learned in rounds on cells of regions, and the trial there."""
+def learn_factors(steps: Steps, start: Float64, trial: Trial) -> Float64:
+    """Return factors, float64 (d,), learned in rounds on cells of regions."""
     # The same draw in all rounds, so that cells only differ by the scale.
     drawn = draw_cells(steps.job, N_LEARNING_CELLS, LEARNING_DRAW)
 
@@ -222,7 +222,7 @@ def learn_factors(steps: Steps, start: Float64, trial: Trial) -> tuple[Float64, 
         calls = [(region, n, factors, trial) for region, n in drawn.items()]
         return steps.run(region_slopes, calls, _total)["sums"]
 
-    return descend_slopes(slopes_at, start, trial)
+    return descend_slopes(slopes_at, start, trial)[0]
 
 
 def learn_on(
@@ -231,7 +231,7 @@ def learn_on(
     trial: Trial,
     aim: Aim,
 ) -> tuple[Float64, Trial]:
-    """Return factors learned in rounds on some cells, and the trial there; see `learn_factors`.
+    """Return factors learned in rounds on some cells, and the trial that these led to.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def learn_on(
         sums = np.zeros(3 + len(start))
         for X, targets, weights in cells:
             Z = X * factors.astype(np.float32)
-            sums += TrialCell(Z - own_center(Z), targets, weights, aim).slopes(trial)
+            sums += TrialCell(Z - own_center(Z), targets, weights, aim).error_slopes(trial)
         return sums
 
     learned, trial = descend_slopes(slopes_at, start, trial)
@@ -261,7 +261,7 @@ def descend_slopes(
 
     Parameters
     ----------
-    slopes_at : returns sums as `TrialCell.slopes` does for factors and a trial
+    slopes_at : returns sums as `TrialCell.error_slopes` does for factors and a trial
     start : float64 array, shape (d,)
     trial : Trial. It keeps its kernel and ridge.
 
@@ -281,7 +281,7 @@ def descend_slopes(
         weight, error, *found = slopes_at(start * np.exp(place[1:]), replace(trial, width=width))
         slopes = np.array(found)
         size = np.sqrt(np.mean(slopes**2))
-        if not size:
+        if not 0 < size < np.inf:
             break
         if error / weight < least:
             least, best = error / weight, place
@@ -295,9 +295,9 @@ def descend_slopes(
 def region_slopes(
     region: int, n_cells: int, factors: Float64, trial: Trial, job: RegionJob
 ) -> Float64:
-    """Return the sums of `TrialCell.slopes` over some cells of a region."""
+    """Return the sums of `TrialCell.error_slopes` over some cells of a region."""
     sums = np.zeros(3 + len(factors))
     with one_blas_thread():
         for A, rows in cells_of(region, factors, job, n_cells, TRIAL_ROWS, LEARNING_DRAW):
-            sums += TrialCell(A, rows.targets, rows.weights, job.aim).slopes(trial)
+            sums += TrialCell(A, rows.targets, rows.weights, job.aim).error_slopes(trial)
     return sums

@@ -217,7 +217,7 @@ class RacePlan:
         held out; see `Drawn.runs`.
     dense : Rung, or None. Of some cells, half of whose rows are left out in turn.
     learning : tuple of tuples of (int, int). The ranges of rows on which scales are learned, one
-        scale on each tuple: on random rows, and on those of cells.
+        scale on each tuple: on random rows, and on those of cells; or on each half of the rows.
     """
 
     rungs: tuple[Rung, ...]
@@ -251,7 +251,8 @@ def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
         sizes = (pool // 4, pool // 2) if pool >= LEAST_RUNG_ROWS else ()
         rungs = _rungs(pool, sizes)
         last = Rung(Part.leaving_out(0, pool), most_trials=LAST_TRIALS if rungs else UNBOUNDED)
-        return RacePlan(rungs, last, last, drawn.runs, (((0, min(pool, LEARNING_ROWS)),),))
+        halves = ((0, pool // 2),), ((pool // 2, pool),)
+        return RacePlan(rungs, last, last, drawn.runs, halves)
     most = max(cell_rows, 2)
     cells = _cell_parts(drawn)
     # Cells tell what more rows change, better than more random rows.

@@ -21,7 +21,7 @@ class WithoutGradient(Gaussian):
     """Of distances, with no derivative."""
 
     is_raced = False
-    slopes = Kernel.slopes
+    pair_slopes = Kernel.pair_slopes
 
 
 class InSlabs(Gaussian):

@@ -12,12 +12,22 @@ from support import PAPERS, few
 
 from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real, make_noisy28
+from daskls.kernels.kernel import find_kernel
 from daskls.scaling.decide import _evaluated, _without_weak_features
 from daskls.scaling.grid import Trial, TrialCell
 from daskls.scaling.paired import RowErrors
 from daskls.scaling.race import Candidate
 from daskls.scaling.regions import COLLECTED, RegionJob, _region_key, read_region
-from daskls.scaling.rounds import KEPT_SHARE, descend_slopes, learn_on, widest
+from daskls.scaling.rounds import (
+    FACTOR_RANGE,
+    KEPT_SHARE,
+    MOMENTUM,
+    MOST_STEPS,
+    STEP,
+    descend_slopes,
+    learn_on,
+    widest,
+)
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 
@@ -174,7 +184,7 @@ def test_no_harm_is_done_to_ijcnn1():
 
 def slopes_of(rows, codes, factors, trial):
     A = rows * factors.astype("f4")
-    return TrialCell(A - A.mean(axis=0), codes, WEIGHTS[: len(A)], ClassAim(3)).slopes(trial)
+    return TrialCell(A - A.mean(axis=0), codes, WEIGHTS[: len(A)], ClassAim(3)).error_slopes(trial)
 
 
 WEIGHTS = np.random.default_rng(2).random(N) + 0.5
@@ -235,13 +245,73 @@ def test_a_feature_that_varies_nowhere_keeps_its_factor():
     assert trial.width == 1.0
 
 
+class Surface:
+    """Errors and slopes that are given by round; keeps the places."""
+
+    def __init__(self, errors, slopes):
+        self.errors, self.slopes, self.places = iter(errors), slopes, []
+
+    def __call__(self, factors, trial):
+        self.places.append(np.log([trial.width, *factors]))
+        return np.concatenate([[1.0, next(self.errors)], self.slopes])
+
+
+def test_rounds_keep_some_of_the_step_before_within_a_range():
+    surface = Surface(10 - np.arange(7.0), [0.0, 1.0, -1.0, 0.5])
+    size = np.sqrt(2.25 / 4)
+    factors, trial = descend_slopes(surface, np.ones(3), Trial("rbf", 1.0, 0.1))
+    steps = -np.diff(surface.places, axis=0)
+    np.testing.assert_allclose(steps[0], STEP * np.array([0.0, 1.0, -1.0, 0.5]) / size)
+    np.testing.assert_allclose(steps[1], (1 + MOMENTUM) * steps[0])
+    # At most two usual steps in a round.
+    assert np.abs(steps).max() == pytest.approx(STEP * MOST_STEPS)
+    # The last is the best, as errors fall.
+    np.testing.assert_allclose(np.log([trial.width, *factors]), surface.places[-1])
+    far = Surface(10 - np.arange(7.0), [0.0, 1.0, -1.0, 0.0])
+    with_range = descend_slopes(far, np.ones(3), Trial("rbf", 1.0, 0.1))[0]
+    least, most = FACTOR_RANGE
+    assert np.log(with_range).max() == most
+    assert least <= np.log(with_range).min()
+
+
+def test_the_best_round_counts():
+    surface = Surface([3.0, 1.0, *[2.0] * 5], [0.0, 1.0, -1.0])
+    factors, _ = descend_slopes(surface, np.ones(2), Trial("rbf", 1.0, 0.1))
+    np.testing.assert_allclose(np.log(factors), surface.places[1][1:])
+    # What is no number ends it.
+    broken = Surface([3.0, 1.0, *[0.5] * 5], [0.0, np.nan, -1.0])
+    factors, trial = descend_slopes(broken, np.ones(2), Trial("rbf", 1.0, 0.1))
+    assert (factors.tolist(), trial.width, len(broken.places)) == ([1.0, 1.0], 1.0, 1)
+
+
+def test_all_cells_teach():
+    # In each another feature matters.
+    rows = X[:600, :3].astype("f4")
+    cells = [(rows, (rows[:, j] > 0.5).astype(int), np.ones(600)) for j in (0, 1)]
+    learned, _ = learn_on(cells, np.ones(3), Trial("rbf", 1.0, 0.1), ClassAim(2))
+    assert learned[2] < 0.7 * learned[:2].min()
+    one, _ = learn_on(cells[:1], np.ones(3), Trial("rbf", 1.0, 0.1), ClassAim(2))
+    assert max(one[1:]) < 0.7 * one[0]
+
+
+def test_shares_are_those_of_distances():
+    rows = np.random.default_rng(6).standard_cauchy((400, 3)).astype("f4") ** 3
+    lengths = {
+        "laplacian": np.abs(rows - np.median(rows, axis=0)).mean(axis=0),
+        "rbf": rows.var(axis=0, dtype=np.float64),
+    }
+    for name, own in lengths.items():
+        np.testing.assert_allclose(find_kernel(name).shares(rows), own / own.sum(), rtol=1e-5)
+        assert not find_kernel(name).shares(0 * rows).any()
+
+
 def test_a_scale_that_few_rows_taught_is_less_unequal():
     rows, codes, start = X[:300, :4].astype("f4"), Y[:300], np.array([1.0, 2.0, 1.0, 1.0])
     trial = Trial("rbf", 1.0, 0.1)
 
     def slopes_at(factors, trial):
         A = rows * factors.astype("f4")
-        return TrialCell(A - A.mean(axis=0), codes, np.ones(300), ClassAim(2)).slopes(trial)
+        return TrialCell(A - A.mean(axis=0), codes, np.ones(300), ClassAim(2)).error_slopes(trial)
 
     whole, there = descend_slopes(slopes_at, start, trial)
     least, first = slopes_at(whole, there), slopes_at(start, trial)

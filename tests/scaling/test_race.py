@@ -22,6 +22,7 @@ from daskls.scaling.race import (
     LEFT_OUT_BAR,
     Candidate,
     _decide,
+    _descend,
     _leave_out,
     _survivors,
     _uncoded_if_near,
@@ -32,6 +33,7 @@ from daskls.scaling.race import (
 )
 from daskls.scaling.rounds import learn_on
 from daskls.scaling.rungs import (
+    RESERVED_ROWS,
     Part,
     RaceJob,
     RaceRows,
@@ -227,7 +229,7 @@ class Recorded:
         return join(self.results.pop(0))
 
 
-def test_a_scale_is_taken_as_it_was_judged():
+def test_a_scale_is_the_mean_of_the_two_that_were_judged():
     grid = TrialGrid.of(SolverSpec())
     first, then = grid.start("laplacian"), grid.at((0, 0), "laplacian")
 
@@ -245,7 +247,7 @@ def test_a_scale_is_taken_as_it_was_judged():
     assert plain.trial == first
 
 
-def test_each_half_learns_a_scale_for_the_other(tmp_path):
+def test_each_half_learns_a_scale_for_the_other(tmp_path, monkeypatch):
     # The second feature says nothing.
     X = np.random.default_rng(4).random((300, 2)).astype("f4")
     sample = Sample(np.arange(300), X, (X[:, 0] > 0.5).astype("i4"), np.ones(300), 0)
@@ -257,15 +259,25 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path):
     job = RaceJob(str(tmp_path), aim)
     write_race_rows(job, sample, drawn, find_bases(X, ("none",), 2))
     rung, start = plan_race(drawn, 4000).last, grid.start("rbf")
+    begun = []
+
+    def descends(rows, factors, trial, rung, grid, job):
+        begun.append(trial)
+        return _descend(rows, factors, trial, rung, grid, job)
+
+    monkeypatch.setattr("daskls.scaling.race._descend", descends)
     found = cross_evaluate_candidate(0, np.ones(2), start, rung, grid, job)
     rows = read_race_rows(0, job)
     own = rows.X, rows.targets, rows.weights
-    of_halves = [
-        learn_on([tuple(a[half] for a in own)], np.ones(2), start, aim)[0]
+    learned = [
+        learn_on([tuple(a[half] for a in own)], np.ones(2), start, aim)
         for half in (slice(150), slice(150, None))
     ]
+    of_halves, widths = [factors for factors, _ in learned], [trial.width for _, trial in learned]
     np.testing.assert_allclose(found["factors"], np.sqrt(of_halves[0] * of_halves[1]), rtol=1e-6)
     assert found["factors"][1] < found["factors"][0] / 2
+    # Where it begins: at the width that the first scale came to, not at the start's.
+    assert begun[0] == grid.nearest(replace(start, width=widths[0])) != start
     # In the rows' order. The first half is asked last, in the scale of the second, under the trial.
     errors = found["look"][3:].reshape(3, -1)
     trial = grid.at(tuple(found["look"][:2].astype(int)), "rbf")
@@ -317,9 +329,10 @@ def test_a_learned_scale_must_pass_a_lower_bar_where_few_rows_are_held_out(z, ta
     )
     better = replace(plain.errors, squared=1 - gains)
     learned = replace(plain, name=LEARNED, errors=better)
-    with_cells = replace(plan, last=replace(plan.last, cells=(plan.last.sampled,)))
+    # The final of more rows.
+    of_many = replace(plan, runs=np.arange(RESERVED_ROWS))
     steps = Recorded()
-    for own, name in zip((plan, with_cells), taken, strict=True):
+    for own, name in zip((plan, of_many), taken, strict=True):
         assert _unlearned_first([learned, plain], own, steps)[0].name == name
 
 

@@ -260,7 +260,8 @@ def _whole_inverse(factor: Floats, *, offset: bool) -> Floats:
     mirror(G)
     if offset:
         of_ones = G.sum(axis=1, dtype=np.float64)
-        G -= (np.outer(of_ones, of_ones) / of_ones.sum()).astype(G.dtype)
+        of_ones = (of_ones / np.sqrt(of_ones.sum())).astype(G.dtype)
+        G -= np.outer(of_ones, of_ones)
     return G
 
 
