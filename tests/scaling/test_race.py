@@ -336,17 +336,23 @@ def test_a_learned_scale_must_pass_a_lower_bar_where_few_rows_are_held_out(z, ta
         assert _unlearned_first([learned, plain], own, steps)[0].name == name
 
 
-def test_what_taught_a_scale_is_in_the_final():
+def test_what_settled_in_cells_is_in_the_final():
     grid = TrialGrid.of(SolverSpec())
     plan = plan_race(draw_race_rows(4000, *race_rows(4000), 0), 4000)
     n = len(plan.runs)
     names = ("given", "spread", LEARNED)
     candidates = [Candidate(0, "none", name, np.ones(3), TRIAL) for name in names]
-    looks = [seen_at(grid, TRIAL, np.full(n, level), np.zeros(n)) for level in (0.5, 0.49, 0.3)]
-    # In the order of the final: the best, the best of the others, and the one that taught it.
-    final = [seen_at(grid, TRIAL, np.full(n, level), np.zeros(n)) for level in (0.3, 0.5, 0.2)]
-    steps = Recorded(looks, final)
-    found = _decide(steps, candidates, plan, grid)
+
+    def seen(*levels):
+        return [seen_at(grid, TRIAL, np.full(n, level), np.zeros(n)) for level in levels]
+
+    looks = seen(0.5, 0.49, 0.3)
+    # Without cells: the best, and the best of the others.
+    found = _decide(Recorded(looks, seen(0.3, 0.5)), candidates, plan, grid)
+    assert [own.name for own in found] == ["spread", LEARNED]
+    with_cells = replace(plan, last=replace(plan.last, cells=(plan.last.sampled,)))
+    # The two best, and the first.
+    found = _decide(Recorded(looks, seen(0.3, 0.5, 0.2)), candidates, with_cells, grid)
     assert [own.name for own in found] == ["given", LEARNED, "spread"]
 
 
