@@ -164,7 +164,7 @@ def expected_spec(spec: SolverSpec, scaling: ScalingSpec | None) -> SolverSpec:
 
 
 def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
-    plan = choice.race()
+    plan, learns = choice.race(), choice.learns and not choice.is_dense
     works, n_tasks = [], 0
     n_trials = min(TRIALS_PER_RUNG, choice.n_combinations)
     for rung, most in zip(plan.rungs, CANDIDATES_LEFT, strict=False):
@@ -178,7 +178,7 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
         for part in plan.dense.parts:
             works += _rung_work(*part.sizes, n, n * plan.dense.most_trials)
     n_learned = choice.n_kernels * len(plan.learning)
-    n_first = N_PLAIN + n_learned if choice.learns else N_FINALISTS
+    n_first = N_PLAIN + n_learned if learns else N_FINALISTS
     n_last = N_FINALISTS
     if plan.has_final:
         for part in plan.first.parts:
@@ -187,9 +187,9 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
     last = n_last * min(plan.last.most_trials, choice.n_combinations)
     for part in plan.last.parts:
         works += _rung_work(*part.sizes, n_last, last)
-    if choice.learns:
+    if learns:
         works += list(_learned_in_race(plan))
-    if choice.learns and plan.has_final and not choice.is_dense:
+    if learns and plan.has_final:
         n = 1 + len(WEAK_SHARES)
         for part in plan.first.parts:
             works += _rung_work(*part.sizes, n, n)

@@ -120,9 +120,9 @@ def race(
     ----------
     steps : Steps. Of a `RaceJob` whose rows are stored.
     learns : bool. Whether scales are learned.
-    is_last : bool. Whether no regions decide after the race. If they do, they drop weak features:
-        between near neighbors a feature may count that does not between sampled rows. Nor does the
-        race take a coding then that is hardly better.
+    is_last : bool. Whether no regions decide after the race. If they do, they learn scales and drop
+        weak features: between near neighbors a feature may count that does not between sampled
+        rows. Nor does the race take a coding then that is hardly better.
     """
     left, everyone, is_done = list(candidates), list[Candidate](), False
     for number, rung in enumerate(plan.rungs):
@@ -149,13 +149,11 @@ def race(
             plan = replace(plan, learning=plan.learning[:1])
         else:
             left = settled
-    if not learns:
+    if not (learns and is_last):
         return _decide(steps, left[:N_FINALISTS], plan, grid)
     learned = _learn(steps, left[0], plan, grid)
     learned += [other for own in learned for other in _with_other_kernels(own, left)]
     found = _decide(steps, left[:N_PLAIN] + learned, plan, grid)
-    if not is_last:
-        return found
     return [*_without_weak_features(steps, found[0], plan, grid), *found]
 
 
