@@ -168,10 +168,10 @@ def _leave_out(
         return seen
     call = best.base, best.factors, best.trial, plan.last, grid
     found = steps.run(cross_evaluate_candidate, [call], lambda parts: dict(parts[0]))
-    crossed = _seen(best, found["look"], grid)
+    crossed = _seen(best, found["looks"][0], grid)
     if not crossed.errors.passes(best.errors, LEFT_OUT_BAR):
         return seen
-    return [replace(crossed, name=LEARNED, factors=found["factors"]), *seen]
+    return [replace(crossed, name=LEARNED, factors=found["factors"][0, 1:]), *seen]
 
 
 def _decide(
@@ -241,7 +241,7 @@ def _without_weak_features(
 def _learn(steps: Steps, of: Candidate, plan: RacePlan, grid: TrialGrid) -> list[Candidate]:
     """Return a candidate in the scales that are learned from its own, one on each range of rows."""
     calls = [(of.base, of.factors, of.trial, rows) for rows in plan.learning]
-    found = steps.run(learn_scale, calls, lambda parts: {"found": np.stack(parts)})["found"]
+    found = steps.run(learn_scale, calls, lambda parts: {"factors": np.stack(parts)})["factors"]
     trials = [grid.nearest(replace(of.trial, width=float(width))) for width in found[:, 0]]
     return [
         replace(of, name=LEARNED, factors=factors, trial=trial)
@@ -368,7 +368,8 @@ def cross_evaluate_candidate(
             rows = rows.take(np.r_[n_learning:n, :n_learning])
     assert place is not None
     answers = Answers.joined(reversed(found))
-    return {"look": _packed(place, answers, n_trials, rung.weights(rows), grid), "factors": mean}
+    look = _packed(place, answers, n_trials, rung.weights(rows), grid)
+    return {"looks": look[None], "factors": np.append(place.width, mean)[None]}
 
 
 @undisturbed

@@ -271,7 +271,7 @@ def descend_slopes(
     ...     left = np.log(np.append(trial.width, factors)) - np.log([1.0, 2.0, 0.5])
     ...     return np.concatenate([[1.0, left @ left], 2 * left])
     >>> factors, trial = descend_slopes(slopes_at, np.ones(2), Trial("rbf", 1.0, 0.1))
-    >>> (np.abs(np.log(factors / [2.0, 0.5])) < 0.2).all(), trial.ridge
+    >>> bool((np.abs(np.log(factors / [2.0, 0.5])) < 0.2).all()), trial.ridge
     (True, 0.1)
     """
     place, step = np.zeros(1 + len(start)), np.zeros(1 + len(start))

@@ -162,11 +162,12 @@ SHARED_PARTS = (
         for key, by, holds in (
             ("rows*", "scaling/regions.py", f"X float32 n, d; {LABEL_ARRAYS}"),
             ("blocks*", "scaling/regions.py", f"X any n, d; {LABEL_ARRAYS}; leaf int64 n"),
-            ("steps*", "scaling/rounds.py", "sums float64 2 or trials, d or 3"),
+            ("steps*", "scaling/rounds.py", "sums float64 3 + d"),
+            ("steps*", "scaling/rounds.py", "sums float64 trials, 3"),
             ("steps*", "scaling/rounds.py", "rows float64 4, n"),
             (
                 *("steps-thin", "scaling/race.py"),
-                "looks float64 candidates, 3 + 3 n; factors float64 coded d of each scale",
+                "looks float64 candidates, 3 + 3 n; factors float64 scales, 1 + coded d",
             ),
         )
     ),

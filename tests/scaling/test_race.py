@@ -237,7 +237,7 @@ def test_a_scale_is_the_mean_of_the_two_that_were_judged():
         return np.concatenate([[*grid.place(trial), 1], squared, np.zeros(200), np.ones(200)])
 
     drawn = draw_race_rows(200, *race_rows(200), 0)
-    crossed = {"look": row(then, Y_ERRORS / 2), "factors": np.full(3, 2.0)}
+    crossed = {"looks": row(then, Y_ERRORS / 2)[None], "factors": np.full((1, 4), 2.0)}
     steps = Recorded([row(first, Y_ERRORS)], [crossed])
     own = Candidate(0, "none", "spread", np.ones(3), first)
     taken, plain = _leave_out(steps, [own], plan_race(drawn, 4000), grid, learns=True)
@@ -267,6 +267,7 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path, monkeypatch):
 
     monkeypatch.setattr("daskls.scaling.race._descend", descends)
     found = cross_evaluate_candidate(0, np.ones(2), start, rung, grid, job)
+    (look,), (factors,) = found["looks"], found["factors"][:, 1:]
     rows = read_race_rows(0, job)
     own = rows.X, rows.targets, rows.weights
     learned = [
@@ -274,13 +275,13 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path, monkeypatch):
         for half in (slice(150), slice(150, None))
     ]
     of_halves, widths = [factors for factors, _ in learned], [trial.width for _, trial in learned]
-    np.testing.assert_allclose(found["factors"], np.sqrt(of_halves[0] * of_halves[1]), rtol=1e-6)
-    assert found["factors"][1] < found["factors"][0] / 2
+    np.testing.assert_allclose(factors, np.sqrt(of_halves[0] * of_halves[1]), rtol=1e-6)
+    assert factors[1] < factors[0] / 2
     # Where it begins: at the width that the first scale came to, not at the start's.
     assert begun[0] == grid.nearest(replace(start, width=widths[0])) != start
     # In the rows' order. The first half is asked last, in the scale of the second, under the trial.
-    errors = found["look"][3:].reshape(3, -1)
-    trial = grid.at(tuple(found["look"][:2].astype(int)), "rbf")
+    errors = look[3:].reshape(3, -1)
+    trial = grid.at(tuple(look[:2].astype(int)), "rbf")
     A, y, w = (values[np.r_[150:300, :150]] for values in own)
     A, Y = A * of_halves[1].astype("f4"), aim.columns(y)
     answers = TrialSplit(A, Y, w, 300, 150, "rbf", aim).errors(trial)
