@@ -18,20 +18,10 @@ from typing import Any
 import numpy as np
 
 from daskls.records import Coding, Float64
-from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Steps, Trial, TrialGrid
+from daskls.scaling.looks import cross_evaluate_candidate, evaluate_candidate, learn_scale
 from daskls.scaling.paired import LEARNED, NO_ERRORS, Bar, RowErrors, without_weak
-from daskls.scaling.rounds import learn_on
-from daskls.scaling.rungs import (
-    RESERVED_ROWS,
-    Part,
-    RaceJob,
-    RacePlan,
-    RaceRows,
-    Rung,
-    read_race_rows,
-)
+from daskls.scaling.rungs import RESERVED_ROWS, RacePlan, Rung
 
 # Most candidates left after each rung, and the standard errors of a paired difference beyond which
 # one is dropped. Few rows judge poorly, and learning curves cross: the first rungs keep more, and
@@ -307,96 +297,6 @@ def _best_of_dropped_kernels(
     most, kernels = NEAR_ENOUGH * left[0].squared_error, {own.trial.kernel for own in left}
     best = _best_of_kernels(seen)
     return [o for o in best if o.trial.kernel not in kernels and o.squared_error <= most]
-
-
-@undisturbed
-def evaluate_candidate(
-    number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
-) -> Float64:
-    """Return the best trial and the errors of a candidate in a rung, see `_packed`."""
-    rows = read_race_rows(number, job)
-    with one_blas_thread():
-        trial, answers, n_trials = _descend(rows, factors, start, rung, grid, job)
-    return _packed(trial, answers, n_trials, rung.weights(rows), grid)
-
-
-def _descend(
-    rows: RaceRows, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
-) -> tuple[Trial, Answers, int]:
-    splits = []
-    for part in rung.parts:
-        own = part.of(rows)
-        A, Y = own.X * factors.astype(np.float32), job.aim.columns(own.targets)
-        sizes = part.n_training, part.n_asked
-        splits.append(TrialSplit(A, Y, own.weights, *sizes, start.kernel, job.aim))
-    weights = rung.weights(rows)
-    own_grid = grid.of_kernel(start.kernel)
-    return descend(splits, start, own_grid, weights, rung.reaches, rung.most_trials)
-
-
-def _packed(
-    trial: Trial, answers: Answers, n_trials: int, weights: Float64, grid: TrialGrid
-) -> Float64:
-    """Return the trial's place, the number of trials, squared errors, wrong rows and weights."""
-    head = [*grid.place(trial), n_trials]
-    return np.concatenate([head, answers.squared, answers.wrong, weights])
-
-
-@undisturbed
-def cross_evaluate_candidate(
-    number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
-) -> dict[str, Float64]:
-    """Return what `evaluate_candidate` does, in a scale learned from the candidate's, and this.
-
-    Each row is predicted without itself, in the scale learned on the half that it is not in; the
-    scale is the geometric mean of both.
-    """
-    rows = read_race_rows(number, job)
-    n = rung.sampled.n_training
-    half, place, found, n_trials = n // 2, None, [], 0
-    mean = np.ones(len(factors))
-    with one_blas_thread():
-        for n_learning in (half, n - half):
-            learned, trial = _learned(rows, ((0, n_learning),), factors, start, job)
-            mean *= np.sqrt(learned)
-            asking = replace(rung, sampled=Part((0, n), (n_learning, n)))
-            from_place = place or grid.nearest(trial)
-            place, answers, n_own = _descend(rows, learned, from_place, asking, grid, job)
-            found.append(answers)
-            n_trials += n_own
-            # The half that was asked comes first now.
-            rows = rows.take(np.r_[n_learning:n, :n_learning])
-    assert place is not None
-    answers = Answers.joined(reversed(found))
-    look = _packed(place, answers, n_trials, rung.weights(rows), grid)
-    return {"looks": look[None], "factors": np.append(place.width, mean)[None]}
-
-
-@undisturbed
-def learn_scale(
-    number: int,
-    factors: Float64,
-    trial: Trial,
-    learning: tuple[tuple[int, int], ...],
-    job: RaceJob,
-) -> Float64:
-    """Return the width and the factors, (1 + d',), that are learned on some ranges of rows."""
-    rows = read_race_rows(number, job)
-    with one_blas_thread():
-        learned, found = _learned(rows, learning, factors, trial, job)
-    return np.append(found.width, learned)
-
-
-def _learned(
-    rows: RaceRows,
-    learning: tuple[tuple[int, int], ...],
-    factors: Float64,
-    trial: Trial,
-    job: RaceJob,
-) -> tuple[Float64, Trial]:
-    cells = [rows.take(slice(*own)) for own in learning]
-    columns = [(own.X, own.targets, own.weights) for own in cells]
-    return learn_on(columns, factors, trial, job.aim)
 
 
 def _run(

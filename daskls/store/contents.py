@@ -166,7 +166,7 @@ SHARED_PARTS = (
             ("steps*", "scaling/rounds.py", "sums float64 trials, 3"),
             ("steps*", "scaling/rounds.py", "rows float64 4, n"),
             (
-                *("steps-thin", "scaling/race.py"),
+                *("steps-thin", "scaling/looks.py"),
                 "looks float64 candidates, 3 + 3 n; factors float64 scales, 1 + coded d",
             ),
         )

@@ -23,7 +23,7 @@ from daskls.scaling.grid import (
     rung_nbytes,
     trial_nbytes,
 )
-from daskls.scaling.race import evaluate_candidate
+from daskls.scaling.looks import evaluate_candidate
 from daskls.scaling.regions import RegionJob, _region_key
 from daskls.scaling.rounds import evaluate_region, region_errors, region_slopes
 from daskls.scaling.rungs import (

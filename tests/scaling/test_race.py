@@ -16,19 +16,18 @@ from daskls.run.sample import Sample
 from daskls.scaling.coding import find_bases
 from daskls.scaling.descent import TrialSplit, descend
 from daskls.scaling.grid import RIDGES, WIDTHS, Steps, Trial, TrialGrid
+from daskls.scaling.looks import _descend, cross_evaluate_candidate
 from daskls.scaling.paired import LEARNED, RowErrors
 from daskls.scaling.race import (
     FEWER_TRIALS,
     LEFT_OUT_BAR,
     Candidate,
     _decide,
-    _descend,
     _leave_out,
     _survivors,
     _uncoded_if_near,
     _unlearned_first,
     _without_weak_features,
-    cross_evaluate_candidate,
     race,
 )
 from daskls.scaling.rounds import learn_on
@@ -265,7 +264,7 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path, monkeypatch):
         begun.append(trial)
         return _descend(rows, factors, trial, rung, grid, job)
 
-    monkeypatch.setattr("daskls.scaling.race._descend", descends)
+    monkeypatch.setattr("daskls.scaling.looks._descend", descends)
     found = cross_evaluate_candidate(0, np.ones(2), start, rung, grid, job)
     (look,), (factors,) = found["looks"], found["factors"][:, 1:]
     rows = read_race_rows(0, job)
