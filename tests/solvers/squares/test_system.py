@@ -245,14 +245,19 @@ def test_derivatives_by_factors_equal_finite_differences(kernel):
 
 
 @pytest.mark.parametrize("offset", [False, True])
-@pytest.mark.parametrize("ridge", [1e-5, 0.1])
-def test_derivatives_of_the_leave_one_out_error_equal_finite_differences(ridge, offset):
-    # The small ridge needs float64.
-    kernel, weights = DISTANCES[0], RNG.random(M) + 0.5
-    system, ridges = System(A, kernel), ridge / weights
-    error, slopes = system.error_slopes(Y, ridges, weights, offset=offset)
-    K, move = gram(kernel), RNG.normal(size=(M, M))
-    move += move.T
+@pytest.mark.parametrize(
+    ("gamma", "ridge", "dtype"),
+    [(None, 0.1, np.float32), (None, 1e-3, np.float32), (0.01, 1e-6, np.float64)],
+)
+def test_derivatives_of_the_leave_one_out_error_equal_finite_differences(
+    gamma, ridge, dtype, offset
+):
+    kernel = DISTANCES[0] if gamma is None else KernelSpec("rbf", gamma)
+    rng = np.random.default_rng(0)
+    weights = rng.random(M) + 0.5
+    ridges, K = ridge / weights, gram(kernel)
+    error, slopes = System(A, kernel).error_slopes(Y, ridges, weights, offset=offset)
+    assert slopes.dtype == dtype
 
     def error_of(K):
         G = np.linalg.inv(K + np.diag(ridges))
@@ -260,8 +265,14 @@ def test_derivatives_of_the_leave_one_out_error_equal_finite_differences(ridge, 
             G -= np.outer(G.sum(axis=1), G.sum(axis=1)) / G.sum()
         return weights @ ((G @ Y / np.diag(G)[:, None]) ** 2).sum(axis=1)
 
-    assert error == pytest.approx(error_of(K), rel=1e-3)
-    step = 1e-4 * ridge
+    assert error == pytest.approx(error_of(K), rel=1e-2)
+    # Along themselves, where the error changes most.
+    move, step = slopes / np.linalg.norm(slopes), 1e-3 * ridge
     expected = (error_of(K + step * move) - error_of(K - step * move)) / (2 * step)
-    assert (slopes * move).sum() == pytest.approx(expected, rel=2e-2)
+    assert (slopes * move).sum() == pytest.approx(expected, rel=1e-2)
+    # And no other values change it: another direction, of slopes that do not cancel.
+    other = np.abs(rng.normal(size=(M, M))) * slopes
+    other = (other + other.T) / np.linalg.norm(other)
+    expected = (error_of(K + step * other) - error_of(K - step * other)) / (2 * step)
+    assert (slopes * other).sum() == pytest.approx(expected, rel=1e-2)
     np.testing.assert_array_equal(slopes, slopes.T)
