@@ -31,7 +31,6 @@ from daskls.scaling.grid import (
 )
 from daskls.scaling.paired import WEAK_SHARES
 from daskls.scaling.race import (
-    FEWER_TRIALS,
     N_FINALISTS,
     N_PLAIN,
     N_REFINED,
@@ -194,7 +193,7 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
         for part in plan.first.parts:
             works += _rung_work(*part.sizes, n, n)
         for part in plan.last.parts:
-            works += _rung_work(*part.sizes, 1, FEWER_TRIALS)
+            works += _rung_work(*part.sizes, 1, 1)
         n_tasks += n + 1
     n_tasks += n_first * plan.has_final + n_last + len(plan.learning)
     n_rounds = len(plan.rungs) + 3 + (plan.dense is not None)

@@ -49,8 +49,8 @@ CLUSTER_ROWS, LEAST_CLUSTER_ROWS, REGION_CLUSTERS = 50, 5, 20
 CLUSTER_FEATURES = 128
 N_LEARNING_ROUNDS, N_LEARNING_CELLS, LEARNING_DRAW = 7, 12, 100
 # Of a round: the length of a usual step in logarithms, the most of these in one round, the share of
-# the step before that it keeps; and the range of what all steps together change a logarithm by.
-STEP, MOST_STEPS, MOMENTUM, FACTOR_RANGE = 0.4, 2.0, 0.5, (-6.0, 3.0)
+# the step before that it keeps; and the most that a logarithm grows in all rounds.
+STEP, MOST_STEPS, MOMENTUM, MOST_GROWTH = 0.4, 2.0, 0.5, 3.0
 # The share of a scale's logarithms that is kept where a race learned it, on at most 1000 rows of a
 # cell: the more rows, the less unequal are the factors of the best scale. On letter all of it
 # leaves 3.3 % of errors, seven tenths 2.8 %.
@@ -286,7 +286,8 @@ def descend_slopes(
         if error / weight < least:
             least, best = error / weight, place
         step = MOMENTUM * step - slopes / size
-        place = np.clip(place + STEP * np.clip(step, -MOST_STEPS, MOST_STEPS), *FACTOR_RANGE)
+        moved = place + STEP * np.clip(step, -MOST_STEPS, MOST_STEPS)
+        place = np.minimum(moved, MOST_GROWTH)
     width = float(trial.width * np.exp(best[0]))
     return start * np.exp(best[1:]), replace(trial, width=width)
 

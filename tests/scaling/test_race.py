@@ -19,7 +19,6 @@ from daskls.scaling.grid import RIDGES, WIDTHS, Steps, Trial, TrialGrid
 from daskls.scaling.looks import _descend, cross_evaluate_candidate
 from daskls.scaling.paired import LEARNED, RowErrors
 from daskls.scaling.race import (
-    FEWER_TRIALS,
     LEFT_OUT_BAR,
     Candidate,
     _decide,
@@ -169,7 +168,7 @@ def test_weak_features_are_dropped_where_that_is_better(gain, kept):
     def row(squared):
         return np.concatenate([[*grid.place(trial), 1], squared, np.zeros(200), np.ones(200)])
 
-    # Of all features, of two and of three: the best of these is near enough for more trials.
+    # Of all features, of two and of three: the best of these is near enough to be compared.
     looks = [row(Y_ERRORS), row(2 * Y_ERRORS), row(1.05 * Y_ERRORS)]
     steps = Recorded(looks, [row((1 - gain) * Y_ERRORS)])
     last = plan_race(draw_race_rows(200, *race_rows(200), 0), 4000).last
@@ -182,7 +181,7 @@ def test_weak_features_are_dropped_where_that_is_better(gain, kept):
     two, three = [1.0, 0.5, 0.0, 0.0], [1.0, 0.5, 0.2, 0.0]
     assert asked == [[factors.tolist(), two, three], [three]]
     rungs = [{call[3] for call in arguments} for _, arguments in steps.calls]
-    assert rungs == [{first}, {replace(last, most_trials=FEWER_TRIALS)}]
+    assert rungs == [{first}, {replace(last, most_trials=1)}]
     assert [np.flatnonzero(one.factors).tolist() for one in found] == ([kept] if kept else [])
     assert _without_weak_features(Recorded(), replace(own, name="spread"), plan, grid) == []
     far = Recorded([row(Y_ERRORS), row(2 * Y_ERRORS), row(1.2 * Y_ERRORS)])
