@@ -21,7 +21,6 @@ from daskls.store.artifacts import open_store, remote_errors, remove_unfinished,
 from daskls.store.dataset_checks import (
     DATASET_FORMAT,
     DATASET_KIND,
-    OWN_NAMES,
     UNFINISHED,
     WRITE_AGAIN,
     WRITER,
@@ -32,6 +31,7 @@ from daskls.store.dataset_checks import (
     check_shape,
     check_writer,
     clear_path,
+    is_own,
     kind_at,
     read_classes,
     read_names,
@@ -340,7 +340,7 @@ class DatasetWriter:
         """Remove what was written, but nothing that has taken its place."""
         store = open_store(self.path)
         # A finished data set names no writer, nor does one whose description is not written yet.
-        is_ours = attribute(store, WRITER) in (None, self._id) and set(store.names()) <= OWN_NAMES
+        is_ours = attribute(store, WRITER) in (None, self._id) and all(map(is_own, store.names()))
         if is_ours and kind_at(store) in (None, UNFINISHED):
             remove_unfinished(self.path)
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from fnmatch import fnmatch
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,19 @@ DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"
 # The attribute of an unfinished data set that names its writer.
 WRITER = "writer"
-# What a data set consists of.
-OWN_NAMES = {"X", "y", DESCRIPTION, CLAIM}
+# What a data set consists of, and what Zarr calls a description that is not whole yet: of two
+# writes at once one may still be on its way when the other fails.
+OWN_NAMES = ("X", "y", DESCRIPTION, CLAIM, "zarr.*.partial")
 WRITE_AGAIN = "write the data set again"
+
+
+def is_own(name: str) -> bool:
+    """Whether a name in a data set's folder is one that its writer gives.
+
+    >>> is_own("zarr.1f0a.partial"), is_own("thesis.txt")
+    (True, False)
+    """
+    return any(fnmatch(name, own) for own in OWN_NAMES)
 
 
 def check_attributes(where: str, attributes: dict[str, Any]) -> None:

@@ -177,6 +177,18 @@ def test_what_has_taken_the_place_of_a_data_set_is_not_removed(tmp_path, rows):
     assert (tmp_path / "d" / "thesis.txt").read_text() == "precious"
 
 
+def test_a_description_on_its_way_does_not_keep_an_unfinished_data_set(tmp_path, rows):
+    # On a full disk Zarr may still be writing one description when another has failed.
+    with (  # noqa: PT012
+        pytest.raises(OSError, match="full"),
+        DatasetWriter(tmp_path / "d", 3, "f4", chunk_rows=4) as writer,
+    ):
+        writer.append(*rows)
+        (tmp_path / "d" / "zarr.1f0a.partial").write_text("{")
+        raise OSError("full")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_equal_rows_make_equal_files(tmp_path, rows):
     for name in "ab":
         write_blocks(tmp_path / name, *rows, [])
