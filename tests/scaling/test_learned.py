@@ -134,6 +134,20 @@ def test_weak_features_go_where_held_out_rows_do_without_them(
         assert found.trial == (tuned if trial is tuned else first.trial)
 
 
+@pytest.mark.parametrize(("worth", "kept"), [(5e-4, [0, 2]), (5e-3, None)])
+def test_weak_features_go_where_they_are_worth_next_to_nothing(worth, kept, monkeypatch):
+    def evaluate(steps, factors, trial):
+        error = np.full(40, 1.0 - worth * (factors > 0).sum())
+        return RowErrors(error, np.zeros(40), np.ones(40), np.arange(40))
+
+    monkeypatch.setattr("daskls.scaling.decide.evaluate_scale", evaluate)
+    monkeypatch.setattr("daskls.scaling.decide._tune", lambda steps, own, *_: own)
+    steps = SimpleNamespace(job=SimpleNamespace(aim=ClassAim(2)))
+    first = Candidate(0, "none", "learned", FACTORS, Trial("rbf", 1.0, 0.1))
+    found = _without_weak_features(steps, _evaluated(steps, first), None)
+    assert (None if found is None else np.flatnonzero(found.factors).tolist()) == kept
+
+
 @pytest.mark.slow
 def test_features_that_say_nothing_go_where_rows_are_many(monkeypatch):
     small_sample(monkeypatch, 3000)
