@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from daskls.scaling.grid import TRIAL_ROWS, Steps, TrialGrid
 from daskls.scaling.paired import LEARNED, Bar, without_weak
 from daskls.scaling.race import Candidate
@@ -16,12 +14,12 @@ from daskls.scaling.rounds import Chosen, choose, choose_coarsely, evaluate_scal
 
 # A kernel is skipped if its error on the coarse grid is more than this many times the least.
 NEAR = 1.1
-# A scale without the weakest features may have this many times the squared error, and a standard
-# error more wrong rows: these rows lie as densely as those that cells are trained on. A factor of a
-# hundredth hardly changes an error, either way, but each feature makes models larger: without 25 of
-# 28 those of 10 million rows take 180 MiB in the place of 1260. On covtype the features of factors
-# below .03 are worth 3 to 9 %.
-AS_GOOD, AS_FEW_WRONG = 1.002, Bar(-np.inf, slack=1.0)
+# A scale without the weakest features may have this many times the squared error, and of wrong rows:
+# these rows lie as densely as those that cells are trained on. A factor of a hundredth hardly
+# changes an error, either way, but each feature makes models larger: without 25 of 28 those of 10
+# million rows take 180 MiB in the place of 1260. On covtype the features of factors below .03 are
+# worth 3 to 9 % of the squared error.
+AS_GOOD, AS_FEW_WRONG = 1.002, 1.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +124,9 @@ def _without_weak_features(steps: Steps, own: Candidate, grid: TrialGrid) -> Can
 
 
 def _is_as_good(fewer: Candidate, own: Candidate) -> bool:
-    near = fewer.squared_error <= AS_GOOD * own.squared_error
-    return near and fewer.errors.passes(own.errors, AS_FEW_WRONG)
+    old, new = own.errors, fewer.errors
+    is_good = new.squared_error <= AS_GOOD * old.squared_error
+    return is_good and new.error <= AS_FEW_WRONG * old.error
 
 
 def _with_best_kernel(

@@ -9,9 +9,9 @@ from daskls.records import Float64, Int64
 
 # A learned scale, by its name among the scales of candidates.
 LEARNED = "learned"
-# It is also tried without the features whose factors are below these shares of the largest. Of many
-# uninformative features, chance decides which end at a small factor and which at 0; each one that
-# is kept makes cells less dense and models larger.
+# It is also tried without the features whose factors are below these shares of the largest, and
+# without the smaller half. Of many uninformative features, chance decides which end at a small
+# factor and which at 0; each one that is kept makes cells less dense and models larger.
 WEAK_SHARES = (0.3, 0.1, 0.03)
 # The fewest groups of rows for a comparison.
 LEAST_GROUPS = 10
@@ -95,10 +95,15 @@ def _mean(values: Float64, weights: Float64) -> float:
 
 
 def without_weak(factors: Float64) -> list[Float64]:
-    """Return the factors with weak ones set to 0: an array for each share that drops more.
+    """Return the factors with weak ones set to 0: an array for each limit that drops more.
 
     The array with the fewest features comes first.
+
+    >>> [own.tolist() for own in without_weak(np.array([1.0, 0.5, 0.4, 0.05]))]
+    [[1.0, 0.5, 0.0, 0.0], [1.0, 0.5, 0.4, 0.0]]
     """
-    found = [np.where(factors < share * factors.max(), 0.0, factors) for share in WEAK_SHARES]
+    shares = [share * factors.max() for share in WEAK_SHARES]
+    limits = sorted([*shares, np.median(factors[factors > 0])], reverse=True)
+    found = [np.where(factors < limit, 0.0, factors) for limit in limits]
     counts = pairwise(np.count_nonzero(own) for own in (*found, factors))
     return [own for own, (n, n_next) in zip(found, counts, strict=True) if n < n_next]
