@@ -29,7 +29,7 @@ from daskls.scaling.grid import (
     rung_nbytes,
     trial_nbytes,
 )
-from daskls.scaling.paired import WEAK_SHARES
+from daskls.scaling.paired import MOST_FEWER
 from daskls.scaling.race import (
     N_FINALISTS,
     N_PLAIN,
@@ -189,7 +189,7 @@ def _race(choice: OpenChoice, sizes: TaskSizes) -> StageDemand:
     if learns:
         works += list(_learned_in_race(plan))
     if learns and plan.has_final:
-        n = 1 + len(WEAK_SHARES)
+        n = 1 + MOST_FEWER
         for part in plan.first.parts:
             works += _rung_work(*part.sizes, n, n)
         for part in plan.last.parts:
@@ -228,7 +228,7 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
         (Work(COLLECT, min(block, TRIAL_ROWS), choice.n_rows / min(block, TRIAL_ROWS)),),
     )
     # Usually no feature is dropped; otherwise parameters would be chosen once more.
-    n_evaluated = choice.n_kernels + choice.learns * (1 + len(WEAK_SHARES))
+    n_evaluated = choice.n_kernels + choice.learns * (1 + MOST_FEWER)
     n_chosen = choice.n_kernels + 2 * choice.learns
     nbytes = trial_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)
     n_steps = n_chosen * STEPS_PER_CHOICE + n_evaluated + STEPS_PER_CHOICE
