@@ -85,14 +85,17 @@ def test_few_rows_keep_the_scale_they_have(n_rows):
         assert np.isfinite(model.decision_function(rows)).all()
 
 
-def test_a_rare_indicator_and_a_constant_have_a_spread():
-    rare = np.zeros(len(X))
-    rare[::300] = 1
-    model = small("VoronoiSVC", feature_scale="spread").fit(np.c_[X, rare, np.full(len(X), 9)], Y)
-    expected = 1 / (3.29 * rare.std())
-    np.testing.assert_allclose(model.feature_scale_[2:], [expected, 1.0])
+def test_rare_values_and_a_constant_have_a_spread():
+    # An indicator in another unit, and a count that is 0 in nearly all rows.
+    rare, count = np.zeros((2, len(X)))
+    rare[::300] = 5
+    count[::300], count[1::300] = 1, 2
+    rows = np.c_[X, rare, count, np.full(len(X), 9)]
+    model = small("VoronoiSVC", feature_scale="spread").fit(rows, Y)
+    expected = [1 / 5, 1 / (3.29 * count.std()), 1.0]
+    np.testing.assert_allclose(model.feature_scale_[2:], expected)
     plain = small("VoronoiSVC", feature_scale="spread").fit(X, Y)
-    queries = np.c_[Q, np.zeros(len(Q)), np.full(len(Q), 9)]
+    queries = np.c_[Q, np.zeros((len(Q), 2)), np.full(len(Q), 9)]
     assert (model.predict(queries) == plain.predict(Q)).mean() > 0.97
 
 
