@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from daskls.scaling.grid import TRIAL_ROWS, Steps, TrialGrid
-from daskls.scaling.paired import LEARNED, Bar, without_weak
+from daskls.scaling.paired import LEARNED, without_weak
 from daskls.scaling.race import Candidate
 from daskls.scaling.rounds import Chosen, choose, choose_coarsely, evaluate_scale, learn_factors
 
 # A kernel is skipped if its error on the coarse grid is more than this many times the least.
 NEAR = 1.1
-# A scale without the weakest features may have so many times the squared error, and the wrong rows:
-# these rows lie as densely as those that cells are trained on. A factor of a hundredth hardly
-# changes an error, either way, but each feature makes models larger: without 25 of 28 those of 10
-# million rows take 176 MiB in the place of 1258, and err less often. On covtype the features of
-# factors below .03 are worth 3 to 9 % of the squared error.
+# A scale without the weakest features may have this many times the squared error, and this many
+# times the wrong rows: held-out rows lie here as densely as those that cells are trained on. A
+# factor of a hundredth hardly changes an error, either way, but each feature makes models larger:
+# without 25 of 28 those of 10 million rows take 176 MiB in the place of 1258, and err less often.
+# On covtype the features of factors below .03 are worth 3 to 9 % of the squared error.
 AS_GOOD, AS_FEW_WRONG = 1.002, 1.01
 
 
@@ -66,7 +66,7 @@ def decide_densely(
         learned = _learn(steps, best, kernels, grid)
         z[LEARNED] = learned.errors.z_over(best.errors)
         found.append(learned)
-        if learned.errors.passes(best.errors, Bar(steps.job.aim.least_z)):
+        if learned.errors.passes(best.errors, steps.job.aim.least_z):
             best = learned
     if best.name == LEARNED and (fewer := _without_weak_features(steps, best, grid)):
         best = fewer

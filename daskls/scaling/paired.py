@@ -18,20 +18,6 @@ MOST_FEWER = len(WEAK_SHARES) + 1
 LEAST_GROUPS = 10
 
 
-@dataclass(frozen=True)
-class Bar:
-    """What one scale must show to replace another.
-
-    Attributes
-    ----------
-    least_z : float. By more than so many standard errors its squared errors must be smaller.
-    slack : float. By so many standard errors its wrong rows may be more.
-    """
-
-    least_z: float
-    slack: float = 0.0
-
-
 @dataclass(frozen=True, eq=False)
 class RowErrors:
     """A candidate's errors on rows that it was not trained on, in the order of rows.
@@ -69,14 +55,9 @@ class RowErrors:
         spread = np.sqrt(((gain - gain.mean()) ** 2).sum())
         return float(gain.sum() / spread) if spread > 0 else 0.0
 
-    def passes(self, old: "RowErrors", bar: Bar) -> bool:
-        """Whether these errors are better than others by what a bar asks."""
-        if self.z_over(old) <= bar.least_z:
-            return False
-        if not bar.slack:
-            return self.error <= old.error
-        more = self._sums(self.wrong - old.wrong)
-        return bool(more.sum() <= bar.slack * np.sqrt((more**2).sum()))
+    def passes(self, old: "RowErrors", least_z: float) -> bool:
+        """Whether squared errors are smaller by more standard errors, with no more wrong rows."""
+        return self.z_over(old) > least_z and self.error <= old.error
 
     def _sums(self, differences: Float64) -> Float64:
         """Return the weighted differences of rows, summed over each group."""

@@ -20,7 +20,7 @@ import numpy as np
 from daskls.records import Coding, Float64
 from daskls.scaling.grid import Steps, Trial, TrialGrid
 from daskls.scaling.looks import cross_evaluate_candidate, evaluate_candidate, learn_scale
-from daskls.scaling.paired import LEARNED, NO_ERRORS, Bar, RowErrors, without_weak
+from daskls.scaling.paired import LEARNED, NO_ERRORS, RowErrors, without_weak
 from daskls.scaling.rungs import RESERVED_ROWS, RacePlan, Rung
 
 # Most candidates left after each rung, and the standard errors of a paired difference beyond which
@@ -41,19 +41,19 @@ N_PLAIN = 2
 # Standard errors by which a learned scale has to be better where each row is left out; on held-out
 # rows it is `Aim.least_z`. Nor may it have more wrong rows: on splice its squared error is a third
 # less and its share of wrong rows equal, but on new rows it has half as many errors again.
-LEFT_OUT_BAR = Bar(1.0)
+LEFT_OUT_Z = 1.0
 # The same on held-out rows where these are few: hardly a gain is larger. On churn (580 of 4000 rows
 # held out) a scale with a fifth less squared error, by 2.5 to 4, leaves 3.6 in place of 4.2 % of
 # errors on inner splits.
 LEAST_Z_OF_FEW = 2.5
 # Where a learned scale is better by so many times these standard errors already in the first look,
-# the others need no second: with half of the rows it was better by as much (within 1 of 4 to 18
-# standard errors on eight tables).
+# the others need no second: with all training rows it was better by .8 to 1.2 times as many (eight
+# fits in which it was by 4 to 18).
 CLEARLY = 1.5
 # What a scale without the weakest features must show: cells have more rows than the race's models,
 # and so make use of more features. The best such scale is compared on all held-out rows only if its
 # error in the first look is within this factor of the error with all features.
-FEWER_BAR, NEAR_FEWER = Bar(2.0), 1.1
+FEWER_Z, NEAR_FEWER = 2.0, 1.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ def _leave_out(
     call = best.base, best.factors, best.trial, plan.last, grid
     found = steps.run(cross_evaluate_candidate, [call], lambda parts: parts[0])
     crossed = _seen(best, found["looks"][0], grid)
-    if not crossed.errors.passes(best.errors, LEFT_OUT_BAR):
+    if not crossed.errors.passes(best.errors, LEFT_OUT_Z):
         return seen
     return [replace(crossed, name=LEARNED, factors=found["factors"][0, 1:]), *seen]
 
@@ -189,7 +189,7 @@ def _decide(
     # with cells also the first, which settled in them: on krkopt its squared error is hardly above
     # that of another kernel, and it leaves 13.0 % of errors in place of 21.7 %.
     plain = [own for own in seen if own.name != LEARNED][:1]
-    if plain and _is_clear(*_in_runs([seen[0], plain[0]], plan), _bar(plan, steps)):
+    if plain and _is_clear(*_in_runs([seen[0], plain[0]], plan), _least_z(plan, steps)):
         refining = [own for own in refining if own.name == LEARNED]
     else:
         refining = list(dict.fromkeys([*refining, *plain, *looked[: len(plan.last.cells[:1])]]))
@@ -199,23 +199,22 @@ def _decide(
 
 
 def _unlearned_first(final: Sequence[Candidate], plan: RacePlan, steps: Steps) -> list[Candidate]:
-    """Return the best without a learned scale first, unless a learned one is better by the bar."""
-    bar = _bar(plan, steps)
+    """Return the best without a learned scale first, unless a learned one is clearly better."""
+    least_z = _least_z(plan, steps)
     plain = next((own for own in final if own.name != LEARNED), final[0])
-    best = next((own for own in final if own.errors.passes(plain.errors, bar)), plain)
+    best = next((own for own in final if own.errors.passes(plain.errors, least_z)), plain)
     return [best, *(own for own in final if own is not best)]
 
 
-def _bar(plan: RacePlan, steps: Steps) -> Bar:
-    """Return what a learned scale must show on held-out rows."""
-    least_z, is_few = steps.job.aim.least_z, len(plan.runs) < RESERVED_ROWS
-    return Bar(min(least_z, LEAST_Z_OF_FEW) if is_few else least_z)
+def _least_z(plan: RacePlan, steps: Steps) -> float:
+    """Return by how many standard errors a learned scale must be better on held-out rows."""
+    least_z = steps.job.aim.least_z
+    return min(least_z, LEAST_Z_OF_FEW) if len(plan.runs) < RESERVED_ROWS else least_z
 
 
-def _is_clear(own: Candidate, plain: Candidate, bar: Bar) -> bool:
-    """Whether a candidate has a learned scale that passes a bar by far."""
-    higher = replace(bar, least_z=CLEARLY * bar.least_z)
-    return own.name == LEARNED and own.errors.passes(plain.errors, higher)
+def _is_clear(own: Candidate, plain: Candidate, least_z: float) -> bool:
+    """Whether a candidate has a learned scale that is better by far."""
+    return own.name == LEARNED and own.errors.passes(plain.errors, CLEARLY * least_z)
 
 
 def _in_runs(candidates: Sequence[Candidate], plan: RacePlan) -> list[Candidate]:
@@ -240,7 +239,7 @@ def _without_weak_features(
     if best.squared_error > NEAR_FEWER * all_features.squared_error:
         return []
     tried = _in_runs(_run(steps, [best], replace(plan.last, most_trials=1), grid), plan)
-    return [one for one in tried if one.errors.passes(own.errors, FEWER_BAR)]
+    return [one for one in tried if one.errors.passes(own.errors, FEWER_Z)]
 
 
 def _learn(steps: Steps, of: Candidate, plan: RacePlan, grid: TrialGrid) -> list[Candidate]:

@@ -19,7 +19,7 @@ from daskls.scaling.grid import RIDGES, WIDTHS, Steps, Trial, TrialGrid
 from daskls.scaling.looks import _descend, cross_evaluate_candidate
 from daskls.scaling.paired import LEARNED, RowErrors
 from daskls.scaling.race import (
-    LEFT_OUT_BAR,
+    LEFT_OUT_Z,
     Candidate,
     _decide,
     _leave_out,
@@ -151,7 +151,7 @@ def test_a_learned_scale_mistakes_no_more_rows():
     squared, wrong = RNG.random(500), np.arange(500) % 10 == 0
 
     def passes(squared, wrong):
-        return RowErrors(squared, wrong, np.ones(500)).passes(plain, LEFT_OUT_BAR)
+        return RowErrors(squared, wrong, np.ones(500)).passes(plain, LEFT_OUT_Z)
 
     plain = RowErrors(squared, wrong, np.ones(500))
     assert passes(squared - 0.1, wrong)
