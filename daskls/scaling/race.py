@@ -189,7 +189,7 @@ def _decide(
     # with cells also the first, which settled in them: on krkopt its squared error is hardly above
     # that of another kernel, and it leaves 13.0 % of errors in place of 21.7 %.
     plain = [own for own in seen if own.name != LEARNED][:1]
-    if plain and _is_clear(*_in_runs([seen[0], plain[0]], plan), _least_z(plan, steps)):
+    if plain and _is_clear(seen[0], plain[0], plan, steps):
         refining = [own for own in refining if own.name == LEARNED]
     else:
         refining = list(dict.fromkeys([*refining, *plain, *looked[: len(plan.last.cells[:1])]]))
@@ -208,13 +208,14 @@ def _unlearned_first(final: Sequence[Candidate], plan: RacePlan, steps: Steps) -
 
 def _least_z(plan: RacePlan, steps: Steps) -> float:
     """Return by how many standard errors a learned scale must be better on held-out rows."""
-    least_z = steps.job.aim.least_z
+    least_z: float = steps.job.aim.least_z
     return min(least_z, LEAST_Z_OF_FEW) if len(plan.runs) < RESERVED_ROWS else least_z
 
 
-def _is_clear(own: Candidate, plain: Candidate, least_z: float) -> bool:
+def _is_clear(best: Candidate, plain: Candidate, plan: RacePlan, steps: Steps) -> bool:
     """Whether a candidate has a learned scale that is better by far."""
-    return own.name == LEARNED and own.errors.passes(plain.errors, CLEARLY * least_z)
+    own, old = _in_runs([best, plain], plan)
+    return own.name == LEARNED and own.errors.passes(old.errors, CLEARLY * _least_z(plan, steps))
 
 
 def _in_runs(candidates: Sequence[Candidate], plan: RacePlan) -> list[Candidate]:
