@@ -257,7 +257,7 @@ class _Search:
         parts = [part.sizes for part in plan.last.parts]
         widest = max(base.n_features for base in self.bases)
         check_race(parts, widest, state.sizes, state.resources)
-        job = RaceJob(state.root.where(), aim_of(state.scan.target), token_of(drawn))
+        job = RaceJob(state.root.where(), aim_of(state.scan.target), token_of(drawn, self.bases))
         write_race_rows(job, state.sample, drawn, self.bases)
         is_last = n_rows <= len(state.sample.X) or self.scaling.by_chance
         with self._timed(job, RACE_STEPS):

@@ -7,10 +7,12 @@ as many rows of a few regions. The choice of regions depends on the data and the
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
+from dask.tokenize import tokenize
 
 from daskls.kernels.frame import scaled
 from daskls.partition.grow import grow_tree
@@ -101,10 +103,17 @@ class RegionJob:
         """Return the folder of a kind of parts, which differs for regions and random groups.
 
         Collected rows are not scaled, so they serve all scales; but regions of other sizes are
-        leaves of another tree.
+        leaves of another tree. The scales are named, too: an unfinished fit of another version may
+        have had others.
         """
-        own = f"-{self.max_rows}" if kind == COLLECTED else f"-{self.label}"
-        return f"regions/{kind}{own}{'-by-chance' if self.n_groups else ''}"
+        of_tree, of_rows = self._tokens
+        own = f"{self.max_rows}-{of_tree}" if kind == COLLECTED else f"{self.label}-{of_rows}"
+        return f"regions/{kind}-{own}{'-by-chance' if self.n_groups else ''}"
+
+    @cached_property
+    def _tokens(self) -> tuple[str, str]:
+        """Names of the scale that regions are cut in, and of both scales."""
+        return tokenize(self.route)[:8], tokenize(self.route, self.base)[:8]
 
     def gathered_in(self, base: FeatureScale, label: str) -> "RegionJob":
         """Return the job of the same regions with rows in another scale."""

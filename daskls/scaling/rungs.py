@@ -63,7 +63,8 @@ class RaceJob:
     Attributes
     ----------
     root : str. The store.
-    token : str. Of the drawn rows: an unfinished fit of another version may have drawn others.
+    token : str. Of the drawn rows and their scales: an unfinished fit of another version may have
+        had others.
     """
 
     root: str
@@ -352,9 +353,9 @@ def most_mixed_first(
     return tuple(sorted(cells, key=lambda own: -variation(own[0])))
 
 
-def token_of(drawn: Drawn) -> str:
+def token_of(drawn: Drawn, bases: Sequence[Base]) -> str:
     """Return what names the rows of a race, and what is computed from them, in a store."""
-    token: str = tokenize(STEPS_VERSION, drawn.rows)
+    token: str = tokenize(STEPS_VERSION, drawn.rows, [base.scale for base in bases])
     return token
 
 

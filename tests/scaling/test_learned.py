@@ -13,11 +13,12 @@ from support import PAPERS, few
 from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real, make_noisy28
 from daskls.kernels.kernel import find_kernel
+from daskls.scaling.coding import find_bases
 from daskls.scaling.decide import _evaluated, _without_weak_features
-from daskls.scaling.grid import Trial, TrialCell
+from daskls.scaling.grid import STEPS, Trial, TrialCell
 from daskls.scaling.paired import RowErrors
 from daskls.scaling.race import Candidate
-from daskls.scaling.regions import COLLECTED, RegionJob, _region_key, read_region
+from daskls.scaling.regions import COLLECTED, GATHERED, RegionJob, _region_key, read_region
 from daskls.scaling.rounds import (
     KEPT_SHARE,
     MOMENTUM,
@@ -28,6 +29,7 @@ from daskls.scaling.rounds import (
     learn_on,
     widest,
 )
+from daskls.scaling.rungs import draw_race_rows, token_of
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.packs import write_pack
 
@@ -171,6 +173,21 @@ def test_regions_of_another_size_are_collected_apart(tmp_path):
     jobs = [RegionJob(str(tmp_path), *[None] * 4, np.array([0]), n, 1, 2, 7) for n in (100, 200)]
     assert jobs[0].folder(COLLECTED) != jobs[1].folder(COLLECTED)
     assert jobs[0].gathered_in(None, "b").folder(COLLECTED) == jobs[0].folder(COLLECTED)
+
+
+def test_rows_in_other_scales_are_kept_apart(tmp_path):
+    """Another version may begin from another spread; what it stored stays where it is."""
+    X = np.random.default_rng(0).random((50, 2))
+    found = [find_bases(X * unit, ("none",), 2) for unit in (1.0, 2.0)]
+    drawn = draw_race_rows(50, 40, 0, 0)
+    assert token_of(drawn, found[0]) == token_of(drawn, find_bases(X, ("none",), 2))
+    assert token_of(drawn, found[0]) != token_of(drawn, found[1])
+    one, two = (own[0].scale for own in found)
+    job = RegionJob(str(tmp_path), one, "a", one, None, np.array([0]), 100, 1, 2, 7)
+    for kind in (COLLECTED, GATHERED, STEPS):
+        assert job.folder(kind) != replace(job, route=two).folder(kind)
+    assert job.folder(COLLECTED) == job.gathered_in(two, "a").folder(COLLECTED)
+    assert job.folder(GATHERED) != job.gathered_in(two, "a").folder(GATHERED)
 
 
 def test_rows_are_held_out_in_runs(tmp_path):
