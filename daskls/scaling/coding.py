@@ -183,8 +183,8 @@ def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int,
     Parameters
     ----------
     X : real array, shape (m, d)
-    with_rare : bool. Whether to include features with one value in about nine rows of ten. Rare
-        indicators and marginal pixels have a small spread, but not because of their unit.
+    with_rare : bool. Whether to include features with one value in about nine rows of ten. Marginal
+        pixels have a small spread, but not because of their unit.
 
     Examples
     --------

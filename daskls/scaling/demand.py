@@ -227,9 +227,9 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
         collecting,
         (Work(COLLECT, min(block, TRIAL_ROWS), choice.n_rows / min(block, TRIAL_ROWS)),),
     )
-    # Usually no feature is dropped; otherwise parameters would be chosen once more.
-    n_evaluated = choice.n_kernels + choice.learns * (1 + MOST_FEWER)
-    n_chosen = choice.n_kernels + 2 * choice.learns
+    # Of a learned scale, of it without weak features, and of that with parameters of its own.
+    n_evaluated = choice.n_kernels + choice.learns * (2 + MOST_FEWER)
+    n_chosen = choice.n_kernels + 3 * choice.learns
     nbytes = trial_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)
     n_steps = n_chosen * STEPS_PER_CHOICE + n_evaluated + STEPS_PER_CHOICE
     n_steps += N_LEARNING_ROUNDS * choice.learns

@@ -56,7 +56,10 @@ class RowErrors:
         return float(gain.sum() / spread) if spread > 0 else 0.0
 
     def passes(self, old: "RowErrors", least_z: float) -> bool:
-        """Whether squared errors are smaller by more standard errors, with no more wrong rows."""
+        """Whether squared errors are smaller by more than ``least_z`` standard errors.
+
+        And no more rows are wrong.
+        """
         return self.z_over(old) > least_z and self.error <= old.error
 
     def _sums(self, differences: Float64) -> Float64:
@@ -81,8 +84,8 @@ def without_weak(factors: Float64) -> list[Float64]:
 
     The array with the fewest features comes first.
 
-    >>> [own.tolist() for own in without_weak(np.array([1.0, 0.5, 0.4, 0.05]))]
-    [[1.0, 0.5, 0.0, 0.0], [1.0, 0.5, 0.4, 0.0]]
+    >>> [own.tolist() for own in without_weak(np.array([1.0, 0.5, 0.4, 0.05, 0.0]))]
+    [[1.0, 0.5, 0.0, 0.0, 0.0], [1.0, 0.5, 0.4, 0.0, 0.0]]
     """
     shares = [share * factors.max() for share in WEAK_SHARES]
     limits = sorted([*shares, np.median(factors[factors > 0])], reverse=True)

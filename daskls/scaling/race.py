@@ -46,10 +46,10 @@ LEFT_OUT_Z = 1.0
 # held out) a scale with a fifth less squared error, by 2.5 to 4, leaves 3.6 in place of 4.2 % of
 # errors on inner splits.
 LEAST_Z_OF_FEW = 2.5
-# Where a learned scale is better by so many times these standard errors already in the first look,
-# the others need no second: with all training rows it was better by .8 to 1.2 times as many (eight
-# fits in which it was by 4 to 18).
-CLEARLY = 1.5
+# Where a learned scale is better by so many standard errors already in the first look, others need
+# no second: with all training rows it was better by .8 to 1.2 times as many (eight fits in which it
+# was by 4 to 18).
+CLEAR_Z = 6.0
 # What a scale without the weakest features must show: cells have more rows than the race's models,
 # and so make use of more features. The best such scale is compared on all held-out rows only if its
 # error in the first look is within this factor of the error with all features.
@@ -189,8 +189,9 @@ def _decide(
     # with cells also the first, which settled in them: on krkopt its squared error is hardly above
     # that of another kernel, and it leaves 13.0 % of errors in place of 21.7 %.
     plain = [own for own in seen if own.name != LEARNED][:1]
-    if plain and _is_clear(seen[0], plain[0], plan, steps):
-        refining = [own for own in refining if own.name == LEARNED]
+    clear = [own for own in refining if plain and _is_clear(own, plain[0], plan)]
+    if refining[0] in clear:
+        refining = clear
     else:
         refining = list(dict.fromkeys([*refining, *plain, *looked[: len(plan.last.cells[:1])]]))
     refined = _run(steps, refining, plan.last, grid)
@@ -212,10 +213,10 @@ def _least_z(plan: RacePlan, steps: Steps) -> float:
     return min(least_z, LEAST_Z_OF_FEW) if len(plan.runs) < RESERVED_ROWS else least_z
 
 
-def _is_clear(best: Candidate, plain: Candidate, plan: RacePlan, steps: Steps) -> bool:
-    """Whether a candidate has a learned scale that is better by far."""
-    own, old = _in_runs([best, plain], plan)
-    return own.name == LEARNED and own.errors.passes(old.errors, CLEARLY * _least_z(plan, steps))
+def _is_clear(learned: Candidate, plain: Candidate, plan: RacePlan) -> bool:
+    """Whether a candidate is better by far, which a plain one is not than itself."""
+    own, old = _in_runs([learned, plain], plan)
+    return own.errors.passes(old.errors, CLEAR_Z)
 
 
 def _in_runs(candidates: Sequence[Candidate], plan: RacePlan) -> list[Candidate]:

@@ -3,7 +3,7 @@
 import errno
 import json
 import os
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ def is_own(name: str) -> bool:
     >>> is_own("zarr.1f0a.partial"), is_own("thesis.txt")
     (True, False)
     """
-    return any(fnmatch(name, own) for own in OWN_NAMES)
+    return any(fnmatchcase(name, own) for own in OWN_NAMES)
 
 
 def check_attributes(where: str, attributes: dict[str, Any]) -> None:

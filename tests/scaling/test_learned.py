@@ -136,11 +136,14 @@ def test_weak_features_go_where_held_out_rows_do_without_them(
         assert found.trial == (tuned if trial is tuned else first.trial)
 
 
-@pytest.mark.parametrize(("worth", "kept"), [(5e-4, [0, 2]), (5e-3, None)])
-def test_weak_features_go_where_they_are_worth_next_to_nothing(worth, kept, monkeypatch):
+@pytest.mark.parametrize(
+    ("worth", "wrong", "kept"), [(5e-4, 5e-4, [0, 2]), (5e-3, 0.0, None), (0.0, 0.02, None)]
+)
+def test_weak_features_go_where_they_are_worth_next_to_nothing(worth, wrong, kept, monkeypatch):
     def evaluate(steps, factors, trial):
-        error = np.full(40, 1.0 - worth * (factors > 0).sum())
-        return RowErrors(error, np.zeros(40), np.ones(40), np.arange(40))
+        n_used = (factors > 0).sum()
+        errors = (np.full(40, 1.0 - each * n_used) for each in (worth, wrong))
+        return RowErrors(*errors, np.ones(40), np.arange(40))
 
     monkeypatch.setattr("daskls.scaling.decide.evaluate_scale", evaluate)
     monkeypatch.setattr("daskls.scaling.decide._tune", lambda steps, own, *_: own)
