@@ -183,14 +183,14 @@ feature_coding : "auto", "none", "ranks", "indicators" or "both", default <defau
 feature_scale : None or "none", "spread", "learned" or array (d,), default <default>
     Factor of each feature in every distance: of cells, of neighbors and of kernels. None: features
     are not scaled. "spread": 1 over the feature's range from the 5th to the 95th percentile (if
-    that is 0, over the difference of its values if it has two, else over 3.29 standard deviations),
-    so that units do not matter. "learned": least squares learns on some rows by which factors rows
-    are predicted best that are left out; no scale, the spread and the learned scale are then
-    compared on held-out rows, and the learned one is taken if its squared errors are lower by 4
-    standard errors (below 6000 rows by 2.5, below 3000, each of which is left out in turn, by 1).
-    If spreads differ by a factor of more than 1000, the spread replaces no scale in this. If there
-    are more rows than a sample holds, X is read once more for it. An array: these factors, >= 0; 0
-    leaves a feature out. Refused with kernels of inner products.""",
+    that is 0, over 3.29 standard deviations; of a feature of two values over their difference,
+    unless all features are such), so that units do not matter. "learned": least squares learns on
+    some rows by which factors rows are predicted best that are left out; no scale, the spread and
+    the learned scale are then compared on held-out rows, and the learned one is taken if its
+    squared errors are lower by 4 standard errors (below 6000 rows by 2.5, below 3000, each of which
+    is left out in turn, by 1). If spreads differ by a factor of more than 1000, the spread replaces
+    no scale in this. If there are more rows than a sample holds, X is read once more for it. An
+    array: these factors, >= 0; 0 leaves a feature out. Refused with kernels of inner products.""",
     "coded_features_": """
 coded_features_ : list of str. The features that distances are computed from: those of X,
     ``rank(name)``, or ``name=value``.""",
