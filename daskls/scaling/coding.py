@@ -164,7 +164,7 @@ def spreads(X: Reals) -> Float64:
     array([0.33])
     """
     d = X.shape[1]
-    found, ranges, has_two = np.empty(d), np.empty(d), np.empty(d, bool)
+    found, ranges, has_two = np.empty(d), np.empty(d), np.empty(d, dtype=bool)
     # One feature at a time, as sorting copies, and the sample may be most of the client's memory.
     for j in range(d):
         own = X[:, j].astype(np.float64)
@@ -176,8 +176,7 @@ def spreads(X: Reals) -> Float64:
     if not has_two.all():
         found = np.where(has_two, ranges, found)
     # Rounding of the mean can make a constant's standard deviation nonzero.
-    constant = np.array([(X[:, j] == X[0, j]).all() for j in range(X.shape[1])])
-    return np.where(constant | (found == 0), 1.0, found)
+    return np.where((ranges == 0) | (found == 0), 1.0, found)
 
 
 def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int, float] | None:
