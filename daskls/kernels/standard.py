@@ -22,7 +22,13 @@ from daskls.kernels.answers import (
     gather_columns,
     varying_columns,
 )
-from daskls.kernels.exponential import LOWEST_EXPONENT, exp_terms, wide_exp_terms, write_exponential
+from daskls.kernels.exponential import (
+    LOWEST_EXPONENT,
+    WIDE_LOWEST_EXPONENT,
+    exp_terms,
+    wide_exp_terms,
+    write_exponential,
+)
 from daskls.kernels.gram import (
     DECISION_TILE_ROWS,
     TOGETHER,
@@ -60,8 +66,9 @@ class OfDistances(Kernel):
 
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
         """See `Kernel.apply`."""
+        lowest = LOWEST_EXPONENT if base.dtype == np.float32 else WIDE_LOWEST_EXPONENT
         np.multiply(base, base.dtype.type(-spec.gamma), out=out)
-        np.maximum(out, base.dtype.type(LOWEST_EXPONENT), out=out)
+        np.maximum(out, base.dtype.type(lowest), out=out)
         return np.exp(out, out=out)
 
     def write(
