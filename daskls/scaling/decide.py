@@ -14,6 +14,10 @@ from daskls.scaling.rounds import Chosen, choose, choose_coarsely, evaluate_scal
 
 # A kernel is skipped if its error on the coarse grid is more than this many times the least.
 NEAR = 1.1
+# The kernel of the least squared error is taken, unless another has fewer wrong rows by this many
+# standard errors: with small widths those of the exponential kernel are less certain, but more.
+# On Covertype such a choice leaves 2.2, 2.3 and 2.3 % of errors in place of 2.3, 2.6 and 2.4 %.
+FEWER_WRONG_Z = 2.0
 # A scale without the weakest features may have this many times the squared error, and this many
 # times the wrong rows: held-out rows lie here as densely as those that cells are trained on. A
 # factor of a hundredth hardly changes an error, either way, but each feature makes models larger:
@@ -114,14 +118,20 @@ def _without_weak_features(steps: Steps, own: Candidate, grid: TrialGrid) -> Can
     """Return a candidate without the weakest features; None if held-out rows need all."""
     if own.squared_error < steps.job.aim.negligible:
         return None
-    for factors in without_weak(own.factors):
-        fewer = _evaluated(steps, replace(own, factors=factors))
-        if _is_as_good(fewer, own):
-            # Few features have another best width than many, if held-out rows agree.
-            tuned = _tuned_and_evaluated(steps, fewer, grid)
-            good = [one for one in (tuned, fewer) if _is_as_good(one, own)]
-            return min(good, key=lambda one: one.squared_error)
-    return None
+    found, tried = None, without_weak(own.factors)
+    while tried:
+        at = len(tried) // 2
+        fewer = _evaluated(steps, replace(own, factors=tried[at]))
+        is_good = _is_as_good(fewer, own)
+        found = fewer if is_good else found
+        tried = tried[:at] if is_good else tried[at + 1 :]
+    if found is None:
+        return None
+    # Few features have another best width than many, if held-out rows agree.
+    tuned = _tune(steps, found, grid, Chosen(found.trial, found.coarse, 0))
+    tuned = _evaluated(steps, tuned) if tuned.trial != found.trial else found
+    good = [one for one in (tuned, found) if _is_as_good(one, own)]
+    return min(good, key=lambda one: one.squared_error)
 
 
 def _is_as_good(fewer: Candidate, own: Candidate) -> bool:
@@ -133,20 +143,23 @@ def _is_as_good(fewer: Candidate, own: Candidate) -> bool:
 def _with_best_kernel(
     steps: Steps, own: Candidate, kernels: Sequence[str], grid: TrialGrid
 ) -> tuple[Candidate, list[Candidate]]:
-    """Return a candidate with the kernel of the least squared error, and those it was compared to.
+    """Return a candidate with the best kernel, and those it was compared to.
 
     Kernels are compared on held-out rows: by leave-one-out errors of eight cells, the worse kernel
     wins with one seed of five on ijcnn1.
     """
-    others = []
-    for kernel in kernels:
-        if kernel == own.trial.kernel:
-            continue
-        other = replace(own, trial=grid.of_kernel(kernel).start(kernel))
-        start = choose_coarsely(steps, other.factors, kernel, grid)
-        if start.squared_error <= NEAR * own.coarse:
-            others.append(_tuned_and_evaluated(steps, other, grid, start))
-    return min([own, *others], key=lambda one: one.squared_error), others
+    others = [kernel for kernel in kernels if kernel != own.trial.kernel]
+    starts = [choose_coarsely(steps, own.factors, kernel, grid) for kernel in others]
+    least = min([own.coarse, *(start.squared_error for start in starts)])
+    tried = [
+        _tuned_and_evaluated(steps, replace(own, trial=start.trial), grid, start)
+        for start in starts
+        if start.squared_error <= NEAR * least
+    ]
+    best = min([own, *tried], key=lambda one: one.squared_error)
+    fewer = min([best, own, *tried], key=lambda one: one.errors.error)
+    is_better = fewer.errors.z_of_fewer_wrong(best.errors) > FEWER_WRONG_Z
+    return fewer if is_better else best, tried
 
 
 def retune(steps: Steps, taken: Candidate, grid: TrialGrid, cell_size: int) -> Candidate:

@@ -49,11 +49,11 @@ class RowErrors:
 
         0 where there are too few groups to tell.
         """
-        gain = self._sums(old.squared - self.squared)
-        if len(gain) < LEAST_GROUPS:
-            return 0.0
-        spread = np.sqrt(((gain - gain.mean()) ** 2).sum())
-        return float(gain.sum() / spread) if spread > 0 else 0.0
+        return self._z(old.squared - self.squared)
+
+    def z_of_fewer_wrong(self, old: "RowErrors") -> float:
+        """Return by how many standard errors fewer rows are wrong."""
+        return self._z(old.wrong - self.wrong)
 
     def passes(self, old: "RowErrors", least_z: float) -> bool:
         """Whether squared errors are smaller by more than ``least_z`` standard errors.
@@ -62,12 +62,15 @@ class RowErrors:
         """
         return self.z_over(old) > least_z and self.error <= old.error
 
-    def _sums(self, differences: Float64) -> Float64:
-        """Return the weighted differences of rows, summed over each group."""
-        weighted = self.weights * differences
-        if self.groups is None:
-            return weighted
-        return np.bincount(self.groups, weighted).astype(np.float64)
+    def _z(self, differences: Float64) -> float:
+        """Return the sum of the weighted differences of rows in standard errors."""
+        gain = self.weights * differences
+        if self.groups is not None:
+            gain = np.bincount(self.groups, gain).astype(np.float64)
+        if len(gain) < LEAST_GROUPS:
+            return 0.0
+        spread = np.sqrt(((gain - gain.mean()) ** 2).sum())
+        return float(gain.sum() / spread) if spread > 0 else 0.0
 
 
 # The errors of a candidate before it is evaluated.

@@ -69,17 +69,14 @@ class Chosen:
 def choose(
     steps: Steps, factors: Float64, start: Trial, grid: TrialGrid, cell_size: int = TRIAL_ROWS
 ) -> Chosen:
-    """Return the best trial found from a start, by steps of two places, then of one."""
+    """Return the best trial found from a start, by steps of one place."""
     grid = grid.of_kernel(start.kernel)
     errors = Errors(steps, factors, min(N_ERROR_CELLS, ERROR_ROWS // cell_size), cell_size)
-    errors.compute([start])
-    place, reach = start, 2
-    while reach:
-        errors.compute(_neighbors(place, reach, grid))
-        best = errors.best().trial
-        # Smaller steps only once no neighbor at this reach is better.
-        reach -= best == place
+    place, best = None, start
+    while best != place:
         place = best
+        errors.compute([place, *_neighbors(place, grid)])
+        best = errors.best().trial
     return errors.best()
 
 
@@ -90,10 +87,10 @@ def choose_coarsely(steps: Steps, factors: Float64, kernel: str, grid: TrialGrid
     return errors.best()
 
 
-def _neighbors(trial: Trial, reach: int, grid: TrialGrid) -> list[Trial]:
-    """Return the trials on the grid that are ``reach`` places away in width or in ridge."""
+def _neighbors(trial: Trial, grid: TrialGrid) -> list[Trial]:
+    """Return the trials on the grid that are one place away in width or in ridge."""
     i, j = grid.place(trial)
-    places = (i - reach, j), (i + reach, j), (i, j - reach), (i, j + reach)
+    places = (i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)
     return [near for own in places if (near := grid.at(own, trial.kernel)) is not None]
 
 

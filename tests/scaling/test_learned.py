@@ -14,8 +14,8 @@ from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real, make_noisy28
 from daskls.kernels.kernel import find_kernel
 from daskls.scaling.coding import find_bases
-from daskls.scaling.decide import _evaluated, _without_weak_features
-from daskls.scaling.grid import STEPS, Trial, TrialCell
+from daskls.scaling.decide import _evaluated, _with_best_kernel, _without_weak_features
+from daskls.scaling.grid import STEPS, Trial, TrialCell, TrialGrid
 from daskls.scaling.paired import RowErrors
 from daskls.scaling.race import Candidate
 from daskls.scaling.regions import COLLECTED, GATHERED, RegionJob, _region_key, read_region
@@ -25,6 +25,7 @@ from daskls.scaling.rounds import (
     MOST_GROWTH,
     MOST_STEPS,
     STEP,
+    Chosen,
     descend_slopes,
     learn_on,
     widest,
@@ -151,6 +152,47 @@ def test_weak_features_go_where_they_are_worth_next_to_nothing(worth, wrong, kep
     first = Candidate(0, "none", "learned", FACTORS, Trial("rbf", 1.0, 0.1))
     found = _without_weak_features(steps, _evaluated(steps, first), None)
     assert (None if found is None else np.flatnonzero(found.factors).tolist()) == kept
+
+
+@pytest.mark.parametrize(
+    ("coarse", "squared", "n_wrong", "kernel", "n_tried"),
+    [
+        # The least squared error is best, and a kernel that is far off is not tuned.
+        ((1.0, 0.95, 1.0), (1.0, 0.9, 0.95), (20, 20, 20), "exponential", 2),
+        ((1.0, 0.8, 0.95), (1.0, 0.9, 0.5), (20, 20, 0), "exponential", 1),
+        ((1.0, 2.0, 1.2), (1.0, 0.9, 0.9), (20, 20, 20), "rbf", 0),
+        # Unless another leaves clearly fewer wrong rows: the kernel before, or a third one.
+        ((1.0, 1.0, 1.0), (1.0, 0.9, 1.0), (5, 20, 20), "rbf", 2),
+        ((1.0, 1.0, 1.0), (1.0, 0.9, 1.0), (20, 20, 5), "laplacian", 2),
+        ((1.0, 1.0, 1.0), (1.0, 0.9, 1.0), (19, 20, 19), "exponential", 2),
+    ],
+)
+def test_the_kernel_of_the_least_error_is_taken(
+    coarse, squared, n_wrong, kernel, n_tried, monkeypatch
+):
+    kernels = "rbf", "exponential", "laplacian"
+    of_coarse, rows = dict(zip(kernels, coarse, strict=True)), np.arange(100)
+
+    def errors(kernel):
+        at = kernels.index(kernel)
+        spread = np.random.default_rng(0).random(100) + 0.5
+        return RowErrors(squared[at] * spread, 1.0 * (rows < n_wrong[at]), np.ones(100), rows)
+
+    monkeypatch.setattr(
+        "daskls.scaling.decide.choose_coarsely",
+        lambda steps, factors, kernel, grid: Chosen(
+            grid.start(kernel), of_coarse[kernel], n_tried=15
+        ),
+    )
+    monkeypatch.setattr(
+        "daskls.scaling.decide._tuned_and_evaluated",
+        lambda steps, own, grid, start: replace(own, errors=errors(own.trial.kernel)),
+    )
+    trial, ones = TrialGrid().start("rbf"), np.ones(2)
+    own = Candidate(0, "none", "learned", ones, trial, errors("rbf"), coarse=coarse[0])
+    best, tried = _with_best_kernel(None, own, kernels, TrialGrid())
+    assert best.trial.kernel == kernel
+    assert len(tried) == n_tried
 
 
 @pytest.mark.slow
