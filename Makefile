@@ -10,7 +10,7 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test test-all lint types nojit examples notebooks check docs docs-results docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
-	bench-10m bench-falk bench-cells bench-methods bench-sets bench-accuracy bench-untuned bench-rows bench-largest bench-advice chaos bits counts mutations
+	bench-10m bench-falk bench-cells bench-methods bench-sets bench-untuned bench-rows bench-largest bench-advice chaos bits counts mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
@@ -24,7 +24,7 @@ help:
 	@echo "make docs-results  write docs/results.md and the tables of other pages from benchmarks/results"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
-	@echo "bench-sets, bench-accuracy, bench-untuned, bench-rows, bench-largest, bench-advice  measure what is missing in benchmarks/results: see python -m benchmarks --help"
+	@echo "bench-sets, bench-untuned, bench-rows, bench-largest, bench-advice  measure what is missing in benchmarks/results: see python -m benchmarks --help"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
 	@echo "make counts    lines of code, docstrings, comments and imports, part by part: FROM=revision TO=revision"
@@ -133,10 +133,6 @@ bench-falk: $(BENCH_READY)
 # Both searches and liquidSVM on 29 sets, one core.
 bench-sets: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks many_sets
-
-# Losses, scales and kernels beside boosting, on official rows and inner splits, one core.
-bench-accuracy: $(BENCH_READY)
-	$(BENCH_PYTHON) -m benchmarks accuracy
 
 # Classifiers with their defaults, beside each other, on every table: days. QUICK=--quick for a first look.
 bench-untuned: $(BENCH_READY)

@@ -13,7 +13,6 @@ from functools import lru_cache
 import numpy as np
 from sklearn.preprocessing import LabelEncoder
 
-from benchmarks.accuracy import counted
 from benchmarks.peers import Data
 from benchmarks.suite import Experiment, Journal, Record, Run, table
 from benchmarks.suite import standing as st
@@ -167,6 +166,10 @@ def times_of(own: st.Splits, ours: str) -> float | None:
         return None
     theirs = st.mean(own["XGBoost"], "fit_cpu_s", LIMIT_S)
     return st.mean(own[ours], "fit_cpu_s", LIMIT_S) / max(theirs, LEAST_S)
+
+
+def counted(values: Sequence[str]) -> str:
+    return ", ".join(f"{value} {values.count(value)}" for value in dict.fromkeys(values))
 
 
 def words(choice: Record) -> str:

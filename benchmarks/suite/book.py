@@ -215,9 +215,6 @@ PAPERS = (
     ),
 )
 TODAY = (
-    ("ten_sets", "Classifiers as they are"),
-    ("accuracy", "Losses, scales and kernels of VoronoiSVC, beside gradient boosting"),
-    ("more_rows", "Larger tables"),
     ("methods", "All methods on the same sets"),
     ("regression", "Regressors as they are"),
     ("quantiles", "Quantiles as they are"),
@@ -244,7 +241,7 @@ def _lines() -> Iterator[str]:
         "`python -m benchmarks` measures what is missing, `python -m benchmarks.suite.book` writes "
         "this page."
     )
-    yield from _ten_sets()
+    yield from _more_rows()
     for paper in PAPERS:
         yield from ["", f"## {paper.title}", "", paper.cited]
         for item in paper.items:
@@ -254,12 +251,11 @@ def _lines() -> Iterator[str]:
     yield from (f"- [{title}](../benchmarks/results/{name}.md)" for name, title in TODAY)
 
 
-def _ten_sets() -> Iterator[str]:
-    text = _read("ten_sets")
-    yield from ["", "## Classifiers as they are", "", *_about(text), ""]
-    yield from ["![Error against CPU seconds](../benchmarks/results/ten_sets.png)", ""]
-    for heading, lines in sections(text):
-        yield from ["", f"**{heading}**", "", *lines]
+def _more_rows() -> Iterator[str]:
+    text = _read("more_rows")
+    yield from ["", "## Classifiers as they are, on larger tables", "", *_about(text), ""]
+    for _, lines in sections(text):
+        yield from lines
 
 
 def _item(item: Item) -> Iterator[str]:

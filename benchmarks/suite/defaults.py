@@ -13,13 +13,12 @@ from sklearn.svm import SVC
 
 from benchmarks.peers import Data
 from benchmarks.suite.apart import begin_limit, run_forked
-from benchmarks.suite.contenders import boosting, cells
 from benchmarks.suite.journal import Record
 from benchmarks.suite.measure import cpu_of
 from daskls import VoronoiSVC, VoronoiSVR
 
 __all__ = [
-    "CONTENDERS", "DEFAULT", "LIMIT_S", "OTHERS", "OURS", "Task", "cost_of", "few_rows",
+    "CONTENDERS", "DEFAULT", "LIMIT_S", "OTHERS", "OURS", "Task", "cells", "cost_of", "few_rows",
     "versions_of",
 ]  # fmt: skip
 
@@ -27,11 +26,15 @@ LIMIT_S = 900
 KIB = 1024
 
 
-def lightgbm(seed: int) -> Any:
+def cells(**params: Any) -> Callable[[int], VoronoiSVC]:
+    return lambda seed: VoronoiSVC(random_state=seed, **params)
+
+
+def lightgbm(seed: int, **params: Any) -> Any:
     # Not everywhere is it installed, and a report needs it not.
     from lightgbm import LGBMClassifier
 
-    return LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1)
+    return LGBMClassifier(n_jobs=1, random_state=seed, verbose=-1, **params)
 
 
 def xgboost(seed: int) -> Any:
@@ -50,7 +53,7 @@ BUDGETS: dict[str, Callable[[int], Any]] = {
 OURS = {DEFAULT: cells(), **BUDGETS}
 OTHERS: dict[str, Callable[[int], Any]] = {
     "LightGBM": lightgbm,
-    "LightGBM 1000 x 255": boosting,
+    "LightGBM 1000 x 255": lambda seed: lightgbm(seed, n_estimators=1000, num_leaves=255),
     "XGBoost": xgboost,
     "HistGradientBoosting": lambda seed: HistGradientBoostingClassifier(random_state=seed),
     "random forest": lambda seed: RandomForestClassifier(random_state=seed),

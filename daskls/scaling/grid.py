@@ -42,8 +42,9 @@ REGION_ROWS, LEAST_REGION_ROWS = 20_000, 4_000
 # Rows of the cells that are solved under trial: a solve of 2000 rows costs eight times as much, and
 # the choice on Covertype is the same within 0.1 percentage points.
 TRIAL_ROWS = 1000
-# The kind of parts that hold steps.
-STEPS = "steps"
+# The kind of parts that hold steps; and their version, raised where the same step gives another
+# result. 4: the least kernel value in float32 is exp(-36).
+STEPS, STEPS_VERSION = "steps", 4
 
 
 @dataclass(frozen=True)
@@ -283,7 +284,7 @@ class Steps:
         join : makes named arrays of the results, which are in the order of the arguments
         """
         # An unfinished fit of another version may have taken other steps.
-        asked = tokenize(task.__name__, arguments, self._token)
+        asked = tokenize(STEPS_VERSION, task.__name__, arguments, self._token)
         key = f"{self.job.folder(STEPS)}/{self._n_steps:06d}-{self._n_steps:06d}.{asked}"
         self._n_steps += 1
         if not open_store(self.job.root).exists(key):

@@ -76,7 +76,7 @@ def cross_evaluate_candidate(
     assert place is not None
     answers = Answers.joined(reversed(found))
     look = _packed(place, answers, n_trials, rung.weights(rows), grid)
-    return {"looks": look[None], "factors": np.append(place.width, mean)[None]}
+    return {"looks": look[None], "factors": mean[None]}
 
 
 @undisturbed

@@ -165,7 +165,7 @@ def _leave_out(
     crossed = _seen(best, found["looks"][0], grid)
     if not crossed.errors.passes(best.errors, LEFT_OUT_Z):
         return seen
-    return [replace(crossed, name=LEARNED, factors=found["factors"][0, 1:]), *seen]
+    return [replace(crossed, name=LEARNED, factors=found["factors"][0]), *seen]
 
 
 def _decide(

@@ -52,8 +52,6 @@ FIRST_ROWS, FIRST_CELLS, LEARNING_CELLS = 1000, 4, 4
 # Most trials of a candidate in the last rung; in the others the number is unbounded.
 LAST_TRIALS, UNBOUNDED = 4, 1 << 30
 COLUMNS = ("X", "targets", "weights")
-# Raised where the same step of a race gives another result. 3: scales learned by slopes.
-STEPS_VERSION = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,7 +353,7 @@ def most_mixed_first(
 
 def token_of(drawn: Drawn, bases: Sequence[Base]) -> str:
     """Return what names the rows of a race, and what is computed from them, in a store."""
-    token: str = tokenize(STEPS_VERSION, drawn.rows, [base.scale for base in bases])
+    token: str = tokenize(drawn.rows, [base.scale for base in bases])
     return token
 
 

@@ -235,7 +235,7 @@ def test_a_scale_is_the_mean_of_the_two_that_were_judged():
         return np.concatenate([[*grid.place(trial), 1], squared, np.zeros(200), np.ones(200)])
 
     drawn = draw_race_rows(200, *race_rows(200), 0)
-    crossed = {"looks": row(then, Y_ERRORS / 2)[None], "factors": np.full((1, 4), 2.0)}
+    crossed = {"looks": row(then, Y_ERRORS / 2)[None], "factors": np.full((1, 3), 2.0)}
     steps = Recorded([row(first, Y_ERRORS)], [crossed])
     own = Candidate(0, "none", "spread", np.ones(3), first)
     taken, plain = _leave_out(steps, [own], plan_race(drawn, 4000), grid, learns=True)
@@ -265,7 +265,7 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path, monkeypatch):
 
     monkeypatch.setattr("daskls.scaling.looks._descend", descends)
     found = cross_evaluate_candidate(0, np.ones(2), start, rung, grid, job)
-    (look,), (factors,) = found["looks"], found["factors"][:, 1:]
+    (look,), (factors,) = found["looks"], found["factors"]
     rows = read_race_rows(0, job)
     own = rows.X, rows.targets, rows.weights
     learned = [
