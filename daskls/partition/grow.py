@@ -7,7 +7,7 @@ the nearest gap is taken.
 
 The cut runs across the feature of largest variance, so rows that share an indicator stay
 together. It runs across the principal direction where features are so correlated that this
-direction has more than `SLANTED` times that variance. On data with indicators, slanted cuts mix
+direction has more than 2.1 times that variance. On data with indicators, slanted cuts mix
 groups and cost accuracy; on images, no single pixel separates anything.
 
 Further partitions of the same rows, to be averaged, draw their cuts: the number of shares on the
@@ -24,18 +24,17 @@ other in the cut.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
 from daskls.errors import MemoryPlanError
 from daskls.kernels.route import center_rows, is_plain, project, take_centered
+from daskls.partition.axes import Axes, directions, drawn_directions
 from daskls.partition.base import Partition
 from daskls.partition.tree import Tree, route_rows
 from daskls.records import Float64, Int32, Int64, Mask, Reals
 
-SLANTED = 2.1
 # The least share of a full cell on either side of a cut, and how many directions are tried for it.
 MIN_SIDE, MAX_CUTS = 1 / 16, 8
 # Rows converted at a time, for dtypes without compiled functions.
@@ -177,15 +176,15 @@ def _cut(region: Region, max_rows: int, rng: np.random.Generator | None) -> Cut 
     n_shares = -(-n_rows // max_rows)
     axes = region.find_axes()
     if rng is None:
-        cuts = _cuts(region, n_rows * (n_shares // 2) // n_shares, _directions(axes))
+        cuts = _cuts(region, n_rows * (n_shares // 2) // n_shares, directions(axes))
         return _first_balanced(cuts, n_rows // n_shares)
     share = int(rng.integers(-(-n_shares // 4), 3 * n_shares // 4, endpoint=True))
     n_first = n_rows * share // n_shares
-    plain = next(_cuts(region, n_first, _directions(axes)), None)
+    plain = next(_cuts(region, n_first, directions(axes)), None)
     if plain is None:
         return None
     max_cells = _count_cells(plain, max_rows)
-    drawn = _cuts(region, n_first, _drawn_directions(axes, rng))
+    drawn = _cuts(region, n_first, drawn_directions(axes, rng))
     return next((cut for cut in drawn if _count_cells(cut, max_rows) <= max_cells), plain)
 
 
@@ -224,82 +223,6 @@ def _cuts(region: Region, n_first: int, directions: Iterator[Float64]) -> Iterat
         threshold = _threshold(np.sort(position), n_first)
         if threshold is not None:
             yield direction, threshold, position <= threshold
-
-
-@dataclass(frozen=True, eq=False)
-class Axes:
-    """The scatter of a region's rows.
-
-    Attributes
-    ----------
-    by_feature : float64 array, shape (d,). The scatter of each feature; -1 for a constant one.
-    scatter : float64 array, shape (d, d). Of all features, symmetric.
-    """
-
-    by_feature: Float64
-    scatter: Float64
-
-    @cached_property
-    def _principal(self) -> tuple[Float64, Float64]:
-        """The scatter along each principal direction, increasing, and the directions as columns."""
-        values, vectors = np.linalg.eigh(self.scatter)
-        return values, vectors
-
-    @property
-    def values(self) -> Float64:
-        """The scatter along each principal direction, increasing."""
-        return self._principal[0]
-
-    @cached_property
-    def slanted(self) -> bool:
-        """Whether cuts run across principal directions."""
-        threshold = SLANTED * self.by_feature.max()
-        # The Frobenius norm bounds the largest eigenvalue: where it is too small, by more than
-        # rounding, no eigenvectors are needed.
-        if np.linalg.norm(self.scatter) <= threshold * (1 - 1e-9):
-            return False
-        return bool(self.values[-1] > threshold)
-
-    def principal(self, i: int) -> Float64:
-        """Return a principal direction of fixed sign: the sign decides which child comes first."""
-        vector = self._principal[1][:, i]
-        return np.ascontiguousarray(vector * np.sign(vector[np.abs(vector).argmax()]))
-
-    def feature(self, i: int) -> Float64:
-        """Return the unit vector of a feature."""
-        axis = np.zeros(len(self.by_feature))
-        axis[i] = 1.0
-        return axis
-
-
-def _directions(axes: Axes) -> Iterator[Float64]:
-    """Yield the direction to cut across, then all features that vary, by decreasing variance.
-
-    A later one serves where coordinates along the first all round to one value.
-    """
-    if axes.slanted:
-        yield axes.principal(-1)
-    for i in np.argsort(-axes.by_feature, kind="stable"):
-        if axes.by_feature[i] >= 0:
-            yield axes.feature(i)
-
-
-def _drawn_directions(axes: Axes, rng: np.random.Generator) -> Iterator[Float64]:
-    """Yield principal directions or features, drawn in proportion to their scatter."""
-    if axes.slanted:
-        yield from map(axes.principal, _draw(axes.values, rng))
-    else:
-        yield from map(axes.feature, _draw(axes.by_feature, rng))
-
-
-def _draw(weights: Float64, rng: np.random.Generator) -> list[int]:
-    """Return the indices of positive weights, drawn one by one in proportion to the weights."""
-    with np.errstate(divide="ignore"):
-        # The largest of log w + Gumbel noise is item i with probability w_i / sum(w).
-        keys = np.log(np.maximum(weights, 0.0)) + rng.gumbel(size=len(weights))
-    order = np.argsort(-keys, kind="stable")
-    drawn: list[int] = order[weights[order] > 0].tolist()
-    return drawn
 
 
 def _threshold(position: Float64, n_first: int) -> float | None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from daskls.kernels.route import project
+from daskls.partition.axes import LEAST_ITERATED, largest_eigenpair
 from daskls.partition.grow import TILE_ROWS, grow_tree
 from daskls.partition.tree import route_rows
 
@@ -171,6 +172,52 @@ def test_the_cut_is_slanted_where_features_move_together():
     # The first child is the one on the side of smaller coordinates.
     leaves = route_rows(tree, X)
     assert (X @ axis)[leaves == 0].max() < (X @ axis)[leaves == 1].min() + 1.0
+
+
+def scatter_of(kind, d):
+    rng = np.random.default_rng(d)
+    rows = rng.normal(size=(300, d))
+    if kind == "one direction":
+        rows = rows[:, :1] * rng.normal(size=d)
+    elif kind == "steep":
+        rows = rows * 0.9 ** np.arange(d)
+    elif kind == "two blocks":
+        rows[:150, d // 2 :] = rows[150:, : d // 2] = 0.0
+    return rows.T @ rows
+
+
+@pytest.mark.parametrize("kind", ["one direction", "steep", "two blocks", "flat"])
+@pytest.mark.parametrize("d", [1, 2, 40, 200])
+def test_the_first_of_all_principal_directions(kind, d):
+    scatter = scatter_of(kind, d)
+    values, vectors = np.linalg.eigh(scatter)
+    found = largest_eigenpair(scatter)
+    if found is None:
+        # Of nearly equal ones it leaves the choice to all of them.
+        assert kind in ("two blocks", "flat")
+        assert d > 60
+        return
+    assert found[0] == pytest.approx(values[-1], rel=1e-10)
+    assert np.linalg.norm(scatter @ found[1] - values[-1] * found[1]) < 1e-10 * values[-1]
+    assert kind == "one direction" or abs(found[1] @ vectors[:, -1]) > 1 - 1e-9
+
+
+def test_rows_without_scatter_have_no_first_direction():
+    assert largest_eigenpair(np.zeros((5, 5))) is None
+
+
+@pytest.mark.parametrize("seed", [None, (3,)])
+def test_many_features_are_cut_as_by_all_principal_directions(seed, monkeypatch):
+    d = LEAST_ITERATED + 20
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(600, 6)) * [8, 5, 3, 2, 1, 1] @ rng.normal(size=(6, d))
+    X += 0.1 * rng.normal(size=X.shape)
+    tree = grow(X, 100, seed)
+    assert (np.count_nonzero(tree.directions, axis=1) == d).all()
+    monkeypatch.setattr("daskls.partition.axes.LEAST_ITERATED", d + 1)
+    whole = grow(X, 100, seed)
+    np.testing.assert_allclose(tree.directions, whole.directions, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(route_rows(tree, X), route_rows(whole, X))
 
 
 def test_each_row_goes_to_the_nearer_of_two_mirrored_centers():

@@ -1,0 +1,148 @@
+"""Directions that a region may be cut across: features, or principal directions of its rows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal
+
+from daskls.records import Float64
+
+# Cuts are slanted where the first principal direction has more than this many times the largest
+# variance of a feature.
+SLANTED = 2.1
+# Of at least so many features only the first principal direction is computed, by at most so many
+# iterations, until what is left of its product is this share of its eigenvalue.
+LEAST_ITERATED, MOST_ITERATIONS, ITERATED_ERROR = 128, 60, 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """The scatter of a region's rows.
+
+    Attributes
+    ----------
+    by_feature : float64 array, shape (d,). The scatter of each feature; -1 for a constant one.
+    scatter : float64 array, shape (d, d). Of all features, symmetric.
+    """
+
+    by_feature: Float64
+    scatter: Float64
+
+    @cached_property
+    def _principal(self) -> tuple[Float64, Float64]:
+        """The scatter along each principal direction, increasing, and the directions as columns."""
+        values, vectors = np.linalg.eigh(self.scatter)
+        return values, vectors
+
+    @cached_property
+    def _first(self) -> tuple[float, Float64]:
+        """The scatter along the first principal direction, and that direction."""
+        many = len(self.scatter) >= LEAST_ITERATED
+        found = largest_eigenpair(self.scatter) if many else None
+        return found or (float(self.values[-1]), self._principal[1][:, -1])
+
+    @property
+    def values(self) -> Float64:
+        """The scatter along each principal direction, increasing."""
+        return self._principal[0]
+
+    @cached_property
+    def slanted(self) -> bool:
+        """Whether cuts run across principal directions."""
+        threshold = SLANTED * self.by_feature.max()
+        # The Frobenius norm bounds the largest eigenvalue: where it is too small, by more than
+        # rounding, no eigenvectors are needed.
+        if np.linalg.norm(self.scatter) <= threshold * (1 - 1e-9):
+            return False
+        return bool(self._first[0] > threshold)
+
+    def first(self) -> Float64:
+        """Return the first principal direction."""
+        return _signed(self._first[1])
+
+    def principal(self, i: int) -> Float64:
+        """Return a principal direction, by increasing scatter."""
+        return _signed(self._principal[1][:, i])
+
+    def feature(self, i: int) -> Float64:
+        """Return the unit vector of a feature."""
+        axis = np.zeros(len(self.by_feature))
+        axis[i] = 1.0
+        return axis
+
+
+def _signed(vector: Float64) -> Float64:
+    """Return a direction of fixed sign: the sign decides which child comes first."""
+    return np.ascontiguousarray(vector * np.sign(vector[np.abs(vector).argmax()]))
+
+
+def largest_eigenpair(S: Float64) -> tuple[float, Float64] | None:
+    """Return the largest eigenvalue of a matrix, and its vector; None if it is not found soon.
+
+    Parameters
+    ----------
+    S : float64 array, shape (d, d). Symmetric, positive semidefinite.
+
+    Notes
+    -----
+    By Lanczos' iteration with all vectors kept orthogonal. Of 1568 features it takes a 25th of the
+    time that all eigenvectors take. ARPACK does the same, but where its iteration ends early it
+    goes on from random numbers that depend on earlier calls.
+
+    Examples
+    --------
+    >>> value, vector = largest_eigenpair(np.diag([1.0, 9.0, 4.0]))
+    >>> round(value, 9), np.abs(vector).round(9).tolist()
+    (9.0, [0.0, 1.0, 0.0])
+    """
+    n = min(MOST_ITERATIONS, len(S))
+    basis, diagonal, beside = np.empty((n, len(S))), np.empty(n), np.empty(n)
+    # A start that is drawn is orthogonal to no eigenvector.
+    rest = S @ np.random.default_rng(0).standard_normal(len(S))
+    for k in range(n):
+        size = np.linalg.norm(rest)
+        if size == 0:
+            return None
+        basis[k] = rest / size
+        rest = S @ basis[k]
+        diagonal[k] = basis[k] @ rest
+        for _ in range(2):
+            rest -= basis[: k + 1].T @ (basis[: k + 1] @ rest)
+        beside[k] = np.linalg.norm(rest)
+        values, vectors = eigh_tridiagonal(diagonal[: k + 1], beside[:k])
+        if beside[k] * abs(vectors[-1, -1]) <= ITERATED_ERROR * values[-1]:
+            vector = basis[: k + 1].T @ vectors[:, -1]
+            return float(values[-1]), vector / np.linalg.norm(vector)
+    return None
+
+
+def directions(axes: Axes) -> Iterator[Float64]:
+    """Yield the direction to cut across, then all features that vary, by decreasing variance.
+
+    A later one serves where coordinates along the first all round to one value.
+    """
+    if axes.slanted:
+        yield axes.first()
+    for i in np.argsort(-axes.by_feature, kind="stable"):
+        if axes.by_feature[i] >= 0:
+            yield axes.feature(i)
+
+
+def drawn_directions(axes: Axes, rng: np.random.Generator) -> Iterator[Float64]:
+    """Yield principal directions or features, drawn in proportion to their scatter."""
+    if axes.slanted:
+        yield from map(axes.principal, _draw(axes.values, rng))
+    else:
+        yield from map(axes.feature, _draw(axes.by_feature, rng))
+
+
+def _draw(weights: Float64, rng: np.random.Generator) -> list[int]:
+    """Return the indices of positive weights, drawn one by one in proportion to the weights."""
+    with np.errstate(divide="ignore"):
+        # The largest of log w + Gumbel noise is item i with probability w_i / sum(w).
+        keys = np.log(np.maximum(weights, 0.0)) + rng.gumbel(size=len(weights))
+    order = np.argsort(-keys, kind="stable")
+    drawn: list[int] = order[weights[order] > 0].tolist()
+    return drawn
