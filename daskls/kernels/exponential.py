@@ -18,10 +18,13 @@ import numpy as np
 from daskls.kernels._jit import inline_jit, jit
 from daskls.kernels.steps import ZERO
 
-# Below these no exponential falls. exp(-36) is 2e-16, far below float32's resolution of a sum of
-# kernel values, and products of such values, of which a factorization consists, are not subnormal:
-# with exp(-60) processors factorize matrices of narrow kernels up to twelve times as slowly.
-LOWEST_EXPONENT, WIDE_LOWEST_EXPONENT = -36.0, -60.0
+# exp(-60) is 9e-27: far below float32's resolution of a sum of kernel values, and not subnormal.
+LOWEST_EXPONENT = -60.0
+# In a matrix that is solved: exp(-36) is 2e-16, still far below the resolution beside a diagonal of
+# 1, and products of such values, of which a factorization consists, are not subnormal either. With
+# exp(-60) processors factorize matrices of narrow kernels up to twelve times as slowly. In answers
+# it would count: far from all rows the nearest ones decide while their values differ.
+LOWEST_SOLVED = -36.0
 
 _C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
     np.float32(math.log(2.0) ** i / math.factorial(i)) for i in range(7)
@@ -31,7 +34,7 @@ _BIAS = np.int32(127)
 _MANTISSA_BITS = np.int32(23)
 
 
-def exp_terms(gamma: float) -> tuple[np.float32, np.float32]:
+def exp_terms(gamma: float, lowest: float = LOWEST_EXPONENT) -> tuple[np.float32, np.float32]:
     """Return ``factor`` and ``last`` of `exp_row` for a gamma: the factor and the limit of x.
 
     >>> [round(float(term), 4) for term in exp_terms(2.0)]
@@ -39,12 +42,12 @@ def exp_terms(gamma: float) -> tuple[np.float32, np.float32]:
     """
     # Within these limits ``last * factor`` is the lowest exponent and does not overflow.
     gamma = min(max(gamma, 1e-36), 1e36)
-    return np.float32(-gamma / math.log(2.0)), np.float32(-LOWEST_EXPONENT / gamma)
+    return np.float32(-gamma / math.log(2.0)), np.float32(-lowest / gamma)
 
 
 @inline_jit
 def exp_row(x, factor, last, out):
-    """Write ``exp(-gamma x)`` of one row, and ``exp(-36)`` where it would be less.
+    """Write ``exp(-gamma x)`` of one row, and ``exp(lowest)`` where it would be less.
 
     Parameters
     ----------
@@ -83,7 +86,7 @@ def wide_exp_terms(gamma: float) -> tuple[float, float]:
     """
     # Within these limits ``last * factor`` is the lowest exponent and does not overflow.
     gamma = min(max(gamma, 1e-290), 1e290)
-    return -gamma / math.log(2.0), -WIDE_LOWEST_EXPONENT / gamma
+    return -gamma / math.log(2.0), -LOWEST_EXPONENT / gamma
 
 
 @inline_jit

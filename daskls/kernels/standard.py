@@ -24,7 +24,7 @@ from daskls.kernels.answers import (
 )
 from daskls.kernels.exponential import (
     LOWEST_EXPONENT,
-    WIDE_LOWEST_EXPONENT,
+    LOWEST_SOLVED,
     exp_terms,
     wide_exp_terms,
     write_exponential,
@@ -66,7 +66,8 @@ class OfDistances(Kernel):
 
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
         """See `Kernel.apply`."""
-        lowest = LOWEST_EXPONENT if base.dtype == np.float32 else WIDE_LOWEST_EXPONENT
+        # Of float32 only matrices are written by it.
+        lowest = LOWEST_SOLVED if base.dtype == np.float32 else LOWEST_EXPONENT
         np.multiply(base, base.dtype.type(-spec.gamma), out=out)
         np.maximum(out, base.dtype.type(lowest), out=out)
         return np.exp(out, out=out)
@@ -82,7 +83,7 @@ class OfDistances(Kernel):
         """See `Kernel.write`: by the compiled exponential, in one pass over memory."""
         if sources is None:
             sources = products = np.empty((0, len(out)), np.float32)
-        write_exponential(base, *exp_terms(spec.gamma), sources, out, products)
+        write_exponential(base, *exp_terms(spec.gamma, LOWEST_SOLVED), sources, out, products)
 
 
 class OfEuclideanDistances(OfDistances):

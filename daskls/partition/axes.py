@@ -12,8 +12,9 @@ from daskls.records import Float64
 # Cuts are slanted where the first principal direction has more than this many times the largest
 # variance of a feature.
 SLANTED = 2.1
-# Of at least so many features only the first principal direction is computed, by at most so many
-# iterations, until what is left of its product is this share of its eigenvalue.
+# Of at least so many features only the first principal direction is computed, unless others are
+# drawn, by at most so many iterations, until what is left of its product is this share of its
+# eigenvalue.
 LEAST_ITERATED, MOST_ITERATIONS, ITERATED_ERROR = 128, 120, 1e-6
 
 
@@ -39,9 +40,10 @@ class Axes:
     @cached_property
     def _first(self) -> tuple[float, Float64]:
         """The scatter along the first principal direction, and that direction."""
-        many = len(self.scatter) >= LEAST_ITERATED
-        found = largest_eigenpair(self.scatter) if many else None
-        return found or (float(self.values[-1]), self._principal[1][:, -1])
+        if len(self.scatter) >= LEAST_ITERATED and (found := largest_eigenpair(self.scatter)):
+            return found
+        values, vectors = self._principal
+        return float(values[-1]), vectors[:, -1]
 
     @property
     def values(self) -> Float64:
@@ -108,8 +110,7 @@ def largest_eigenpair(S: Float64) -> tuple[float, Float64] | None:
         basis[k] = rest / size
         rest = S @ basis[k]
         diagonal[k] = basis[k] @ rest
-        for _ in range(2):
-            rest -= basis[: k + 1].T @ (basis[: k + 1] @ rest)
+        rest -= basis[: k + 1].T @ (basis[: k + 1] @ rest)
         beside[k] = np.linalg.norm(rest)
         values, vectors = eigh_tridiagonal(diagonal[: k + 1], beside[:k])
         if beside[k] * abs(vectors[-1, -1]) <= ITERATED_ERROR * values[-1]:

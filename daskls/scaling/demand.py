@@ -63,9 +63,9 @@ TRIAL, SLOPES = "scaling.demand:leave_out", "scaling.demand:take_slopes"
 ANSWER, COLLECT = "scaling.demand:answer_held", "run.pace:check_block"
 # Most candidates in each rung, and the trials of each.
 CANDIDATES_LEFT, TRIALS_PER_RUNG = (9, 5, 4), 7
-# Trials on cells of regions in one choice, and in the last one on cells of the final size; and the
-# number of steps of a choice.
-TRIALS_PER_CHOICE, TRIALS_TO_RETUNE, STEPS_PER_CHOICE = 16, 9, 7
+# Trials on cells of regions in one choice, beside those of a coarse grid, and in the last one on
+# cells of the final size; and the number of steps of a choice.
+TRIALS_PER_CHOICE, TRIALS_TO_RETUNE, STEPS_PER_CHOICE = 9, 9, 3
 # Rows of a drawn cell, as a share of the most.
 DRAWN_SHARE = 0.8
 
@@ -227,11 +227,12 @@ def _regions(choice: OpenChoice, outlook: Outlook) -> tuple[StageDemand, StageDe
         collecting,
         (Work(COLLECT, min(block, TRIAL_ROWS), choice.n_rows / min(block, TRIAL_ROWS)),),
     )
-    # Of a learned scale, of it without weak features, and of that with parameters of its own.
-    n_evaluated = choice.n_kernels + choice.learns * (2 + MOST_FEWER)
+    # Of a learned scale, of it without weak features (by bisection), and of that with parameters of
+    # its own. There is a coarse grid before each choice.
+    n_evaluated = choice.n_kernels + choice.learns * (2 + MOST_FEWER.bit_length())
     n_chosen = choice.n_kernels + 3 * choice.learns
     nbytes = trial_nbytes(rows, d, sizes.n_outputs, choice.cell_rows)
-    n_steps = n_chosen * STEPS_PER_CHOICE + n_evaluated + STEPS_PER_CHOICE
+    n_steps = n_chosen * (1 + STEPS_PER_CHOICE) + n_evaluated + STEPS_PER_CHOICE
     n_steps += N_LEARNING_ROUNDS * choice.learns
     works = tuple(_region_work(choice, n_evaluated, n_chosen))
     return collect, StageDemand("scale", n_steps * n_regions, nbytes, works, n_steps)

@@ -43,7 +43,7 @@ REGION_ROWS, LEAST_REGION_ROWS = 20_000, 4_000
 # the choice on Covertype is the same within 0.1 percentage points.
 TRIAL_ROWS = 1000
 # The kind of parts that hold steps; and their version, raised where the same step gives another
-# result. 4: the least kernel value in float32 is exp(-36).
+# result. 4: the least kernel value of a matrix is exp(-36), and first directions are iterated.
 STEPS, STEPS_VERSION = "steps", 4
 
 

@@ -1,8 +1,8 @@
 """Choices on regions: width and ridge, the comparison of scales, and scales learned in rounds.
 
 Width and ridge have the least leave-one-out squared error. The search starts at the best of a
-coarse grid and goes to the best neighbor until there is no better one: on all data sets examined
-the error is a single valley in the logarithms of width and ridge.
+coarse grid, or where another ended, and goes to the best neighbor until there is no better one: on
+all data sets examined the error is a single valley in the logarithms of width and ridge.
 
 Scales are compared on held-out rows, which took no part in learning or in any choice, each with
 its own cells, width and ridge. Leave-one-out errors would not do: between rounds they change by a

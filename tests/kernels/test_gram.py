@@ -85,10 +85,15 @@ def test_narrow_kernels_have_no_subnormal_values():
     A = rows(30, 3) * 100
     base = find_kernel("rbf").matrix(A)
     K = find_kernel("rbf").apply(base, KernelSpec("rbf", 1e4), np.empty_like(base))
-    off = K[~np.eye(30, dtype=bool)]
-    assert (off >= np.finfo(np.float32).tiny).all()
-    assert (off < 1e-15).all()
-    assert np.isfinite(K).all()
+    written = np.empty_like(base)
+    find_kernel("rbf").write(base, KernelSpec("rbf", 1e4), written)
+    for values in (K, written):
+        off = values[~np.eye(30, dtype=bool)]
+        # Nor have their products, of which a factorization consists.
+        assert (off * off >= np.finfo(np.float32).tiny).all()
+        # A sum of many of them is lost beside a row's own value of 1.
+        assert (100_000 * off < np.finfo(np.float32).eps).all()
+        assert np.isfinite(values).all()
 
 
 @pytest.fixture

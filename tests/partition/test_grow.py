@@ -202,6 +202,15 @@ def test_the_first_of_all_principal_directions(kind, d):
     assert abs(found[1] @ vectors[:, -1]) > 1 - 1e-8
 
 
+def test_a_direction_hardly_before_the_next_is_found():
+    values = np.linspace(1.0, 2.0, 400) ** 8
+    turned = np.linalg.qr(np.random.default_rng(1).normal(size=(400, 400)))[0]
+    found = largest_eigenpair(turned * values @ turned.T)
+    assert found is not None
+    assert found[0] == pytest.approx(256.0, rel=1e-9)
+    assert abs(found[1] @ turned[:, -1]) > 1 - 1e-6
+
+
 def test_rows_without_scatter_have_no_first_direction():
     assert largest_eigenpair(np.zeros((5, 5))) is None
 

@@ -16,7 +16,7 @@ from daskls.kernels.kernel import find_kernel
 from daskls.scaling.coding import find_bases
 from daskls.scaling.decide import _evaluated, _with_best_kernel, _without_weak_features
 from daskls.scaling.grid import STEPS, Trial, TrialCell, TrialGrid
-from daskls.scaling.paired import RowErrors
+from daskls.scaling.paired import MOST_FEWER, RowErrors, without_weak
 from daskls.scaling.race import Candidate
 from daskls.scaling.regions import COLLECTED, GATHERED, RegionJob, _region_key, read_region
 from daskls.scaling.rounds import (
@@ -26,6 +26,7 @@ from daskls.scaling.rounds import (
     MOST_STEPS,
     STEP,
     Chosen,
+    choose,
     descend_slopes,
     learn_on,
     widest,
@@ -94,6 +95,10 @@ def test_other_methods_gain_by_the_same_scale(model, models):
 FACTORS = np.array([1.0, 0.05, 0.5, 0.004, 0.0])
 
 
+def chosen_coarsely(steps, factors, kernel, grid):
+    return Chosen(Trial(kernel, 4.0, 1.0), 0.7, 15)
+
+
 @pytest.mark.parametrize(
     ("needed", "unit", "mistaken", "kept"),
     [
@@ -119,6 +124,7 @@ def test_weak_features_go_where_held_out_rows_do_without_them(
         return RowErrors(error * spread, wrong, np.ones(40), np.arange(40))
 
     monkeypatch.setattr("daskls.scaling.decide.evaluate_scale", evaluate)
+    monkeypatch.setattr("daskls.scaling.decide.choose_coarsely", chosen_coarsely)
     tuned, worse = Trial("rbf", 2.0, 0.1), Trial("rbf", 8.0, 0.1)
     # The first is as good as the trial before; the second makes all rows wrong.
     for trial in (tuned, worse):
@@ -148,6 +154,7 @@ def test_weak_features_go_where_they_are_worth_next_to_nothing(worth, wrong, kep
 
     monkeypatch.setattr("daskls.scaling.decide.evaluate_scale", evaluate)
     monkeypatch.setattr("daskls.scaling.decide._tune", lambda steps, own, *_: own)
+    monkeypatch.setattr("daskls.scaling.decide.choose_coarsely", chosen_coarsely)
     steps = SimpleNamespace(job=SimpleNamespace(aim=ClassAim(2)))
     first = Candidate(0, "none", "learned", FACTORS, Trial("rbf", 1.0, 0.1))
     found = _without_weak_features(steps, _evaluated(steps, first), None)
@@ -193,6 +200,45 @@ def test_the_kernel_of_the_least_error_is_taken(
     best, tried = _with_best_kernel(None, own, kernels, TrialGrid())
     assert best.trial.kernel == kernel
     assert len(tried) == n_tried
+
+
+@pytest.mark.parametrize("best", [(2, 2), (2, 9), (15, 2), (15, 9), (8, 5), (0, 0)])
+def test_width_and_ridge_are_found_step_by_step(best, monkeypatch):
+    def compute(self, trials):
+        for trial in trials:
+            i, j = grid.place(trial)
+            self.found[trial] = float((i - best[0]) ** 2 + 0.5 * (j - best[1]) ** 2)
+
+    monkeypatch.setattr("daskls.scaling.rounds.Errors.compute", compute)
+    grid = TrialGrid()
+    chosen = choose(None, np.ones(2), grid.at((8, 5), "rbf"), grid)
+    assert grid.place(chosen.trial) == best
+    assert chosen.squared_error == 0.0
+    n_steps = abs(best[0] - 8) + abs(best[1] - 5)
+    assert 3 + n_steps <= chosen.n_tried <= 5 + 3 * n_steps
+
+
+def test_of_weak_features_at_most_three_choices_are_tried(monkeypatch):
+    factors = np.array([1.0, 0.9, 0.8, 0.25, 0.22, 0.2, 0.05, 0.04, 0.01, 0.01])
+    tried = without_weak(factors)
+    assert len(tried) == MOST_FEWER
+
+    def evaluate(steps, factors, trial):
+        asked.append(np.count_nonzero(factors))
+        error = np.full(40, 1.0 if asked[-1] >= needed else 2.0)
+        return RowErrors(error, error, np.ones(40), np.arange(40))
+
+    monkeypatch.setattr("daskls.scaling.decide.evaluate_scale", evaluate)
+    monkeypatch.setattr("daskls.scaling.decide._tune", lambda steps, own, *_: own)
+    monkeypatch.setattr("daskls.scaling.decide.choose_coarsely", chosen_coarsely)
+    steps = SimpleNamespace(job=SimpleNamespace(aim=ClassAim(2)))
+    own = Candidate(0, "none", "learned", factors, Trial("rbf", 1.0, 0.1))
+    for needed in (0, *map(np.count_nonzero, tried), 10):
+        asked: list[int] = []
+        found = _without_weak_features(steps, _evaluated(steps, own), None)
+        kept = [n for n in map(np.count_nonzero, tried) if n >= needed]
+        assert (found and np.count_nonzero(found.factors)) == (kept[0] if kept else None)
+        assert len(asked) - 1 <= MOST_FEWER.bit_length() == 3
 
 
 @pytest.mark.slow

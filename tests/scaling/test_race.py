@@ -15,7 +15,7 @@ from daskls.records import SolverSpec
 from daskls.run.sample import Sample
 from daskls.scaling.coding import find_bases
 from daskls.scaling.descent import TrialSplit, descend
-from daskls.scaling.grid import RIDGES, WIDTHS, Steps, Trial, TrialGrid
+from daskls.scaling.grid import RIDGES, STEPS_VERSION, WIDTHS, Steps, Trial, TrialGrid
 from daskls.scaling.looks import _descend, cross_evaluate_candidate
 from daskls.scaling.paired import LEARNED, RowErrors
 from daskls.scaling.race import (
@@ -188,7 +188,7 @@ def test_weak_features_are_dropped_where_that_is_better(gain, kept):
     assert _without_weak_features(far, own, plan, grid) == []
 
 
-def test_a_stored_step_answers_only_what_was_asked(tmp_path):
+def test_a_stored_step_answers_only_what_was_asked(tmp_path, monkeypatch):
     job = RaceJob(str(tmp_path), AIM)
 
     def joined(parts):
@@ -205,6 +205,10 @@ def test_a_stored_step_answers_only_what_was_asked(tmp_path):
     # Nor of other rows.
     assert Steps(job, None, "other").run(plus_one, [(1,)], joined)["sums"].tolist() == [2]
     assert len(list(tmp_path.rglob("000000-000000.*"))) == n_kept + 1
+    # Nor of a version in which the same step gives another result.
+    monkeypatch.setattr("daskls.scaling.grid.STEPS_VERSION", STEPS_VERSION + 1)
+    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
+    assert len(list(tmp_path.rglob("000000-000000.*"))) == n_kept + 2
 
 
 def plus_one(number, job):
