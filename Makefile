@@ -138,7 +138,7 @@ bench-sets: $(BENCH_READY)
 bench-untuned: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks untuned $(QUICK)
 
-# The defaults on larger tables, beside LightGBM: ten minutes.
+# The defaults on larger tables, beside LightGBM: a quarter of an hour.
 bench-rows: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks more_rows
 

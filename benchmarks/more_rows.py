@@ -7,7 +7,6 @@ VoronoiSVC by its defaults; LightGBM by its own, and with 1000 trees of 255 leav
 from collections.abc import Iterator
 from functools import lru_cache
 from operator import itemgetter
-from statistics import fmean
 
 from sklearn.preprocessing import LabelEncoder
 
@@ -16,7 +15,7 @@ from benchmarks.suite import Experiment, Journal, Record, Run, table
 from benchmarks.suite import standing as st
 from benchmarks.suite.data import by_training
 from benchmarks.suite.defaults import DEFAULT, LIMIT_S, cost_of
-from benchmarks.suite.tables import mean_of, versions
+from benchmarks.suite.tables import versions
 
 SETS = ("letter", "ijcnn1", "a9a", "mnist", "covtype-100k", "covtype")
 FIRST_ROWS = 100_000
@@ -56,15 +55,10 @@ def line(journal: Journal, name: str) -> Record:
     found: Record = {"set": name}
     for estimator in SEEDS:
         own = journal.ordered("seed", set=name, estimator=estimator)
+        if own:
+            found["rows"] = f"{own[0]['train_rows']:,}"
         for field, (_, digits) in FIELDS.items():
-            if own:
-                found["rows"] = f"{own[0]['train_rows']:,}"
-            told = st.spread(own, itemgetter(field), digits)
-            values = [r[field] for r in own if field in r]
-            if field == "predict_cpu_s" and values:
-                # Predictions take the same of all seeds.
-                told = mean_of([fmean(values)], digits)
-            found[f"{estimator} {field}"] = told
+            found[f"{estimator} {field}"] = st.spread(own, itemgetter(field), digits)
     return found
 
 
@@ -81,7 +75,7 @@ def report(journal: Journal) -> str:
         "estimator with its defaults but for what its name says, features in [0, 1] by the "
         "training rows, one process of one thread, after a fit and a prediction of 400 rows, which "
         "load and compile. CPU seconds of the fit and of the prediction of all test rows; what "
-        f"takes more than {LIMIT_S} is ended. VoronoiSVC: mean (and deviation) of {SEEDS[DEFAULT]} "
+        f"takes more than {LIMIT_S} is ended. VoronoiSVC: mean and deviation of {SEEDS[DEFAULT]} "
         f"seeds, of mnist {FEWER['mnist']}. Official test rows, of covtype 116,583 drawn ones. "
         "letter has 26 classes, mnist 10; of covtype class 2 stands against the rest, covtype-100k "
         f"are its first {FIRST_ROWS:,} training rows.\n\n"

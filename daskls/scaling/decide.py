@@ -89,7 +89,12 @@ def _tuned_and_evaluated(
 
 
 def _tune(steps: Steps, own: Candidate, grid: TrialGrid, start: Chosen | None = None) -> Candidate:
-    """Return a candidate with its best width and ridge; ``start`` is that of the coarse grid."""
+    """Return a candidate with its best width and ridge, searched from a start.
+
+    Parameters
+    ----------
+    start : Chosen, or None. Its error is that of the coarse grid; None: the best one there.
+    """
     start = start or choose_coarsely(steps, own.factors, own.trial.kernel, grid)
     chosen = choose(steps, own.factors, start.trial, grid)
     n_trials = own.n_trials + start.n_tried + chosen.n_tried
