@@ -175,12 +175,19 @@ def _with_best_kernel(
     return fewer if is_better else best, tried
 
 
-def retune(steps: Steps, taken: Candidate, grid: TrialGrid, cell_size: int) -> Candidate:
-    """Return a candidate with width and ridge chosen again on cells of the final size.
+def retune(steps: Steps, decision: Decision, grid: TrialGrid, cell_size: int) -> Decision:
+    """Return a decision whose width and ridge are chosen again on cells of the final size.
 
     The search starts from the choice on smaller cells.
     """
     if cell_size <= TRIAL_ROWS:
-        return taken
-    chosen = choose(steps, taken.factors, taken.trial, grid, cell_size)
-    return replace(taken, trial=chosen.trial, n_trials=taken.n_trials + chosen.n_tried)
+        return decision
+    old = decision.taken
+    chosen = choose(steps, old.factors, old.trial, grid, cell_size)
+    new = replace(old, trial=chosen.trial, n_trials=old.n_trials + chosen.n_tried)
+    # In the place of the old one, beside which reports would show the choice twice.
+    return replace(
+        decision,
+        taken=new,
+        candidates=tuple(new if own is old else own for own in decision.candidates),
+    )

@@ -294,10 +294,9 @@ class _Search:
         steps = Steps(job, state.client)
         with self._timed(job, REGION_STEPS):
             decision = decide_densely(steps, first, self._kernels, self._grid, learns=self.learns)
-            taken = decision.taken
             if self.scaling.kernels:
-                taken = retune(steps, taken, self._grid, self._cell_size)
-        return replace(decision, taken=taken)
+                decision = retune(steps, decision, self._grid, self._cell_size)
+        return decision
 
     @contextmanager
     def _timed(self, job: RaceJob | RegionJob, n_steps: int) -> Iterator[None]:

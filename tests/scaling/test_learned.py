@@ -14,7 +14,13 @@ from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
 from daskls.datasets import load_real, make_noisy28
 from daskls.kernels.kernel import find_kernel
 from daskls.scaling.coding import find_bases
-from daskls.scaling.decide import _evaluated, _with_best_kernel, _without_weak_features
+from daskls.scaling.decide import (
+    Decision,
+    _evaluated,
+    _with_best_kernel,
+    _without_weak_features,
+    retune,
+)
 from daskls.scaling.grid import STEPS, Trial, TrialCell, TrialGrid
 from daskls.scaling.paired import MOST_FEWER, RowErrors, without_weak
 from daskls.scaling.race import Candidate
@@ -216,6 +222,17 @@ def test_width_and_ridge_are_found_step_by_step(best, monkeypatch):
     assert chosen.squared_error == 0.0
     n_steps = abs(best[0] - 8) + abs(best[1] - 5)
     assert 3 + n_steps <= chosen.n_tried <= 5 + 3 * n_steps
+
+
+def test_a_choice_on_larger_cells_takes_the_place_of_the_one_before(monkeypatch):
+    grid = TrialGrid()
+    first, then = grid.at((8, 5), "rbf"), grid.at((7, 5), "rbf")
+    monkeypatch.setattr("daskls.scaling.decide.choose", lambda *asked: Chosen(then, 0.5, n_tried=6))
+    own, other = (Candidate(0, "none", name, np.ones(2), first) for name in ("learned", "spread"))
+    decision = retune(None, Decision(own, (other, own), {}), grid, 2000)
+    assert (decision.taken.trial, decision.taken.n_trials) == (then, 6)
+    assert decision.candidates == (other, decision.taken)
+    assert retune(None, decision, grid, 1000) is decision
 
 
 def test_of_weak_features_at_most_three_choices_are_tried(monkeypatch):
