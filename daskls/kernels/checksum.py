@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from daskls.kernels._jit import jit
-from daskls.records import AnyArray
+from daskls.kernels._jit import inline_jit, jit
+from daskls.records import AnyArray, Keys
 
 # Rows hashed at once: bounds the padded copy.
 CHECKSUM_TILE_ROWS = 4096
@@ -18,8 +18,8 @@ _SHIFT_2 = np.uint64(27)
 _SHIFT_3 = np.uint64(31)
 
 
-@jit
-def _mix(z):
+@inline_jit
+def mix_word(z):
     """Scramble 64 bits (the finalizer of SplitMix64; Steele, Lea, Flood 2014)."""
     z = (z ^ (z >> _SHIFT_1)) * _MIX_1
     z = (z ^ (z >> _SHIFT_2)) * _MIX_2
@@ -36,8 +36,25 @@ def _sum_rows(words, first_row, factors):
             # Each column has its own factor, so that exchanged values change the sum. Folding the
             # high bits down first keeps the product from losing a change in them.
             h += (words[i, j] ^ (words[i, j] >> _SHIFT_3)) * factors[j]
-        total += _mix(h)
+        total += mix_word(h)
     return total
+
+
+def mix_bits(words: Keys) -> Keys:
+    """Return the words scrambled, as by `mix_word`; distinct words stay distinct."""
+    with np.errstate(over="ignore"):
+        words = (words ^ (words >> _SHIFT_1)) * _MIX_1
+        words = (words ^ (words >> _SHIFT_2)) * _MIX_2
+    mixed: Keys = words ^ (words >> _SHIFT_3)
+    return mixed
+
+
+def column_factors(n_columns: int) -> Keys:
+    """Return an odd factor for each column, so that exchanged values change a hash."""
+    with np.errstate(over="ignore"):
+        factors = np.arange(1, n_columns + 1, dtype=np.uint64) * _GOLDEN
+        found: Keys = ((factors ^ (factors >> _SHIFT_1)) * _MIX_1) | np.uint64(1)
+    return found
 
 
 def row_checksum(rows: AnyArray, first_row: int) -> int:
@@ -58,9 +75,7 @@ def row_checksum(rows: AnyArray, first_row: int) -> int:
     rows = rows.reshape(len(rows), math.prod(rows.shape[1:]))
     width = rows.shape[1] * rows.dtype.itemsize
     n_words = -(-width // 8)
-    with np.errstate(over="ignore"):
-        factors = np.arange(1, n_words + 1, dtype=np.uint64) * _GOLDEN
-        factors = ((factors ^ (factors >> _SHIFT_1)) * _MIX_1) | np.uint64(1)
+    factors = column_factors(n_words)
     padded = np.zeros((min(CHECKSUM_TILE_ROWS, len(rows)), n_words * 8), np.uint8)
     total = 0
     for start in range(0, len(rows), CHECKSUM_TILE_ROWS):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from daskls.kernels.checksum import mix_bits
 from daskls.partition.tree import Tree, no_cuts
 from daskls.records import AnyArray, Int64, Ints, Keys, Reals, RowNumbers
 from daskls.seeds import BALLS, CHUNKS, SUBSAMPLES
@@ -32,11 +33,7 @@ def row_keys(numbers: RowNumbers | Keys, seed: int) -> Keys:
     """
     golden = np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):
-        z = (numbers.astype(np.uint64) + np.uint64(seed % 2**63)) * golden
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        keys: Keys = z ^ (z >> np.uint64(31))
-    return keys
+        return mix_bits((numbers.astype(np.uint64) + np.uint64(seed % 2**63)) * golden)
 
 
 def key_limit(n_rows: int, n_sample: int) -> int | None:

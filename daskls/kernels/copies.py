@@ -1,0 +1,100 @@
+"""Equal rows: hashes of their values, and the groups of copies among some rows.
+
+A row that is repeated is one observation with a weight. Where copies stood on both sides of a
+split, training would know what it is tested on; and a matrix of copies costs the square of their
+number for nothing.
+"""
+
+import numpy as np
+
+from daskls.kernels._jit import exact_jit
+from daskls.kernels.checksum import column_factors, mix_bits, mix_word
+from daskls.records import AnyArray, Int64, Keys
+
+
+def row_hashes(*columns: AnyArray, seed: int = 0) -> Keys:
+    """Return a hash of the values of each row, uint64 (m,), whatever their dtype.
+
+    Parameters
+    ----------
+    columns : real arrays, shape (m,) or (m, d). Side by side they are the rows.
+    seed : int. Rows get other hashes with another seed.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0]])
+    >>> found = row_hashes(rows)
+    >>> bool(found[0] == found[2] != found[1]), bool(row_hashes(rows.astype("f4"))[1] == found[1])
+    (True, True)
+    """
+    tables = [column.reshape(len(column), -1) for column in columns]
+    hashes = np.full(len(tables[0]), seed % 2**63, np.uint64)
+    factors = column_factors(sum(table.shape[1] for table in tables))
+    first = 0
+    for table in tables:
+        last = first + table.shape[1]
+        _add_hashes(table, factors[first:last], hashes)
+        first = last
+    return mix_bits(hashes)
+
+
+_TILE_ROWS = 4096
+
+
+def _add_hashes(table: AnyArray, factors: Keys, hashes: Keys) -> None:
+    """Add the hashes of a table's values to those of its rows."""
+    for start in range(0, len(table), _TILE_ROWS):
+        tile = slice(start, start + _TILE_ROWS)
+        # In float64, so that equal values of two dtypes agree; adding 0 turns -0 into 0.
+        values = np.add(table[tile], 0.0, dtype=np.float64, order="C")
+        _hash_words(values.view(np.uint64), factors, hashes[tile])
+
+
+@exact_jit
+def _hash_words(words, factors, hashes):
+    """Add a hash of each value to that of its row, modulo 2^64."""
+    for i in range(words.shape[0]):
+        for j in range(words.shape[1]):
+            # Each value is scrambled with its column's factor: floats of whole numbers differ in
+            # their highest bits alone, and exchanged values are another row.
+            hashes[i] += mix_word(words[i, j] ^ factors[j])
+
+
+def find_copies(*columns: AnyArray) -> tuple[Int64, Int64] | None:
+    """Return the groups of equal rows; None where no row repeats.
+
+    Parameters
+    ----------
+    columns : real arrays, shape (m,) or (m, d). Side by side they are the rows.
+
+    Returns
+    -------
+    first : int64 array, shape (k,), increasing. The first row of each group.
+    group : int64 array, shape (m,). The group of each row.
+
+    Examples
+    --------
+    >>> find_copies(np.array([3, 1, 3, 2]))
+    (array([0, 1, 3]), array([0, 1, 0, 2]))
+    >>> find_copies(np.array([3, 1, 2])) is None
+    True
+    """
+    return _groups(row_hashes(*columns), columns)
+
+
+def _groups(hashes: Keys, columns: tuple[AnyArray, ...]) -> tuple[Int64, Int64] | None:
+    """Return the groups of rows of equal hashes, once their values are found to be equal."""
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    if len(first) == len(hashes):
+        return None
+    others = np.flatnonzero(first[group] != np.arange(len(group)))
+    if any((own[others] != own[first[group[others]]]).any() for own in columns):
+        # Two rows of one hash, once in 10^19 pairs: compared as they are.
+        tables = [column.reshape(len(column), -1) for column in columns]
+        values = np.hstack([np.add(table, 0.0, dtype=np.float64) for table in tables])
+        _, first, group = np.unique(values, axis=0, return_index=True, return_inverse=True)
+        group = group.reshape(-1)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[group]
