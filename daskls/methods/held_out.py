@@ -46,6 +46,8 @@ MOST_POINTS = 1000
 class Draw:
     """A draw of rows by hashed row number: those whose keys are below the share of their class.
 
+    A row that stands for several is drawn as often as one of them would be.
+
     Attributes
     ----------
     shares : tuple of float in (0, 1]. The expected share of each class's rows, by code.
@@ -59,7 +61,18 @@ class Draw:
         """Return the indices of the drawn rows, increasing."""
         # The upper 53 bits, which float64 holds exactly, so a share of 1 takes every row.
         keys = row_keys(rows.numbers, MAPPED_ROWS(self.seed)) >> np.uint64(11)
-        return np.flatnonzero(keys * 2.0**-53 < np.array(self.shares)[rows.codes])
+        return np.flatnonzero(keys * 2.0**-53 < self.chances(rows))
+
+    def chances(self, rows: Rows) -> Float64:
+        """Return how probable it is that each row is drawn, float64 (m,)."""
+        shares = np.array(self.shares)[rows.codes]
+        return shares if rows.counts is None else np.minimum(shares * rows.counts, 1.0)
+
+    def weights(self, rows: Rows) -> Float64:
+        """Return the weights by which drawn rows stand for all rows of their class."""
+        shares = np.array(self.shares)[rows.codes]
+        weights: Float64 = rows.weights * (shares / self.chances(rows))
+        return weights
 
 
 def most_drawn(n_classes: int) -> int:
@@ -129,7 +142,7 @@ class HeldOutRows:
         counts = np.bincount(cells[which], minlength=len(models)).tolist()
         of_cell, n_classes = zip(models, counts, strict=True), len(draw.shares)
         scores = [held_out_scores(model, n, n_classes) for model, n in of_cell]
-        own = rows.numbers[which], rows.codes[which], rows.weights[which]
+        own = rows.numbers[which], rows.codes[which], draw.weights(rows)[which]
         return cls(*own, np.concatenate(scores).astype(np.float32))
 
     @classmethod

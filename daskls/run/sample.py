@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.kernels.copies import find_copies
 from daskls.partition.shuffle import key_limit, row_keys
 from daskls.records import Float64, Int64, Keys, Labels, Reals, RowNumbers, Targets
 from daskls.run.blocks import BlockRows, block_start, map_rows
@@ -57,6 +58,20 @@ class Sample:
     weights: Float64
     checksum: int
     reserved: ReservedRows | None = None
+
+    def merged(self, *, whatever_target: bool = False) -> "Sample":
+        """Return copies, rows of equal features and targets, as one row: the first, of all weight.
+
+        Returns the sample itself where no row repeats. With ``whatever_target`` rows of equal
+        features are one, with the first one's target.
+        """
+        copies = find_copies(self.X) if whatever_target else find_copies(self.X, self.targets)
+        if copies is None:
+            return self
+        first, of_row = copies
+        weights = np.bincount(of_row, self.weights).astype(np.float64)
+        columns = self.numbers[first], self.X[first], self.targets[first], weights
+        return Sample(*columns, self.checksum, self.reserved)
 
     @property
     def data_checksum(self) -> int:

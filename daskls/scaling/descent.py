@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.kernels.kernel import find_kernel
-from daskls.records import Float32, Float64, KernelSpec
+from daskls.records import Float32, Float64, Int64, KernelSpec
 from daskls.scaling.grid import Trial, TrialGrid
 from daskls.solvers.squares.aims import Aim
-from daskls.solvers.squares.system import System, median_distance
+from daskls.solvers.squares.system import System, median_distance, merge_groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,7 @@ class TrialSplit:
     weights : float64 array, shape (n,)
     n_training, n_asked : int. Rows that train, the first ones, and rows to predict, the last ones;
         either none of these trains, or all do: then each is left out in turn.
+    copies : groups of equal training rows, as `find_copies` returns them; None where none repeats
     """
 
     def __init__(
@@ -62,13 +63,16 @@ class TrialSplit:
         n_asked: int,
         kernel: str,
         aim: Aim,
+        copies: tuple[Int64, Int64] | None = None,
     ) -> None:
         self._aim = aim
         first = len(A) - n_asked
-        self._A, self._asked = A[:n_training], A[n_training:]
+        self._asked = A[n_training:]
         self._left_out = np.arange(first, n_training)
         self._Y, self._Y_asked = Y[:n_training], Y[first:]
         self._weights, self._kernel = weights[:n_training], find_kernel(kernel)
+        self._merged = merge_groups(A[:n_training], self._Y, self._weights, copies)
+        self._A = self._merged.A
         self._unit = median_distance(kernel, self._A)
         self._base = self._kernel.matrix(self._A.astype(np.float64))
         self._far = self._distances() if len(self._asked) else None
@@ -94,13 +98,19 @@ class TrialSplit:
     def errors(self, trial: Trial) -> Answers:
         """Return the errors of the predicted rows."""
         self._enter(trial)
-        ridges = trial.ridge / self._weights
-        held_out = self._left_out if self._far is None else False
-        solved = self._system.solve(self._Y, ridges, offset=trial.offset, held_out=held_out)
-        if solved.held_out is not None:
-            values = solved.held_out.astype(np.float64)
-        else:
+        merged, is_merged = self._merged, len(self._A) < len(self._Y)
+        ridges = trial.ridge / merged.weights
+        # Of rows without copies only those that are asked for need held-out values.
+        held_out = False if self._far is not None else is_merged or self._left_out
+        solved = self._system.solve(merged.Y, ridges, offset=trial.offset, held_out=held_out)
+        if self._far is not None:
             values = self._K @ solved.alpha.astype(np.float32) + solved.offsets
+        elif is_merged:
+            given = merged, solved, ridges, self._Y, self._weights
+            values = self._aim.left_out(*given)[self._left_out]
+        else:
+            assert solved.held_out is not None
+            values = solved.held_out.astype(np.float64)
         return Answers(*self._aim.losses(values, self._Y_asked, clipped=True))
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from daskls.errors import ParameterError
+from daskls.kernels.copies import find_copies
 from daskls.kernels.frame import scaled
 from daskls.kernels.kernel import find_kernel, kernels_with
 from daskls.plan import Extent
@@ -28,6 +29,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.run.contract import FitState
+from daskls.run.sample import Sample
 from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
 from daskls.scaling.decide import Decision, decide_densely, retune
 from daskls.scaling.grid import STEPS, Steps, Trial, TrialGrid, check_race, check_regions
@@ -41,6 +43,7 @@ from daskls.scaling.rungs import (
     RaceJob,
     draw_cells_of,
     draw_race_rows,
+    held_out,
     most_mixed_first,
     plan_race,
     race_rows,
@@ -151,6 +154,16 @@ class _Search:
     scaling: ScalingSpec
 
     @cached_property
+    def sample(self) -> Sample:
+        """The sampled rows, of which copies are one: on one side of any split."""
+        return self.state.sample.merged()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are sampled."""
+        return len(self.state.sample.X) == self.state.scan.n_kept
+
+    @cached_property
     def bases(self) -> list[Base]:
         """The candidate codings."""
         X = self.state.sample.X
@@ -205,11 +218,11 @@ class _Search:
     @property
     def is_open(self) -> bool:
         """Whether there are enough rows to choose a coding and a scale."""
-        return self.state.scan.n_kept >= LEAST_RACED
+        return (len(self.sample.X) if self.is_whole else self.state.scan.n_kept) >= LEAST_RACED
 
     def _few_rows(self, base: Base) -> Float32:
         """Return some sampled rows in a coding, on which candidates are compared for equality."""
-        X = self.state.sample.X
+        X = self.sample.X
         return scaled(X[:: max(len(X) // COMPARED_ROWS, 1)][:COMPARED_ROWS], base.scale)
 
     def _scales(self, base: Base) -> list[tuple[str, Float64]]:
@@ -251,15 +264,15 @@ class _Search:
         ------
         MemoryPlanError : a task of the race, or of a region, would not fit in memory
         """
-        state, n_rows = self.state, self.state.scan.n_kept
+        state = self.state
         drawn = self._draw()
         plan = plan_race(drawn, self._cell_size)
         parts = [part.sizes for part in plan.last.parts]
         widest = max(base.n_features for base in self.bases)
         check_race(parts, widest, state.sizes, state.resources)
         job = RaceJob(state.root.where(), aim_of(state.scan.target), token_of(drawn, self.bases))
-        write_race_rows(job, state.sample, drawn, self.bases)
-        is_last = n_rows <= len(state.sample.X) or self.scaling.by_chance
+        write_race_rows(job, self.sample, drawn, self.bases)
+        is_last = self.is_whole or self.scaling.by_chance
         with self._timed(job, RACE_STEPS):
             steps = Steps(job, state.client, job.token)
             left = race(steps, candidates, plan, self._grid, learns=self.learns, is_last=is_last)
@@ -269,16 +282,20 @@ class _Search:
 
     def _draw(self) -> Drawn:
         """Return the rows of the race: random rows, and rows of cells if all data is sampled."""
-        state, X = self.state, self.state.sample.X
-        drawn = draw_race_rows(len(X), *race_rows(len(X)), state.seed)
-        is_whole = len(X) == state.scan.n_kept >= DENSE_FROM
-        if not is_whole or self.scaling.by_chance or not len(drawn.reserved):
+        X, targets, seed = self.sample.X, self.sample.targets, self.state.seed
+        held = held_out(len(X), seed)
+        aim = aim_of(self.state.scan.target)
+        equal = find_copies(X) if aim.leaves_out_together else None
+        if equal is not None:
+            # Equal rows of two classes are held out together: one would reveal the other.
+            held = held[equal[0]][equal[1]]
+        drawn = draw_race_rows(len(X), *race_rows(len(X)), seed, held)
+        has_cells = self.is_whole and len(X) >= DENSE_FROM
+        if not has_cells or self.scaling.by_chance or not len(drawn.reserved):
             return drawn
         rows = scaled(X, self._plain.scale)
-        size = min(CELL_ROWS, self._cell_size)
-        cells = draw_cells_of(rows, N_CELLS, size, state.seed)
-        aim = aim_of(state.scan.target)
-        return replace(drawn, cells=most_mixed_first(cells, state.sample.targets, aim))
+        cells = draw_cells_of(rows, N_CELLS, min(CELL_ROWS, self._cell_size), seed, held)
+        return replace(drawn, cells=most_mixed_first(cells, targets, aim))
 
     @cached_property
     def _plain(self) -> Base:

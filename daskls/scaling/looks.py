@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from daskls.kernels.copies import find_copies
 from daskls.records import Float64
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.scaling.descent import Answers, TrialSplit, descend
@@ -35,7 +36,9 @@ def _descend(
         own = part.of(rows)
         A, Y = own.X * factors.astype(np.float32), job.aim.columns(own.targets)
         sizes = part.n_training, part.n_asked
-        splits.append(TrialSplit(A, Y, own.weights, *sizes, start.kernel, job.aim))
+        # As they were before scaling: rows that a scale makes equal stay rows of their own.
+        copies = find_copies(own.X[: part.n_training])
+        splits.append(TrialSplit(A, Y, own.weights, *sizes, start.kernel, job.aim, copies))
     weights = rung.weights(rows)
     own_grid = grid.of_kernel(start.kernel)
     return descend(splits, start, own_grid, weights, rung.reaches, rung.most_trials)

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 from dask.tokenize import tokenize
 
+from daskls.kernels.copies import find_copies
 from daskls.kernels.frame import scaled
 from daskls.partition.grow import grow_tree
 from daskls.partition.shuffle import row_keys
@@ -166,12 +167,12 @@ def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> Re
     route : FeatureScale. The scale in which the tree sees rows, and in which they are gathered.
     most_features : int. The most features of all scales that rows will be gathered in.
     """
-    sample, n_rows = scaled(state.sample.X, route), state.scan.n_kept
-    max_rows = region_rows(most_features)
-    share = len(sample) if n_rows <= max_rows else FULLNESS * max_rows * len(sample) / n_rows
+    sample, n_rows = scaled(state.sample.merged().X, route), state.scan.n_kept
+    n_sampled, max_rows = len(state.sample.X), region_rows(most_features)
+    share = n_sampled if n_rows <= max_rows else FULLNESS * max_rows * n_sampled / n_rows
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
-    leaves = _drawn_leaves(route_rows(tree, sample), n_rows, state.seed)
+    leaves = _drawn_leaves(route_rows(tree, sample), n_rows / n_sampled, state.seed)
     root, aim = state.root.where(), aim_of(state.scan.target)
     run_rows = rows_in_run(n_rows)
     return RegionJob(
@@ -184,9 +185,12 @@ def rows_in_run(n_rows: int) -> int:
     return min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
 
 
-def _drawn_leaves(leaves: Int32, n_rows: int, seed: int) -> Int64:
-    """Return randomly drawn leaves that together hold enough rows, in increasing order."""
-    counts = np.bincount(leaves) * (n_rows / len(leaves))
+def _drawn_leaves(leaves: Int32, n_each: float, seed: int) -> Int64:
+    """Return randomly drawn leaves that together hold enough rows, in increasing order.
+
+    ``n_each`` is the number of rows for which each sampled row stands.
+    """
+    counts = np.bincount(leaves) * n_each
     order = REGIONS.generator(seed).permutation(len(counts))
     n_taken = int(np.searchsorted(np.cumsum(counts[order]), WANTED_ROWS)) + 1
     return np.sort(order[: min(n_taken, MAX_REGIONS)])
@@ -281,11 +285,28 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
         own = columns.pop("leaf") == job.leaves[region]
         parts.append({name: values[own] for name, values in columns.items()})
     joined = {name: np.concatenate([part[name] for part in parts]) for name in REGION_COLUMNS}
+    joined = _merged(joined, job.aim)
     # The sample may have underestimated the rows of a region.
     kept = evenly(len(joined["numbers"]), job.max_rows)
     columns = {name: values[kept] for name, values in joined.items()}
     columns["X"] = scaled(columns["X"], job.base)
     write_pack(job.root, _region_key(job, region), columns)
+
+
+def _merged(columns: dict[str, AnyArray], aim: Aim) -> dict[str, AnyArray]:
+    """Return copies as one row, the first, of all weight; equal rows of two classes side by side.
+
+    Rows are held out by their numbers: one of those would reveal the class of the other.
+    """
+    copies = find_copies(columns["X"], columns["codes"])
+    if copies is not None:
+        first, of_row = copies
+        weights = np.bincount(of_row, columns["weights"])
+        columns = {name: values[first] for name, values in columns.items()} | {"weights": weights}
+    equal = find_copies(columns["X"]) if aim.leaves_out_together else None
+    if equal is not None:
+        columns["numbers"] = columns["numbers"][equal[0]][equal[1]]
+    return columns
 
 
 def _block_key(job: RegionJob, start: int, n_rows: int) -> str:

@@ -290,8 +290,10 @@ def _rungs(pool: int, sizes: Sequence[int]) -> tuple[Rung, ...]:
     return tuple(found)
 
 
-def draw_race_rows(n_sample: int, n_pool: int, n_reserved: int, seed: int) -> Drawn:
-    """Draw random rows; rows are held out in runs.
+def draw_race_rows(
+    n_sample: int, n_pool: int, n_reserved: int, seed: int, held: Mask | None = None
+) -> Drawn:
+    """Draw random rows; those in ``held`` are held out, by default those of `held_out`.
 
     Examples
     --------
@@ -302,7 +304,7 @@ def draw_race_rows(n_sample: int, n_pool: int, n_reserved: int, seed: int) -> Dr
     order = RACE.generator(seed, purpose=0).permutation(n_sample)
     if not n_reserved:
         return Drawn(order[:n_pool], order[:0])
-    held = held_out(n_sample, seed)[order]
+    held = (held_out(n_sample, seed) if held is None else held)[order]
     return Drawn(order[~held][:n_pool], order[held][:n_reserved], (), rows_in_run(n_sample))
 
 
@@ -314,7 +316,7 @@ def held_out(n_rows: int, seed: int) -> Mask:
 
 
 def draw_cells_of(
-    X: Float32, n_cells: int, cell_rows: int, seed: int
+    X: Float32, n_cells: int, cell_rows: int, seed: int, held: Mask | None = None
 ) -> tuple[tuple[Int64, Int64], ...]:
     """Return the rows of some cells, see `Drawn.cells`.
 
@@ -322,10 +324,11 @@ def draw_cells_of(
     ----------
     X : float32 array, shape (m, d). All rows, divided by their spread. All candidates have the same
         cells, as their errors are compared row by row.
+    held : bool array, shape (m,), or None for `held_out`
     """
     with one_blas_thread():
         _, cells = cut_rows(widest(X), cell_rows)
-    held = held_out(len(X), seed)
+    held = held_out(len(X), seed) if held is None else held
     rng = RACE.generator(seed, purpose=1)
     drawn = [rng.permutation(cells[i]) for i in rng.permutation(len(cells))]
     own = [(cell[~held[cell]], cell[held[cell]]) for cell in drawn]

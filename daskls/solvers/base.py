@@ -6,7 +6,7 @@ A solver of another loss, or for other hardware, is a subclass with a line in `s
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from daskls.records import (
     F4,
@@ -43,6 +43,8 @@ class CellRows:
     asked : int64 array, shape (q,), or None. Rows whose held-out values the model should hold; only
         for losses with `Loss.knows_held_out`.
     n_evaluated : int. Rows that estimate the cell's error, where the solver evaluates only some.
+    counts : int64 array, shape (m,), or None for 1 each. How many rows of the data each stands for:
+        equal rows of equal targets are one, of their summed weight, and on one side of any split.
     """
 
     X: Reals
@@ -52,6 +54,7 @@ class CellRows:
     seed: tuple[int, ...]
     asked: Int64 | None = None
     n_evaluated: int = EVALUATED_ROWS
+    counts: Int64 | None = None
 
 
 def evaluated_rows(n_rows: int, n_of_all: int) -> int:
@@ -88,7 +91,15 @@ class Sizes(Protocol):
 
 
 class LocalSolver(ABC):
-    """Trains the models of cells. It has no state: one instance serves all fits of a process."""
+    """Trains the models of cells. It has no state: one instance serves all fits of a process.
+
+    Attributes
+    ----------
+    merges_targets : bool. Whether rows of equal features are one row of the problem whatever their
+        targets, so that a cell's size is the number of its distinct features.
+    """
+
+    merges_targets: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:

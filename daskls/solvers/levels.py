@@ -89,7 +89,8 @@ class LevelsSolver(LocalSolver):
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
         """Train the functions of one cell."""
-        own = LocalRows.of(cell.X, np.zeros(len(cell.X), np.int32), cell.weights, spec)
+        alike = np.zeros(len(cell.X), np.int32)
+        own = LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
         y = cast(Float64, cell.targets)[:, 0]
         report = replace(own.described(cell.report), n_classes=0)
         if own.radius == 0.0 or (y == y[0]).all():

@@ -121,6 +121,7 @@ class LocalRows:
     present : int array, shape (m,). Index of each row's class among them.
     radius : float. The kernel's distance from the center to the farthest row, in the frame.
     started : float. When the work began, by `time.perf_counter`.
+    n_rows : int. Rows of the data, copies included.
     """
 
     frame: Frame
@@ -131,6 +132,7 @@ class LocalRows:
     radius: float
     spec: SolverSpec
     started: float
+    n_rows: int
 
     @classmethod
     def of(
@@ -142,6 +144,7 @@ class LocalRows:
         *,
         at_origin: bool = False,
         scale: Float64 | None = None,
+        counts: Int64 | None = None,
     ) -> "LocalRows":
         """Put rows into a frame: around their mean, or where they are.
 
@@ -151,6 +154,7 @@ class LocalRows:
         spec : SolverSpec
         at_origin : bool. Leave the rows where they are.
         scale : float64 array, shape (d,), > 0, or None. The frame's.
+        counts : int64 array, shape (m,), or None. As in `CellRows`.
         """
         started = time.perf_counter()
         # The rounded mean of equal rows may differ from them: test for that before centering.
@@ -158,14 +162,17 @@ class LocalRows:
             center = np.zeros(X.shape[1])
         elif (X[0] == X).all():
             center = X[0].astype(np.float64)
-        else:
+        elif counts is None:
             center = X.mean(axis=0, dtype=np.float64)
+        else:
+            center = np.average(X, axis=0, weights=counts)
         # The model keeps float32 rows: training on exactly those gives it the same kernel.
         frame = Frame(center, scale)
         rows = frame_rows(X, frame).astype(np.float32)
         classes, present = np.unique(codes, return_inverse=True)
         radius = find_kernel(spec.kernel).radius(rows.astype(np.float64))
-        return cls(frame, rows, weights, classes, present, radius, spec, started)
+        n_rows = len(X) if counts is None else int(counts.sum())
+        return cls(frame, rows, weights, classes, present, radius, spec, started, n_rows)
 
     @classmethod
     def of_neighbors(cls, X: Reals, codes: Ints, weights: Float64, spec: SolverSpec) -> "LocalRows":
@@ -233,9 +240,7 @@ class LocalRows:
 
     def described(self, report: CellReport) -> CellReport:
         """Return the report with what is known before training."""
-        return replace(
-            report, n_rows=len(self.rows), n_classes=len(self.classes), radius=self.radius
-        )
+        return replace(report, n_rows=self.n_rows, n_classes=len(self.classes), radius=self.radius)
 
     def model(self, choice: Choice, order: Int64, cell: CellData, report: CellReport) -> LocalModel:
         """Return a solution as a LocalModel, without the rows whose coefficients are all 0.

@@ -51,7 +51,8 @@ class TubeSolver(LocalSolver):
             yield self._fit_cell(cell, spec)
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
-        own = LocalRows.of(cell.X, np.zeros(len(cell.X), np.int32), cell.weights, spec)
+        alike = np.zeros(len(cell.X), np.int32)
+        own = LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
         y = cast(Float64, cell.targets)[:, 0]
         report = replace(own.described(cell.report), n_classes=0)
         if own.radius == 0.0 or (y == y[0]).all():
@@ -102,7 +103,7 @@ def cost_candidates(own: LocalRows, spec: SolverSpec) -> tuple[float, ...]:
     """Return the candidates of C for y in units of its deviation, increasing."""
     if spec.C is not None:
         return tuple(cost / spec.unit for cost in spec.C)
-    return tuple(sorted(resolve_grid(spec, own.radius, *own.rows.shape).costs))
+    return tuple(sorted(resolve_grid(spec, own.radius, own.n_rows, own.rows.shape[1]).costs))
 
 
 def values_model(

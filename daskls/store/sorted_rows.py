@@ -7,12 +7,13 @@ harm: see `store/artifacts.py`.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from daskls.kernels.copies import find_copies
 from daskls.records import AnyArray, Codes, Float64, Int64, Reals, RowNumbers, Table, Targets
 from daskls.store.backend import Backend, attempt_key, draw_attempt
 from daskls.store.files import BAD_CHECKSUM, checksum, damaged, malformed_is_damage
@@ -34,12 +35,14 @@ class Rows:
     targets : array. Class codes, int32 (m,), or numbers, float64 (m, t): see `daskls.targets`.
     weights : float64 array, shape (m,)
     numbers : int64 array, shape (m,). Global row numbers.
+    counts : int64 array, shape (m,), or None for 1 each. The rows that each stands for; not stored.
     """
 
     X: Reals
     targets: Targets
     weights: Float64
     numbers: RowNumbers
+    counts: Int64 | None = None
 
     @property
     def codes(self) -> Codes:
@@ -48,7 +51,25 @@ class Rows:
 
     def take(self, rows: Int64) -> "Rows":
         """Return the given rows, in the given order."""
-        return Rows(self.X[rows], self.targets[rows], self.weights[rows], self.numbers[rows])
+        columns = self.X[rows], self.targets[rows], self.weights[rows], self.numbers[rows]
+        return Rows(*columns, None if self.counts is None else self.counts[rows])
+
+    def merged(self) -> "Rows":
+        """Return copies, rows of equal features and targets, as one row: the first, of all weight.
+
+        Returns the rows themselves where none repeats.
+        """
+        copies = find_copies(self.X, self.targets)
+        if copies is None:
+            return self
+        first, of_row = copies
+        weights = np.bincount(of_row, self.weights).astype(np.float64)
+        return replace(self.take(first), weights=weights, counts=np.bincount(of_row))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, copies included."""
+        return len(self.X) if self.counts is None else int(self.counts.sum())
 
 
 def record_of(dtype: str, n_features: int, target_dtype: str, width: int) -> np.dtype[Any]:

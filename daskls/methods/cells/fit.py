@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskls.kernels.copies import find_copies
 from daskls.methods.held_out import Draw, HeldOutRows, draw_of, map_held_out
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells
@@ -141,8 +142,9 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     held: list[HeldOutRows] = []
     with one_blas_thread():
         read = job.exchange.read_leaves(bundle.first_leaf, bundle.last_leaf)
-        for leaf, rows in enumerate(read, bundle.first_leaf):
-            tree, cells = cut_into_cells(partition, rows.X, leaf, job.cell_size, job.seed)
+        # No variable refers to a leaf's rows with their copies.
+        for leaf, rows in enumerate(map(Rows.merged, read), bundle.first_leaf):
+            tree, cells = _cut(partition, rows, leaf, job, solver.merges_targets)
             branches.append(tree)
             models.extend(solver.fit(_cells_of(rows, tree, cells, leaf, partition, job), job.spec))
             if job.keeps_held_out and job.draw is not None:
@@ -156,6 +158,19 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     return written
 
 
+def _cut(
+    partition: Partition, rows: Rows, leaf: int, job: FitJob, merges_targets: bool
+) -> tuple[Tree, Int32]:
+    """Return the tree that cuts a leaf into cells, and the cell of each row.
+
+    The size of a cell is the number of rows of its problem.
+    """
+    equal = find_copies(rows.X) if merges_targets else None
+    first, of_row = (slice(None), slice(None)) if equal is None else equal
+    tree, cells = cut_into_cells(partition, rows.X[first], leaf, job.cell_size, job.seed)
+    return tree, cells[of_row]
+
+
 def _cells_of(
     rows: Rows, tree: Tree, cells: Int32, leaf: int, partition: Partition, job: FitJob
 ) -> Iterator[CellRows]:
@@ -163,11 +178,12 @@ def _cells_of(
     number = partition.partition_of(leaf)
     for cell in range(tree.n_leaves):
         own = rows.take(np.flatnonzero(cells == cell))
-        report = CellReport(cell, leaf, len(own.X), 0, 0.0, partition=number)
+        report = CellReport(cell, leaf, own.n_rows, 0, 0.0, partition=number)
         seed = CELL_FOLDS(job.seed, leaf=leaf, cell=cell)
         asked = None if job.draw is None else job.draw.positions(own)
-        n_evaluated = evaluated_rows(len(own.X), job.n_rows)
-        yield CellRows(own.X, own.targets, own.weights, report, seed, asked, n_evaluated)
+        n_evaluated = evaluated_rows(own.n_rows, job.n_rows)
+        columns = own.X, own.targets, own.weights, report, seed, asked, n_evaluated
+        yield CellRows(*columns, own.counts)
 
 
 def _finish(state: FitState, partition: Partition) -> None:

@@ -26,7 +26,7 @@ from daskls.plan import (
 )
 from daskls.records import F4, MIB, Float64, Reals
 from daskls.run.contract import FitState, Method
-from daskls.solvers.registry import find_loss
+from daskls.solvers.registry import find_loss, find_solver
 from daskls.store.contents import BRANCH_ARRAYS, TREE_ARRAYS, StorePart
 from daskls.store.layout import Root
 from daskls.store.models import finished_bundles
@@ -64,6 +64,11 @@ class Voronoi(Method):
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
         check_cells(extent, resources)
+
+    def cut(self, state: FitState) -> Partition:
+        """As of `Method`, with equal rows as one, as in cells."""
+        merges = find_solver(state.request.spec).merges_targets
+        return super().cut(replace(state, sample=state.sample.merged(whatever_target=merges)))
 
     def fit(self, state: FitState) -> None:
         """As of `Method`."""

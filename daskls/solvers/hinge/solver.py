@@ -79,13 +79,13 @@ class CellSolver(LocalSolver):
         """Train the model of one cell, which has at least one row per fold."""
         # Pairs of classes vote in a cell: its targets are codes.
         codes = cast(Codes, rows.targets)
-        own = LocalRows.of(rows.X, codes, rows.weights, spec)
+        own = LocalRows.of(rows.X, codes, rows.weights, spec, counts=rows.counts)
         report = own.described(rows.report)
         if len(own.classes) == 1 or own.radius == 0.0:
             return own.constant(report)
         whole = self.holds_matrix(spec, len(rows.X), len(own.classes))
         order, cell = own.data(assign_folds(own.present, spec.cv, rows.seed), whole=whole)
-        grid = own.in_units(resolve_grid(spec, own.radius, *rows.X.shape))
+        grid = own.in_units(resolve_grid(spec, own.radius, own.n_rows, rows.X.shape[1]))
         # With ``refit="folds"`` the mean of the chosen fold models is kept.
         choice = self.search(cell, spec, grid).choose(finish=spec.refit == "folds")
         if spec.refit == "cell":

@@ -42,11 +42,14 @@ class Aim(ABC):
     negligible : float. A squared error this small leaves nothing to gain.
     least_z : float. By how many standard errors a learned scale must be better on held-out rows:
         it has more ways to be best by chance.
+    leaves_out_together : bool. Whether rows of equal features are left out together whatever their
+        targets.
     """
 
     n: int
     negligible: ClassVar[float]
     least_z: ClassVar[float]
+    leaves_out_together: ClassVar[bool]
 
     @abstractmethod
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
@@ -98,6 +101,7 @@ class ClassAim(Aim):
     """Targets of +-1, one class against the rest; with two classes, only of the second."""
 
     negligible, least_z = 1e-3, 4.0
+    leaves_out_together = True
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
         """See `Aim`: where nothing is solved, the class of the largest weight is the answer."""
@@ -140,6 +144,7 @@ class NumberAim(Aim):
     # Some functions without noise are learned to a thousandth of their deviation. Standard errors
     # of squared errors prove little, as these have long tails.
     negligible, least_z = 1e-8, 1.0
+    leaves_out_together = False
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
         """See `Aim`: where nothing is solved, the mean is the answer."""

@@ -93,6 +93,7 @@ class SquaresSolver(LocalSolver):
     """
 
     decision: ClassVar[Decision] = "ovr"
+    merges_targets = True
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         """Solve the system of each cell.
@@ -179,7 +180,8 @@ class SquaresSolver(LocalSolver):
 
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
         """Return the rows of a cell in their frame; their targets are class codes."""
-        return LocalRows.of(cell.X, cast(Codes, cell.targets), cell.weights, spec)
+        codes = cast(Codes, cell.targets)
+        return LocalRows.of(cell.X, codes, cell.weights, spec, counts=cell.counts)
 
     def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
         """Return the report with what is known before training."""
@@ -243,7 +245,7 @@ class NumbersSolver(SquaresSolver):
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
         """See `SquaresSolver`: without classes."""
         alike = np.zeros(len(cell.X), np.int32)
-        return LocalRows.of(cell.X, alike, cell.weights, spec)
+        return LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
 
     def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
         """See `SquaresSolver`: without classes."""

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import get_blas_funcs, lapack
 
 from daskls.errors import ParameterError
+from daskls.kernels.copies import find_copies
 from daskls.kernels.gram import mirror, squared_columns
 from daskls.kernels.kernel import Kernel, find_kernel
 from daskls.records import EPS, Float32, Float64, Floats, Int64, Ints, KernelSpec
@@ -371,18 +372,19 @@ def merge_equal_rows(A: Float32, Y: Float64, weights: Float64) -> MergedRows:
     out leaves out all copies: right for classes, which copies would reveal; for numbers see
     `without_one_copy`.
     """
-    # Adding 0 turns -0 into 0, as rows are compared by their bytes.
-    keys = np.ascontiguousarray(A + np.float32(0.0)).view(np.dtype((np.void, 4 * A.shape[1])))
-    _, first, group = np.unique(keys.ravel(), return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    position = np.empty(len(order), np.int64)
-    position[order] = np.arange(len(order))
-    of_row = position[group]
-    if len(first) == len(A):
-        return MergedRows(A, Y, weights, of_row)
+    return merge_groups(A, Y, weights, find_copies(A))
+
+
+def merge_groups(
+    A: Float32, Y: Float64, weights: Float64, copies: tuple[Int64, Int64] | None
+) -> MergedRows:
+    """As `merge_equal_rows`, with the groups that `find_copies` has found."""
+    if copies is None:
+        return MergedRows(A, Y, weights, np.arange(len(A)))
+    first, of_row = copies
     summed: Float64 = np.bincount(of_row, weights).astype(np.float64)
     targets = [np.bincount(of_row, weights * column) / summed for column in Y.T]
-    return MergedRows(A[first[order]], np.stack(targets, axis=1), summed, of_row)
+    return MergedRows(A[first], np.stack(targets, axis=1), summed, of_row)
 
 
 def without_one_copy(
