@@ -251,6 +251,9 @@ def _solve_by(factor: Floats, Y: Float64, *, offset: bool, held_out: bool | Int6
     diagonal = _inverse_diagonal(factor, None if held_out is True else held_out)
     if offset:
         diagonal = diagonal - of_ones[rows] ** 2 / total
+        if m == 1:
+            # Without its only row an offset has nothing to follow.
+            return Solution(alpha, offsets, np.zeros((len(diagonal), r)), diagonal)
     return Solution(alpha, offsets, Y[rows] - alpha[rows] / diagonal[:, None], diagonal)
 
 

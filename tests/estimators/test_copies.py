@@ -1,0 +1,221 @@
+"""Repeated rows: one row of a weight, whatever the method, and on one side of every split."""
+
+import warnings
+
+import dask.array as da
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.svm import SVR
+
+from daskls import RandomChunkSVC, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
+
+D = 3
+ONE = {"kernel": "rbf", "C": 0.5, "gamma": 2.0, "feature_scale": None}
+# The answers of rows without offset, so that brute force is a single system.
+RBF = {"random_state": 0, "fit_intercept": False, **ONE}
+
+
+def made(n, seed=0):
+    """Return features, labels and numbers of n distinct rows, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, D))
+    t = rng.random(n) < 0.15 + 0.7 * ((X[:, 0] > 0.5) == (X[:, 1] > 0.5))
+    return X, t, np.sin(4 * X[:, 0]) * X[:, 1] + 0.3 * rng.standard_normal(n)
+
+
+def twenty_of_a_tenth(n):
+    """Return how often each row is there: a tenth of them twenty times."""
+    counts = np.ones(n, int)
+    counts[np.random.default_rng(1).permutation(n)[: n // 10]] = 20
+    return counts
+
+
+def repeated(counts, seed=2):
+    """Return the indices of rows that are there so often, in a drawn order."""
+    return np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
+
+
+COUNTS = {"twice": np.full(300, 2), "thrice": np.full(300, 3), "some": twenty_of_a_tenth(300)}
+
+
+@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
+def test_least_squares_is_that_of_all_copies(counts):
+    X, t, y = made(300)
+    # Some rows have copies with another target, too.
+    X[200:230] = X[:30]
+    rows = repeated(counts)
+    A = X[rows].astype("f4").astype("f8")
+    queries = made(50, seed=3)[0]
+    model = VoronoiSVR(**RBF).fit(X[rows], y[rows])
+    K = np.exp(-2.0 * cdist(A, A, "sqeuclidean"))
+    center, scale = y[rows].mean(), y[rows].std()
+    alpha = np.linalg.solve(K + np.eye(len(A)), (y[rows] - center) / scale)
+    k = np.exp(-2.0 * cdist(queries, A, "sqeuclidean"))
+    np.testing.assert_allclose(model.predict(queries), k @ alpha * scale + center, atol=1e-5)
+    report = model.fit_report_
+    assert report.n_rows.sum() == len(rows)
+    assert report.n_support.sum() <= 2 * 270
+    signs = np.where(t[rows], 1.0, -1.0)
+    classes = VoronoiSVC(**RBF).fit(X[rows], t[rows])
+    alpha = np.linalg.solve(K + np.eye(len(A)), signs)
+    np.testing.assert_allclose(classes.decision_function(queries), k @ alpha, atol=1e-5)
+
+
+@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
+def test_the_tube_is_scikit_learns_on_all_copies(counts):
+    X, _, y = made(300)
+    rows = repeated(counts)
+    tube = {"loss": "epsilon_insensitive", "epsilon": 0.2, "tol": 1e-7, "fit_intercept": True}
+    model = VoronoiSVR(**{**RBF, **tube}).fit(X[rows], y[rows])
+    oracle = SVR(C=0.5, gamma=2.0, epsilon=0.2, tol=1e-8).fit(X[rows], y[rows])
+    queries = made(50, seed=3)[0]
+    np.testing.assert_allclose(model.predict(queries), oracle.predict(queries), atol=1e-5)
+    assert model.fit_report_.n_support.sum() <= 2 * 300
+
+
+METHODS = {
+    "hinge": (VoronoiSVC, {"loss": "hinge", "tol": 1e-6}, 1),
+    "hinge with offset": (VoronoiSVC, {"loss": "hinge", "tol": 1e-6, "fit_intercept": True}, 1),
+    "pinball": (VoronoiQuantileRegressor, {"quantile": [0.1, 0.8], "tol": 1e-6}, 2),
+    "expectile": (VoronoiQuantileRegressor, {"quantile": 0.8, "loss": "expectile"}, 2),
+    "chunk": (RandomChunkSVC, {"tol": 1e-6, "feature_scale": "keep"}, 1),
+}
+
+
+@pytest.mark.parametrize(("method", "params", "target"), METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
+def test_copies_are_a_weight(counts, method, params, target):
+    data = made(300)
+    params = {"random_state": 0, **ONE, **params}
+    if params["feature_scale"] == "keep":
+        del params["feature_scale"]
+    rows = np.repeat(np.arange(300), counts)
+    queries = made(50, seed=3)[0]
+    answer = "decision_function" if hasattr(method, "decision_function") else "predict"
+    copies = method(**params).fit(data[0][rows], data[target][rows])
+    weighed = method(**params).fit(data[0], data[target], sample_weight=counts)
+    found, expected = (getattr(m, answer)(queries) for m in (copies, weighed))
+    np.testing.assert_allclose(found, expected, atol=2e-4)
+    assert copies.fit_report_.n_rows.sum() == len(rows)
+    assert copies.fit_report_.validation_error == pytest.approx(
+        weighed.fit_report_.validation_error, abs=1e-3, nan_ok=True
+    )
+
+
+def test_polynomials_have_the_center_of_all_copies():
+    X, _, y = made(200)
+    counts = np.ones(200, int)
+    counts[:5] = 100
+    rows = repeated(counts)
+    poly = {
+        "kernel": "poly",
+        "degree": 2,
+        "coef0": 1.0,
+        "C": 0.1,
+        "gamma": 1.0,
+        "fit_intercept": False,
+    }
+    model = VoronoiSVR(**poly, feature_scale=None, random_state=0).fit(X[rows], y[rows])
+    A = X[rows].astype("f4").astype("f8")
+    mean, center = A.mean(axis=0), y[rows].mean()
+    K = ((A - mean) @ (A - mean).T + 1.0) ** 2
+    alpha = np.linalg.solve(K + np.eye(len(A)) / 0.2, y[rows] - center)
+    queries = made(50, seed=3)[0]
+    expected = ((queries - mean) @ (A - mean).T + 1.0) ** 2 @ alpha + center
+    # C is for y in units of its deviation, and so is the function: it is linear in y.
+    np.testing.assert_allclose(model.predict(queries), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
+@pytest.mark.parametrize("params", [{}, {"loss": "hinge", "kernel": "rbf", "feature_scale": None}])
+def test_a_validation_error_does_not_know_its_rows(counts, params):
+    X, t, _ = made(300)
+    rows = repeated(counts)
+    model = VoronoiSVC(random_state=0, **params).fit(X[rows], t[rows])
+    report = model.fit_report_
+    told = np.average(report.validation_error, weights=report.n_rows)
+    queries, labels, _ = made(5000, seed=4)
+    # Every label is noise once in 6.7 rows: a model that knows a row's copies would tell less.
+    assert 0.11 < told < 0.32
+    assert 0.13 < (model.predict(queries) != labels).mean() < 0.30
+
+
+@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
+def test_quantiles_of_copies_have_their_share_below(counts):
+    X, _, y = made(600)
+    rows = repeated(np.tile(counts, 2))
+    model = VoronoiQuantileRegressor(quantile=[0.1, 0.9], random_state=0).fit(X[rows], y[rows])
+    queries, _, numbers = made(5000, seed=4)
+    low, high = (numbers[:, None] < model.predict(queries)).mean(axis=0)
+    assert low == pytest.approx(0.1, abs=0.06)
+    assert high == pytest.approx(0.9, abs=0.06)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.99, 1.0])
+@pytest.mark.parametrize("params", [{}, {"loss": "hinge", "kernel": "rbf", "feature_scale": None}])
+def test_one_row_among_others_costs_one_row(share, params):
+    n = 20_000
+    X, t, _ = made(n)
+    n_equal = int(share * n)
+    X[:n_equal] = 0.0
+    order = np.random.default_rng(5).permutation(n)
+    model = VoronoiSVC(random_state=0, **params).fit(X[order], t[order])
+    report = model.fit_report_
+    assert report.n_rows.sum() == n
+    assert report.n_support.sum() <= n - n_equal + 2
+    label = t[:n_equal].mean() > 0.5
+    assert model.predict(np.zeros((1, D)))[0] == label
+
+
+def table(n, seed=0):
+    """Return rows of three categories, of 24 distinct ones, with labels and numbers."""
+    rng = np.random.default_rng(seed)
+    parts = [rng.integers(0, k, n) for k in (2, 3, 4)]
+    X = np.hstack([np.eye(k)[own] for k, own in zip((2, 3, 4), parts, strict=True)])
+    rule = (parts[0] + parts[1] + parts[2]) % 2
+    return X, rng.random(n) < 0.1 + 0.8 * rule, rule + 0.1 * rng.standard_normal(n)
+
+
+def test_few_distinct_rows_are_a_small_problem():
+    X, t, y = table(50_000)
+    queries, labels, numbers = table(2000, seed=1)
+    model = VoronoiSVC(random_state=0).fit(X, t)
+    assert (model.predict(queries) != labels).mean() == pytest.approx(0.1, abs=0.03)
+    assert model.fit_report_.n_support.sum() <= 2 * 24
+    assert model.fit_report_.n_rows.sum() == 50_000
+    regressor = VoronoiSVR(random_state=0).fit(X, y)
+    assert np.sqrt(((regressor.predict(queries) - numbers) ** 2).mean()) < 0.11
+    quantiles = VoronoiQuantileRegressor(quantile=0.9, random_state=0).fit(X[:9000], y[:9000])
+    assert (numbers < quantiles.predict(queries)).mean() == pytest.approx(0.9, abs=0.03)
+
+
+@pytest.mark.slow
+def test_regions_hold_copies_out_together():
+    X, t, _ = made(24_000)
+    counts = np.full(24_000, 3)
+    rows = repeated(counts)
+    queries, labels, _ = made(5000, seed=4)
+    copies, weighed = (
+        VoronoiSVC(random_state=0).fit(X[own], t[own], sample_weight=w)
+        for own, w in ((rows, None), (np.arange(24_000), counts))
+    )
+    wrong = [(model.predict(queries) != labels).mean() for model in (copies, weighed)]
+    assert wrong[0] == pytest.approx(wrong[1], abs=0.015)
+    report = copies.fit_report_
+    told = np.average(report.validation_error, weights=report.n_rows)
+    assert told == pytest.approx(wrong[0], abs=0.03)
+
+
+@pytest.mark.parametrize("chunk", [97, 400])
+def test_copies_in_other_chunks_give_the_same_bits(chunk):
+    X, t, _ = made(300)
+    rows = repeated(twenty_of_a_tenth(300))
+    queries = made(50, seed=3)[0]
+    whole = VoronoiSVC(random_state=0, cell_size=100).fit(X[rows], t[rows])
+    lazy = da.from_array(X[rows], chunks=(chunk, D)), da.from_array(t[rows], chunks=chunk)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = VoronoiSVC(random_state=0, cell_size=100).fit(*lazy)
+    expected = whole.decision_function(queries)
+    assert (found.decision_function(queries) == expected).all()
