@@ -5,7 +5,7 @@ learned on 20,000 sampled rows of Covertype has five times the leave-one-out err
 as many rows of a few regions. The choice of regions depends on the data and the seed alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -58,6 +58,8 @@ FULLNESS = 0.9
 # rows; rows held out in runs reject it.
 HELD_SHARE = 5
 RUN_ROWS, LEAST_RUNS = 500, 200
+# Rows of a region, in units of the most it may have, at which its copies are merged on the way.
+MERGED_AT = 4
 # Most rows of all random groups together.
 MAX_GROUP_ROWS = 16_000
 # Cells with fewer rows are not representative, and are not used.
@@ -279,13 +281,17 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
     """Write the scaled rows of one region in the order of numbers, at most ``job.max_rows``."""
     if open_store(job.root).exists(_region_key(job, region)):
         return
-    parts = []
+    parts: list[dict[str, AnyArray]] = []
     for key in blocks:
         columns = read_pack(job.root, key)
         own = columns.pop("leaf") == job.leaves[region]
         parts.append({name: values[own] for name, values in columns.items()})
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in REGION_COLUMNS}
-    joined = _merged(joined, job.aim)
+        if sum(len(part["numbers"]) for part in parts) > MERGED_AT * job.max_rows:
+            # A row may have more copies than a task can hold.
+            parts = [_merged(parts)]
+    joined = _merged(parts)
+    if job.aim.leaves_out_together:
+        _number_together(joined)
     # The sample may have underestimated the rows of a region.
     kept = evenly(len(joined["numbers"]), job.max_rows)
     columns = {name: values[kept] for name, values in joined.items()}
@@ -293,20 +299,25 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
     write_pack(job.root, _region_key(job, region), columns)
 
 
-def _merged(columns: dict[str, AnyArray], aim: Aim) -> dict[str, AnyArray]:
-    """Return copies as one row, the first, of all weight; equal rows of two classes side by side.
+def _merged(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
+    """Return the rows of all parts, copies as one row: the first, of all weight.
 
-    Rows are held out by their numbers: one of those would reveal the class of the other.
+    Weights are added in the order of rows, so that the sum does not depend on the parts.
     """
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in REGION_COLUMNS}
     copies = find_copies(columns["X"], columns["codes"])
-    if copies is not None:
-        first, of_row = copies
-        weights = np.bincount(of_row, columns["weights"])
-        columns = {name: values[first] for name, values in columns.items()} | {"weights": weights}
-    equal = find_copies(columns["X"]) if aim.leaves_out_together else None
+    if copies is None:
+        return columns
+    first, of_row = copies
+    weights = np.bincount(of_row, columns["weights"])
+    return {name: values[first] for name, values in columns.items()} | {"weights": weights}
+
+
+def _number_together(columns: dict[str, AnyArray]) -> None:
+    """Give equal rows of two classes one number: held out alone, one would reveal the other."""
+    equal = find_copies(columns["X"])
     if equal is not None:
         columns["numbers"] = columns["numbers"][equal[0]][equal[1]]
-    return columns
 
 
 def _block_key(job: RegionJob, start: int, n_rows: int) -> str:
