@@ -32,7 +32,7 @@ class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
     Parameters
     ----------
     cell_size : int, >= 2, or None
-        Maximum number of rows of a cell. None: 2000.
+        Maximum number of distinct rows of a cell. None: 2000.
     {quantile, level_loss, cell_kernel, level_C, cell_gamma, degree, coef0, level_cv}
     {number_intercept, level_tol}
     n_partitions : int, >= 1, or None

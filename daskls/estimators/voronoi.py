@@ -34,9 +34,9 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
     Parameters
     ----------
     cell_size : int, >= 2, or None
-        Maximum number of rows of a cell. Training costs about rows x cell_size, least squares
-        about rows x cell_size^2; larger cells are often more accurate. None: 2000; for least
-        squares 4000 up to 40,000 rows of data (60,000 where ``n_partitions`` is given or 1).
+        Maximum number of distinct rows of a cell. Training costs about rows x cell_size, least
+        squares about rows x cell_size^2; larger cells are often more accurate. None: 2000; for
+        least squares 4000 up to 40,000 rows of data (60,000 where ``n_partitions`` is given or 1).
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
     {fit_intercept, cell_tol, search, refit}
     n_partitions : int, >= 1, or None
@@ -159,8 +159,8 @@ class VoronoiSVR(VoronoiEstimator, CellRegressor):
     Parameters
     ----------
     cell_size : int, >= 2, or None
-        Maximum number of rows of a cell. Training costs about rows x cell_size^2. None: 4000 up to
-        40,000 rows of data (60,000 where ``n_partitions`` is given or 1), 2000 beyond.
+        Maximum number of distinct rows of a cell. Training costs about rows x cell_size^2. None:
+        4000 up to 40,000 rows of data (60,000 where ``n_partitions`` is given or 1), 2000 beyond.
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
     n_partitions : int, >= 1, or None
