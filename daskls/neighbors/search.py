@@ -1,7 +1,8 @@
 """The exact k nearest rows of queries: leaves are read nearest first, until no other can matter.
 
 The rows of a leaf are packed in blocks, which the search tests in bulk. The blocks are kept as long
-as the leaf is.
+as the leaf is. Of equal rows only the k of the smallest numbers are packed, as no query finds
+others; and equal queries are searched once.
 """
 
 import math
@@ -22,12 +23,14 @@ from daskls.kernels.blocks import (
     order_blocks,
     raise_bounds,
 )
+from daskls.kernels.copies import find_copies
 from daskls.kernels.kernel import find_kernel, kernels_with
 from daskls.kernels.nearest import EMPTY, offer_rows, sort_heaps
 from daskls.records import (
     EPS,
     Float32,
     Float64,
+    Int32,
     Int64,
     KernelSpec,
     LeafRows,
@@ -66,6 +69,11 @@ class Neighbors:
     numbers: RowNumbers
     positions: Int64
     n_leaves_read: Int64
+
+    def take(self, queries: Int64) -> "Neighbors":
+        """Return the neighbors of the given queries, in the given order."""
+        columns = self.distances, self.numbers, self.positions, self.n_leaves_read
+        return Neighbors(*(column[queries] for column in columns))
 
     def others(self, own: RowNumbers) -> Mask:
         """Return which neighbors are not the query itself, bool (q, k): all but one of each query.
@@ -109,6 +117,11 @@ def find_nearest(
     Cost: a bound per query and leaf; a bound per block of rows of each leaf that is not excluded;
     the distances to all rows of each block that is not excluded.
     """
+    copies = find_copies(queries) if len(queries) > 1 else None
+    if copies is not None:
+        first, of_query = copies
+        found = find_nearest(queries[first], n_neighbors, leaves, read_leaf, metric)
+        return found.take(of_query)
     is_euclidean = find_kernel(metric.name).is_euclidean
     tile: Callable[..., _Tile] = _Tile if is_euclidean else partial(_PolynomialTile, kernel=metric)
     parts = [
@@ -219,7 +232,8 @@ class _Tile:
 
     def _offer(self, leaf: LeafRows, active: Int64) -> None:
         heaps = self.keys, self.numbers, self.positions
-        offer_blocks(self.exact, active, packed(leaf), leaf.X, leaf.numbers, leaf.positions, heaps)
+        blocks = packed(leaf, self.keys.shape[1])
+        offer_blocks(self.exact, active, blocks, leaf.X, leaf.numbers, leaf.positions, heaps)
 
 
 class _PolynomialTile(_Tile):
@@ -239,9 +253,9 @@ class _PolynomialTile(_Tile):
     def _offer(self, leaf: LeafRows, active: Int64) -> None:
         kernel = self.kernel.degree, self.kernel.gamma, self.kernel.coef0
         heaps = self.keys, self.numbers, self.positions, active
-        queries = self.exact[active]
-        for start in range(0, len(leaf.X), PRODUCT_ROWS):
-            own = slice(start, start + PRODUCT_ROWS)
+        queries, rows = self.exact[active], _within_reach(leaf, self.keys.shape[1])
+        for start in range(0, len(rows), PRODUCT_ROWS):
+            own = rows[start : start + PRODUCT_ROWS]
             X, numbers, positions = leaf.X[own], leaf.numbers[own], leaf.positions[own]
             offer_rows(
                 queries, *self._approximate(X, queries), X, numbers, positions, kernel, heaps
@@ -269,22 +283,52 @@ class _PolynomialTile(_Tile):
 # Blocks, their bounds and radii, the order of rows, center, scale and longest: see `fill_blocks`.
 Packed = tuple[Float32, Float32, Float64, Int64, Float64, float, float]
 _packed: "WeakKeyDictionary[LeafRows, Packed]" = WeakKeyDictionary()
+_ranks: "WeakKeyDictionary[LeafRows, Int32 | None]" = WeakKeyDictionary()
 
 
-def packed(leaf: LeafRows) -> Packed:
-    """Return the blocks of a leaf that has rows; cached as long as the leaf lives."""
+def packed(leaf: LeafRows, n_neighbors: int) -> Packed:
+    """Return the blocks of a leaf that has rows, for lists of k; cached as long as the leaf lives.
+
+    Two numbers of neighbors share them, unless one row repeats more often than the smaller one.
+    """
+    rows = _within_reach(leaf, n_neighbors)
     found = _packed.get(leaf)
-    if found is None:
+    if found is None or len(found[3]) != len(rows):
         # Two threads may both pack a leaf: their results are equal.
-        found = _packed[leaf] = pack_blocks(leaf.X)
+        found = _packed[leaf] = pack_blocks(leaf.X, rows)
     return found
 
 
-def pack_blocks(X: Reals) -> Packed:
-    """Return one or more rows, shape (m, d), in blocks as `offer_blocks` takes them."""
-    m, d = X.shape
+def _within_reach(leaf: LeafRows, n_neighbors: int) -> Int64:
+    """Return the rows that may be among the k nearest: of equal ones k, of the smallest numbers."""
+    if len(leaf.X) <= n_neighbors:
+        return np.arange(len(leaf.X))
+    if leaf not in _ranks:
+        _ranks[leaf] = _rank_copies(leaf)
+    ranks = _ranks[leaf]
+    return np.arange(len(leaf.X)) if ranks is None else np.flatnonzero(ranks < n_neighbors)
+
+
+def _rank_copies(leaf: LeafRows) -> Int32 | None:
+    """Return how many equal rows of smaller numbers each row has; None where no row repeats."""
+    copies = find_copies(leaf.X)
+    if copies is None:
+        return None
+    _, group = copies
+    order = np.lexsort((leaf.numbers, group))
+    begins = np.searchsorted(group[order], group[order])
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order)) - begins
+    return ranks
+
+
+def pack_blocks(X: Reals, order: Int64) -> Packed:
+    """Return rows of X, shape (m, d), in blocks as `offer_blocks` takes them; reorders ``order``.
+
+    ``order`` holds the rows to pack, one or more.
+    """
+    m, d = len(order), X.shape[1]
     n_blocks, n_features = -(-m // BLOCK_ROWS), _padded(d, FEATURE_STEP)
-    order = np.arange(m)
     order_blocks(X, order)
     center = X.mean(axis=0, dtype=np.float64)
     scale = unit_scale(

@@ -85,7 +85,7 @@ def test_ties_and_copies_go_to_the_smaller_number():
 @pytest.mark.parametrize("d", [1, 7])
 def test_every_row_is_in_one_block(m, d):
     X = np.random.default_rng(m).normal(size=(m, d))
-    blocks, bounds, r_max, order, center, scale, longest = pack_blocks(X)
+    blocks, bounds, r_max, order, center, scale, longest = pack_blocks(X, np.arange(len(X)))
     assert sorted(order.tolist()) == list(range(m))
     assert len(blocks) == -(-m // BLOCK_ROWS)
     rows = blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])[:m, :d]
@@ -100,13 +100,13 @@ def test_every_row_is_in_one_block(m, d):
 
 def test_the_rows_of_a_block_are_near_each_other():
     X = np.random.default_rng(3).random((4096, 2))
-    _, _, r_max, _, _, scale, _ = pack_blocks(X)
+    _, _, r_max, _, _, scale, _ = pack_blocks(X, np.arange(len(X)))
     assert r_max[: 4096 // BLOCK_ROWS].max() / scale < 0.25
 
 
 def test_blocks_live_as_long_as_their_leaf():
     leaves = Leaves(np.random.default_rng(4).normal(size=(N, 3)), 1)
     leaf = leaves.leaves[0]
-    assert packed(leaf) is packed(leaf)
-    own = sum(part.nbytes for part in packed(leaf)[:4])
+    assert packed(leaf, 5) is packed(leaf, 5)
+    own = sum(part.nbytes for part in packed(leaf, 5)[:4])
     assert own <= leaf.nbytes - leaf.X.nbytes - leaf.numbers.nbytes + 4096
