@@ -311,15 +311,40 @@ def _within_reach(leaf: LeafRows, n_neighbors: int) -> Int64:
 
 def _rank_copies(leaf: LeafRows) -> Int32 | None:
     """Return how many equal rows of smaller numbers each row has; None where no row repeats."""
+    copies = _by_copies(leaf)
+    if copies is None:
+        return None
+    order, begins = copies
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order)) - begins
+    return ranks
+
+
+def _by_copies(leaf: LeafRows) -> tuple[Int64, Int64] | None:
+    """Return the rows, equal ones side by side by number, and where those of each row begin."""
     copies = find_copies(leaf.X)
     if copies is None:
         return None
     _, group = copies
     order = np.lexsort((leaf.numbers, group))
-    begins = np.searchsorted(group[order], group[order])
-    ranks = np.empty(len(order), np.int32)
-    ranks[order] = np.arange(len(order)) - begins
-    return ranks
+    begins: Int64 = np.searchsorted(group[order], group[order])
+    return order, begins
+
+
+def rows_beyond(leaf: LeafRows, n_neighbors: int) -> tuple[Int64, Int64]:
+    """Return the rows that k equal rows of smaller numbers keep out of every list of length k.
+
+    Returns
+    -------
+    positions : int64 array, shape (s,)
+    first : int64 array, shape (s,). The position of the equal row of the smallest number.
+    """
+    copies = _by_copies(leaf)
+    if copies is None:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    order, begins = copies
+    beyond = np.flatnonzero(np.arange(len(order)) - begins >= n_neighbors)
+    return leaf.positions[order[beyond]], leaf.positions[order[begins[beyond]]]
 
 
 def pack_blocks(X: Reals, order: Int64) -> Packed:

@@ -211,6 +211,11 @@ class Cover:
         elif covered > MANY_COVERED:
             self._size = max(self._size // 2, FIRST_ROUND)
 
+    def follow(self, positions: Ints, first: Ints) -> None:
+        """Let rows follow equal rows of smaller numbers, which keep them out of every list."""
+        is_open = self.owner[positions] == -1
+        self.owner[positions[is_open]] = -2 - first[is_open]
+
     def _take(self, position: int, number: int, nearest: Ints) -> None:
         """Make a row a center and let it cover its nearest rows."""
         center = len(self.centers)

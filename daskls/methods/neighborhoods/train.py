@@ -12,7 +12,7 @@ import numpy as np
 from daskls.errors import MemoryPlanError
 from daskls.methods.neighborhoods.parts import Centers, read_centers, write_centers
 from daskls.methods.neighborhoods.plan import NeighborSpec
-from daskls.neighbors.search import Neighbors, find_nearest, metric_of
+from daskls.neighbors.search import Neighbors, find_nearest, metric_of, rows_beyond
 from daskls.partition.cover import Cover, n_ranked_rows, order_rows
 from daskls.records import (
     BundleReport,
@@ -129,9 +129,17 @@ def run_cover(
 ) -> None:
     """Choose all centers, round by round."""
     most = max(ROUND_POSITIONS // cover.n_assigned, 1)
+    reader, looked_at = handle.open(), set[int]()
     while len(positions := cover.next_round()[:most]):
         lists = search_positions(positions, cover.n_assigned, handle, metric, client)
         cover.take_round(positions, numbers[positions], lists)
+        # Where one row is out of its own list, equal rows fill it, and there may be many more.
+        is_out = (lists != positions[:, None]).all(axis=1)
+        crowded = set(reader.leaf_of(positions[is_out]).tolist()) - looked_at
+        calls = [(leaf, cover.n_assigned, handle) for leaf in sorted(crowded)]
+        for found in compute_each(find_beyond, calls, client) if calls else []:
+            cover.follow(*found)
+        looked_at |= crowded
 
 
 def search_positions(
@@ -161,8 +169,19 @@ def search_block(
     with one_blas_thread():
         X = reader.read_positions(positions).X
         found = find_nearest(X, n_neighbors, reader.regions, handle.source(reader), metric)
-    # int32 halves the bytes that travel to the client.
-    return found.positions.astype(np.int32) if reader.n_rows < 2**31 else found.positions
+    return _compact(found.positions, reader)
+
+
+def find_beyond(leaf: int, n_neighbors: int, handle: RowsHandle) -> tuple[Ints, Ints]:
+    """Return the rows of a leaf that no list holds, and whom they follow: see `rows_beyond`."""
+    reader = handle.open()
+    positions, first = rows_beyond(handle.source(reader)(leaf), n_neighbors)
+    return _compact(positions, reader), _compact(first, reader)
+
+
+def _compact(positions: Int64, reader: LeafReader) -> Ints:
+    """Return positions as they travel to the client: int32 halves their bytes."""
+    return positions.astype(np.int32) if reader.n_rows < 2**31 else positions
 
 
 @undisturbed
