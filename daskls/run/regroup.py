@@ -327,7 +327,7 @@ class RowsHandle:
 
         def read_training(leaf: int) -> LeafRows:
             rows = reader.read_leaf(leaf)
-            return rows.only(folds_of(rows.numbers, seed, n_folds) != held_out)
+            return rows.only(folds_of(reader.read_units(leaf), seed, n_folds) != held_out)
 
         return read_training
 

@@ -1,6 +1,7 @@
 """The SVM of one neighborhood, and the errors of candidates on its inner rows.
 
-Folds are drawn from the k' inner rows; the outer rows are always trained on.
+Folds are drawn from the k' inner rows; the outer rows are always trained on. Copies are one row of
+their summed weight.
 
 Source: Segata and Blanzieri 2009, definitions 3 to 5 and the paragraph on the width that follows.
 """
@@ -11,6 +12,7 @@ from typing import cast
 
 import numpy as np
 
+from daskls.kernels.copies import find_copies
 from daskls.records import (
     CellReport,
     Codes,
@@ -22,6 +24,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import BLANK_REPORT, Neighborhood, NeighborhoodSolver
+from daskls.solvers.copies import find_units
 from daskls.solvers.evaluate import cell_scores, fit_sigmoid, sigmoid, total
 from daskls.solvers.grid import Grid, assign_folds, count_gammas
 from daskls.solvers.hinge.solver import HINGE
@@ -44,12 +47,14 @@ class HingeNeighborhoods(NeighborhoodSolver):
         0 where all rows have one class.
         """
         own, spec = _rows_of(near), near.spec
-        n_inner, weights = near.n_inner, near.weights
         if _is_trivial(own):
+            n_inner, weights = near.n_inner, near.weights
             wrong = own.present != np.bincount(own.present, weights).argmax()
             error = total(weights[:n_inner] * wrong[:n_inner]), total(weights[:n_inner])
             return np.full((count_gammas(spec, near.percentiles), spec.n_costs, 2), error)
-        _, cell, grid = _prepared(own, near, _inner_folds(own, n_inner, near.seed))
+        units = find_units(near)
+        own = units.of(own)
+        _, cell, grid = _prepared(own, near, _inner_folds(own, units.n_inner, near.seed))
         return _errors(cell, spec, grid)
 
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
@@ -58,10 +63,11 @@ class HingeNeighborhoods(NeighborhoodSolver):
         report = own.described(report)
         if _is_trivial(own):
             return own.constant(report)
+        units = find_units(near)
+        own = units.of(own)
         has_choice = count_gammas(spec, near.percentiles) * spec.n_costs > 1
-        m = len(near.X)
-        folds = _inner_folds(own, near.n_inner, near.seed) if has_choice else np.zeros(m, np.int64)
-        order, cell, grid = _prepared(own, near, folds)
+        n_judged = units.n_inner if has_choice else 0
+        order, cell, grid = _prepared(own, near, _inner_folds(own, n_judged, near.seed))
         search = HINGE.search(cell, spec, grid) if has_choice else None
         choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
         return own.model(HINGE.refit(cell, choice, spec, grid), order, cell, report)
@@ -74,7 +80,8 @@ class HingeNeighborhoods(NeighborhoodSolver):
             n_candidates = count_gammas(spec, near.percentiles) * spec.n_costs
             yield from [own.constant(report)] * n_candidates
             return
-        order, cell, grid = _prepared(own, near, np.zeros(len(near.X), np.int64))
+        own = find_units(near).of(own)
+        order, cell, grid = _prepared(own, near, _inner_folds(own, 0, near.seed))
         for gamma in grid.gammas:
             choice = _from_zero(cell, spec, replace(grid, gammas=(gamma,)))
             for cost in grid.costs:
@@ -84,9 +91,15 @@ class HingeNeighborhoods(NeighborhoodSolver):
 
 
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
-    """Assign the inner rows to folds; the outer rows get a number past the last fold."""
+    """Assign the inner rows to folds; the outer rows get a number past the last fold.
+
+    Rows of equal features share a fold, whatever their classes are.
+    """
     folds = np.full(len(own.rows), own.spec.cv)
     folds[:n_inner] = assign_folds(own.present[:n_inner], own.spec.cv, seed)
+    if n_inner and (alike := find_copies(own.rows)) is not None:
+        first, group = alike
+        folds = folds[first[group]]
     return folds
 
 
@@ -166,14 +179,16 @@ def label_probability(
     mine = (codes == code).astype(np.int64)
     if mine.all() or not mine.any():
         return float(mine[0])
-    own = LocalRows.of_neighbors(X, mine, np.ones(len(X)), spec)
+    near = Neighborhood(X, mine, np.ones(len(X)), len(X), spec, None, seed)
+    own = find_units(near).of(_rows_of(near))
     if _is_trivial(own):
         return float(mine.mean())
-    order, cell = own.data(assign_folds(own.present, spec.cv, seed))
+    order, cell = own.data(_inner_folds(own, len(own.rows), seed))
     grid = neighborhood_grid(own, cell.base, None, seed)
     values = _held_out_values(cell, spec, grid)
     held_out = np.isfinite(values)
-    a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1)
+    weights = cell.weights[held_out].astype(np.float64)
+    a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1, weights)
     choice = HINGE.refit(cell, _from_zero(cell, spec, grid), spec, grid)
     model = own.model(choice, order, cell, own.described(BLANK_REPORT))
     if len(model.classes) == 1:

@@ -1,7 +1,7 @@
 """The least-squares model of one neighborhood, and the errors of candidates on its inner rows.
 
-Inner rows are left out one at a time, which needs no system beyond that of all rows: there are no
-folds. Distances are computed once, and serve every candidate.
+Inner rows are left out one at a time, each with its copies, which needs no system beyond that of
+all rows: there are no folds. Distances are computed once, and serve every candidate.
 """
 
 from collections.abc import Iterator
@@ -18,6 +18,7 @@ from daskls.solvers.base import (
     Neighborhood,
     NeighborhoodSolver,
 )
+from daskls.solvers.copies import find_units
 from daskls.solvers.evaluate import total
 from daskls.solvers.grid import Grid, count_gammas
 from daskls.solvers.percentiles import neighborhood_grid
@@ -32,12 +33,13 @@ class OpenProblem:
 
     Attributes
     ----------
-    own : LocalRows
-    Y : float64 array, shape (k, t)
+    own : LocalRows. Units: copies are one row.
+    Y : float64 array, shape (u, t)
     merged : MergedRows, nearest first
     base : float32 array, shape (m, m). `Kernel.matrix` of the merged rows in their unit.
     grid : Grid. Its gammas are for rows in their unit.
-    n_inner : int. k'.
+    n_inner : int. Units with a copy among the k' inner rows.
+    report : CellReport. With what is known before training; it counts copies.
     """
 
     own: LocalRows
@@ -46,6 +48,7 @@ class OpenProblem:
     base: Float32
     grid: Grid
     n_inner: int
+    report: CellReport
 
     @property
     def inner(self) -> Int64:
@@ -53,20 +56,25 @@ class OpenProblem:
         # Merged rows are in order of first occurrence, so those of inner rows come first.
         return np.arange(int(self.merged.of_row[: self.n_inner].max()) + 1)
 
+    @property
+    def inner_weight(self) -> float:
+        """The weight of all inner rows."""
+        return total(self.own.weights[: self.n_inner])
+
 
 class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
     """Kernel ridge regression with offset on neighborhoods, as `NumbersSolver` on cells."""
 
     def grid_errors(self, near: Neighborhood) -> Float64:
         """See `NeighborhoodSolver`: squared errors of inner rows, each left out by itself."""
-        weight = total(near.weights[: near.n_inner])
         problem = self._open(near, BLANK_REPORT)
         if isinstance(problem, OpenProblem):
             errors = self._errors(problem)
-            return np.stack([errors, np.full_like(errors, weight)], axis=2)
+            return np.stack([errors, np.full_like(errors, problem.inner_weight)], axis=2)
         # There is nothing to learn: all candidates miss by the same.
         missed = ((near.targets - problem.intercepts) ** 2).mean(axis=1)[: near.n_inner]
-        error = total(near.weights[: near.n_inner] * missed), weight
+        weights = near.weights[: near.n_inner]
+        error = total(weights * missed), total(weights)
         return np.full((count_gammas(near.spec, near.percentiles), near.spec.n_costs, 2), error)
 
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
@@ -74,16 +82,15 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         problem = self._open(near, report)
         if isinstance(problem, LocalModel):
             return problem
-        report = self._described(_cell_of(near, report), problem.own)
         gammas, costs = problem.grid.gammas, problem.grid.costs
         if len(gammas) * len(costs) == 1:
-            return self._candidate(problem, gammas[0], costs[0], report)
+            return self._candidate(problem, gammas[0], costs[0])
         errors = self._errors(problem)
         g, c = np.unravel_index(int(errors.argmin()), errors.shape)
-        model = self._candidate(problem, gammas[g], costs[c], report)
+        model = self._candidate(problem, gammas[g], costs[c])
         n_tried = errors.size
         report = replace(model.report, n_tried=n_tried, n_trained=n_tried + 1)
-        mean = errors / total(near.weights[: near.n_inner])
+        mean = errors / problem.inner_weight
         return replace(model, report=report, errors=mean.astype(np.float32))
 
     def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
@@ -93,10 +100,9 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
             n_candidates = count_gammas(near.spec, near.percentiles) * near.spec.n_costs
             yield from [problem] * n_candidates
             return
-        report = self._described(_cell_of(near, BLANK_REPORT), problem.own)
         for gamma in problem.grid.gammas:
             for cost in problem.grid.costs:
-                yield self._candidate(problem, gamma, cost, report)
+                yield self._candidate(problem, gamma, cost)
 
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
         """See `NumbersSolver`, for rows that are near each other in the kernel's feature space."""
@@ -105,16 +111,18 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
 
     def _open(self, near: Neighborhood, report: CellReport) -> OpenProblem | LocalModel:
         """Return the problem to solve; or the model, where there is nothing to learn."""
-        cell = _cell_of(near, report)
+        cell = CellRows(near.X, near.targets, near.weights, report, near.seed)
         own = self._rows(cell, near.spec)
-        Y = self._columns(cell, own)
+        report, Y = self._described(cell, own), self._columns(cell, own)
         if Y is None or own.radius == 0.0:
-            return self._constant(cell, own, self._described(cell, own))
+            return self._constant(cell, own, report)
+        units = find_units(near)
+        own, Y = units.of(own), Y[units.first]
         merged = merge_equal_rows(own.rows, Y, own.weights)
         in_units = (merged.A / np.float32(own.unit)).astype(np.float64)
         base = find_kernel(near.spec.kernel).matrix(in_units)
         grid = neighborhood_grid(own, base, near.percentiles, near.seed)
-        return OpenProblem(own, Y, merged, base, grid, near.n_inner)
+        return OpenProblem(own, Y, merged, base, grid, units.n_inner, report)
 
     def _solve_at(
         self, problem: OpenProblem, gamma: float, cost: float, asked: Int64
@@ -132,21 +140,14 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         for gamma in problem.grid.gammas:
             for cost in problem.grid.costs:
                 rows, squared = self._left_out(self._solve_at(problem, gamma, cost, inner), inner)
-                # A copy of an inner row may be an outer row.
+                # An equal row of another target may be an outer row.
                 missed = (squared * weights[rows])[rows < problem.n_inner]
                 found.append(total(missed))
         return np.reshape(found, (len(problem.grid.gammas), -1))
 
-    def _candidate(
-        self, problem: OpenProblem, gamma: float, cost: float, report: CellReport
-    ) -> LocalModel:
+    def _candidate(self, problem: OpenProblem, gamma: float, cost: float) -> LocalModel:
         """Return the model of one candidate."""
         few = evenly(len(problem.inner), EVALUATED_ROWS)
         solved = self._solve_at(problem, gamma, cost, few)
         kernel = kernel_of(problem.own.spec, gamma / problem.own.gamma_unit)
-        return self._as_model(solved, kernel, few, report)
-
-
-def _cell_of(near: Neighborhood, report: CellReport) -> CellRows:
-    """Return the rows of a neighborhood in the form of a cell's."""
-    return CellRows(near.X, near.targets, near.weights, report, near.seed)
+        return self._as_model(solved, kernel, few, problem.report)

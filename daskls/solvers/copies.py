@@ -1,0 +1,46 @@
+"""Copies among the rows of a neighborhood: rows of equal features and an equal target are one unit.
+
+A unit is trained on once, with the weight of all its copies, and no split parts it.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from daskls.kernels.copies import find_copies
+from daskls.records import Float64, Int64
+from daskls.solvers.base import Neighborhood
+from daskls.solvers.rows import LocalRows
+
+
+class Units(NamedTuple):
+    """The units of a neighborhood, in order of first occurrence.
+
+    Attributes
+    ----------
+    first : int64 array, shape (u,), increasing. The first copy of each.
+    weights : float64 array, shape (u,). Sums over copies.
+    n_inner : int. Units with a copy among the inner rows; they come first.
+    """
+
+    first: Int64
+    weights: Float64
+    n_inner: int
+
+    def of(self, own: LocalRows) -> LocalRows:
+        """Return the units of local rows, in the frame of all rows."""
+        if len(self.first) == len(own.rows):
+            return own
+        rows, present = own.rows[self.first], own.present[self.first]
+        return replace(own, rows=rows, present=present, weights=self.weights)
+
+
+def find_units(near: Neighborhood) -> Units:
+    """Return the units of a neighborhood's rows."""
+    copies = find_copies(near.X, near.targets)
+    if copies is None:
+        return Units(np.arange(len(near.X)), near.weights, near.n_inner)
+    first, unit = copies
+    n_inner = int(unit[: near.n_inner].max(initial=-1)) + 1
+    return Units(first, np.bincount(unit, near.weights), n_inner)
