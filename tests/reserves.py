@@ -3,6 +3,7 @@
 import numpy as np
 
 from daskls import VoronoiSVC, VoronoiSVR
+from daskls.kernels.copies import row_hashes
 from daskls.partition.shuffle import row_keys
 from daskls.seeds import THRESHOLD_ROWS
 
@@ -43,9 +44,9 @@ def covering(**params):
     return VoronoiSVR(**{"cell_size": 150, "interval": COVERAGE, **ONE, **params})
 
 
-def held_out(codes, counts, seed=SEED):
-    """Return which rows are held out: so many of each class, by the order of keys."""
-    keys = row_keys(np.arange(len(codes)), THRESHOLD_ROWS(seed))
+def held_out(X, y, codes, counts, seed=SEED):
+    """Return which rows are held out: so many of each class, by the order of hashed values."""
+    keys = row_keys(row_hashes(X, y, seed=THRESHOLD_ROWS(seed)), 0)
     found = np.zeros(len(codes), bool)
     for code, count in enumerate(counts):
         own = np.flatnonzero(codes == code)

@@ -21,7 +21,9 @@ def sampled(n_sample, chunk_rows, weights=None, seed=5):
     given = [c if c is None else da.from_array(c, chunks=(chunk_rows, 1)) for c in columns]
     with dask.config.set(scheduler="sync"):
         rows = BlockRows(*given)
-        return sample_rows(rows, scan_targets(rows), np.ones(3), n_sample, seed)
+        return sample_rows(rows, scan_targets(rows), n_sample, seed).sample(
+            np.ones(3), n_sample, seed
+        )
 
 
 @pytest.mark.parametrize("chunk_rows", [7, 999, N_ROWS])

@@ -11,6 +11,7 @@ rows: no reserved row contributes to it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from daskls.methods.predict import cells_of, score_rows, sizes_of_rows
 from daskls.records import FalseAlarmSpec, Float64, Int64, IntervalSpec, Reals, ReserveSpec
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
-from daskls.run.reserve import ReservedRows
+from daskls.run.reserve import ReservedRows, observations_needed
 from daskls.solvers.base import EVALUATED_ROWS
 from daskls.solvers.order_statistic import covering_rank, excess_probability, rank_within
 from daskls.store.reader import ModelReader, open_model
@@ -46,14 +47,21 @@ def keep_threshold(
     state: FitState, held: ReservedRows, spec: FalseAlarmSpec, found: list[Float64]
 ) -> None:
     """Write the threshold that follows from the scores of reserved rows."""
-    scores, codes = np.concatenate(found), held.targets.astype(np.int32, copy=False)
-    write_bound(state.root, threshold_of(scores, codes == 0, spec), scores, codes)
+    scores, codes = np.concatenate(found), held.codes
+    bound = threshold_of(scores, codes == 0, spec, held.copies, held.units)
+    write_bound(state.root, bound, np.repeat(scores, held.copies), np.repeat(codes, held.copies))
 
 
-def threshold_of(scores: Float64, is_negative: Any, spec: FalseAlarmSpec) -> FalseAlarmBound:
+def threshold_of(
+    scores: Float64, is_negative: Any, spec: FalseAlarmSpec, copies: Any = 1, units: Any = 1
+) -> FalseAlarmBound:
     """Return the bound whose threshold is the smallest score of a negative that keeps the rate.
 
     Only scores strictly above the threshold are positive, so ties lower the rate.
+
+    Parameters
+    ----------
+    copies, units : int64 arrays, shape (m,), or 1. As in `ReservedRows`.
 
     Examples
     --------
@@ -62,12 +70,33 @@ def threshold_of(scores: Float64, is_negative: Any, spec: FalseAlarmSpec) -> Fal
     >>> bound.rank, bound.threshold, bound.n_positives
     (77, 76.0, 20)
     """
-    negatives = np.sort(scores[is_negative])
-    n = len(negatives)
-    rank = rank_within(n, spec.rate, spec.delta)
-    delta = excess_probability(rank, n, spec.rate)
+    copies, units, _ = np.broadcast_arrays(copies, units, scores)
+    own = scores[is_negative], copies[is_negative], units[is_negative]
+    find = partial(rank_within, rate=spec.rate, delta=spec.delta)
+    negatives, rank, n_units = _ranked(*own, find, observations_needed(spec))
+    n, found = len(negatives), n_units or len(negatives)
+    delta = max(
+        excess_probability(rank, n, spec.rate), excess_probability(find(found), found, spec.rate)
+    )
     threshold = float(negatives[rank - 1])
-    return FalseAlarmBound(spec.rate, delta, n, len(scores) - n, rank, threshold)
+    return FalseAlarmBound(spec.rate, delta, n, int(copies.sum()) - n, rank, threshold)
+
+
+def _ranked(
+    values: Float64, copies: Any, units: Any, find: Callable[[int], int], needed: int
+) -> tuple[Float64, int, int]:
+    """Return the sorted values of all rows, the rank of the one that serves, and a number.
+
+    A share is that of all rows, copies included. But copies tell no more of new rows than one of
+    them, and rows that very many equal tell nothing of others. So the value serves that lies high
+    enough among all rows, and among the different ones that are not frequent; of these there may be
+    too few. The number is theirs, or 0.
+    """
+    rows, own = np.sort(np.repeat(values, copies)), np.sort(np.repeat(values, units))
+    rank = find(len(rows))
+    if len(own) < needed:
+        return rows, rank, 0
+    return rows, max(rank, int(np.searchsorted(rows, own[find(len(own)) - 1])) + 1), len(own)
 
 
 def answer_reserved(X: Reals, handle: ModelHandle) -> tuple[Float64, Int64]:
@@ -88,20 +117,30 @@ def keep_interval(
     sizes = sizes_of_cells(ModelReader(state.root.store).report)
     missed = np.abs(held.targets - answers.reshape(held.targets.shape))
     residuals = missed / sizes_of_rows(sizes, cells)[:, None]
-    write_interval(state.root, interval_of(residuals, spec), sizes, residuals)
+    interval = interval_of(residuals, spec, held.copies, held.units)
+    write_interval(state.root, interval, sizes, np.repeat(residuals, held.copies, axis=0))
 
 
-def interval_of(residuals: Float64, spec: IntervalSpec) -> CoveringInterval:
+def interval_of(
+    residuals: Float64, spec: IntervalSpec, copies: Any = 1, units: Any = 1
+) -> CoveringInterval:
     """Return the interval whose half widths are the order statistics of residuals (m, t).
+
+    Parameters
+    ----------
+    copies, units : int64 arrays, shape (m,), or 1. As in `ReservedRows`.
 
     Examples
     --------
     >>> interval_of(np.arange(10.0, 0.0, -1.0)[:, None], IntervalSpec(0.8))
     CoveringInterval(coverage=0.8, n_rows=10, rank=9, half_widths=(9.0,))
     """
-    rank = covering_rank(len(residuals), spec.coverage)
-    widths = np.sort(residuals, axis=0)[rank - 1]
-    return CoveringInterval(spec.coverage, len(residuals), rank, tuple(widths.tolist()))
+    find = partial(covering_rank, coverage=spec.coverage)
+    needed = observations_needed(spec)
+    ranked = [_ranked(column, copies, units, find, needed) for column in residuals.T]
+    widths = tuple(float(rows[rank - 1]) for rows, rank, _ in ranked)
+    n_rows, most = len(ranked[0][0]), max(rank for _, rank, _ in ranked)
+    return CoveringInterval(spec.coverage, n_rows, most, widths)
 
 
 def sizes_of_cells(report: Any) -> Float64:

@@ -11,7 +11,7 @@ from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition, write_partition
-from daskls.plan import Extent, check_sample, plan_sample
+from daskls.plan import Extent, Resources, SamplePlan, check_sample, plan_sample
 from daskls.plan.demand import group_blocks
 from daskls.records import LARGEST, SMALLEST, Float64, Int64, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -20,7 +20,7 @@ from daskls.run.contract import FitRequest, FitState
 from daskls.run.identity import find_seed, open_root, repair
 from daskls.run.progress import StageClock
 from daskls.run.regroup import regroup_rows
-from daskls.run.reserve import reserve_rows
+from daskls.run.reserve import plan_reserve
 from daskls.run.sample import sample_rows
 from daskls.run.scan import (
     TargetScan,
@@ -49,32 +49,36 @@ def begin_fit(
     scan = scan_targets(rows, client, request.spec.target)
     _check_columns(request.spec, scan.target)
     scan = replace(scan, target=replace(scan.target, quantile=request.spec.quantile))
-    given, reserve, seed = rows, None, None
+    reserve, left = None, scan
     if request.reserved_for is not None:
         seed = find_seed(request, store)
-        reserve, rows, scan = reserve_rows(request.reserved_for, rows, scan, seed, client)
+        reserve = plan_reserve(request.reserved_for, rows, scan, seed)
+        left = reserve.expected(scan)
     if not request.is_nested and scan.target.kind == "classes":
-        warn_of_classes(scan)
+        warn_of_classes(left)
     if request.n_folds is not None:
-        _check_folds(request.n_folds, rows, scan)
-    request = request.for_data(scan.n_kept, rows.n_features, scan.target.n_aims)
-    sizes = sizes_of(request, rows, scan.target)
-    class_weight = _class_weight(request, rows, scan)
-    _check_costs(request.spec, scan, class_weight)
-    sampling = plan_sample(scan.n_kept, rows.n_features, request.cell_size)
+        _check_folds(request.n_folds, rows, left)
+    settled = _settled(request, rows, left, resources)
+    _, sizes, sampling, _ = settled
     check_sample(sampling, sizes, free_nbytes(), request.sample_remedy)
-    leaf_bound = min(sampling.largest_rows, scan.n_kept)
-    request.method.check(Extent(sizes, scan.n_kept, leaf_bound, rows.block_rows), resources)
     # Only from here on is X read, and then a store created: what is refused above costs neither.
-    seed = find_seed(request, store) if seed is None else seed
+    seed = find_seed(request, store) if reserve is None else seed
     with clock.stage("sample", rows.n_blocks, None):
-        drawn = scan, class_weight, sampling.n_sample, seed, client, reserve
-        sample = sample_rows(given, *drawn, request.feature_names)
+        drawn = sampling.n_sample, seed, client, reserve
+        read = sample_rows(rows, scan, *drawn, request.feature_names)
+    scan, reserve = read.scan, read.reserve
+    if reserve is not None:
+        # The number of rows that are left is known only now.
+        settled = _settled(request, rows, scan, resources)
+    request, sizes, sampling, class_weight = settled
+    sample = read.sample(class_weight, sampling.n_sample, seed)
+    # It holds more rows than the sample.
+    del read
     target = scan.target.measured(sample.targets, sample.weights)
     scan = replace(scan, target=target)
     sample = replace(sample, targets=target.enter(sample.targets))
     # After the sample, as its pass takes the checksum of all rows, which is part of the identity.
-    root = open_root(request, rows, scan, seed, sample.data_checksum, store)
+    root = open_root(request, rows, scan, seed, sample.checksum, store)
     repair(root, request.method, client)
     if find_loss(request.spec).costs_by_cell:
         # After open_root, as the identity of the fit is that of the given spec.
@@ -83,8 +87,27 @@ def begin_fit(
         request, sizes = replace(request, spec=spec), replace(sizes, spec=spec)
     return FitState(
         request, rows, scan, resources, sizes, sampling, sample, seed, class_weight, root,
-        clock, client,
+        clock, client, reserve=reserve,
     )  # fmt: skip
+
+
+def _settled(
+    request: FitRequest, rows: BlockRows, scan: TargetScan, resources: Resources
+) -> tuple[FitRequest, TaskSizes, SamplePlan, Float64]:
+    """Return what follows from the counts of rows: request, sizes, sample and class weights.
+
+    Raises
+    ------
+    ParameterError, MemoryPlanError : class weights or costs, or a task that does not fit
+    """
+    request = request.for_data(scan.n_kept, rows.n_features, scan.target.n_aims)
+    sizes = sizes_of(request, rows, scan.target)
+    class_weight = _class_weight(request, rows, scan)
+    _check_costs(request.spec, scan, class_weight)
+    sampling = plan_sample(scan.n_kept, rows.n_features, request.cell_size)
+    leaf_bound = min(sampling.largest_rows, scan.n_kept)
+    request.method.check(Extent(sizes, scan.n_kept, leaf_bound, rows.block_rows), resources)
+    return request, sizes, sampling, class_weight
 
 
 def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
@@ -96,8 +119,8 @@ def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
         request.cell_size,
         request.spec,
         target_nbytes=target.width * target.dtype.itemsize,
-        # Rows of positive weight are copied only where some weight may be 0.
-        n_block_copies=2 if rows.weights is None else 3,
+        # Rows are copied only where some may be left out.
+        n_block_copies=2 if rows.weights is None and request.reserved_for is None else 3,
         source_nbytes=rows.source_nbytes,
         unpack_nbytes=rows.unpack_nbytes,
     )

@@ -44,7 +44,8 @@ from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
 if TYPE_CHECKING:
-    # A process that only predicts must not load the module that samples rows.
+    # A process that only predicts must not load the modules that sample rows.
+    from daskls.run.reserve import Reserve
     from daskls.run.sample import Sample
 
 
@@ -275,7 +276,8 @@ class FitState:
     """The findings and decisions of stage 1, and what a fit runs with; it never travels to a task.
 
     Once ``scale`` is known, ``sample`` and ``sizes`` are those of scaled rows. ``class_weight`` is
-    float64 (k,), by class code. ``client`` is None for the current scheduler.
+    float64 (k,), by class code. ``client`` is None for the current scheduler. ``reserve`` tells the
+    rows that are reserved, of which ``scan`` knows nothing.
     """
 
     request: FitRequest
@@ -291,6 +293,7 @@ class FitState:
     clock: StageClock
     client: Any
     scale: FeatureScale | None = None
+    reserve: "Reserve | None" = None
 
     @property
     def dtype(self) -> np.dtype[Any]:

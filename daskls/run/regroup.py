@@ -36,6 +36,7 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
+from daskls.run.reserve import Reserve
 from daskls.run.scan import block_checksum, take_kept
 from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
@@ -86,6 +87,7 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
             class_weight=state.class_weight,
             first_kept=scan.first_kept,
             scale=state.scale,
+            reserve=state.reserve,
         )
     # The checksums of rows are added, so blocks may finish in any order, or in an earlier fit.
     if sum(sums) % 2**64 != state.sample.checksum:
@@ -121,6 +123,7 @@ def assign_block(
     class_weight: Float64,
     first_kept: Int64,
     scale: FeatureScale | None,
+    reserve: Reserve | None = None,
     block_info: Any = None,
 ) -> int:
     """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows.
@@ -134,8 +137,11 @@ def assign_block(
         return done
     X, targets, given = take_kept(X, y, weights, target)
     start = int(first_kept[block])
-    # The identity of the data is that of the given rows, before they are scaled.
-    checksum = block_checksum(X, targets, given, start)
+    # The identity of the data is that of the given rows, before some are left out and all scaled.
+    first_given = start if reserve is None else int(reserve.first_kept[block])
+    checksum = block_checksum(X, targets, given, first_given)
+    if reserve is not None:
+        (X, targets, given), _ = reserve.split(block, X, targets, given)
     X = X if scale is None else scaled(X, scale)
     weighed = target.weigh(targets, given, class_weight)
     rows = Rows(X, target.enter(targets), weighed, start + np.arange(len(X)))

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from daskls.errors import DataError
 from daskls.kernels.copies import find_copies
 from daskls.partition.shuffle import key_limit, row_keys
 from daskls.records import Float64, Int64, Keys, Labels, Reals, RowNumbers, Targets
 from daskls.run.blocks import BlockRows, block_start, map_rows
 from daskls.run.labels import BadValue, first_bad_value, value_error
-from daskls.run.reserve import Reserve, ReservedRows
+from daskls.run.reserve import Reserve, ReservedRows, group_codes
 from daskls.run.scan import TargetScan, block_checksum, take_kept
 from daskls.seeds import SAMPLE
 from daskls.targets import Target
@@ -26,7 +27,8 @@ from daskls.targets import Target
 class BlockSample:
     """One block's rows below the limit, its checksum, and its first invalid row.
 
-    ``reserved`` are its reserved rows, which are not part of the sample or of any other stage.
+    ``counts`` are its rows of each class, and ``reserved`` those that are not part of the sample or
+    of any other stage; ``numbers`` count the others.
     """
 
     numbers: RowNumbers
@@ -34,21 +36,22 @@ class BlockSample:
     targets: Targets
     weights: Float64
     checksum: int
+    counts: Int64
     bad: BadValue | None = None
     reserved: ReservedRows | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Sampled rows in the order of their numbers, and checksums of the data.
+    """Sampled rows in the order of their numbers, and the checksum of the data.
 
     Attributes
     ----------
-    numbers : int64 array, shape (m,), increasing. Global row numbers.
+    numbers : int64 array, shape (m,), increasing. Global row numbers; reserved rows have none.
     X : real array, shape (m, d)
     targets : array. Class codes (m,), or numbers (m, t).
     weights : float64 array, shape (m,), > 0. Class weights included.
-    checksum : int. Of all rows of the data but the reserved ones.
+    checksum : int. Of all rows of the data, reserved ones included.
     reserved : ReservedRows, or None. As they are given, also when all others are scaled.
     """
 
@@ -73,55 +76,101 @@ class Sample:
         columns = self.numbers[first], self.X[first], self.targets[first], weights
         return Sample(*columns, self.checksum, self.reserved)
 
-    @property
-    def data_checksum(self) -> int:
-        """The checksum of all rows of the data, reserved ones included."""
-        reserved = 0 if self.reserved is None else self.reserved.checksum
-        return (self.checksum + reserved) % 2**64
+
+@dataclass(frozen=True, eq=False)
+class DrawnRows:
+    """The findings of a reading of X: more than the sample, and the reserved rows.
+
+    Attributes
+    ----------
+    blocks : list of BlockSample
+    scan : TargetScan. Of all rows but the reserved ones.
+    reserve, reserved : Reserve and ReservedRows, or None
+    """
+
+    blocks: list[BlockSample]
+    scan: TargetScan
+    reserve: Reserve | None = None
+    reserved: ReservedRows | None = None
+
+    def sample(self, class_weight: Float64, n_sample: int, seed: int) -> Sample:
+        """Return the ``n_sample`` rows with the smallest keys of all blocks."""
+        starts = self.scan.first_kept.tolist()
+        numbers = [start + b.numbers for start, b in zip(starts[:-1], self.blocks, strict=True)]
+        keys = [row_keys(own, SAMPLE(seed)) for own in numbers]
+        last = last_key(np.concatenate(keys), n_sample)
+        chosen = [own <= last for own in keys]
+        sampled = np.concatenate([a[own] for a, own in zip(numbers, chosen, strict=True)])
+        X, targets, given = (
+            np.concatenate(
+                [getattr(b, name)[own] for b, own in zip(self.blocks, chosen, strict=True)]
+            )
+            for name in ("X", "targets", "weights")
+        )
+        weights = self.scan.target.weigh(targets, given, class_weight)
+        checksum = sum(b.checksum for b in self.blocks) % 2**64
+        return Sample(sampled, X, targets, weights, checksum, self.reserved)
 
 
 def sample_rows(
     rows: BlockRows,
     scan: TargetScan,
-    class_weight: Float64,
     n_sample: int,
     seed: int,
     client: Any = None,
     reserve: Reserve | None = None,
     names: Sequence[str] | None = None,
-) -> Sample:
+) -> DrawnRows:
     """Read X once: sample, validate and checksum it, and take the reserved rows.
+
+    Where `Reserve.again` says so it is read once more.
 
     Parameters
     ----------
-    rows : BlockRows. With the given weights, in which reserved rows are not 0.
-    scan : TargetScan. Of all rows but the reserved ones.
-    class_weight : float64 array, shape (k,)
+    scan : TargetScan. Of all rows.
+    n_sample : int. The size of the sample, about.
     reserve : Reserve, or None without reserved rows
     names : sequence of str, or None. The names of columns, for the error.
 
     Raises
     ------
-    DataError : a value is NaN, infinite or too large; the error names the first such row
+    DataError : a value is NaN, infinite or too large, and the error names the first such row; or y
+        gave other values than to the scan
+    ParameterError : too many rows are equal to reserve some of them
     """
-    blocks = map_rows(
-        sample_block,
-        rows,
-        rows.X,
-        rows.y,
-        rows.weights,
-        client=client,
-        target=scan.target,
-        class_weight=class_weight,
-        first_kept=scan.first_kept,
-        limit=key_limit(scan.n_kept, n_sample),
-        seed=seed,
-        reserve=reserve,
-    )
-    bad = [block.bad for block in blocks if block.bad is not None]
-    if bad:
-        raise value_error(min(bad), names)
-    return _joined(blocks, n_sample, seed)
+    n_left = scan.n_kept if reserve is None else reserve.expected(scan).n_kept
+    while True:
+        blocks = map_rows(
+            sample_block,
+            rows,
+            rows.X,
+            rows.y,
+            rows.weights,
+            client=client,
+            target=scan.target,
+            first_kept=scan.first_kept,
+            limit=key_limit(n_left, n_sample),
+            seed=seed,
+            reserve=reserve,
+        )
+        bad = [block.bad for block in blocks if block.bad is not None]
+        if bad:
+            raise value_error(min(bad), names)
+        if (sum(b.counts for b in blocks) != scan.counts).any():
+            raise DataError(
+                "y or the weights had other values at the second reading than at the first. A Dask "
+                "array must compute the same values each time: seed it, or write it to Zarr."
+            )
+        if reserve is None:
+            return DrawnRows(blocks, scan)
+        parts = [b.reserved for b in blocks if b.reserved is not None]
+        held = reserve.joined(parts)
+        X, targets = (np.concatenate([getattr(b, own) for b in blocks]) for own in ("X", "targets"))
+        again = reserve.again(held, X, targets)
+        if again is None:
+            left = reserve.left(scan, held, [int(own.copies.sum()) for own in parts])
+            return DrawnRows(blocks, left, reserve, held)
+        reserve = again
 
 
 def sample_block(
@@ -130,7 +179,6 @@ def sample_block(
     weights: Reals | None,
     *,
     target: Target,
-    class_weight: Float64,
     first_kept: Int64,
     limit: int | None,
     seed: int,
@@ -144,17 +192,19 @@ def sample_block(
         # Returned, not raised: the error names the first bad block, whichever task ends first.
         none, targets = np.empty(0, np.int64), target.encode(y[:0])
         bad = bad._replace(row=first_row + bad.row)
-        return BlockSample(none, X[:0], targets, np.empty(0), 0, bad)
+        return BlockSample(none, X[:0], targets, np.empty(0), 0, none, bad)
     kept, targets, given = take_kept(X, y, weights, target)
-    start = int(first_kept[block])
-    reserved = None
-    if reserve is not None:
-        (kept, targets, given), reserved = reserve.split(block, start, kept, targets, given)
-    mine = _below(start + np.arange(len(kept)), limit, seed)
+    start, reserved = int(first_kept[block]), None
     checksum = block_checksum(kept, targets, given, start)
-    weighed = target.weigh(targets, given.astype(np.float64), class_weight)
-    own = kept[mine], targets[mine], weighed[mine]
-    return BlockSample(start + mine, *own, checksum, reserved=reserved)
+    counts = np.bincount(group_codes(targets), minlength=max(target.n_classes, 1))
+    numbers = start + np.arange(len(kept))
+    if reserve is not None:
+        (kept, targets, given, numbers), reserved = reserve.split(
+            block, kept, targets, given, numbers
+        )
+    mine = _below(numbers, limit, seed)
+    own = mine, kept[mine], targets[mine], given[mine]
+    return BlockSample(*own, checksum, counts, reserved=reserved)
 
 
 def _below(numbers: RowNumbers, limit: int | None, seed: int) -> Int64:
@@ -164,30 +214,8 @@ def _below(numbers: RowNumbers, limit: int | None, seed: int) -> Int64:
     return np.flatnonzero(row_keys(numbers, SAMPLE(seed)) < np.uint64(limit))
 
 
-def _joined(blocks: list[BlockSample], n_sample: int, seed: int) -> Sample:
-    """Return the rows with the smallest keys of all blocks."""
-    keys = [row_keys(b.numbers, SAMPLE(seed)) for b in blocks]
-    last = last_key(np.concatenate(keys), n_sample)
-    chosen = [own <= last for own in keys]
-    numbers, X, targets, weights = (
-        np.concatenate([getattr(b, name)[own] for b, own in zip(blocks, chosen, strict=True)])
-        for name in ("numbers", "X", "targets", "weights")
-    )
-    checksum = sum(b.checksum for b in blocks) % 2**64
-    return Sample(numbers, X, targets, weights, checksum, _reserved(blocks))
-
-
 def last_key(keys: Keys, n_sample: int) -> np.uint64:
     """Return the ``n_sample``-th smallest key, or the largest of fewer; keys are distinct."""
     last = min(n_sample, len(keys)) - 1
     found: np.uint64 = np.partition(keys, last)[last]
     return found
-
-
-def _reserved(blocks: list[BlockSample]) -> ReservedRows | None:
-    """Return the reserved rows of all blocks, in the order of their numbers."""
-    own = [b.reserved for b in blocks if b.reserved is not None]
-    if not own:
-        return None
-    X, targets = np.concatenate([r.X for r in own]), np.concatenate([r.targets for r in own])
-    return ReservedRows(X, targets, sum(r.checksum for r in own) % 2**64)

@@ -37,6 +37,7 @@ from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
+from daskls.run.reserve import Reserve
 from daskls.run.scan import take_kept
 from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
@@ -239,6 +240,7 @@ def _collect(state: FitState, job: RegionJob) -> None:
             target=state.scan.target,
             class_weight=state.class_weight,
             first_kept=state.scan.first_kept,
+            reserve=state.reserve,
         )
 
 
@@ -252,6 +254,7 @@ def collect_block(
     target: Target,
     class_weight: Float64,
     first_kept: Int64,
+    reserve: Reserve | None = None,
     block_info: Any = None,
 ) -> None:
     """Write the rows of one block that lie in a region.
@@ -264,6 +267,8 @@ def collect_block(
     if open_store(job.root).exists(key):
         return
     X, targets, given = take_kept(X, y, weights, target)
+    if reserve is not None:
+        (X, targets, given), _ = reserve.split(block, X, targets, given)
     with one_blas_thread():
         leaves = _leaves_of(job, X, start + np.arange(len(X)))
     own = np.flatnonzero(np.isin(leaves, job.leaves))

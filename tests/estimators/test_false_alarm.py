@@ -41,12 +41,13 @@ def without_bound(model):
 def test_it_is_a_plain_fit_to_the_other_rows_less_a_threshold(model):
     model.fit(X, Y)
     bound = model.false_alarm_
-    held = held_out(Y, (bound.n_negatives, bound.n_positives))
+    held = held_out(X, Y, Y, (bound.n_negatives, bound.n_positives))
     assert held.sum() == len(X) - model._reader.meta["n_rows"]
     plain = without_bound(model).fit(X[~held], Y[~held])
     scores = plain.decision_function(X[held])
     n = int((Y[held] == 0).sum())
-    assert n == bound.n_negatives >= (Y == 0).sum() // 5
+    assert n == bound.n_negatives
+    assert abs(n - (Y == 0).sum() / 5) < 4 * np.sqrt((Y == 0).sum() * 0.16)
     chance = stats.binom(n, 1 - RATE).sf(np.arange(n))
     rank = 1 + int(np.argmax(chance <= 0.05))
     assert (bound.rank, bound.rate) == (rank, RATE)
@@ -70,15 +71,12 @@ def test_the_bound_is_kept_and_used():
     assert alarms[Y_TEST == 1].mean() > 0.4
 
 
-def test_what_a_held_out_row_holds_moves_the_threshold_alone():
+def test_what_a_held_out_row_weighs_moves_nothing():
     model = bounded().fit(X, Y)
-    held = held_out(Y, (model.false_alarm_.n_negatives, model.false_alarm_.n_positives))
-    moved = X.copy()
-    moved[held] += 0.7
-    other = bounded().fit(moved, Y)
-    assert other.false_alarm_.threshold != model.false_alarm_.threshold
-    raw, other_raw = (m.decision_function(TEST) + m.false_alarm_.threshold for m in (model, other))
-    np.testing.assert_allclose(raw, other_raw, atol=1e-12)
+    held = held_out(X, Y, Y, (model.false_alarm_.n_negatives, model.false_alarm_.n_positives))
+    other = bounded().fit(X, Y, np.where(held, 7.0, 1.0))
+    assert other.false_alarm_ == model.false_alarm_
+    np.testing.assert_array_equal(other.decision_function(TEST), model.decision_function(TEST))
 
 
 def test_a_false_alarm_is_what_the_second_class_is_said_of_wrongly():
@@ -96,10 +94,12 @@ def test_too_few_negatives_are_an_error_with_the_number_needed():
     # What it says is enough.
     assert "max_false_alarm to 0.012 or delta to 0.082" in str(caught.value)
     for enough in ({"max_false_alarm": 0.012}, {"max_false_alarm": 0.01, "delta": 0.082}):
-        assert bounded(**enough).fit(X, y).false_alarm_.n_negatives == 250
+        assert 250 <= bounded(**enough).fit(X, y).false_alarm_.n_negatives < 350
     y[:598] = "calm"
-    model = bounded(max_false_alarm=0.01).fit(X, y)
-    assert (model.false_alarm_.n_negatives, model.false_alarm_.rank) == (299, 299)
+    for seed in range(3):
+        bound = bounded(max_false_alarm=0.01, random_state=seed).fit(X, y).false_alarm_
+        assert 299 <= bound.n_negatives < 400
+        assert bound.delta <= 0.05
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,11 @@ def test_many_rows_are_held_out_up_to_a_number(monkeypatch):
     most = {"daskls.run.reserve.MOST_RESERVED": 100, "daskls.run.reserve.MOST_POSITIVES": 30}
     set_sizes(monkeypatch, most)
     bound = bounded().fit(X, Y).false_alarm_
-    assert (bound.n_negatives, bound.n_positives) == (100, 30)
+    assert 60 < bound.n_negatives < 140
+    assert 10 < bound.n_positives < 50
     # No fewer than are needed, whatever they weigh.
     set_sizes(monkeypatch, {"daskls.run.reserve.RESERVED_NBYTES": 16})
-    assert bounded().fit(X, Y).false_alarm_.n_negatives == 29
+    assert 29 <= bounded().fit(X, Y).false_alarm_.n_negatives < 70
 
 
 def test_equal_scores_are_no_alarms():

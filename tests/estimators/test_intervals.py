@@ -66,9 +66,9 @@ def brute_sizes(plain, asked):
 def test_it_is_one_rank_of_what_a_plain_fit_misses_of_the_others(model, y):
     model.fit(X, y)
     found = model.interval_
-    assert found.n_rows == N // 5
+    assert abs(found.n_rows - N / 5) < 4 * np.sqrt(0.16 * N)
     assert found.rank == int(np.ceil((found.n_rows + 1) * found.coverage - 1e-9))
-    held = held_out(np.zeros(N), (found.n_rows,))
+    held = held_out(X, y, np.zeros(N), (found.n_rows,))
     plain = clone(model).set_params(interval=None).fit(X[~held], y[~held])
     np.testing.assert_array_equal(model.predict(TEST), plain.predict(TEST))
     columns = y[held].reshape(found.n_rows, -1)
@@ -110,18 +110,16 @@ def test_coverage_over_draws_is_what_ranks_of_equal_rows_have():
     assert 0.6 < np.std(levels) < 1.5
 
 
-def test_what_a_held_out_row_holds_moves_the_widths_alone(tmp_path):
+def test_what_a_held_out_row_weighs_moves_nothing(tmp_path):
     model = covering(store=tmp_path / "m").fit(X, Y)
-    held = held_out(np.zeros(N), (model.interval_.n_rows,))
-    moved, other_rows = Y.copy(), X.copy()
-    moved[held] += 50.0
-    other_rows[held] *= 0.5
-    other = covering().fit(other_rows, moved)
-    assert other.interval_.half_widths[0] > model.interval_.half_widths[0] + 10
+    held = held_out(X, Y, np.zeros(N), (model.interval_.n_rows,))
+    weights = np.where(held, 7.0, 1.0)
+    other = covering().fit(X, Y, weights)
+    assert other.interval_ == model.interval_
     np.testing.assert_array_equal(model.predict(TEST), other.predict(TEST))
-    # Their numbers are part of the data that a store belongs to, as their features are.
+    # They are part of the data that a store belongs to, as their features are.
     with pytest.raises(StoreError, match="checksum was"):
-        covering(store=tmp_path / "m").fit(X, moved)
+        covering(store=tmp_path / "m").fit(X, Y, weights)
 
 
 def test_a_model_without_intervals_says_what_to_do():
@@ -153,9 +151,10 @@ def test_too_few_rows_are_an_error_with_the_number_needed():
         assert words in str(caught.value)
     # What it says is enough.
     assert "lower interval to 0.988" in str(caught.value)
-    for rows, coverage, n, rank in ((170, 0.988, 85, 85), (198, 0.99, 99, 99), (18, 0.9, 9, 9)):
-        found = covering(interval=coverage).fit(X[:rows], Y[:rows]).interval_
-        assert (found.n_rows, found.rank) == (n, rank)
+    for rows, coverage, needed in ((170, 0.988, 85), (198, 0.99, 99), (18, 0.9, 9)):
+        for seed in range(5):
+            model = covering(interval=coverage, random_state=seed).fit(X[:rows], Y[:rows])
+            assert needed <= model.interval_.n_rows <= 0.75 * rows
 
 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, 90, "0.9"])
@@ -171,10 +170,10 @@ def test_classifiers_take_no_intervals():
 
 def test_many_rows_are_held_out_up_to_a_number(monkeypatch):
     set_sizes(monkeypatch, {"daskls.run.reserve.MOST_RESERVED": 100})
-    assert covering().fit(X, Y).interval_.n_rows == 100
+    assert 60 < covering().fit(X, Y).interval_.n_rows < 140
     # No fewer than are needed, whatever they weigh.
     set_sizes(monkeypatch, {"daskls.run.reserve.RESERVED_NBYTES": 16})
-    assert covering().fit(X, Y).interval_.n_rows == 9
+    assert 9 <= covering().fit(X, Y).interval_.n_rows < 40
 
 
 def test_numbers_without_noise_have_intervals_of_no_width():

@@ -88,8 +88,9 @@ def held_by(reserve, model):
     """Return which rows a fit held out."""
     found = reserve.found(model)
     if reserve is BOUND:
-        return held_out(reserve.y, (found.n_negatives, found.n_positives))
-    return held_out(np.zeros(len(reserve.X)), (found.n_rows,))
+        counts = found.n_negatives, found.n_positives
+        return held_out(reserve.X, reserve.y, reserve.y, counts)
+    return held_out(reserve.X, reserve.y, np.zeros(len(reserve.X)), (found.n_rows,))
 
 
 @of_both
