@@ -62,10 +62,17 @@ class SharesClient(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted copy with the same client: a connection cannot be copied."""
-        params = self.get_params(deep=False)
-        client = params.pop("client", None)
-        copies = {name: clone(value, safe=False) for name, value in params.items()}
-        return type(self)(**copies, client=client)
+        own = {
+            name: value if name == "client" else clone(value, safe=False)
+            for name, value in self.get_params(deep=False).items()
+        }
+        copied = type(self)(**own)
+        # Beside the parameters, what scikit-learn's own clone keeps.
+        if hasattr(self, "_metadata_request"):
+            copied._metadata_request = clone(self._metadata_request)
+        if hasattr(self, "_skl_callbacks"):
+            copied._skl_callbacks = self._skl_callbacks
+        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the client."""

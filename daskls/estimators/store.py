@@ -6,7 +6,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from daskls.errors import StoreError
+from daskls.errors import AdviceWarning, warn_user
 from daskls.run.identity import check_free
 from daskls.store.artifacts import open_store, store_at
 from daskls.store.backend import Backend
@@ -15,8 +15,8 @@ from daskls.store.flat import DESCRIPTION
 from daskls.store.layout import Root
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
-# A pickled estimator embeds the model of a temporary store up to this size.
-MAX_EMBEDDED_NBYTES = 64 << 20
+# A pickle of a larger model, which memory holds twice while it is made, is advised against.
+LARGE_PICKLE_NBYTES = 256 << 20
 # Keys that a killed fit may have left in a store; they are not part of the model.
 NOT_MODEL = ("exchange-*", "input-*", ".*")
 SAVE_AGAIN = "call save again"
@@ -75,21 +75,23 @@ def _keys_of(model: Backend) -> Iterator[str]:
 
 
 def embed_model(handle: ModelHandle) -> bytes:
-    """Return a temporary model as the bytes of a tar archive.
+    """Return a temporary model as the bytes of a tar archive; warn if they are many.
 
     Raises
     ------
-    StoreError : it is larger than `MAX_EMBEDDED_NBYTES`, or was removed
+    StoreError : it was removed
     """
     with handle.in_use():
         source = Root.open(handle.location).store
         keys = list(_keys_of(source))
         nbytes = sum(map(source.size, keys))
-        if nbytes > MAX_EMBEDDED_NBYTES:
-            raise StoreError(
-                f"The model is in a temporary store and has {nbytes >> 20} MiB; a pickle may hold "
-                f"{MAX_EMBEDDED_NBYTES >> 20} MiB. Call save(path) and pickle daskls.load(path), "
-                "or fit with store=."
+        if nbytes > LARGE_PICKLE_NBYTES:
+            warn_user(
+                f"A pickle or a copy of this model holds all its {nbytes >> 20} MiB in memory "
+                f"(more than {LARGE_PICKLE_NBYTES >> 20} MiB), as it is in a temporary store. "
+                "Call save(path) and pickle daskls.load(path), which is only the path; or fit "
+                "with store=.",
+                AdviceWarning,
             )
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:

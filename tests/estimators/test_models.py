@@ -11,14 +11,17 @@ import warnings
 
 import dask
 import dask.array as da
+import joblib
 import numpy as np
 import pytest
 from distributed import Client
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
 from support import assert_same_model, checkers, model_bits, path_of, python_env, small_svc
 
 import daskls
-from daskls import StoreError
 from daskls.estimators import store as estimator_store
 
 N = 500
@@ -147,14 +150,34 @@ def test_a_pickle_works_in_another_process(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), model.decision_function(X))
 
 
-def test_a_pickle_above_the_limit_names_save(monkeypatch, tmp_path):
-    model = small_svc().fit(X, Y)
-    monkeypatch.setattr(estimator_store, "MAX_EMBEDDED_NBYTES", 1000)
-    with pytest.raises(StoreError, match=r"temporary store.*Call save\(path\)"):
-        pickle.dumps(model)
+@pytest.mark.parametrize("name", ["VoronoiSVC", "KernelKNNRegressor", "KNNSVMNoiseFilter"])
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_large_pickle_is_whole_and_names_save(name, way, monkeypatch, tmp_path):
+    model = getattr(daskls, name)(random_state=0).fit(X, Y)
+    # A patched size, as a model of the real one takes minutes.
+    monkeypatch.setattr(estimator_store, "LARGE_PICKLE_NBYTES", 1000)
+    with pytest.warns(daskls.errors.AdviceWarning, match=r"holds all its .*Call save\(path\)"):
+        other = way(model)
+    if name == "KNNSVMNoiseFilter":
+        np.testing.assert_array_equal(other.proba_, model.proba_)
+        return
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    # What lies at a path is pickled as it, without a word.
     model.save(tmp_path / "m")
-    saved = pickle.loads(pickle.dumps(daskls.load(tmp_path / "m")))
+    saved = way(daskls.load(tmp_path / "m"))
     np.testing.assert_array_equal(saved.predict(X), model.predict(X))
+
+
+@pytest.mark.slow
+def test_a_model_beyond_64_mib_is_pickled_whole(tmp_path):
+    rows = np.random.default_rng(0).random((300_000, 60), np.float32)
+    model = daskls.KernelKNNClassifier(random_state=0).fit(rows, rows[:, 0] > 0.5)
+    joblib.dump(model, tmp_path / "m")
+    assert (tmp_path / "m").stat().st_size > 64 << 20
+    asked = rows[:100]
+    expected = model.predict(asked)
+    for other in (joblib.load(tmp_path / "m"), copy.deepcopy(model)):
+        np.testing.assert_array_equal(other.predict(asked), expected)
 
 
 @pytest.mark.parametrize("labels", [["b", "a"], [5, -3], [True, False], [2.0, 1.0]])
@@ -266,6 +289,36 @@ def test_clone_get_and_set_params(tmp_path, one_worker):
         model.set_params(client=client)
         assert clone(model).client is client
         assert model.get_params()["client"] is client
+
+
+@pytest.mark.parametrize("name", ["VoronoiSVC", "FalkSVR", "KernelKNNClassifier"])
+def test_weights_reach_folds_of_a_pipeline(name, one_worker):
+    model = getattr(daskls, name)(random_state=0)
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, N)
+    folds = KFold(2)
+    expected = []
+    for train, test in folds.split(X):
+        fitted = clone(model).fit(X[train], Y[train], sample_weight=weight[train])
+        expected.append(fitted.score(X[test], Y[test], sample_weight=weight[test]))
+    client = Client(one_worker, set_as_default=False)
+    with config_context(enable_metadata_routing=True), client:
+        model.set_params(client=client).set_fit_request(sample_weight=True)
+        asking = make_pipeline(model.set_score_request(sample_weight=True))
+        found = cross_val_score(asking, X, Y, cv=folds, params={"sample_weight": weight})
+        assert clone(clone(model)).client is client
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_clone_asks_for_what_was_asked():
+    def asked(own):
+        return str(own.get_metadata_routing())
+
+    with config_context(enable_metadata_routing=True):
+        model = small_svc().set_fit_request(sample_weight="w", missing=False)
+        assert asked(clone(model)) == asked(model) != asked(small_svc())
+        # The clone's requests are its own.
+        other = clone(model).set_fit_request(sample_weight=False)
+        assert asked(clone(other)) == asked(other) != asked(model)
 
 
 def test_html(tmp_path, one_worker):
