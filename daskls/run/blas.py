@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from threadpoolctl import ThreadpoolController
 
 from daskls.errors import DasklsError
+from daskls.store.caches import fork_safe
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -105,7 +106,7 @@ class _Limit:
     """The limit of this process: its libraries, how many users it has, and the numbers before."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = fork_safe(threading.Lock())
         self._users = 0
         self._before: dict[Library, int] = {}
         self._libraries: list[Library] = []

@@ -41,7 +41,7 @@ def current_client(client: Any = None) -> Any:
     Raises
     ------
     ParameterError : the given object is no client, or the client is asynchronous
-    ClusterError : the client is closed
+    ClusterError : the client is closed, or Dask's configuration asks for one and there is none
     """
     if client is None:
         client = _find_client()
@@ -59,8 +59,9 @@ def current_client(client: Any = None) -> Any:
         )
     if client is not None and client.status in ("closing", "closed"):
         raise ClusterError(
-            "The client is closed, so no task can run on its cluster. Make a new "
-            "distributed.Client; with store= a fit resumes from its finished tasks."
+            "The client is closed, or of the process that this one was forked from, so no task can "
+            "run on its cluster. Make a new distributed.Client; with store= a fit resumes from its "
+            "finished tasks."
         )
     return client
 
@@ -77,7 +78,14 @@ def _find_client() -> Any:
     if scheduler is not None:
         from distributed import default_client
 
-        return default_client()
+        try:
+            return default_client()
+        except ValueError as error:
+            raise ClusterError(
+                f"Dask's setting scheduler is {scheduler!r}, but this process has no open client; "
+                "one of the process that it was forked from does not count. Make a "
+                'distributed.Client, or set dask.config.set(scheduler="threads").'
+            ) from error
     client_module = sys.modules.get("distributed.client")
     if client_module is None:
         return None

@@ -1,6 +1,8 @@
 """Runs tasks and waits for their results, for every caller and on every scheduler."""
 
+import os
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -231,6 +233,21 @@ class _Work:
         for future in self._indices:
             future.release()
         self._indices = {}
+
+
+def _leave_parent() -> None:
+    """Let a forked child do without its parent's threads, for which Dask would wait for ever."""
+    dask.threaded.default_pool = None
+    dask.threaded.pools.clear()
+    dask.threaded.pools_lock = threading.Lock()
+    client_module = sys.modules.get("distributed.client")
+    if client_module is not None:
+        for client in client_module.Client._instances:
+            client.status = "closed"
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_parent)
 
 
 async def _turn() -> None:

@@ -1,6 +1,7 @@
 """Caches that a process keeps between tasks, and the release of its memory."""
 
 import gc
+import os
 import sys
 import threading
 from collections import OrderedDict
@@ -21,7 +22,18 @@ BASELINE_NBYTES = 200 << 20
 SPARED_NBYTES = 32 << 20
 
 _droppers: list[Callable[[], object]] = []
-_lock = threading.Lock()
+
+
+def fork_safe(lock: threading.Lock) -> threading.Lock:
+    """Return a lock of the whole process, which a child never inherits held by a lost thread."""
+    if hasattr(os, "register_at_fork"):
+        release = lock.release
+        os.register_at_fork(before=lock.acquire, after_in_parent=release, after_in_child=release)
+    return lock
+
+
+# Of all caches: it is held for moments.
+LOCK = fork_safe(threading.Lock())
 
 
 def cached(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -37,7 +49,7 @@ def cached(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def on_drop(drop: Callable[[], object]) -> None:
     """Register a function that `drop_caches` calls."""
-    with _lock:
+    with LOCK:
         _droppers.append(drop)
 
 
@@ -53,11 +65,10 @@ class SizedCache:
     def __init__(self, nbytes: int) -> None:
         self._nbytes = self._left = nbytes
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Any:
         """Return the value of a key, or None."""
-        with self._lock:
+        with LOCK:
             if key not in self._entries:
                 return None
             self._entries.move_to_end(key)
@@ -65,7 +76,7 @@ class SizedCache:
 
     def put(self, key: Hashable, value: Any, nbytes: int) -> None:
         """Store a value of ``nbytes`` bytes, evicting the least recently used ones."""
-        with self._lock:
+        with LOCK:
             # Another thread may have put it; a value larger than the whole cache evicts nothing.
             used_nbytes = sum(n for _, n in self._entries.values())
             if key in self._entries or nbytes > self._left + used_nbytes:
@@ -77,7 +88,7 @@ class SizedCache:
 
     def clear(self) -> None:
         """Drop all values."""
-        with self._lock:
+        with LOCK:
             self._entries.clear()
             self._left = self._nbytes
 

@@ -15,7 +15,7 @@ from daskls.errors import StoreError
 from daskls.kernels.copies import find_copies
 from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbers, Targets
 from daskls.store.artifacts import Location
-from daskls.store.caches import SizedCache, on_drop
+from daskls.store.caches import SizedCache, fork_safe, on_drop
 from daskls.store.checks import check_codes, check_counts, check_tiles
 from daskls.store.files import damaged
 from daskls.store.groups import Group, open_group, write_group
@@ -279,7 +279,7 @@ class LeafReader:
 
 
 _open: dict[tuple[str, str, Hashable], LeafReader] = {}
-_open_lock = threading.Lock()
+_open_lock = fork_safe(threading.Lock())
 
 
 def _close_leaves() -> None:

@@ -1,6 +1,5 @@
 """A finished model, opened: its index is in memory, its cells are read on demand."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.store.artifacts import Location
-from daskls.store.caches import cached
+from daskls.store.caches import LOCK, cached
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.layout import (
     Root,
@@ -91,11 +90,10 @@ class OpenBundles:
         self._bundles, self._n_cells = bundles, n_cells
         self._left = OPEN_NBYTES // cell_nbytes
         self._open: OrderedDict[int, None] = OrderedDict()
-        self._lock = threading.Lock()
 
     def find(self, number: int) -> BundleModels:
         """Return a bundle, to be read at once: later calls may close it."""
-        with self._lock:
+        with LOCK:
             if number not in self._open:
                 self._left -= self._n_cells[number]
             self._open[number] = None

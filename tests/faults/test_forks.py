@@ -1,0 +1,140 @@
+"""A child forked from a process that has fitted: threads, pools, locks and clients stay behind."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from support import python_env
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+# What a child waits for in vain it waits for without end; all of it takes seconds.
+ENDS_S = 120
+
+BEGIN = """
+import multiprocessing, os, sys, threading, warnings
+import dask, dask.array as da, numpy as np
+from distributed import Client, LocalCluster
+from daskls import KernelKNNClassifier, VoronoiSVC
+from daskls.errors import ClusterError
+
+# Python 3.12 warns of every fork of a process with threads.
+warnings.simplefilter("ignore", DeprecationWarning)
+X = np.random.default_rng(0).random((400, 2))
+y = (X[:, 0] > X[:, 1]).astype(int)
+rows = da.from_array(X, chunks=(100, 2))
+
+def fitted():
+    return VoronoiSVC(cell_size=100, C=1.0, gamma=2.0, random_state=0).fit(rows, y)
+
+def in_child(task):
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    task()
+    # By the interpreter's own end, which joins pools.
+    sys.exit(7)
+"""
+
+THREADS = """
+model = fitted()
+lazy = model.predict(rows)
+expected = lazy.compute().tolist()
+
+def work():
+    assert lazy.compute().tolist() == expected
+    assert fitted().predict(X).tolist() == expected
+    assert model.predict(X).tolist() == expected
+
+print(in_child(work))
+process = multiprocessing.get_context("fork").Process(target=work)
+process.start()
+process.join()
+print(process.exitcode)
+
+# A pool of its own for a number of workers, and one for a thread that is not the first.
+with dask.config.set(num_workers=2):
+    work()
+    print(in_child(work))
+codes = []
+def thread():
+    work()
+    # Such a child has no first thread that could end the interpreter.
+    codes.append(in_child(lambda: (work(), os._exit(7))))
+beside = threading.Thread(target=thread)
+beside.start()
+beside.join()
+print(*codes)
+work()
+"""
+
+LOCKS = """
+from daskls.run import blas
+from daskls.store import caches, leaves
+
+model = KernelKNNClassifier(3).fit(X, y)
+expected = model.predict(X).tolist()
+
+def work():
+    assert model.predict(X).tolist() == expected
+
+for lock in (caches.LOCK, leaves._open_lock, blas._limit.lock):
+    held, seen = threading.Event(), threading.Event()
+    def hold():
+        with lock:
+            held.set()
+            # Until the fork waits for it.
+            seen.wait(0.5)
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    print(in_child(work))
+    holder.join()
+work()
+"""
+
+CLIENTS = """
+if __name__ == "__main__":
+    cluster = LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0")
+    client = Client(cluster, set_as_default=False)
+    model = fitted().set_params(client=client).fit(rows, y)
+    expected = model.predict(X).tolist()
+
+    def refused(words):
+        try:
+            model.fit(rows, y)
+        except ClusterError as error:
+            assert words in str(error), error
+            os._exit(7)
+        os._exit(1)
+
+    print(in_child(lambda: refused("of the process that this one was forked from")))
+    default = Client(cluster)
+    model.set_params(client=None)
+    print(in_child(lambda: refused("this process has no open client")))
+
+    def alone():
+        with dask.config.set(scheduler="threads"):
+            assert model.fit(rows, y).predict(X).tolist() == expected
+        os._exit(7)
+
+    print(in_child(alone))
+    assert model.fit(rows, y).predict(rows).compute().tolist() == expected
+    default.close(), client.close(), cluster.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "codes"),
+    [(THREADS, [7, 0, 7, 7]), (LOCKS, [7] * 3), (CLIENTS, [7] * 3)],
+    ids=["pools", "locks", "clients"],
+)
+def test_a_child_fits_and_answers_or_is_refused(script, codes):
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN + script],
+        capture_output=True,
+        text=True,
+        timeout=ENDS_S,
+        env=python_env(),
+    )
+    assert list(map(int, done.stdout.split())) == codes, done.stderr
