@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from daskls.errors import DataError
 from daskls.kernels.answers import expand_scores
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.predict import SCORES, predict_block
@@ -55,6 +56,10 @@ def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
     ----------
     raw, state : FitState. Before and after the scale is known.
     fit : fits a model on some rows in a store, and returns its fingerprint
+
+    Raises
+    ------
+    DataError : too few rows to hold any out
     """
     request, root = state.request, state.root
     assert request.probability is not None
@@ -67,6 +72,12 @@ def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
     with state.clock.stage("calibrate", len(folds), None):
         scored = [_score_fold(rows, fold, state, fit) for fold in folds]
     scores, which = (np.concatenate(own) for own in zip(*scored, strict=True))
+    if not len(which):
+        raise DataError(
+            f"No row of {len(rows.X)} could be held out from a fit on at least two classes of the "
+            "others, so there is nothing to fit probabilities to; fit on more rows, or without "
+            "probability."
+        )
     codes, n_classes = rows.codes[which], state.scan.target.n_classes
     # Class weights move the decision boundary; they do not change how probable a class is.
     weights = rows.weights[which] / state.class_weight[codes]

@@ -1,13 +1,18 @@
-"""``cv`` above the rows of a cell, of a neighborhood, of a class."""
+"""``cv`` above the rows of a cell, of a neighborhood, of a class; data of one to three rows."""
 
+import re
 import warnings
 
+import dask.array as da
 import numpy as np
 import pytest
+from sklearn.svm import SVC
+from small import ENTRIES
 from support import checkers, small_svc
 
-from daskls import AdviceWarning, FalkSVC, LandmarkSVC, RandomChunkSVC
-from daskls.errors import ParameterError
+import daskls
+from daskls import KNNSVC, AdviceWarning, FalkSVC, LandmarkSVC, RandomChunkSVC
+from daskls.errors import DataError, ParameterError
 
 NO_GRID = {"C": 10.0, "gamma": 20.0, "random_state": 0}
 
@@ -116,3 +121,50 @@ def test_where_nothing_is_chosen_cv_is_not_looked_at(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, y)
+
+
+@pytest.mark.parametrize("labels", [["b", "a"], ["a", "b", "b"], ["a", "b", "a"], ["b", "a", "c"]])
+@pytest.mark.parametrize("given", [{}, {"C": [10.0, 100.0]}, {"C": [10.0, 100.0], "gamma": [4, 8]}])
+def test_a_choice_on_two_or_three_rows(labels, given):
+    X = np.linspace(0, 1, len(labels))[:, None]
+    model = KNNSVC(random_state=0, **given).fit(X, labels)
+    # A default C may be too small for three rows; every C that is given tells them apart.
+    if given or len(labels) == 2:
+        assert model.predict(X).tolist() == SVC(C=10, gamma=4).fit(X, labels).predict(X).tolist()
+        assert model.predict(X).tolist() == labels
+    else:
+        assert set(model.predict(X)) <= set(labels)
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("labels", [["b", "a"], [1, 0]])
+def test_probabilities_of_rows_too_few_to_hold_out(labels, kind):
+    X = np.linspace(0, 1, len(labels))[:, None]
+    with pytest.raises(DataError, match=r"No row of \d could be held out .* fit on more rows"):
+        KNNSVC(C=1.0, gamma=1.0, probability=kind, random_state=0).fit(X, labels)
+
+
+SMALLEST = [name for name in ENTRIES if "NoiseFilter" not in name]
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+@pytest.mark.parametrize("n_rows", [1, 2, 3])
+@pytest.mark.parametrize("as_given", [np.asarray, lambda a: da.from_array(a, chunks=1)])
+def test_the_fewest_rows_are_answered_or_refused(name, n_rows, as_given):
+    X, y = np.linspace(0, 1, n_rows)[:, None], np.arange(n_rows) % 2
+    model, refusal = getattr(daskls, name)(random_state=0), ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdviceWarning)
+        try:
+            model.fit(as_given(X), as_given(y))
+        except (DataError, ParameterError) as error:
+            refusal = str(error)
+    if refusal:
+        # What, and the limit or the remedy.
+        assert re.search(r"\brows?\b|sample\(s\)", refusal)
+        assert re.search(r"minimum of 2|at least|Lower|fit on more", refusal)
+        return
+    assert n_rows > 1
+    found = model.predict(X)
+    assert found.shape == (n_rows,)
+    assert np.isfinite(found).all()

@@ -295,11 +295,14 @@ def left_out_errors(
     ends = [0, *(max(int(len(positions) * share), 1) for share in ROUNDS)]
     found: list[Float64] = []
     for number, (start, stop) in enumerate(pairwise(ends)):
+        if start == stop:
+            # Of two or three rows the second round has none.
+            continue
         if number and len(running) > 1:
             order = np.argsort(_errors(found)[running], kind="stable")
             running = np.sort(running[order[: N_RUNNING[number - 1]]])
         own = positions[start:stop]
-        parts = np.array_split(own, max(min(N_TASKS, len(own)), 1))
+        parts = np.array_split(own, min(N_TASKS, len(own)))
         tasks = [(part, running, job, state.scan.target) for part in parts]
         found += compute_each(evaluate_left_out, tasks, state.client)
     is_last = np.isin(np.arange(shape[1] * shape[2]), running)
