@@ -67,7 +67,9 @@ def _loss(values: Floats, targets: Float64, weights: Float64, a: float, b: float
 def fit_sigmoid(
     values: Floats, positive: Mask, weights: Float64 | None = None
 ) -> tuple[float, float]:
-    """Return (a, b) for which 1 / (1 + exp(a f + b)) is the likeliest probability of the positives.
+    """Return (a, b), a <= 0, for which 1 / (1 + exp(a f + b)) is the likeliest probability.
+
+    The probability of the positives never falls as the decision value rises.
 
     Parameters
     ----------
@@ -108,7 +110,11 @@ def fit_sigmoid(
             # No step lowers the loss: converged to the precision of floats.
             break
         a, b, loss = float(new_a), float(new_b), new_loss
-    return a, b
+    if a < 0.0:
+        return a, b
+    # The loss is convex, so the likeliest sigmoid that does not fall is flat: the mean target.
+    rate = float(np.average(targets, weights=weights))
+    return 0.0, float(np.log((1.0 - rate) / rate))
 
 
 def total(values: Float64) -> float:

@@ -86,6 +86,10 @@ def slow_probability(X, y, row, near):
         svm = SVC(C=10.0, gamma=20.0, tol=1e-7).fit(X[near[~held_out]], mine[~held_out])
         values[held_out] = svm.decision_function(X[near[held_out]])
     a, b = _sigmoid_calibration(values, mine)
+    if a > 0:
+        # A sigmoid that would fall is flat: the mean of Platt's targets.
+        n, k = len(mine), mine.sum()
+        return (k * (k + 1) / (k + 2) + (n - k) / (n - k + 2)) / n
     svm = SVC(C=10.0, gamma=20.0, tol=1e-7).fit(X[near], mine)
     return 1 / (1 + np.exp(a * svm.decision_function(X[row][None])[0] + b))
 

@@ -7,6 +7,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV, _sigmoid_calibration
 from sklearn.isotonic import IsotonicRegression
@@ -55,6 +56,66 @@ def test_sigmoid_is_platts():
     repeated = np.repeat(np.arange(len(codes)), weights.astype(int))
     again = fit_sigmoid(scores[repeated], codes[repeated] == 1)
     assert (a, b) == pytest.approx(again, abs=1e-9)
+
+
+def falling(n=200, seed=0, n_positive=None):
+    """Return scores that are higher for negatives, labels, and weights."""
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < 0.3 if n_positive is None else np.arange(n) < n_positive
+    return rng.standard_normal(n) - 0.5 * positive, positive, rng.uniform(0.5, 3.0, n)
+
+
+@pytest.mark.parametrize(
+    ("scores", "positive", "weights"),
+    [
+        falling(),
+        falling(2000, 1, n_positive=1),
+        falling(50, 2, n_positive=49),
+        # Hardly falling, and hardly rising.
+        (np.r_[-1.0, 1.0, -1.0, 1.0], np.arange(4) < 2, np.r_[1.01, 1.0, 1.0, 1.0]),
+        (np.r_[-1.0, 1.0, -1.0, 1.0], np.arange(4) < 2, np.r_[1.0, 1.01, 1.0, 1.0]),
+        (np.r_[np.full(9, 2.0), 1e6], np.arange(10) < 3, np.ones(10)),
+    ],
+)  # fmt: skip
+def test_a_sigmoid_never_falls_and_is_then_the_likeliest(scores, positive, weights):
+    a, b = fit_sigmoid(scores, positive, weights)
+    n_positive, n_negative = weights[positive].sum(), weights[~positive].sum()
+    targets = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    unit = np.abs(scores).max()
+
+    def loss(params):
+        z = params[0] * scores / unit + params[1]
+        return weights @ (targets * z + np.logaddexp(0, -z)) / weights.sum()
+
+    bounds = [(None, 0), (None, None)]
+    best = minimize(loss, [-0.1, 0.0], bounds=bounds, options={"ftol": 1e-15, "gtol": 1e-10})
+    assert a <= 0
+    assert loss((a * unit, b)) == pytest.approx(best.fun, abs=1e-7)
+    if best.x[0] > -1e-9:
+        assert a == 0
+        rate = np.average(targets, weights=weights)
+        assert sigmoid(scores, a, b) == pytest.approx(np.full(len(scores), rate))
+
+
+@pytest.mark.parametrize("params", [{}, {"loss": "hinge", "probability": True}], ids=str)
+def test_probabilities_do_not_fall_where_there_is_nothing_to_learn(params):
+    """By these labels, drawn at random, held-out rows of higher scores are more often negatives."""
+    rng = np.random.default_rng(2)
+    X, y = rng.random((100, 3)), rng.integers(0, 2, 100)
+    proba = VoronoiSVC(50, **UNSCALED, **params).fit(X, y).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(proba, y.mean(), atol=0.03)
+    assert len(set(proba)) == 1
+
+
+@pytest.mark.parametrize("of_margins", [False, True])
+def test_no_map_of_several_classes_falls(of_margins):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, 300)
+    scores = rng.standard_normal((300, 4)) + np.eye(4)[codes]
+    scores[:, 2] *= -1
+    maps = fit_maps("sigmoid", scores, codes, np.ones(300), 4, of_margins=of_margins)
+    assert (maps.a <= 0).all()
+    assert (maps.a == 0).tolist() == [False, False, True, False] or of_margins
 
 
 def test_sigmoid_of_many_rows_is_logistic_regression():
