@@ -93,7 +93,7 @@ class Predictions:
         if X.has_columns and (y is None or isinstance(y, str)):
             from daskls.estimators.tables import score_table
 
-            return score_table(self, X, y)
+            return score_table(self, X, y, sample_weight)
         return self._score_rows(*self._measured(X, y, sample_weight))
 
     def _score_rows(
@@ -119,6 +119,8 @@ class Predictions:
         found, y, weight = compute([self.predict(X), *columns], self.client)
         if not len(found):
             raise DataError("X has no rows, so there is nothing to score. Pass at least one.")
+        if weight is not None:
+            _check_weights(weight, len(found))
         return found, y, classes, weight
 
     def _write_to_zarr(
@@ -249,7 +251,7 @@ class ClassAnswers(Predictions):
         X : array (n, d), as for `predict`, or the path of a data set, or a table
         y : array (n,), of any of these kinds; None if X is the path of a data set. For a table,
             the name of its column of labels; None: the column of the training table.
-        sample_weight : array (n,), or None
+        sample_weight : array (n,), or None; for a table also the name of its column of weights
 
         Raises
         ------
@@ -366,7 +368,7 @@ class NumberAnswers(Predictions):
         X : array (n, d), as for `predict`, or the path of a data set, or a table
         y : array (n,) or (n, t), of any of these kinds; None if X is the path of a data set. For a
             table, the name of its column of numbers; None: the column of the training table.
-        sample_weight : array (n,), or None
+        sample_weight : array (n,), or None; for a table also the name of its column of weights
 
         Raises
         ------
@@ -403,6 +405,22 @@ class NumberAnswers(Predictions):
         """
         check_is_fitted(self)
         self._write_to_zarr(X, path, OF_NUMBERS, on_progress)
+
+
+def _check_weights(weight: Float64, n_rows: int) -> None:
+    """Refuse weights of another number than the rows, and any by which no mean is defined."""
+    if len(weight) != n_rows:
+        raise DataError(
+            f"X and sample_weight have inconsistent numbers of samples: X has {n_rows} rows, "
+            f"sample_weight has {len(weight)}. Pass one value per row."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(bad) or not weight.any():
+        held = f"{weight[bad[0]]:g} in row {bad[0]}" if len(bad) else "0 in all rows"
+        raise DataError(
+            f"sample_weight is {held}; weights are finite and not negative, and some are positive. "
+            "Give weight 0 to rows that should not count."
+        )
 
 
 def _bounds(eps: float | Sequence[float]) -> Float64:

@@ -145,7 +145,7 @@ class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
         X : array (n, d), as for `predict`, or the path of a data set, or a table
         y : array (n,), of any of these kinds; None if X is the path of a data set. For a table,
             the name of its column of numbers; None: the column of the training table.
-        sample_weight : array (n,), or None
+        sample_weight : array (n,), or None; for a table also the name of its column of weights
 
         Returns
         -------

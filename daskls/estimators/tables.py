@@ -220,6 +220,7 @@ def query_rows(
     *,
     with_y: bool,
     on_progress: Listener,
+    weight: str | None = None,
 ) -> Iterator[str]:
     """Yield the path of a data set with the rows of a table, encoded for a fitted estimator.
 
@@ -230,6 +231,7 @@ def query_rows(
     scratch : Scratch. Holds the data set; removed with the context.
     with_y : bool. Whether labels are written too.
     on_progress : called with a `Progress` after each batch, or None
+    weight : str or None. The column of weights, which are written as those of training rows.
     """
     with scratch:
         if X.kind == "features":
@@ -250,7 +252,7 @@ def query_rows(
             n_rows, labels = scan_labels(source, label, estimator._kind)
         features = encoded(
             source,
-            replace(encoding, weight=None),
+            replace(encoding, weight=weight_column(source, weight, label)),
             label=label if with_y else None,
             labels=labels,
             n_rows=n_rows,
@@ -339,7 +341,7 @@ def answer_table(estimator: Any, X: Source, answer: Callable[[Any], Any]) -> Any
     return answers
 
 
-def score_table(estimator: Any, X: Source, label: Any) -> float:
+def score_table(estimator: Any, X: Source, label: Any, sample_weight: Any) -> float:
     """Return the score on a table.
 
     Parameters
@@ -347,9 +349,14 @@ def score_table(estimator: Any, X: Source, label: Any) -> float:
     estimator : fitted estimator
     X : Source. A table, or a file of features.
     label : str or None. The column of labels; None: that of the training table.
+    sample_weight : array (n,), its path or the name of a column, or None
     """
     check_label(label)
+    scratch = Scratch.temporary()
+    column = sample_weight if isinstance(sample_weight, str) else None
     with query_rows(
-        estimator, X, label, Scratch.temporary(), with_y=True, on_progress=None
+        estimator, X, label, scratch, with_y=True, on_progress=None, weight=column
     ) as rows:
-        return float(estimator.score(rows))
+        written = f"{scratch.shared}/{WEIGHTS}/X"
+        weight = written if os.path.exists(written) else sample_weight
+        return float(estimator.score(rows, sample_weight=weight))

@@ -86,7 +86,8 @@ def encoded(
 
     def blocks() -> Iterator[Block]:
         first = 0
-        for batch in source.batches([*encoding.column_names, *own]):
+        # A column of weights may be a feature, too.
+        for batch in source.batches(list(dict.fromkeys([*encoding.column_names, *own]))):
             y = None if label is None else raw_labels(column_of(batch, label), source)
             X, weights = encoding.encode(batch, first), None
             if encoding.weight is not None:
