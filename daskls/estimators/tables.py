@@ -13,6 +13,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
+from dask.delayed import Delayed
 
 from daskls.datasets import convert
 from daskls.errors import DataError, ParameterError, listed
@@ -23,7 +24,7 @@ from daskls.run.progress import Progress
 from daskls.sources.base import TableSource, guess_label
 from daskls.sources.door import Source, check_label
 from daskls.sources.encoding import ColumnEncoding, TableEncoding
-from daskls.sources.frames import all_columns, open_frame
+from daskls.sources.frames import all_columns, known_columns, open_frame
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.write import WEIGHTS, encoded, write_features
@@ -295,11 +296,34 @@ def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyA
     return np.concatenate(blocks)
 
 
+def _count_rows(rows: Any, columns: list[str]) -> int:
+    """Return the number of rows of a frame, which has some columns."""
+    return len(rows[columns])
+
+
+def _without_aliases(part: Any) -> Delayed:
+    """Return a partition whose graph has no aliases, as Dask's fusion loses what a few lead to.
+
+    It has them after ``from_delayed(verify_meta=False)``, and after ``loc`` of known divisions.
+    """
+    graph = {
+        key: (_same, *node.dependencies) if type(node).__name__ == "Alias" else node
+        for key, node in dict(part.__dask_graph__()).items()
+    }
+    return Delayed(part.key, graph)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
 def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:
     """Return the features of a Dask DataFrame as a lazy array; partition lengths are computed."""
     encoding.check_columns([str(name) for name in X.columns])
-    parts = X[encoding.column_names].to_delayed()
-    lengths = dask.compute(*[dask.delayed(len)(part) for part in parts])
+    parts = [_without_aliases(part) for part in X[encoding.column_names].to_delayed()]
+    count = dask.delayed(_count_rows)
+    with known_columns(X):
+        lengths = dask.compute(*[count(part, encoding.column_names) for part in parts])
     starts = np.cumsum([0, *lengths])
     encode = dask.delayed(encode_partition, pure=True)
     width = len(encoding.feature_names)

@@ -6,6 +6,12 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.records import Float64
+from daskls.sources.base import WHOLE_FLOAT
+
+# The metadata of a batch that names the file or the partition it is of.
+PART = b"daskls.part"
+# Whole floats below it have one spelling; from it on they are no longer told from their neighbors.
+EXACT = 2**53
 
 
 def import_arrow() -> Any:
@@ -29,6 +35,42 @@ def column_of(batch: Any, name: str) -> Any:
     if isinstance(values, arrow.ChunkedArray):
         values = values.combine_chunks()
     return values.dictionary_decode() if arrow.types.is_dictionary(values.type) else values
+
+
+def of_part(batch: Any, part: str) -> Any:
+    """Return a batch that names the file or the partition it is of."""
+    return batch.replace_schema_metadata({PART: part.encode(errors="backslashreplace")})
+
+
+class PartTypes:
+    """The types that a column has in the parts of a table which hold values of it.
+
+    ``found`` has one of each family (numbers, text, bools, any other), with the part it is of.
+    """
+
+    def __init__(self, where: str, name: str) -> None:
+        self.where, self.name = where, name
+        self.found: dict[str, str] = {}
+
+    def add(self, batch: Any, row: int) -> None:
+        """Note the type in a batch, whose first row is ``row`` of the table."""
+        kind = batch.schema.field(self.name).type
+        held, own = "", kind
+        if is_category(kind):
+            held, own = "categories of ", kind.value_type
+        family = "numbers" if is_number(own) else "text" if is_text(own) else str(own)
+        named = f"text ({own})" if is_text(own) else own
+        part = (batch.schema.metadata or {}).get(PART, b"").decode()
+        self.found.setdefault(family, f"{held}{named} in {part or f'the rows from {row} on'}")
+
+    def check(self, why: str = "") -> None:
+        """Refuse types of two families."""
+        if len(self.found) > 1:
+            raise DataError(
+                f"{self.where}: column {self.name!r} holds {' and '.join(self.found.values())}. "
+                f"{why}Give it one type in all parts: convert it with .astype(str), or to numbers, "
+                "and write the parts again."
+            )
 
 
 def index_of(schema: Any) -> frozenset[str]:
@@ -64,11 +106,31 @@ def is_number(kind: Any) -> bool:
 
 
 def as_text(values: Any) -> Any:
-    """Return values as text; missing values stay missing."""
-    arrow = import_arrow()
-    if not is_text(values.type) or arrow.types.is_string_view(values.type):
+    """Return values as text; missing values stay missing, and whole numbers are spelled as such."""
+    arrow, compute = import_arrow(), compute_module()
+    types = arrow.types
+    if types.is_floating(values.type) or types.is_decimal(values.type):
+        numbers = compute.cast(values, arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
+        whole = is_whole(numbers)
+        spelled = arrow.array(np.where(whole, numbers, 0).astype(np.int64)).cast(
+            arrow.large_string()
+        )
+        text = compute.if_else(arrow.array(whole), spelled, values.cast(arrow.large_string()))
+        return compute.if_else(arrow.array(np.isnan(numbers)), None, text)
+    if not is_text(values.type) or types.is_string_view(values.type):
         values = values.cast(arrow.large_string())
     return values
+
+
+def is_whole(numbers: Float64) -> Any:
+    """Return which numbers are whole and have one spelling."""
+    return (np.floor(numbers) == numbers) & (np.abs(numbers) < EXACT)
+
+
+def whole_spelled(text: Any) -> Any:
+    """Return text in which the whole numbers that pandas writes as 1.0 are 1."""
+    whole = f"^{WHOLE_FLOAT.pattern}$"
+    return compute_module().replace_substring_regex(text, pattern=whole, replacement=r"\1")
 
 
 def try_numbers(values: Any) -> Float64 | None:

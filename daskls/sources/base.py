@@ -29,6 +29,8 @@ BLOCK_FIELDS = 2**18
 USUAL_NAMES = ("y", "label", "target", "class")
 # The names that Parquet files have for an index without one.
 UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+# A whole number as pandas writes it in a column that has gaps in some part.
+WHOLE_FLOAT = re.compile(r"(-?\d+)\.0")
 
 # Labels as the source spells them: typed, or text of a text file.
 RawLabels: TypeAlias = Labels | list[str]
@@ -166,10 +168,11 @@ def scan_of(kind: TargetKind) -> LabelScan | NumberScan:
 
 
 def _tidy(values: set[Any]) -> dict[Any, Any]:
-    """Return the class of each value: the value, or an integer if all are whole floats."""
-    if all(isinstance(value, float) and value.is_integer() for value in values):
-        return {value: int(value) for value in values}
-    return {value: value for value in values}
+    """Return the class of each value: numbers are integers if all are whole, else all floats."""
+    if not any(isinstance(value, float) for value in values):
+        return {value: value for value in values}
+    kind = int if all(float(value).is_integer() for value in values) else float
+    return {value: kind(value) for value in values}
 
 
 def _read_texts(texts: set[str]) -> dict[Any, Any]:
@@ -179,17 +182,25 @@ def _read_texts(texts: set[str]) -> dict[Any, Any]:
     """
     if texts <= {"True", "False"}:
         return {text: text == "True" for text in texts}
-    # Python reads "1_0" as 10; in a data file it is no number.
-    if not any("_" in text for text in texts):
-        for kind in (int, float):
-            try:
-                numbers = {text: kind(text) for text in texts}
-            except ValueError:
-                continue
-            if all(math.isfinite(number) for number in numbers.values()):
-                tidy = _tidy(set(numbers.values()))
-                return {text: tidy[number] for text, number in numbers.items()}
-    return {text: text for text in texts}
+    if all(map(reads_as_number, texts)):
+        numbers = {text: _number(text) for text in texts}
+        tidy = _tidy(set(numbers.values()))
+        return {text: tidy[number] for text, number in numbers.items()}
+    return one_spelling(texts)
+
+
+def one_spelling(texts: set[str]) -> dict[str, str]:
+    """Return "1" for "1.0" where both are among the texts, and other texts as they are."""
+    found = {text: WHOLE_FLOAT.fullmatch(text) for text in texts}
+    return {t: whole[1] if whole and whole[1] in texts else t for t, whole in found.items()}
+
+
+def _number(text: str) -> int | float:
+    """Return a number, exactly if it is whole."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 # Tables and features.

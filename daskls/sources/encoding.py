@@ -12,7 +12,14 @@ import numpy as np
 
 from daskls.errors import DataError, listed
 from daskls.records import AnyArray, Float64, Mask
-from daskls.sources.arrow import as_numbers, as_text, column_of, compute_module, import_arrow
+from daskls.sources.arrow import (
+    as_numbers,
+    as_text,
+    column_of,
+    compute_module,
+    import_arrow,
+    whole_spelled,
+)
 
 Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
@@ -178,7 +185,11 @@ class TableEncoding:
         known = FLAGS if column.kind == "flag" else column.categories
         missing = np.asarray(text.is_null())
         categories = import_arrow().array(list(known), text.type)
-        found = compute.index_in(text, value_set=categories)
+        # A whole number is one category, whether pandas wrote 1 or 1.0.
+        found = compute.coalesce(
+            compute.index_in(text, value_set=categories),
+            compute.index_in(whole_spelled(text), value_set=whole_spelled(categories)),
+        )
         codes: Float64 = np.asarray(compute.fill_null(found, -1)).astype(np.float64)
         unseen = (codes < 0) & ~missing
         if unseen.any() and (self.unknown == "error" or column.kind == "flag"):

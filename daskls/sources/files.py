@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskls.errors import DataError, ParameterError
-from daskls.sources.arrow import import_arrow, index_of
+from daskls.sources.arrow import import_arrow, index_of, is_number, of_part
 from daskls.sources.base import (
     BLOCK_FIELDS,
     Block,
@@ -72,12 +72,16 @@ def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSourc
         reason = str(error).rstrip(".")
         raise DataError(f"{where} is not a Parquet file: {reason}. Check the file.") from error
     index = _common_index(paths, [(s.names, index_of(s)) for s in schemas])
-    schema = arrow.schema([field for field in schemas[0] if _is_in_all(field.name, schemas)])
+    names = [name for name in schemas[0].names if _is_in_all(name, schemas)]
+    schema = arrow.schema(
+        [(name, _joint_type([s.field(name).type for s in schemas])) for name in names]
+    )
 
     def batches(names: list[str]) -> Iterator[Any]:
         for path in paths:
             with parquet.ParquetFile(path) as file:
-                yield from file.iter_batches(batch_size=batch_rows(len(names)), columns=names)
+                for batch in file.iter_batches(batch_size=batch_rows(len(names)), columns=names):
+                    yield of_part(batch, str(path))
 
     return TableSource(where, schema, batches, n_rows, index=index)
 
@@ -94,6 +98,16 @@ def _common_index(
     index = frozenset[str]().union(*(own for _, own in columns))
     check_same_columns(paths, [[n for n in names if n not in index] for names, _ in columns])
     return index
+
+
+def _joint_type(kinds: list[Any]) -> Any:
+    """Return the type of a column in several files: of numbers one that holds those of all."""
+    types = import_arrow().types
+    kinds = [kind for kind in kinds if not types.is_null(kind)] or kinds[:1]
+    if all(kind == kinds[0] for kind in kinds) or not all(map(is_number, kinds)):
+        return kinds[0]
+    dtypes = [float if types.is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds]
+    return import_arrow().from_numpy_dtype(np.result_type(*dtypes))
 
 
 def _is_in_all(name: str, of_files: list[Any]) -> bool:
@@ -208,7 +222,7 @@ def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
             return
         except arrow.ArrowInvalid as error:
             raise _damaged(path, error) from error
-        yield batch
+        yield of_part(batch, str(path))
 
 
 def _damaged(path: Path, error: Exception) -> DataError:

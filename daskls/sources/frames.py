@@ -4,15 +4,17 @@ No such package is imported here: a frame of it exists only where it is loaded a
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 import dask
 from dask.delayed import Delayed
 
-from daskls.errors import DataError
-from daskls.sources.arrow import import_arrow, index_of
+from daskls.errors import DataError, listed
+from daskls.sources.arrow import import_arrow, index_of, of_part
 from daskls.sources.base import TableSource, batch_rows, check_unique
 from daskls.sources.files import open_parquet
 from daskls.store.dataset_checks import WRITE_AGAIN
@@ -142,7 +144,13 @@ def _open_lazy(frame: Any, scratch: Path, where: str) -> TableSource:
     path = scratch / "lazy.parquet"
     with disk_errors(path, WRITE_AGAIN):
         scratch.mkdir(parents=True, exist_ok=True)
-        frame.sink_parquet(path)
+        try:
+            frame.sink_parquet(path)
+        except import_module("polars").exceptions.PolarsError as error:
+            raise DataError(
+                f"{where} cannot be computed: {' '.join(str(error).split())}. Correct the query, "
+                "or give its files columns of one type."
+            ) from error
     return open_parquet([path], None, where)
 
 
@@ -189,11 +197,41 @@ def _open_dask(frame: Any, scratch: Path, where: str) -> TableSource:
     schema = _from_pandas(frame._meta_nonempty, where, schema_only=True)
 
     def batches(names: list[str]) -> Iterator[Any]:
-        for part in frame[names].to_delayed():
-            (rows,) = dask.compute(part)
-            yield _from_pandas(rows, where)
+        for i, part in enumerate(frame[names].to_delayed()):
+            with known_columns(frame):
+                (rows,) = dask.compute(part)
+                rows = rows[names]
+            yield of_part(_from_pandas(rows, f"Partition {i} of {where}"), f"partition {i}")
 
     return TableSource(where, schema, batches)
+
+
+@contextmanager
+def known_columns(frame: Any) -> Iterator[None]:
+    """Turn the error of a Dask frame's partition without a column into one that names both.
+
+    Also that of ``from_delayed``, which knows no partition.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if "Metadata mismatch" not in str(error):
+            raise
+        found = " ".join(word for word in str(error).split() if not word.startswith("+-"))
+        raise DataError(
+            f"A partition of the Dask DataFrame is not what its meta declares: {found} Give the "
+            "partitions these types, or from_delayed another meta, or verify_meta=False."
+        ) from error
+    except KeyError:
+        for i, own in enumerate(dask.compute(*map(dask.delayed(list), frame.to_delayed()))):
+            lacking = [name for name in frame.columns if name not in own]
+            if lacking:
+                raise DataError(
+                    f"Partition {i} of the Dask DataFrame has no column {lacking[0]!r}, which its "
+                    f"meta declares; its columns are {listed(own)}. Partitions of one table have "
+                    "the same columns."
+                ) from None
+        raise
 
 
 def _open_xarray(dataset: Any, scratch: Path, where: str) -> TableSource:

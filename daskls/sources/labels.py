@@ -16,7 +16,15 @@ import numpy as np
 
 from daskls.errors import DataError, listed
 from daskls.records import AnyArray, Labels, TargetKind
-from daskls.sources.arrow import as_text, column_of, is_category, is_number, is_text, try_numbers
+from daskls.sources.arrow import (
+    PartTypes,
+    as_text,
+    column_of,
+    is_category,
+    is_number,
+    is_text,
+    try_numbers,
+)
 from daskls.sources.base import (
     MAX_CLASSES,
     SCAN_ROWS,
@@ -84,14 +92,18 @@ def check_no_feature(label: str, features: list[str]) -> None:
 
 
 def add_labels(
-    scan: LabelScan | NumberScan, values: Any, source: TableSource, name: str, row: int
+    scan: LabelScan | NumberScan, batch: Any, source: TableSource, types: PartTypes, row: int
 ) -> None:
     """Add the labels or numbers of a batch to a scan; the first one belongs to ``row``.
 
+    ``types`` are those of earlier batches.
+
     Raises
     ------
-    DataError : a missing label, dates, or more values than classes may have
+    DataError : a missing label, dates, two types, or more values than classes may have
     """
+    name = types.name
+    values = column_of(batch, name)
     if values.null_count:
         first = row + values.is_null().to_pylist().index(True)
         raise DataError(
@@ -102,6 +114,9 @@ def add_labels(
         for label in values.unique().to_pylist():
             scan.add_text(label.strip(), f"{source.where}, from row {row} on")
         return
+    if len(values):
+        types.add(batch, row)
+        types.check()
     scan.add(_typed(values), row)
 
 

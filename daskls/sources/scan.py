@@ -13,7 +13,7 @@ from daskls.partition.shuffle import row_keys
 from daskls.records import Float64, Keys, TargetKind
 from daskls.seeds import MEDIAN_ROWS
 from daskls.sources.arrow import (
-    as_numbers,
+    PartTypes,
     as_text,
     column_of,
     import_arrow,
@@ -21,12 +21,14 @@ from daskls.sources.arrow import (
     is_date,
     is_number,
     is_text,
+    is_whole,
     try_numbers,
 )
 from daskls.sources.base import (
     LabelCoder,
     NumberCoder,
     TableSource,
+    one_spelling,
     reads_as_number,
     scan_of,
 )
@@ -87,10 +89,11 @@ def scan_table(
     kinds = {name: source.schema.field(name).type for name in names}
     refused = {name: why for name, kind in kinds.items() if (why := _refused_type(kind))}
     columns = [
-        _Column(name, kind, with_median=missing == "median")
+        _Column(PartTypes(source.where, name), kind, with_median=missing == "median")
         for name, kind in kinds.items()
         if name not in refused
     ]
+    types = PartTypes(source.where, label or "")
     labels = None if label is None else scan_of(kind)
     row = 0
     # Read on even if some are refused already, so that one error names all bad columns.
@@ -98,13 +101,14 @@ def scan_table(
     for batch in source.batches(read if label is None else [*read, label]):
         keys = row_keys(np.arange(row, row + batch.num_rows), MEDIAN_ROWS(seed))
         for column in columns:
-            values = column_of(batch, column.name)
-            column.add(values, keys, row, is_typed=source.is_typed)
-        if labels is not None and label is not None:
-            add_labels(labels, column_of(batch, label), source, label, row)
+            column.add(batch, keys, row, is_typed=source.is_typed)
+        if labels is not None:
+            add_labels(labels, batch, source, types, row)
         row += batch.num_rows
     if not row:
         raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
+    for column in columns:
+        column.check_types()
     refused |= {column.name: why for column in columns if (why := column.refusal())}
     gaps = [column for column in columns if missing == "refuse" and column.name not in refused]
     _check_columns(
@@ -113,7 +117,9 @@ def scan_table(
         {c.name: c.first_missing for c in gaps if c.first_missing is not None},
     )
     found = tuple(column.encoding() for column in columns)
-    encoding = TableEncoding(found, label, unknown, _dtype(source, kinds))
+    seen = {*map(str, kinds.values())}.union(*(column.seen for column in columns))
+    dtype = "float32" if source.is_typed and seen <= set(SMALL) else "float64"
+    encoding = TableEncoding(found, label, unknown, dtype)
     _check_features(encoding.feature_names, source.where)
     return ScannedTable(row, encoding, None if labels is None else labels.finish())
 
@@ -122,9 +128,9 @@ def scan_labels(
     source: TableSource, label: str, kind: TargetKind = "classes"
 ) -> tuple[int, LabelCoder | NumberCoder]:
     """Read only the column of labels; return its number of rows, and its coder."""
-    scan, row = scan_of(kind), 0
+    scan, row, types = scan_of(kind), 0, PartTypes(source.where, label)
     for batch in source.batches([label]):
-        add_labels(scan, column_of(batch, label), source, label, row)
+        add_labels(scan, batch, source, types, row)
         row += batch.num_rows
     return row, scan.finish()
 
@@ -154,51 +160,91 @@ class _MedianSample:
 class _Column:
     """What the batches read so far say of one column."""
 
-    def __init__(self, name: str, kind: Any, *, with_median: bool) -> None:
-        self.name = name
-        self.kind = kind
+    def __init__(self, types: PartTypes, kind: Any, *, with_median: bool) -> None:
+        self.name, self.types = types.name, types
+        # A part of categories makes categories of the numbers of other parts.
+        self.is_category = is_category(kind)
         # False for good once a value is not a number; text can be one in a file, not in a frame.
-        self.may_be_number = not (is_category(kind) or import_arrow().types.is_boolean(kind))
+        self.are_numbers = True
+        # What a column without values would hold.
+        self.is_bool = bool(import_arrow().types.is_boolean(kind))
         # In a text file numbers are text, too; a frame says which columns are numbers.
         self.is_of_file = False
         # Distinct values as text; None if there are more than categories may have.
         self.values: set[str] | None = set()
+        # The types of all parts, as text.
+        self.seen: set[str] = set()
+        self.refused: str | None = None
         self.first_text: tuple[int, str] | None = None
+        self.first_fraction: float | None = None
         self.first_missing: int | None = None
         self.sample = _MedianSample() if with_median else None
 
-    def add(self, values: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
-        """Add a batch of values; the first one belongs to ``row``."""
+    @property
+    def may_be_number(self) -> bool:
+        """Whether all values so far are numbers, and none are categories."""
+        is_empty_bool = self.is_bool and not self.types.found
+        return self.are_numbers and not self.is_category and not is_empty_bool
+
+    def add(self, batch: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
+        """Add a batch; its first row is ``row`` of the table."""
+        kind, values = batch.schema.field(self.name).type, column_of(batch, self.name)
         self.is_of_file = not is_typed
+        self.is_category |= is_category(kind)
+        if not import_arrow().types.is_null(kind):
+            self.seen.add(str(kind))
+        if is_typed and values.null_count < len(values):
+            self.refused = self.refused or _refused_type(kind)
+        if self.refused:
+            self.types.add(batch, row)
+            return
         numbers = self._numbers(values, row, is_typed=is_typed)
         missing = np.asarray(values.is_null()) if numbers is None else np.isnan(numbers)
         if self.first_missing is None and missing.any():
             self.first_missing = row + int(np.argmax(missing))
+        if missing.all():
+            return
         if numbers is not None and self.sample is not None:
             self.sample.add(keys, numbers)
-        if numbers is not None and is_number(values.type):
-            return
+        if is_typed:
+            self.types.add(batch, row)
+            if not import_arrow().types.is_integer(values.type):
+                self._note_fraction(numbers)
         if self.values is not None:
-            self.values |= set(as_text(values).unique().drop_null().to_pylist())
+            found = as_text(values.unique()).drop_null().to_pylist()
+            self.values = set(one_spelling(self.values.union(found)).values())
             if len(self.values) > MAX_CATEGORIES:
                 self.values = None
 
+    def _note_fraction(self, numbers: Float64 | None) -> None:
+        """Keep the first number that has no certain spelling as text."""
+        if numbers is not None and self.first_fraction is None:
+            other = ~(is_whole(numbers) | np.isnan(numbers))
+            self.first_fraction = float(numbers[other.argmax()]) if other.any() else None
+
+    def check_types(self) -> None:
+        """Refuse parts of two types unless all of their values are known as text."""
+        families, texts = set(self.types.found), {value.lower() for value in self.values or ()}
+        if families == {"numbers", "text"} and self.first_fraction is not None:
+            self.types.check(f"As text, {self.first_fraction!r} may be spelled in several ways. ")
+        elif families != {"numbers", "text"} and not (
+            families == {"bool", "text"} and texts <= set(FLAGS)
+        ):
+            self.types.check()
+
     def _numbers(self, values: Any, row: int, *, is_typed: bool) -> Float64 | None:
-        """Return the batch as numbers, if all of the column so far are numbers; else None."""
-        if not self.may_be_number or (is_typed and is_text(values.type)):
-            numbers = None
-        elif is_text(values.type):
+        """Return the batch as numbers: in a text file only if all of the column so far are."""
+        numbers = None
+        if is_typed:
+            if is_number(values.type) or import_arrow().types.is_null(values.type):
+                numbers = try_numbers(values)
+        elif self.are_numbers:
             numbers = try_numbers(values)
-        else:
-            numbers = as_numbers(values, self.name, row)
-        if numbers is None and self.may_be_number and values.null_count < len(values):
-            self.may_be_number = False
+        if numbers is None and self.are_numbers and values.null_count < len(values):
+            self.are_numbers = False
             present = values.drop_null().to_pylist()
             # Only in a file, where all columns are text, is a text a number.
-            are_numbers = (
-                not is_typed and isinstance(value, str) and reads_as_number(value)
-                for value in present
-            )
+            are_numbers = (not is_typed and reads_as_number(value) for value in present)
             texts = (v for v, is_one in zip(present, are_numbers, strict=True) if not is_one)
             self.first_text = (row, str(next(texts, present[0])))
         return numbers
@@ -216,8 +262,8 @@ class _Column:
 
     def refusal(self) -> str | None:
         """Return what the column holds if it cannot become features; else None."""
-        if self.may_be_number:
-            return None
+        if self.refused or self.may_be_number:
+            return self.refused
         if self.values and all(map(DATE.match, self.values)):
             return "text that is dates"
         if self.values and all(map(COMMA_NUMBER.fullmatch, self.values)):
@@ -311,9 +357,3 @@ def _drop_line(names: list[str]) -> str:
     joined = [",".join(name for name in names if "," not in name)]
     apart = [name for name in names if "," in name]
     return " ".join(f"--drop {quote(text)}" for text in [*joined, *apart] if text)
-
-
-def _dtype(source: TableSource, kinds: dict[str, Any]) -> str:
-    """Return the dtype of the features: float32 if it holds all values exactly, else float64."""
-    is_small = source.is_typed and all(str(kind) in SMALL for kind in kinds.values())
-    return "float32" if is_small else "float64"

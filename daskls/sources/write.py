@@ -15,7 +15,7 @@ import numpy as np
 
 from daskls.errors import DataError, StoreError
 from daskls.records import AnyArray
-from daskls.sources.arrow import as_numbers, column_of, import_arrow, is_number
+from daskls.sources.arrow import PartTypes, as_numbers, column_of, import_arrow, is_number
 from daskls.sources.base import (
     Block,
     Features,
@@ -123,8 +123,11 @@ def plain(source: TableSource, options: ReadOptions) -> Features:
         n_rows, labels = scan_labels(source, label, options.kind)
 
     def blocks() -> Iterator[Block]:
-        first = 0
+        first, types = 0, [PartTypes(where, name) for name in wanted]
         for batch in source.batches(wanted if label is None else [*wanted, label]):
+            for own in types if source.is_typed else ():
+                own.add(batch, first)
+                own.check()
             columns = [_numbers(column_of(batch, name), name, first, where) for name in wanted]
             y = None if label is None else raw_labels(column_of(batch, label), source)
             X = np.column_stack(columns)

@@ -1,0 +1,248 @@
+"""Parts of one table that differ in type: what a column is follows from all of them."""
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import daskls
+from daskls import DataError, TableEncoder
+from daskls.datasets import convert
+
+RNG = np.random.default_rng(0)
+N = 120
+CODES = RNG.integers(1, 4, N)
+GAPS = pd.Series(np.where(CODES == 1, np.nan, CODES))
+WORDS = pd.Series(["A", "1", "01", "2.0"] * (N // 4))
+SMALL = {"cell_size": 200, "C": 1.0, "gamma": 1.0, "random_state": 0}
+
+
+def frames(*columns, name="c"):
+    """Return parts of a table, whose column ``name`` is given for each."""
+    return [
+        pd.DataFrame({"x": RNG.random(N), "c": "a", "t": np.arange(N) % 2, name: values})
+        for values in columns
+    ]
+
+
+def as_parquet(parts, folder):
+    folder.mkdir()
+    for i, part in enumerate(parts):
+        part.to_parquet(folder / f"part-{i}.parquet", index=False)
+    return folder
+
+
+def as_csv(parts, folder):
+    folder.mkdir()
+    for i, part in enumerate(parts):
+        part.to_csv(folder / f"part-{i}.csv", index=False)
+    return folder / "*.csv"
+
+
+def as_dask(parts, folder):
+    delayed = [dask.delayed(part) for part in parts]
+    return dd.from_delayed(delayed, meta=parts[0][:0], verify_meta=False)
+
+
+TYPED = [as_parquet, as_dask]
+IDS = ["Parquet", "Dask"]
+
+
+def features(encoder, table, folder):
+    """Return all rows of a table as features."""
+    if isinstance(table, dd.DataFrame):
+        return encoder.transform(table).compute()
+    return encoder.to_zarr(table, folder / "features").X[:]
+
+
+@pytest.mark.parametrize("write", [*TYPED, as_csv], ids=[*IDS, "CSV"])
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 0, 2]])
+def test_numbers_become_the_categories_of_the_text_in_another_part(write, order, tmp_path):
+    parts = frames(pd.Series(CODES, dtype="int8"), GAPS, WORDS)
+    parts = [parts[i] for i in order]
+    table = write(parts, tmp_path / "t")
+    encoder = TableEncoder("t", missing="median").fit(table)
+    assert encoder.table_.columns[1].categories == ("01", "1", "2", "3", "A")
+    text = [str(v).removesuffix(".0") for part in parts for v in part.c]
+    wanted = [[value == own for own in ("01", "1", "2", "3", "A", "nan")] for value in text]
+    np.testing.assert_array_equal(features(encoder, table, tmp_path)[:, 1:], wanted)
+
+
+@pytest.mark.parametrize("write", TYPED, ids=IDS)
+def test_a_whole_number_is_one_category_in_any_spelling_of_a_query(write, tmp_path):
+    parts = frames(CODES, WORDS)
+    y = np.concatenate([parts[0].c.astype(str), WORDS.str.removesuffix(".0")]) == "2"
+    parts = [parts[0].assign(t=y[:N]), parts[1].assign(t=y[N:])]
+    model = daskls.VoronoiSVC(**SMALL).fit(write(parts, tmp_path / "t"), "t")
+    queries = [CODES.astype(float), CODES.astype("int8"), [f"{c}.0" for c in CODES]]
+    queries += [pd.Series(CODES, dtype="Int64"), CODES.astype(str)]
+    for values in queries:
+        query = frames(values)[0].assign(x=0.5)
+        assert (model.predict(query) == (CODES == 2)).all()
+        assert model.predict(pl.from_pandas(query)).tolist() == (CODES == 2).tolist()
+    lazy = as_dask([query, query.assign(c=CODES)], None)
+    assert model.predict(lazy).compute().tolist() == [*(CODES == 2)] * 2
+    path = tmp_path / "query.csv"
+    query.assign(c=queries[2]).to_csv(path)
+    assert model.predict(path).tolist() == (CODES == 2).tolist()
+    assert model.score(write(parts, tmp_path / "again")) == 1
+
+
+def test_a_model_keeps_both_spellings_if_its_rows_have_one():
+    frame = frames(["1.0", "2.0", "b"] * (N // 3))[0]
+    encoder = TableEncoder("t").fit(frame)
+    assert encoder.table_.columns[1].categories == ("1.0", "2.0", "b")
+    once = frames(["1", "2", "b"] * (N // 3))[0].assign(x=frame.x)
+    np.testing.assert_array_equal(encoder.transform(once), encoder.transform(frame))
+    both = pd.concat([frame, once, frame.assign(c="b.0")])
+    assert TableEncoder("t").fit(both).table_.columns[1].categories == ("1", "2", "b", "b.0")
+
+
+@pytest.mark.parametrize("write", TYPED, ids=IDS)
+@pytest.mark.parametrize(
+    ("one", "two", "kind"),
+    [
+        (CODES, GAPS, "number"),
+        (CODES.astype("int8"), CODES.astype("float32"), "number"),
+        ([None] * N, CODES, "number"),
+        ([np.nan] * N, WORDS, "category"),
+        (CODES == 1, ["True", "False"] * (N // 2), "flag"),
+        (CODES == 1, [None, True] * (N // 2), "flag"),
+        (pd.Series(WORDS, dtype="category"), WORDS, "category"),
+    ],
+)
+def test_parts_of_one_kind_are_one_column_in_either_order(one, two, kind, write, tmp_path):
+    found = []
+    for i, parts in enumerate((frames(one, two), frames(two, one))):
+        table = write(parts, tmp_path / f"{i}")
+        found.append(TableEncoder("t", missing="median").fit(table).table_.columns[1])
+    assert found[0] == found[1]
+    assert found[0].kind == kind
+
+
+@pytest.mark.parametrize("write", TYPED, ids=IDS)
+def test_parts_that_were_downcast_keep_the_values_of_the_others(write, tmp_path):
+    large = CODES.astype("int64") * 10**8 + 1
+    for small, wide in ((CODES.astype("int8"), large), (CODES.astype("float32"), large / 7)):
+        parts = [part.assign(x=np.float32(0.5)) for part in frames(small, wide)]
+        folder = tmp_path / small.dtype.name
+        folder.mkdir()
+        table = write(parts, folder / "t")
+        encoder = TableEncoder("t").fit(table)
+        wanted = np.concatenate([small, wide]).astype(float)
+        np.testing.assert_array_equal(features(encoder, table, folder)[:, 1], wanted)
+
+
+def test_convert_takes_a_type_that_holds_all_parts(tmp_path):
+    parts = frames(CODES.astype("int8"), CODES.astype("int64") * 10**8 + 1)
+    parts = [part.drop(columns="x") for part in parts]
+    data = convert(as_parquet(parts, tmp_path / "t"), tmp_path / "d", label="t")
+    assert data.X.dtype == np.int64
+    np.testing.assert_array_equal(data.X[:, 0], np.concatenate([part.c for part in parts]))
+    mixed = as_parquet(frames(CODES, CODES.astype(str)), tmp_path / "m")
+    with pytest.raises(DataError, match=r"column 'c' holds int64 in .*part-0.* and text .*part-1"):
+        convert(mixed, tmp_path / "e", label="t")
+
+
+@pytest.mark.parametrize("write", TYPED, ids=IDS)
+@pytest.mark.parametrize(
+    ("one", "two", "types"),
+    [
+        (CODES / 7, WORDS, ("double", "text")),
+        (CODES == 1, WORDS, ("bool", "text")),
+        (CODES == 1, CODES, ("bool", "int64")),
+        (WORDS, [pd.Timestamp("2020-01-01")] * N, ("text", "timestamp")),
+    ],
+)
+def test_types_that_no_text_joins_are_refused(one, two, types, write, tmp_path):
+    with pytest.raises(DataError, match=part_error("c", *types)):
+        TableEncoder("t", missing="median").fit(write(frames(one, two), tmp_path / "0"))
+    if types[1] != "timestamp":
+        with pytest.raises(DataError, match=part_error("c", *types[::-1])):
+            TableEncoder("t", missing="median").fit(write(frames(two, one), tmp_path / "1"))
+
+
+def part_error(name, one, two):
+    return (
+        rf"column '{name}' holds {one}.* in .*part\S* ?0\S* and {two}.* in .*part\S* ?1\S* .*"
+        r"Give it one type in all parts"
+    )
+
+
+@pytest.mark.parametrize("write", TYPED, ids=IDS)
+@pytest.mark.parametrize(
+    ("one", "two", "types"),
+    [
+        (CODES, CODES.astype(str), ("int64", "text")),
+        (CODES == 1, (CODES == 1).astype(str), ("bool", "text")),
+        (CODES * 1.0, CODES.astype(str), ("double", "text")),
+        (CODES == 1, CODES, ("bool", "int64")),
+        (pd.Series(WORDS, dtype="category"), CODES, ("categories of text", "int64")),
+    ],
+)
+def test_labels_of_two_types_are_refused(one, two, types, write, tmp_path):
+    with pytest.raises(DataError, match=part_error("t", *types)):
+        daskls.VoronoiSVC(**SMALL).fit(write(frames(one, two, name="t"), tmp_path / "0"), "t")
+    table = write(frames(two, one, name="t"), tmp_path / "1")
+    with pytest.raises(DataError, match=part_error("t", *types[::-1])):
+        daskls.VoronoiSVC(**SMALL).fit(table, "t")
+    model = daskls.VoronoiSVC(**SMALL).fit(frames(CODES, name="t")[0], "t")
+    with pytest.raises(DataError, match=part_error("t", *types[::-1])):
+        model.score(table)
+
+
+@pytest.mark.parametrize("write", TYPED, ids=IDS)
+def test_labels_that_were_downcast_are_the_same_classes(write, tmp_path):
+    for i, kinds in enumerate((("int8", "int64"), ("int64", "float64"), ("float32", "int64"))):
+        parts = frames(*(CODES.astype(kind) for kind in kinds), name="t")
+        model = daskls.VoronoiSVC(**SMALL).fit(write(parts, tmp_path / f"{i}"), "t")
+        assert model.classes_.tolist() == [1, 2, 3]
+        assert model.classes_.dtype.kind == "i"
+
+
+def test_a_partition_without_a_column_is_named():
+    parts = frames(CODES, CODES)
+    lazy = as_dask([parts[0], parts[1].drop(columns="c")], None)
+    words = r"Partition 1 of the Dask DataFrame has no column 'c', .*its columns are x, t"
+    model = daskls.VoronoiSVC(**SMALL).fit(parts[0], "t")
+    for call in (lambda: daskls.VoronoiSVC(**SMALL).fit(lazy, "t"), lambda: model.predict(lazy)):
+        with pytest.raises(DataError, match=words):
+            call()
+    with pytest.raises(DataError, match=words):
+        model.score(lazy)
+
+
+def test_a_file_without_a_column_is_named(tmp_path):
+    parts = frames(CODES, CODES)
+    for write in (as_parquet, as_csv):
+        folder = tmp_path / write.__name__
+        table = write([parts[0], parts[1].drop(columns="c")], folder)
+        with pytest.raises(DataError, match=r"part-1.* has the columns x, t, and .*part-0.* c, t"):
+            TableEncoder("t").fit(table)
+
+
+def test_what_from_delayed_refuses_itself_is_one_sentence():
+    parts = frames(CODES, WORDS)
+    lazy = dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[0][:0])
+    with pytest.raises(DataError, match=r"is not what its meta declares: .*'c'.* or verify_meta"):
+        TableEncoder("t").fit(lazy)
+
+
+def test_files_of_polars_that_differ_are_one_sentence(tmp_path):
+    as_parquet(frames(CODES, WORDS), tmp_path / "t")
+    lazy = pl.scan_parquet(tmp_path / "t" / "*.parquet")
+    with pytest.raises(DataError, match=r"The LazyFrame cannot be computed: .*column c: incoming"):
+        TableEncoder("t").fit(lazy)
+
+
+def test_a_column_of_nulls_in_a_file_has_the_type_of_the_others(tmp_path):
+    (tmp_path / "t").mkdir()
+    for i, values in enumerate(([None, None], ["a", "b"], [None, "b"])):
+        table = pa.table({"x": [1.0, 2.0], "c": values, "t": [0, 1]})
+        parquet.write_table(table, tmp_path / "t" / f"{i}.parquet")
+    encoder = TableEncoder("t", missing="median").fit(tmp_path / "t")
+    assert encoder.table_.columns[1].categories == ("a", "b")
