@@ -148,8 +148,9 @@ def test_quantiles_of_copies_have_their_share_below(counts):
     model = VoronoiQuantileRegressor(quantile=[0.1, 0.9], random_state=0).fit(X[rows], y[rows])
     queries, _, numbers = made(5000, seed=4)
     low, high = (numbers[:, None] < model.predict(queries)).mean(axis=0)
-    assert low == pytest.approx(0.1, abs=0.06)
-    assert high == pytest.approx(0.9, abs=0.06)
+    # Of the rows that twenty equal there are as many as some 120 say: a deviation is .03.
+    assert low == pytest.approx(0.1, abs=0.09)
+    assert high == pytest.approx(0.9, abs=0.09)
 
 
 @pytest.mark.parametrize("share", [0.9, 0.99, 1.0])
