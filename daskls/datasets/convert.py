@@ -21,6 +21,7 @@ from daskls.sources.door import (
     format_of,
     shared_format,
 )
+from daskls.sources.header import Known
 from daskls.sources.write import plain, write_features
 from daskls.store.artifacts import store_at
 from daskls.store.dataset import Dataset
@@ -46,11 +47,10 @@ def convert(
 
     Parameters
     ----------
-    source : str or path; for tables also a pattern, for Parquet files a folder. The suffix decides
-        the format:
+    source : str or path; for tables also a pattern or a folder. The suffix decides the format:
         `.npz`: arrays X and y, or X_train, y_train, X_test, y_test (see `split`).
         `.npy`: one 2-d array.
-        `.csv`, `.tsv`, `.txt`: separated by commas, semicolons or tabs; a header line is
+        `.csv`, `.tsv`, `.txt`: separated by commas, semicolons, tabs or |; a header line is
         recognized; may be compressed (`.gz`, `.bz2`, `.zst`).
         `.libsvm`, `.svmlight`, `.svm`: `label index:value ..`, indices from 1; made dense.
         `.parquet`, `.pq`: numeric columns.
@@ -179,6 +179,6 @@ def _open(
         features: Features = stack.enter_context(opened(files[0], options))
         return features
     is_name = isinstance(options.label, str) and options.label != "none"
-    source = opened(files, options.label if is_name else None, where)
+    source = opened(files, Known(str(options.label) if is_name else None), where)
     check_unique(source.names, where)
     return plain(source, options)

@@ -12,6 +12,7 @@ from daskls.errors import DataError
 from daskls.estimators.tables import TableOptions, encoded_lazily, unknown_of
 from daskls.sources.base import TableSource
 from daskls.sources.door import Source, open_source
+from daskls.sources.encoding import TableEncoding
 from daskls.sources.labels import pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.write import encoded, write_features
@@ -173,7 +174,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "table_")
         with Scratch.temporary() as scratch:
-            source = self._open(open_source(X), scratch)
+            source = self._open(open_source(X), scratch, self.table_)
             label = self.label if self.label in source.names else None
             n_rows, labels = source.n_rows, None
             if label is not None:
@@ -199,7 +200,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "table_")
         return np.array(self.table_.feature_names, dtype=object)
 
-    def _open(self, X: Source, scratch: Scratch) -> TableSource:
+    def _open(
+        self, X: Source, scratch: Scratch, encoding: TableEncoding | None = None
+    ) -> TableSource:
         """Open a table.
 
         Raises
@@ -211,4 +214,4 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"X is {type(X.given).__name__}, which has no named columns; pass a CSV or Parquet "
                 "file or a DataFrame. Arrays go to fit as they are."
             )
-        return X.open(self.label, scratch.folder)
+        return X.open(self.label, scratch.folder, encoding)

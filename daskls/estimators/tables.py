@@ -243,7 +243,8 @@ def query_rows(
             yield _convert_arrays(X, own, scratch, width, on_progress, estimator._kind)
             return
         own = getattr(estimator, "table_", None)
-        source = X.open(label or (own.label if own else None), scratch.folder)
+        names = own or _named(getattr(estimator, "feature_names_in_", ()))
+        source = X.open(label or (own.label if own else None), scratch.folder, names)
         if with_y:
             label = asked_label_column(source, label, own.label if own else None)
         encoding = own or _plain_encoding(estimator, source, label)
@@ -283,6 +284,11 @@ def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> T
                 f"{source.where} has {len(names)} columns of features, but the model was trained "
                 f"on {estimator.n_features_in_} features without names. Pass those alone."
             )
+    return _named(names)
+
+
+def _named(names: Sequence[str]) -> TableEncoding:
+    """Return an encoding of plain numbers."""
     return TableEncoding(tuple(ColumnEncoding(str(name)) for name in names))
 
 

@@ -125,7 +125,7 @@ def _matrix_table(
     def blocks() -> Iterator[Block]:
         for first, stop in _ranges(n_rows, n_features):
             X = _read_rows(X_file, first, stop)
-            yield X, None if y_file is None else _read_labels(y_file, first, stop), None
+            yield X, None if y_file is None else _read_labels(y_file, first, stop, path), None
 
     dtype = feature_dtype(dtype, path)
     return Features(str(path), n_rows, n_features, dtype, None, labels, blocks)
@@ -142,7 +142,7 @@ def _scan_vector(
         )
     scan = scan_of(kind)
     for first in range(0, n_rows, SCAN_ROWS):
-        scan.add(_read_labels(y_file, first, first + SCAN_ROWS), first)
+        scan.add(_read_labels(y_file, first, first + SCAN_ROWS, path), first)
     return scan.finish()
 
 
@@ -169,7 +169,13 @@ def _read_rows(file: Path, first: int, stop: int) -> AnyArray:
     return np.array(np.load(file, mmap_mode="r", allow_pickle=False)[first:stop], order="C")
 
 
-def _read_labels(file: Path, first: int, stop: int) -> Labels:
+def _read_labels(file: Path, first: int, stop: int, path: Path) -> Labels:
     """Return a copy of some labels; bytes become text."""
     labels = _read_rows(file, first, stop).reshape(-1)
-    return np.char.decode(labels, "utf-8") if labels.dtype.kind == "S" else labels
+    try:
+        return np.char.decode(labels, "utf-8") if labels.dtype.kind == "S" else labels
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}: labels of bytes are not UTF-8 ({error.reason}). Decode them first, as with "
+            'np.char.decode(y, "latin-1").'
+        ) from error

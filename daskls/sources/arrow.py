@@ -6,7 +6,7 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.records import Float64
-from daskls.sources.base import WHOLE_FLOAT
+from daskls.sources.base import WHOLE_FLOAT, WITH_COMMA, WRITE_POINTS
 
 # The metadata of a batch that names the file or the partition it is of.
 PART = b"daskls.part"
@@ -42,6 +42,11 @@ def of_part(batch: Any, part: str) -> Any:
     return batch.replace_schema_metadata({PART: part.encode(errors="backslashreplace")})
 
 
+def part_of(batch: Any) -> str:
+    """Return the file or the partition that a batch is of; "" if it is not known."""
+    return str((batch.schema.metadata or {}).get(PART, b"").decode())
+
+
 class PartTypes:
     """The types that a column has in the parts of a table which hold values of it.
 
@@ -60,7 +65,7 @@ class PartTypes:
             held, own = "categories of ", kind.value_type
         family = "numbers" if is_number(own) else "text" if is_text(own) else str(own)
         named = f"text ({own})" if is_text(own) else own
-        part = (batch.schema.metadata or {}).get(PART, b"").decode()
+        part = part_of(batch)
         self.found.setdefault(family, f"{held}{named} in {part or f'the rows from {row} on'}")
 
     def check(self, why: str = "") -> None:
@@ -174,6 +179,11 @@ def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float
             return numbers
         row = next(i for i in range(len(values)) if try_numbers(values[i : i + 1]) is None)
         held = repr(values[row].as_py())
+        if WITH_COMMA.fullmatch(values[row].as_py()):
+            raise DataError(
+                f"{where or 'The table'}: column {name!r} holds numbers with commas ({held} in row "
+                f"{first_row + row}); {WRITE_POINTS}."
+            )
     elif arrow.types.is_boolean(values.type):
         return as_numbers(values.cast(arrow.uint8()), name, first_row, where)
     else:

@@ -31,6 +31,14 @@ USUAL_NAMES = ("y", "label", "target", "class")
 UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 # A whole number as pandas writes it in a column that has gaps in some part.
 WHOLE_FLOAT = re.compile(r"(-?\d+)\.0")
+# A number with commas: "1,5", "1.000,5", "1,000", "1,000.5".
+WITH_COMMA = re.compile(
+    r"\s*[+-]?(\d+,\d*|,\d+|\d{1,3}([.\s']\d{3})+,\d*|\d{1,3}(,\d{3})+(\.\d*)?)([eE][+-]?\d+)?\s*"
+)
+WRITE_POINTS = (
+    "write 1,5 as 1.5 and 1,000 as 1000; pandas.read_csv(path, sep=';', decimal=',') reads the "
+    "former, and the DataFrame may be passed"
+)
 
 # Labels as the source spells them: typed, or text of a text file.
 RawLabels: TypeAlias = Labels | list[str]
@@ -140,6 +148,8 @@ class NumberScan:
 
     def add_text(self, number: str, where: str) -> None:
         """Check one number of a text file; `where` names its line."""
+        if WITH_COMMA.fullmatch(number):
+            raise DataError(f"{where}: the target is {number!r}; {WRITE_POINTS}.")
         if not reads_as_number(number):
             raise DataError(
                 f"{where}: the target is {number!r}, but a regressor needs numbers. Remove such "
@@ -219,6 +229,7 @@ class TableSource:
     is_typed : bool. Whether the types of the columns are known; else all are text.
     index : set of str. Columns that are the index of a DataFrame: read where a label, weights or a
         trained model name them, but no features on their own.
+    has_header : bool. Whether the columns have names of their own; else these are numbers.
     """
 
     where: str
@@ -227,6 +238,7 @@ class TableSource:
     n_rows: int | None = None
     is_typed: bool = True
     index: frozenset[str] = frozenset()
+    has_header: bool = True
 
     @property
     def names(self) -> list[str]:
@@ -326,10 +338,11 @@ def batch_rows(n_columns: int, n_fields: int = BATCH_FIELDS) -> int:
     return max(1, n_fields // max(n_columns, 1))
 
 
-def column_error(where: str, name: Any, names: Sequence[str]) -> DataError:
+def column_error(where: str, name: Any, names: Sequence[str], *, is_text: bool) -> DataError:
     """Return the error that a table has no column of a name."""
+    line = " If its first line is not that of the names, remove what stands above it." * is_text
     return DataError(
-        f"{where} has no column {name!r}; its {len(names)} columns are: {listed(names)}."
+        f"{where} has no column {name!r}; its {len(names)} columns are: {listed(names)}.{line}"
     )
 
 
@@ -369,7 +382,12 @@ def guess_label(names: Sequence[str], where: str, call: str, remedy: str = "") -
 
 
 def pick_label(
-    names: Sequence[str], label: str | int | None, where: str, likely: Sequence[str] = ()
+    names: Sequence[str],
+    label: str | int | None,
+    where: str,
+    likely: Sequence[str] = (),
+    *,
+    is_text: bool = False,
 ) -> int | None:
     """Return the index of the label's column; None for "none".
 
@@ -390,7 +408,7 @@ def pick_label(
     try:
         return range(len(names))[int(label)]
     except (ValueError, IndexError) as error:
-        raise column_error(where, label, names) from error
+        raise column_error(where, label, names, is_text=is_text) from error
 
 
 def feature_dtype(dtype: np.dtype[Any], where: Any) -> np.dtype[Any]:

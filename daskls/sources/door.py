@@ -8,6 +8,7 @@ the readers' modules without importing them, so that a process loads only the re
 """
 
 import glob
+import itertools
 import math
 import os
 import re
@@ -23,7 +24,9 @@ import dask.array as da
 from daskls.errors import DataError
 from daskls.registry import load_object
 from daskls.sources.base import TableSource, check_unique
+from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import column_names, find_frame, open_frame
+from daskls.sources.header import Known
 from daskls.store.arrays import ArrayHandle, find_zarr
 from daskls.store.dataset import Dataset
 from daskls.store.files import expand_path
@@ -40,11 +43,11 @@ class Format:
     ----------
     suffixes : tuple of str. In lower case, with the dot.
     open : str. The reader, as ``module:function`` below the package. For a table it takes (paths,
-        label, where) and returns a `TableSource`; for features it takes (path, `ReadOptions`) and
+        `Known`, where) and returns a `TableSource`; for features it takes (path, `ReadOptions`) and
         is a context that yields `Features`.
     holds : "table": named columns of any type; or "features": numbers without names
     packings : tuple of str. Suffixes of compression that may follow.
-    in_folders : bool. Whether a folder of such files is one table.
+    in_folders : tuple of str. Suffixes of files that are one table if they are in one folder.
     takes : tuple of str. Parameters of `daskls.datasets.convert` that only this format has.
     lazily : str. The function of dask.dataframe that reads such files from a URL, or "".
     """
@@ -53,14 +56,21 @@ class Format:
     open: str
     holds: Literal["table", "features"] = "table"
     packings: tuple[str, ...] = ()
-    in_folders: bool = False
+    in_folders: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     lazily: str = ""
 
     def matches(self, name: str) -> bool:
         """Whether a file of this name has this format."""
-        packed = next((end for end in self.packings if name.endswith(end)), "")
-        return name.removesuffix(packed).endswith(self.suffixes)
+        return self._bare(name).endswith(self.suffixes)
+
+    def is_part(self, name: str) -> bool:
+        """Whether a file of this name in a folder is a part of a table."""
+        return name[0] not in "._" and self._bare(name.lower()).endswith(self.in_folders)
+
+    def _bare(self, name: str) -> str:
+        """Return a name without the suffix of compression."""
+        return name.removesuffix(next((end for end in self.packings if name.endswith(end)), ""))
 
 
 FORMATS = (
@@ -68,10 +78,15 @@ FORMATS = (
         (".csv", ".tsv", ".txt"),
         "sources.files:open_text",
         packings=(".gz", ".bz2", ".zst"),
+        # Text in a folder may be any, as README.txt.
+        in_folders=(".csv", ".tsv"),
         lazily="read_csv",
     ),
     Format(
-        (".parquet", ".pq"), "sources.files:open_parquet", in_folders=True, lazily="read_parquet"
+        (".parquet", ".pq"),
+        "sources.files:open_parquet",
+        in_folders=(".parquet", ".pq"),
+        lazily="read_parquet",
     ),
     Format((".npz",), "sources.arrays:open_npz", "features", takes=("split",)),
     Format((".npy",), "sources.arrays:open_npy", "features"),
@@ -165,13 +180,16 @@ class Source:
         # Not of pandas, which has one value per column; NaN if Dask does not know the rows.
         return int(found) if isinstance(found, int | float) and found == found else None
 
-    def open(self, label: str | None, scratch: Path) -> TableSource:
+    def open(
+        self, label: str | None, scratch: Path, encoding: TableEncoding | None = None
+    ) -> TableSource:
         """Open a table of named columns.
 
         Parameters
         ----------
         label : str or None. The first line of a text file that holds this name is a header.
         scratch : Path. A folder for temporary files, which the caller removes.
+        encoding : of a table of queries; the first line that holds its columns is a header
 
         Raises
         ------
@@ -180,7 +198,10 @@ class Source:
         if self.format is None:
             table = open_frame(self.given, scratch)
         else:
-            table = load_object(self.format.open)(list(self.files), label, self.where)
+            known = Known(label)
+            if encoding is not None:
+                known = Known(label, encoding.column_names, encoding.has_header)
+            table = load_object(self.format.open)(list(self.files), known, self.where)
         check_unique(table.names, table.where)
         return table
 
@@ -262,8 +283,8 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
 
     Raises
     ------
-    DataError : a pattern without a match; folders that are named by the values of a column; the
-        URL of a table
+    DataError : a pattern without a match; folders that are named by the values of a column, in a
+        folder or by a pattern; the URL of a table
     """
     text = expand_path(path)
     if "://" in text:
@@ -278,6 +299,8 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     files = sorted(map(Path, glob.glob(text)), key=_natural_order)
     if not files:
         raise DataError(f"No file matches {text!r}; check the pattern.")
+    parts = Path(text).parts
+    _check_folders(files, Path(*itertools.takewhile(lambda part: not glob.has_magic(part), parts)))
     return files
 
 
@@ -285,15 +308,26 @@ def _files_in(folder: Path) -> list[Path]:
     """Return the files in a folder and its subfolders that are parts of one table."""
     if any((folder / name).is_file() for name in ZARR_MARKERS):
         return []
-    ends = [end for known in FORMATS if known.in_folders for end in known.suffixes]
-    found = [file for end in ends for file in folder.rglob(f"*{end}")]
-    by_value = next((f for f in found if "=" in str(f.parent.relative_to(folder))), None)
-    if by_value is not None:
-        raise DataError(
-            f"{folder} keeps a column in the names of its folders ({by_value.parent.name}); "
-            "pass it as a Dask DataFrame: dask.dataframe.read_parquet(path)."
-        )
-    return sorted((file for file in found if file.name[0] not in "._"), key=_natural_order)
+    known = [own for own in FORMATS if own.in_folders]
+    found = [
+        file
+        for file in folder.rglob("*")
+        if any(own.is_part(file.name) for own in known) and file.is_file()
+    ]
+    _check_folders(found, folder)
+    return sorted(found, key=_natural_order)
+
+
+def _check_folders(files: list[Path], below: Path) -> None:
+    """Refuse files in folders below one that are named by the values of a column."""
+    for file in files:
+        folders = file.relative_to(below).parts[: None if file.is_dir() else -1]
+        by_value = next((name for name in folders if "=" in name), None)
+        if by_value is not None:
+            raise DataError(
+                f"{below} keeps a column in the names of its folders ({by_value}); "
+                "pass it as a Dask DataFrame: dask.dataframe.read_parquet(path)."
+            )
 
 
 def _check_remote(url: str) -> None:
@@ -322,7 +356,8 @@ def shared_format(files: list[Path]) -> Format | None:
     odd = next((f for f, own in zip(files, formats, strict=True) if own is None), files[0])
     if known is None or any(own is not known for own in formats):
         raise DataError(
-            f"Cannot read {odd}: files of one table have one suffix, of {all_suffixes()}."
+            f"Cannot read {odd}: files of one table have one suffix, of {all_suffixes()}. If there "
+            "are several kinds, name those of one by a pattern, as in 'folder/*.csv'."
         )
     return known
 

@@ -76,6 +76,7 @@ class TableEncoding:
         in all columns of its feature.
     dtype : str. Of the features.
     weight : str or None. The column of the weights of training rows.
+    has_header : bool. Whether the training table named its columns; else they are numbered.
     """
 
     columns: tuple[ColumnEncoding, ...]
@@ -83,6 +84,7 @@ class TableEncoding:
     unknown: Unknown = "error"
     dtype: str = "float64"
     weight: str | None = None
+    has_header: bool = True
 
     @property
     def feature_names(self) -> list[str]:
@@ -97,7 +99,8 @@ class TableEncoding:
     def to_json(self) -> dict[str, Any]:
         """Return the encoding as JSON values."""
         values = {**asdict(self), "columns": [_column_to_json(column) for column in self.columns]}
-        return {key: value for key, value in values.items() if (key, value) != ("weight", None)}
+        usual = {"weight": None, "has_header": not _are_places(values)}
+        return {key: value for key, value in values.items() if value != usual.get(key, ...)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
@@ -106,7 +109,8 @@ class TableEncoding:
             ColumnEncoding(**{**column, "categories": tuple(column.get("categories", ()))})
             for column in values["columns"]
         )
-        return cls(**{**values, "columns": columns})
+        has_header = not _are_places(values)
+        return cls(**{"has_header": has_header, **values, "columns": columns})
 
     def with_unknown(self, unknown: Unknown) -> Self:
         """Return the encoding with another treatment of categories that no training row had."""
@@ -201,6 +205,12 @@ class TableEncoding:
                 'unknown="zero").'
             )
         return codes, missing
+
+
+def _are_places(values: dict[str, Any]) -> bool:
+    """Whether all names of an encoding, as JSON values, may be the numbers of columns."""
+    names = [*(column["name"] for column in values["columns"]), values["label"] or "0"]
+    return all(map(str.isdecimal, names))
 
 
 def _column_to_json(column: ColumnEncoding) -> dict[str, Any]:

@@ -4,12 +4,9 @@ Tables are one file or several, read in bounded batches; text may be compressed.
 label, then `index:value` pairs with indices that rise from 1.
 """
 
-import csv
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from io import StringIO
 from itertools import islice
 from operator import lt
 from pathlib import Path
@@ -28,15 +25,11 @@ from daskls.sources.base import (
     batch_rows,
     check_same_columns,
     narrowed,
-    reads_as_number,
     scan_of,
-    usual_names,
 )
+from daskls.sources.header import Head, Known, not_unicode, read_head
 
 TEXT_BLOCK_NBYTES = 4 << 20
-# Bytes that are read to find the delimiter and the header.
-HEAD_NBYTES = 1 << 20
-DELIMITERS = ",;\t"
 # Texts that mean a missing value, as in pandas.
 MISSING = (
     *("", "#N/A", "#NA", "N/A", "NA", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None"),
@@ -49,13 +42,13 @@ PLAIN_PAIRS = re.compile(r"[^:\s]+(?:\s+[0-9]+:[^:\s_]+)*")
 # Parquet.
 
 
-def open_parquet(paths: list[Path], label: str | None, where: str) -> TableSource:
+def open_parquet(paths: list[Path], known: Known, where: str) -> TableSource:
     """Open Parquet files as one table.
 
     Parameters
     ----------
     paths : list of Path. Read one after the other; columns are found by name in each.
-    label : ignored; the names of columns are in the files
+    known : ignored; the names of columns are in the files
     where : str. The table's name in errors.
 
     Raises
@@ -118,29 +111,17 @@ def _is_in_all(name: str, of_files: list[Any]) -> bool:
 # CSV and TSV.
 
 
-@dataclass(frozen=True)
-class _Head:
-    """The delimiter and the names of a file's columns: "0", "1", .. if it has no header.
-
-    ``n_skipped`` is the number of lines before the first row, blank ones included.
-    """
-
-    delimiter: str
-    names: list[str]
-    n_skipped: int
-
-
-def open_text(paths: list[Path], label: str | None, where: str) -> TableSource:
+def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
     """Open text files as one table of text columns, which are found by name in each file.
 
     Parameters
     ----------
     paths : list of Path. Read one after the other.
-    label : str or None. A first line that holds this name is a header.
+    known : Known. A first line that holds these names is a header.
     where : str. The table's name in errors.
     """
     arrow = import_arrow()
-    heads = [_read_head(path, label) for path in paths]
+    heads = [read_head(path, known) for path in paths]
     # As pandas writes its index: a first column without a name.
     unnamed = [h.names[:1] if h.names[0] == "" and len(h.names) > 1 else [] for h in heads]
     columns = [(head.names, frozenset(own)) for head, own in zip(heads, unnamed, strict=True)]
@@ -152,41 +133,11 @@ def open_text(paths: list[Path], label: str | None, where: str) -> TableSource:
         for path, head in zip(paths, heads, strict=True):
             yield from _read(path, head, names)
 
-    return TableSource(where, schema, batches, is_typed=False, index=index)
+    has_header = heads[0].has_header
+    return TableSource(where, schema, batches, is_typed=False, index=index, has_header=has_header)
 
 
-def _read_head(path: Path, label: str | None) -> _Head:
-    """Find the delimiter, and the names in the first line that is not blank."""
-    arrow = import_arrow()
-    try:
-        with arrow.input_stream(str(path), compression="detect") as stream:
-            start = stream.read(HEAD_NBYTES).decode("utf-8-sig", errors="replace")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error}. Check the file.") from error
-    text = start.lstrip("\r\n")
-    if not text.strip():
-        raise DataError(f"{path} is empty; it must have a line of names and rows.")
-    delimiter = max(DELIMITERS, key=text.splitlines()[0].count)
-    fields = next(csv.reader(StringIO(text, newline=""), delimiter=delimiter))
-    names = [name.strip() for name in fields]
-    numbered = [str(i) for i in range(len(names))]
-    if _are_names(names, numbered, label):
-        n_blank = len(start.splitlines()) - len(text.splitlines())
-        return _Head(delimiter, names, n_blank + 1)
-    return _Head(delimiter, numbered, 0)
-
-
-def _are_names(first: list[str], numbered: list[str], label: str | None) -> bool:
-    """Whether the first line is a header: it holds the label's name, or no number."""
-    # The label "2" may be a column's number, and also a field of the first row.
-    is_place = label is not None and reads_as_number(label)
-    names_label = label in first and not is_place
-    is_usual = (label is None or is_place) and usual_names(first)
-    has_number = any(map(reads_as_number, first))
-    return bool(names_label or is_usual) or first == numbered or not has_number
-
-
-def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
+def _read(path: Path, head: Head, names: list[str]) -> Iterator[Any]:
     """Yield the batches of one file; all columns are text."""
     arrow = import_arrow()
     from pyarrow import csv as arrow_csv
@@ -196,8 +147,9 @@ def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
             str(path),
             read_options=arrow_csv.ReadOptions(
                 column_names=head.names,
-                # Not `skip_rows`, which counts lines: a quoted name may have several.
-                skip_rows_after_names=head.n_skipped,
+                skip_rows=head.n_above,
+                # Not a line more of `skip_rows`: a quoted name may have several.
+                skip_rows_after_names=int(head.has_header),
                 block_size=TEXT_BLOCK_NBYTES,
                 # Without threads errors name the row; batch by batch it is as fast.
                 use_threads=False,
@@ -210,7 +162,7 @@ def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
                 strings_can_be_null=True,
             ),
         )
-    except arrow.ArrowInvalid as error:
+    except (arrow.ArrowInvalid, OSError) as error:
         # The error that Arrow raises for a file without rows.
         if "Empty CSV" in str(error):
             return
@@ -220,16 +172,18 @@ def _read(path: Path, head: _Head, names: list[str]) -> Iterator[Any]:
             batch = reader.read_next_batch()
         except StopIteration:
             return
-        except arrow.ArrowInvalid as error:
+        except (arrow.ArrowInvalid, OSError) as error:
             raise _damaged(path, error) from error
         yield of_part(batch, str(path))
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
     """Return the error of a line that cannot be parsed."""
+    if "invalid UTF8" in str(error):
+        place = str(error).split(": CSV conversion")[0]
+        return not_unicode(path, f"({place.replace('In CSV ', '')})", "cp1252")
     return DataError(
-        f"{path} cannot be read as a table: {error}. Correct or remove the line; the text must be "
-        "UTF-8."
+        f"{path} cannot be read as a table: {str(error).rstrip('.')}. Correct or remove the line."
     )
 
 
@@ -257,7 +211,7 @@ def open_svmlight(path: Path, options: ReadOptions) -> Iterator[Features]:
             if with_y:
                 scan.add_text(row.label, f"{path}, line {line}")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not text: {error}.") from error
+        raise not_unicode(path, f"({error.reason})", "cp1252") from error
     n_features = largest if options.n_features is None else options.n_features
     if n_features < largest:
         raise ParameterError(f"n_features is {n_features}, but {path} has index {largest}.")

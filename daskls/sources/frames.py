@@ -17,6 +17,7 @@ from daskls.errors import DataError, listed
 from daskls.sources.arrow import import_arrow, index_of, of_part
 from daskls.sources.base import TableSource, batch_rows, check_unique
 from daskls.sources.files import open_parquet
+from daskls.sources.header import Known
 from daskls.store.dataset_checks import WRITE_AGAIN
 from daskls.store.files import disk_errors
 
@@ -151,7 +152,7 @@ def _open_lazy(frame: Any, scratch: Path, where: str) -> TableSource:
                 f"{where} cannot be computed: {' '.join(str(error).split())}. Correct the query, "
                 "or give its files columns of one type."
             ) from error
-    return open_parquet([path], None, where)
+    return open_parquet([path], Known(), where)
 
 
 def _open_pandas(frame: Any, scratch: Path, where: str) -> TableSource:

@@ -58,7 +58,8 @@ def pick_label_column(source: TableSource, label: str | None, *, required: bool)
         likely = source.likely_labels
         return guess_label(likely, source.where, "fit(X, NAME)") if required else None
     if label not in names:
-        raise column_error(source.where, label, names)
+        is_text = source.has_header and not source.is_typed
+        raise column_error(source.where, label, names, is_text=is_text)
     return label
 
 
@@ -208,7 +209,8 @@ def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
             return kind_of_values(_first_words(path))
         y = _member(path, label) if suffix == ".npz" else _column(path, label)
         return ("classes", "it has no labels") if y is None else kind_of_values([_as_numbers(y)])
-    except _TextError:
+    except (_TextError, UnicodeDecodeError):
+        # Whoever reads the labels says so of text that is not UTF-8.
         return "classes", "it holds no numbers"
 
 

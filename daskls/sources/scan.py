@@ -22,9 +22,12 @@ from daskls.sources.arrow import (
     is_number,
     is_text,
     is_whole,
+    part_of,
     try_numbers,
 )
 from daskls.sources.base import (
+    WITH_COMMA,
+    WRITE_POINTS,
     LabelCoder,
     NumberCoder,
     TableSource,
@@ -39,10 +42,10 @@ Missing = Literal["refuse", "median"]
 MAX_CATEGORIES = 64
 # Rows that a median is taken from: its rank is then within 1 % of the middle.
 MEDIAN_SAMPLE = 8192
-# "1,5" and "1,000": few enough to pass for categories, but meant as numbers.
-COMMA_NUMBER = re.compile(r"\s*[+-]?(\d+,\d+|\d{1,3}(,\d{3})+(\.\d*)?)\s*")
+PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 # A text that may stand for a missing value, as "?"; beside more numbers it is no category.
 NO_WORD, FEW_NUMBERS = re.compile(r"[^\w\s]+"), 20
+UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing."
 # The beginning of an ISO date.
 DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 # Arrow types whose values float32 holds exactly.
@@ -109,17 +112,24 @@ def scan_table(
         raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
     for column in columns:
         column.check_types()
-    refused |= {column.name: why for column in columns if (why := column.refusal())}
-    gaps = [column for column in columns if missing == "refuse" and column.name not in refused]
+    spelled = {column.name: why for column in columns if (why := column.misspelling())}
+    refused |= {
+        column.name: why
+        for column in columns
+        if column.name not in spelled and (why := column.refusal())
+    }
+    bad = {*refused, *spelled}
+    gaps = [column for column in columns if missing == "refuse" and column.name not in bad]
     _check_columns(
         source.where,
         {name: refused[name] for name in names if name in refused},
+        spelled,
         {c.name: c.first_missing for c in gaps if c.first_missing is not None},
     )
     found = tuple(column.encoding() for column in columns)
     seen = {*map(str, kinds.values())}.union(*(column.seen for column in columns))
     dtype = "float32" if source.is_typed and seen <= set(SMALL) else "float64"
-    encoding = TableEncoding(found, label, unknown, dtype)
+    encoding = TableEncoding(found, label, unknown, dtype, has_header=source.has_header)
     _check_features(encoding.feature_names, source.where)
     return ScannedTable(row, encoding, None if labels is None else labels.finish())
 
@@ -178,6 +188,11 @@ class _Column:
         self.first_text: tuple[int, str] | None = None
         self.first_fraction: float | None = None
         self.first_missing: int | None = None
+        # The first number with a comma; None for good once a text is no number at all.
+        self.comma: str | None = ""
+        # Text in the first row of a file, a line of units; None if other rows hold text, too.
+        self.unit: str | None = ""
+        self.n_below_unit, self.part = 0, ""
         self.sample = _MedianSample() if with_median else None
 
     @property
@@ -199,6 +214,7 @@ class _Column:
             self.types.add(batch, row)
             return
         numbers = self._numbers(values, row, is_typed=is_typed)
+        is_first, self.part = row == 0 or part_of(batch) != self.part, part_of(batch)
         missing = np.asarray(values.is_null()) if numbers is None else np.isnan(numbers)
         if self.first_missing is None and missing.any():
             self.first_missing = row + int(np.argmax(missing))
@@ -210,6 +226,8 @@ class _Column:
             self.types.add(batch, row)
             if not import_arrow().types.is_integer(values.type):
                 self._note_fraction(numbers)
+        if numbers is None and is_text(values.type):
+            self._note_spelling(values, is_first=is_first)
         if self.values is not None:
             found = as_text(values.unique()).drop_null().to_pylist()
             self.values = set(one_spelling(self.values.union(found)).values())
@@ -221,6 +239,38 @@ class _Column:
         if numbers is not None and self.first_fraction is None:
             other = ~(is_whole(numbers) | np.isnan(numbers))
             self.first_fraction = float(numbers[other.argmax()]) if other.any() else None
+
+    def _note_spelling(self, values: Any, *, is_first: bool) -> None:
+        """Note whether text is numbers with commas, or numbers below a line of units."""
+        if self.comma is not None:
+            texts = as_text(values.unique()).drop_null().to_pylist()
+            commas = [text for text in texts if WITH_COMMA.fullmatch(text)]
+            # A frame would hold numbers without commas as numbers.
+            others = (
+                (len(commas) < len(texts))
+                if not self.is_of_file
+                else not all(
+                    WITH_COMMA.fullmatch(text) or PLAIN_NUMBER.fullmatch(text) for text in texts
+                )
+            )
+            self.comma = None if others else self.comma or next(iter(commas), "")
+        if self.unit is not None and self.is_of_file:
+            rest = try_numbers(values[1:] if is_first else values)
+            if rest is None:
+                self.unit = None
+            elif is_first:
+                self.unit = self.unit or values[0].as_py() or ""
+            self.n_below_unit += 0 if rest is None else int((~np.isnan(rest)).sum())
+
+    def misspelling(self) -> str | None:
+        """Return which numbers the column holds if they are only spelled otherwise."""
+        if self.refused or self.may_be_number:
+            return None
+        if self.comma:
+            return f"numbers with commas ({self.comma!r})"
+        if self.unit and self.n_below_unit > FEW_NUMBERS:
+            return f"numbers below a first row of {self.unit!r}"
+        return None
 
     def check_types(self) -> None:
         """Refuse parts of two types unless all of their values are known as text."""
@@ -266,8 +316,6 @@ class _Column:
             return self.refused
         if self.values and all(map(DATE.match, self.values)):
             return "text that is dates"
-        if self.values and all(map(COMMA_NUMBER.fullmatch, self.values)):
-            return f"numbers with commas ({min(self.values)!r}); write 1,5 as 1.5"
         values, first = self.values, self.first_text
         if values is None:
             known = "" if first is None else f" ({first[1]!r} is the first, from row {first[0]} on)"
@@ -321,16 +369,24 @@ def _refused_type(kind: Any) -> str | None:
     return f"{kind}, which is neither numbers, text nor categories"
 
 
-def _check_columns(where: str, refused: dict[str, str], gaps: dict[str, int]) -> None:
+def _check_columns(
+    where: str, refused: dict[str, str], spelled: dict[str, str], gaps: dict[str, int]
+) -> None:
     """Refuse columns that cannot become features, or have missing values, all in one error.
 
     Parameters
     ----------
     where : str. The table's name in the error.
     refused : names of the former, with what they hold
-    gaps : names of the latter, with their first row without a value
+    spelled : names of columns of numbers that are not spelled as such
+    gaps : names of those with missing values, with their first row without a value
     """
     reasons = []
+    if spelled:
+        bad = listed([f"column {name!r} holds {what}" for name, what in spelled.items()])
+        units = f" {UNITS}" * any("first row" in what for what in spelled.values())
+        commas = f" {WRITE_POINTS}." * any("commas" in what for what in spelled.values())
+        reasons.append(f"{bad};{commas}{units}")
     if refused:
         bad = listed([f"column {name!r} holds {what}" for name, what in refused.items()])
         reasons.append(

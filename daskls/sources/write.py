@@ -108,7 +108,8 @@ def plain(source: TableSource, options: ReadOptions) -> Features:
     DataError : a column is not numeric; while a block is read, a value is missing or not a number
     """
     where, names = source.where, source.names
-    column = pick_label(names, options.label, where, source.likely_labels)
+    is_text = source.has_header and not source.is_typed
+    column = pick_label(names, options.label, where, source.likely_labels, is_text=is_text)
     label = None if column is None else names[column]
     wanted = source.feature_columns(without=[] if label is None else [label])
     if not wanted:

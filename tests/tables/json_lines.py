@@ -9,7 +9,7 @@ from pyarrow import json
 from daskls.sources.base import TableSource, check_same_columns
 
 
-def open_json_lines(paths, label, where):
+def open_json_lines(paths, known, where):
     """Open files of JSON lines as one table; each is read a block at a time."""
     schemas = [json.open_json(str(path)).schema for path in paths]
     check_same_columns(paths, [schema.names for schema in schemas])

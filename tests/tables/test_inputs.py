@@ -405,7 +405,10 @@ REFUSED = {
     "one label for all rows": lambda _: (table(kind=1), "kind"),
     "two columns of one name": lambda _: (pd.concat([table(), table()], axis=1), "kind"),
     "a table behind a URL": lambda _: ("s3://bucket/rows.parquet", "kind"),
-    "a Parquet folder of folders named by values": lambda folder: (by_value(folder), "kind"),
+    "a Parquet folder of folders named by values, or a pattern of them": lambda folder: (
+        by_value(folder),
+        "kind",
+    ),
     "a file of another suffix": lambda folder: (spreadsheet(folder), "kind"),
     "a scipy sparse matrix": lambda _: (scipy.sparse.eye(80, format="csr"), CODES),
     "a dict, a generator": lambda _: ({"a": CODES}, CODES),

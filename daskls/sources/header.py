@@ -1,0 +1,183 @@
+"""The first lines of a text table: its encoding, its delimiter, and the names of its columns."""
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+from daskls.errors import DataError, listed
+from daskls.sources.arrow import import_arrow
+from daskls.sources.base import reads_as_number, usual_names
+
+# Bytes that are read to find the delimiter and the header.
+HEAD_NBYTES = 1 << 20
+# "|" only where no other is.
+DELIMITERS = ",;\t|"
+# The first record, and a quoted field in it.
+QUOTED = re.compile(r'"(?:[^"]|"")*"')
+RECORD = re.compile(rf'(?:{QUOTED.pattern}|[^"\r\n])*')
+# The line by which Excel names the delimiter.
+SEP_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)
+# How surrogates stand for bytes that are not UTF-8.
+STRANGE = re.compile("[\udc80-\udcff]")
+
+
+class Known(NamedTuple):
+    """What is known of a table before it is opened; by it a text file's header is recognized.
+
+    Attributes
+    ----------
+    label : str or None. The column of labels; "2" may be the number of a column.
+    columns : of queries, the columns that become features
+    has_header : bool. Of queries, whether the training table named its columns.
+    """
+
+    label: str | None = None
+    columns: Sequence[str] = ()
+    has_header: bool = True
+
+    @property
+    def is_place(self) -> bool:
+        """Whether the label may be the number of a column, and also a field of a row."""
+        return self.label is not None and reads_as_number(self.label)
+
+    def are_in(self, fields: list[str]) -> bool:
+        """Whether the fields of a line hold the names that are known."""
+        if self.columns:
+            return self.has_header and set(self.columns) <= set(fields)
+        if self.label is None or self.is_place:
+            return bool(usual_names(fields))
+        return self.label in fields
+
+
+@dataclass(frozen=True)
+class Head:
+    """The delimiter and the names of a file's columns: "0", "1", .. if it has no header.
+
+    ``n_above`` is the number of lines above the header, or above the first row without one.
+    """
+
+    delimiter: str
+    names: list[str]
+    n_above: int
+    has_header: bool
+
+
+def read_head(path: Path, known: Known) -> Head:
+    """Find the delimiter, and the names in the first line that is neither blank nor a comment.
+
+    Raises
+    ------
+    DataError : the file is empty, cannot be read, or is not UTF-8; a query without a header
+    """
+    try:
+        with import_arrow().input_stream(str(path), compression="detect") as stream:
+            start = stream.read(HEAD_NBYTES)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error}. Check the file.") from error
+    _check_unicode(start, path)
+    text = start.decode("utf-8-sig", errors="surrogateescape")
+    if not text.strip():
+        raise DataError(f"{path} is empty; it must have a line of names and rows.")
+    lines = list(StringIO(text, newline=""))
+    n_above = next(i for i, line in enumerate(lines) if line.strip("\r\n"))
+    told = SEP_LINE.fullmatch(lines[n_above])
+    delimiters, n_above = (told[1], n_above + 1) if told else (DELIMITERS, n_above)
+    n_above += _count_comments(lines[n_above:], known, delimiters)
+    first = "".join(lines[n_above:])
+    if not first.strip():
+        raise DataError(f"{path} has no line of names and no rows.")
+    delimiter = _find_delimiter(first, known, delimiters)
+    names = _fields(first, delimiter)
+    if STRANGE.search("".join(names)):
+        raise not_unicode(path, "in the names of its columns", "cp1252")
+    numbered = [str(i) for i in range(len(names))]
+    is_header = _is_header(names, numbered, known, path)
+    return Head(delimiter, names if is_header else numbered, n_above, is_header)
+
+
+def _check_unicode(start: bytes, path: Path) -> None:
+    """Refuse UTF-16 and UTF-32, with or without a byte-order mark."""
+    wide = start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start.split(b"\n", 1)[0]
+    if wide:
+        four = start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) or b"\0\0\0" in start[:16]
+        raise not_unicode(path, "from its beginning on", "utf-32" if four else "utf-16")
+
+
+def not_unicode(path: Path, where: str, encoding: str) -> DataError:
+    """Return the error for text in another encoding than UTF-8."""
+    other = " (or Latin-1, or another encoding of one byte a letter)" * (encoding == "cp1252")
+    return DataError(
+        f"{path} is not UTF-8 {where}, but probably {encoding}{other}; text must be UTF-8. Write "
+        f"it again: iconv -f {encoding} -t utf-8, or of a table pandas.read_csv(path, "
+        f"encoding={encoding!r}).to_csv(new_path, index=False)."
+    )
+
+
+def _count_comments(lines: list[str], known: Known, delimiters: str) -> int:
+    """Return the number of lines that begin with "#" above one which holds the known names."""
+    n = next((i for i, line in enumerate(lines) if line.strip("\r\n") and line[0] != "#"), 0)
+    if not n:
+        return 0
+    first, below = "".join(lines), "".join(lines[n:])
+    is_known = [any(known.are_in(_fields(text, d)) for d in delimiters) for text in (first, below)]
+    return n if is_known == [False, True] else 0
+
+
+def _find_delimiter(text: str, known: Known, delimiters: str) -> str:
+    """Return the delimiter which gives the known names, else that which is most frequent."""
+    record = RECORD.match(text)
+    bare = QUOTED.sub("", record[0] if record else text)
+
+    def weight(delimiter: str) -> tuple[bool, float]:
+        n = bare.count(delimiter)
+        return known.are_in(_fields(text, delimiter)), n if delimiter != "|" else min(n, 0.5)
+
+    return max(delimiters, key=weight)
+
+
+def _fields(text: str, delimiter: str) -> list[str]:
+    """Return the fields of the first record, without the spaces around them."""
+    try:
+        return [
+            name.strip()
+            for name in next(csv.reader(StringIO(text, newline=""), delimiter=delimiter), [])
+        ]
+    except csv.Error:
+        return []
+
+
+def _is_header(first: list[str], numbered: list[str], known: Known, path: Path) -> bool:
+    """Whether the first line is a header.
+
+    It holds the names of a model's columns; else the label's name, or no number.
+
+    Raises
+    ------
+    DataError : a query whose first line lacks names, or may be names as well as a row
+    """
+    if known.columns and not known.has_header:
+        if first in (numbered, ["", *numbered[:-1]]):
+            raise DataError(
+                f"The first line of {path} is {listed(first)}: the numbers of its columns, or a "
+                "row? The training table had no line of names. Remove that line if it is one; "
+                "where it is a row, put another row first."
+            )
+        return False
+    if known.columns and known.are_in(first):
+        return True
+    is_known = known.label in first and not known.is_place
+    is_usual = (known.label is None or known.is_place) and usual_names(first)
+    is_header = bool(is_known or is_usual) or first == numbered
+    is_header = is_header or not any(map(reads_as_number, first))
+    if known.columns and not is_header:
+        lacking = [name for name in known.columns if name not in first]
+        raise DataError(
+            f"The first line of {path}, {listed(first)}, does not name the column"
+            f"{'s' * (len(lacking) > 1)} {listed([*map(repr, lacking)])} that the model was "
+            "trained on. Begin the file with a line of the names of its columns."
+        )
+    return is_header
