@@ -34,6 +34,14 @@ def repeated_rows(rng):
     return rng.normal(size=(40, 5))[rng.integers(0, 40, N)]
 
 
+def crowded_rows(rng):
+    """Two rows that repeat more often than lists are long, among distinct ones."""
+    X = rng.normal(size=(N, 5))
+    X[rng.random(N) < 0.6] = 0.0
+    X[rng.random(N) < 0.3] = X[0]
+    return X
+
+
 def whole_rows(rng):
     return rng.integers(0, 4, (N, 6)).astype(float)
 
@@ -47,6 +55,7 @@ KINDS = {
     **{f"{d} features": random_rows(d) for d in (2, 5, 22, 54, 100)},
     "a grid of ties": tied_rows,
     "duplicates": repeated_rows,
+    "crowded rows": crowded_rows,
     "whole numbers": whole_rows,
     "1000 to 1001": narrow_rows,
 }
@@ -75,7 +84,7 @@ def test_rows_and_order_are_those_of_all_distances_sorted(kind, dtype, shape):
     X = make_rows(kind, dtype)
     n_leaves, n_empty = LEAVES[shape]
     leaves = Leaves(X, n_leaves, n_empty=n_empty)
-    if kind not in ("a grid of ties", "duplicates", "whole numbers"):
+    if kind not in ("a grid of ties", "duplicates", "crowded rows", "whole numbers"):
         assert len(leaves.leaves) == n_leaves + n_empty
     assert sum(len(leaf.X) == 0 for leaf in leaves.leaves) == n_empty
     queries = make_queries(X)
@@ -84,7 +93,7 @@ def test_rows_and_order_are_those_of_all_distances_sorted(kind, dtype, shape):
         check_search(leaves, queries, k, distances)
 
 
-@pytest.mark.parametrize("kind", ["a grid of ties", "duplicates", "whole numbers"])
+@pytest.mark.parametrize("kind", ["a grid of ties", "duplicates", "crowded rows", "whole numbers"])
 def test_the_data_above_is_full_of_ties(kind):
     """Where only numbers decide who is among the nearest, also at the last position."""
     X = make_rows(kind)
@@ -108,6 +117,18 @@ def test_equal_rows_come_by_number():
     leaves = Leaves(X, 1)
     found = leaves.search(np.array([[0.1, 0.1, 0.1], [0.5, 0.0, 0.1]]), 20)
     np.testing.assert_array_equal(found.numbers, np.sort(leaves.numbers)[None, :20].repeat(2, 0))
+
+
+@pytest.mark.parametrize("metric", [(), (KernelSpec("poly", 0.5, 2, 1.0),)], ids=["", "poly"])
+def test_lists_of_several_lengths_from_the_same_leaves(metric):
+    """Of a row's copies a leaf offers as many as the list is long: each length finds its own."""
+    X = crowded_rows(np.random.default_rng(5))
+    leaves, queries = Leaves(X, 3), np.repeat(X[:9], 4, axis=0)
+    distances = (
+        polynomial_distances(queries, X, *metric) if metric else squared_distances(queries, X)
+    )
+    for k in (50, 1, 300, 7, N):
+        check_search(leaves, queries, k, distances, *metric)
 
 
 def test_ties_across_leaves_go_to_the_smaller_number():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
+from sklearn.calibration import _sigmoid_calibration
 from sklearn.svm import SVC
 from small import tiny_tiles
 from support import few
@@ -12,7 +13,7 @@ from daskls.records import CellReport, SolverSpec
 from daskls.solvers.base import Neighborhood
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
-from daskls.solvers.hinge.neighborhood import HingeNeighborhoods
+from daskls.solvers.hinge.neighborhood import HingeNeighborhoods, label_probability
 from daskls.solvers.percentiles import sampled_strides, width_gammas
 
 SOLVER = HingeNeighborhoods()
@@ -360,3 +361,78 @@ def test_arguments_are_left_alone_and_the_model_is_the_same_again():
     np.testing.assert_array_equal(models[0].rows, models[1].rows)
     np.testing.assert_array_equal(models[0].coef, models[1].coef)
     np.testing.assert_array_equal(models[0].intercepts, models[1].intercepts)
+
+
+# Copies: rows of equal features and class
+
+
+def repeated(X, codes, seed=3):
+    """Return rows one to eight times each, the nearest first, and how often each comes."""
+    often = np.random.default_rng(seed).integers(1, 9, len(X))
+    rows = np.repeat(np.arange(len(X)), often)
+    return X[rows], codes[rows], often
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_copies_equal_an_svc_of_all_of_them(kernel, n_classes):
+    X, codes = neighborhood_of(n_classes)
+    # Three rows of another class where there is a row already.
+    X, codes = np.r_[X, X[:3]], np.r_[codes, np.where(codes[:3] == 1, 3, 1)]
+    many_X, many_codes, often = repeated(X, codes)
+    parameters = {"kernel": kernel, "degree": 2, "coef0": 1.0}
+    model = fit(many_X, many_codes, C=(0.5,), gamma=(0.1,), **parameters)
+    peer = SVC(C=0.5, gamma=0.1, tol=1e-10, decision_function_shape="ovo", **parameters)
+    expected = decisions_of(peer.fit(many_X, many_codes), queries_around(X))
+    found = decide_pairs(model, queries_around(X))
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    assert len(model.rows) <= len(X) < len(many_X) == model.report.n_rows
+    weighted = SVC(C=0.5, gamma=0.1, tol=1e-10, decision_function_shape="ovo", **parameters)
+    same = decisions_of(weighted.fit(X, codes, often), queries_around(X))
+    np.testing.assert_allclose(expected, same, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_errors_of_copies_are_those_of_weighted_rows(n_classes):
+    X, codes = neighborhood_of(n_classes)
+    many_X, many_codes, often = repeated(X, codes)
+    options = {"C": (0.5, 4.0), "gamma": (0.4, 10.0)}
+    # The inner rows end between two copies: the row is an inner one, with all its copies.
+    n_inner = int(often[:20].sum()) - int(often[19]) + 1
+    near = Neighborhood(
+        many_X, many_codes, np.ones(len(many_X)), n_inner, spec_of(**options), None, SEED
+    )
+    judged = SOLVER.grid_errors(near)
+    np.testing.assert_allclose(judged[..., 1], often[:20].sum())
+    expected = errors_of(X, codes, often.astype(float), 20, **options)
+    np.testing.assert_array_equal(judged[..., 0] / judged[..., 1], expected)
+    assert (expected > 0).all()
+
+
+@pytest.mark.parametrize("times", [2, 3, 10])
+def test_no_row_is_judged_by_a_model_that_knows_its_copy(times):
+    rng = np.random.default_rng(1)
+    X, codes = rng.random((60, 3)), rng.integers(2, size=60)
+    options = {"gamma": (1000.0,), "C": (100.0,), "n_inner": 60 * times}
+    errors = errors_of(np.tile(X, (times, 1)), np.tile(codes, times), **options)
+    assert errors[0, 0] > 0.3
+    # Rows of equal features are left out together, also where their classes differ.
+    both = errors_of(np.r_[X, X], np.r_[codes, 1 - codes], gamma=(1000.0,), C=(100.0,), n_inner=120)
+    assert both[0, 0] == 0.5
+
+
+def test_the_probability_of_a_label_counts_copies():
+    X, codes = neighborhood_of(2)
+    many_X, many_codes, often = repeated(X, codes)
+    spec = spec_of(C=(2.0,), gamma=(0.4,))
+    found = label_probability(many_X, many_codes, X[4] + 0.1, 1, spec, SEED)
+    mine = (codes == 1).astype(int)
+    folds = assign_folds(mine, 3, SEED)
+    values, peer = np.empty(len(X)), SVC(C=2.0, gamma=0.4, tol=1e-10)
+    for fold in range(3):
+        rest = folds != fold
+        peer.fit(X[rest], mine[rest], often[rest])
+        values[~rest] = peer.decision_function(X[~rest])
+    a, b = _sigmoid_calibration(np.repeat(values, often), np.repeat(mine, often))
+    value = peer.fit(X, mine, often).decision_function(X[4:5] + 0.1)[0]
+    assert found == pytest.approx(1 / (1 + np.exp(a * value + b)), abs=1e-3)

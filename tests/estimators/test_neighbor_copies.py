@@ -1,0 +1,197 @@
+"""Copies of rows in methods of neighbors: counted, never on both sides of a split, never costly."""
+
+import numpy as np
+import pytest
+from falks import SlowFalk, nearest_rows, small_falk
+from sklearn.svm import SVC
+from small import small_leaves
+from support import checkers, few
+
+from daskls import (
+    KNNSVC,
+    FalkNoiseFilter,
+    FalkSVC,
+    FalkSVR,
+    KernelKNNClassifier,
+    KernelKNNRegressor,
+    KNNSVMNoiseFilter,
+)
+from daskls.methods.neighborhoods.parts import center_rows, read_centers
+from daskls.run.regroup import RowsHandle
+
+PARAMS = {"C": 10.0, "gamma": 20.0, "random_state": 0}
+
+
+def crowded(n=900, share=0.5, seed=0):
+    """Return rows of a checkerboard; a share of them is one row, with labels of two kinds."""
+    rng = np.random.default_rng(seed)
+    X, y = checkers(n, seed=seed)
+    own = rng.random(n) < share
+    X[own], y[own] = [0.4, 0.6], rng.random(own.sum()) < 0.2
+    return X, y
+
+
+def coins(times, n=80, seed=0):
+    """Return rows that say nothing of their labels, each several times."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((n, 3)), rng.integers(2, size=n)
+    return np.tile(X, (times, 1)), np.tile(y, times)
+
+
+QUERIES = np.r_[np.random.default_rng(7).random((60, 2)), [[0.4, 0.6], [0.41, 0.6]]]
+
+
+# Answers count copies
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_votes_count_copies_by_row_number(share):
+    X, y = crowded(share=share)
+    votes = KernelKNNClassifier(15).fit(X, y).predict(QUERIES)
+    means = KernelKNNRegressor(15).fit(X, y.astype(float)).predict(QUERIES)
+    near = np.array([nearest_rows(X, query, 15) for query in QUERIES])
+    np.testing.assert_array_equal(votes, y[near].mean(axis=1) > 0.5)
+    np.testing.assert_allclose(means, y[near].mean(axis=1), atol=1e-12)
+    assert (near[-2] == np.flatnonzero(X[:, 0] == 0.4)[:15]).all()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_the_svm_of_a_query_counts_copies(share):
+    X, y = crowded(share=share)
+    k = 120
+    found = KNNSVC(k, tol=1e-7, **PARAMS).fit(X, y).decision_function(QUERIES)
+    for query, value in zip(QUERIES, found, strict=True):
+        near = nearest_rows(X, query, k)
+        if (X[near] == X[near[0]]).all() or len(set(y[near])) == 1:
+            assert np.sign(value) == np.sign(y[near].mean() - 0.5)
+            continue
+        svm = SVC(C=10.0, gamma=20.0, tol=1e-9).fit(X[near], y[near])
+        assert value == pytest.approx(svm.decision_function(query[None])[0], rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_centers_owners_and_answers_count_copies(share, monkeypatch):
+    small_leaves(monkeypatch, 200)
+    X, y = crowded(share=share)
+    X[::7] = X[3]
+    model = small_falk(60, n_assigned=20, tol=1e-7).fit(X, y)
+    slow = SlowFalk(X, y, 60, 20, 10.0, 20.0, 0)
+    _, numbers = center_rows(model._reader)
+    assert sorted(slow.centers) == sorted(numbers.tolist())
+    leaves = RowsHandle(model._handle.location, model._handle.fingerprint).open()
+    owners = read_centers(model._reader.root).owners(0, len(X))
+    np.testing.assert_array_equal(numbers[owners], slow.owner[leaves.read_numbers()])
+    for query, value in zip(QUERIES, model.decision_function(QUERIES), strict=True):
+        assert value == pytest.approx(slow.decide(query), abs=5e-3)
+
+
+@pytest.mark.parametrize("share", [0.9, 1.0])
+def test_rows_that_fill_their_own_lists_are_not_searched_one_by_one(share):
+    X, y = crowded(3000, share)
+    model = small_falk(60, n_assigned=30).fit(X, y)
+    distinct = 3000 - (X[:, 0] == 0.4).sum()
+    # Of the crowd's rows only those of the first round are searched, and of the others some.
+    assert model.cover_["n_searched"] <= 64 + distinct
+
+
+# No selection parts copies
+
+
+@pytest.mark.parametrize("times", few([3, 1]))
+def test_no_candidate_is_judged_on_copies(times):
+    """Labels by a coin: where a copy is trained on, narrow kernels have an error near 0."""
+    X, y = coins(times)
+    params = {"C": [1.0, 1000.0], "gamma": [1.0, 1000.0], "random_state": 0}
+    for estimator in (
+        FalkSVC(30 * times, selection="local", **params),
+        FalkSVC(30 * times, selection="grid", cv=3, **params),
+        KNNSVC(30 * times, **params),
+    ):
+        errors = np.array(estimator.fit(X, y).selected_["errors"])
+        assert np.nanmin(errors) > 0.35, estimator
+
+
+@pytest.mark.parametrize("selection", ["local", "grid"])
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_no_candidate_for_numbers_is_judged_on_copies(times, selection):
+    rng = np.random.default_rng(1)
+    X, y = rng.random((200, 3)), rng.normal(size=200)
+    X, y = np.tile(X, (times, 1)), np.tile(y, times)
+    params = {"C": [0.1, 1000.0], "gamma": [1.0, 1000.0], "random_state": 0, "cv": 3}
+    model = FalkSVR(30 * times, selection=selection, **params).fit(X, y)
+    # The errors are in units of y's variance: none is much below that of the mean.
+    assert np.min(model.selected_["errors"]) > 0.7
+
+
+def test_numbers_of_equal_features_are_left_out_alone():
+    """Ten numbers at each place: those of the others tell the place's mean."""
+    rng = np.random.default_rng(2)
+    places, means = rng.random((40, 2)), rng.normal(size=40)
+    X, y = np.repeat(places, 10, axis=0), np.repeat(means, 10) + rng.normal(0, 0.1, 400)
+    params = {"C": [1.0, 1000.0], "gamma": [1e4, 1e5], "random_state": 0}
+    model = FalkSVR(400, n_assigned=200, selection="local", **params).fit(X, y)
+    assert np.min(model.selected_["errors"]) * y.var() < 0.05
+
+
+def test_left_out_rows_see_the_nearest_other_rows():
+    """The errors of KNNSVC's choice, against SVMs of the k nearest rows that are no copies."""
+    X, y = checkers(150, seed=4)
+    rows = np.repeat(
+        np.arange(150),
+        np.random.default_rng(4).choice([1, 2, 3, 40], 150, p=[0.5, 0.3, 0.18, 0.02]),
+    )
+    X, y = X[rows], y[rows]
+    model = KNNSVC(30, C=[0.1, 10.0], gamma=20.0, tol=1e-6, random_state=0).fit(X, y)
+    wrong, judged = np.zeros(2), 0
+    for row in range(len(X)):
+        copies = np.flatnonzero((X[row] == X).all(axis=1))
+        if len(copies) > 30:
+            # They fill the lists of queries there, whatever C is.
+            continue
+        others = np.setdiff1d(np.arange(len(X)), copies)
+        near = others[nearest_rows(X[others], X[row], 30)]
+        judged += 1
+        for i, C in enumerate((0.1, 10.0)):
+            labels = set(y[near])
+            svm = SVC(C=C, gamma=20.0, tol=1e-8)
+            answer = (
+                labels.pop() if len(labels) == 1 else svm.fit(X[near], y[near]).predict(X[[row]])[0]
+            )
+            wrong[i] += answer != y[row]
+    assert judged < len(X)
+    np.testing.assert_allclose(
+        np.ravel(model.selected_["errors"]), wrong / judged, atol=2.5 / judged
+    )
+
+
+def test_copies_that_fill_every_neighborhood():
+    X, y = np.zeros((500, 2)), (np.arange(500) % 5 == 0).astype(int)
+    for model in (KNNSVC(20, random_state=0), FalkSVC(20, random_state=0), KernelKNNClassifier(20)):
+        assert (model.fit(X, y).predict([[0.0, 0.0], [1.0, 3.0]]) == 0).all()
+
+
+# Noise filters
+
+
+@pytest.mark.parametrize("noise", [FalkNoiseFilter(60, **PARAMS), KNNSVMNoiseFilter(40, **PARAMS)])
+def test_a_wrong_label_among_copies_is_found(noise):
+    """Copies are neighbors of each other: only the row itself is left out of its own."""
+    X, y = crowded(700, 0.5)
+    own = X[:, 0] == 0.4
+    y[own] = 1
+    wrong = np.flatnonzero(own)[::20]
+    y[wrong] = 0
+    keep = noise.fit(X, y).keep_
+    assert not keep[wrong].any()
+    assert keep[own & (y == 1)].all()
+    assert keep[~own].mean() > 0.8
+
+
+def test_probabilities_among_copies():
+    """The neighbors of a row in a crowd are the first of its copies, without itself."""
+    X, y = crowded(300, 0.5)
+    noise = KNNSVMNoiseFilter(20, **PARAMS).fit(X, y)
+    for row in np.flatnonzero(X[:, 0] == 0.4):
+        near = nearest_rows(X, X[row], 21)
+        near = near[near != row][:20]
+        assert noise.proba_[row] == pytest.approx((y[near] == y[row]).mean())
