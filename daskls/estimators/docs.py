@@ -210,7 +210,7 @@ interval_ : record, only with interval. ``half_widths`` where residuals are of t
 max_false_alarm : float in (0, 1), or None
     For two classes: the share of the rows of ``classes_[0]`` that may be predicted as
     ``classes_[1]``. A fifth of the rows of ``classes_[0]`` (at most 20,000; up to half if a fifth
-    is too few) and a tenth of those of ``classes_[1]`` (at most 5000), drawn by row number, are
+    is too few) and a tenth of those of ``classes_[1]`` (at most 5000), drawn by their values, are
     held out of all stages. One of the final model's scores of the former is the threshold, which
     is subtracted from decision values; the latter serve the ROC curve. With too few rows of
     ``classes_[0]`` the error gives the number needed, 598 for 0.01 with a delta of 0.05.
@@ -219,7 +219,7 @@ max_false_alarm : float in (0, 1), or None
 interval : float in (0, 1), or None
     The probability that y of a row lies in the interval of `predict_interval`: over draws of that
     row and of the held-out rows together, not for each x. A fifth of the rows (at most 20,000; up
-    to half if a fifth is too few), drawn by row number, is held out of all stages. The half width
+    to half if a fifth is too few), drawn by their values, is held out of all stages. The half width
     is an order statistic of the final model's absolute errors on these rows, relative to the size
     of the errors on training rows of the <cell>. With too few rows the error gives the number
     needed, 18 for 0.9. None: no row is held out, and there are no intervals.""",

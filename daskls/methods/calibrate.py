@@ -14,6 +14,7 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.answers import expand_scores
+from daskls.kernels.copies import find_copies
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.predict import SCORES, predict_block
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
@@ -125,9 +126,24 @@ def _read(job: RegionJob, state: FitState) -> RegionRows:
     most = max(MAX_TAKEN_NBYTES // (job.max_rows * row_nbytes), 1)
     regions = np.linspace(0, job.n_regions - 1, min(job.n_regions, most)).astype(np.int64)
     found = [read_region(region, job) for region in np.unique(regions).tolist()]
-    return RegionRows(
+    rows = RegionRows(
         *(np.concatenate([getattr(own, f.name) for own in found]) for f in fields(RegionRows))
     )
+    return replace(rows, fold=_with_copies(rows.fold, rows.X))
+
+
+def _with_copies(folds: Int64, X: Reals) -> Int64:
+    """Return the folds with rows of equal features in that of the first, whatever their classes.
+
+    Were they apart, a model would know the rows that it scores. Rows that more than half a fold
+    equals stay in theirs: new rows will equal them, too, and a model knows them.
+    """
+    found = find_copies(X)
+    if found is None:
+        return folds
+    first, group = found
+    is_few = np.bincount(group)[group] <= len(X) // (2 * HELD_SHARE)
+    return np.where(is_few, folds[first[group]], folds)
 
 
 def count_folds(n_rows: int) -> int:

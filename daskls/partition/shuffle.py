@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from daskls.kernels.checksum import mix_bits
+from daskls.kernels.copies import find_copies
 from daskls.partition.tree import Tree, no_cuts
 from daskls.records import AnyArray, Int64, Ints, Keys, Reals, RowNumbers
 from daskls.seeds import BALLS, CHUNKS, SUBSAMPLES
@@ -23,6 +24,9 @@ N_ROUNDS = 6
 # The number of rows below a key limit varies by about its square root. With this many deviations
 # to spare, too few lie below it once in 1e15 fits; the sample is then a few rows smaller.
 SPARE_DEVIATIONS = 8.0
+
+# Up to this many equal rows may be copies, as of a rare class that was oversampled.
+MOST_COPIES = 100
 
 
 def row_keys(numbers: RowNumbers | Keys, seed: int) -> Keys:
@@ -202,9 +206,32 @@ class Draws:
         """The number of rows neither in a subsample nor in validation."""
         return self.n_rows - self.n_reserved
 
-    def shuffled(self, numbers: RowNumbers) -> Int64:
-        """Return each row's position in the permutation, by its global number."""
-        return shuffle_numbers(numbers, self.n_rows, SUBSAMPLES(self.seed))
+    def shuffled(self, numbers: RowNumbers, X: Reals) -> Int64:
+        """Return each row's position in the permutation, by its global number.
+
+        Of rows of equal features either all validate, or none: they go with the first of them. Rows
+        that would validate, but equal one that does not, come last.
+
+        Parameters
+        ----------
+        numbers : int64 array, shape (m,)
+        X : real array, shape (m, d). All rows of a leaf, which holds all that equal one of them.
+        """
+        order = shuffle_numbers(numbers, self.n_rows, SUBSAMPLES(self.seed))
+        found = find_copies(X)
+        if found is None:
+            return order
+        first, group = found
+        # What very many rows have is no copy: new rows will have it, too.
+        is_copy = np.bincount(group)[group] <= MOST_COPIES
+        validates = self._validates(order)
+        joins = is_copy & validates[first[group]]
+        order = np.where(is_copy & validates & ~joins, self.n_rows, order)
+        return np.where(joins, order[first[group]], order)
+
+    def _validates(self, order: Int64) -> Any:
+        """Return which positions are those of validation rows."""
+        return (order >= self.n_sampled) & (order < self.n_reserved)
 
 
 def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> Draws:

@@ -22,7 +22,7 @@ import numpy as np
 
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.kernels.copies import row_hashes
-from daskls.partition.shuffle import row_keys
+from daskls.partition.shuffle import MOST_COPIES, row_keys
 from daskls.records import (
     Codes,
     FalseAlarmSpec,
@@ -63,9 +63,7 @@ POSITIVE_SHARE = 10
 MOST_POSITIVES = 5000
 # Bytes of the features of reserved rows, which the client holds.
 RESERVED_NBYTES = 64 << 20
-# Up to this many equal rows may be copies, as of a rare class that was oversampled.
-MOST_COPIES = 100
-# Rows are frequent from this share of the rate on that is to be kept.
+# More than `MOST_COPIES` rows are frequent from this share of the rate on that is to be kept.
 FREQUENT = 0.1
 
 

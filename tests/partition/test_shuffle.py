@@ -98,10 +98,33 @@ def test_sizes_that_are_not_given(n, n_classes, given, expected):
 
 def test_each_row_has_its_place_whatever_is_asked_beside():
     draws = plan_draws(997, 0.1, 3, 7)
-    whole = draws.shuffled(np.arange(997))
+    X = np.arange(997.0)[:, None]
+    whole = draws.shuffled(np.arange(997), X)
     assert sorted(whole.tolist()) == list(range(997))
     some = np.array([5, 900, 33])
-    assert draws.shuffled(some).tolist() == whole[some].tolist()
+    assert draws.shuffled(some, X[some]).tolist() == whole[some].tolist()
+
+
+@pytest.mark.parametrize("copies", [2, 3, 20])
+def test_of_equal_rows_all_validate_or_none(copies):
+    n = 200 * copies
+    draws, numbers = plan_draws(n, 0.3, 3, 7), np.arange(n)
+    content = np.random.default_rng(0).permutation(np.repeat(np.arange(200), copies))
+    order = draws.shuffled(numbers, content[:, None].astype("f4"))
+    validates = (order >= draws.n_sampled) & (order < draws.n_reserved)
+    assert not np.isin(content[validates], content[~validates]).any()
+    assert n * 0.04 < validates.sum() < n * 0.17
+    plain = draws.shuffled(numbers, numbers[:, None])
+    same = ~validates & ((plain < draws.n_sampled) | (plain >= draws.n_reserved))
+    np.testing.assert_array_equal(order[same], plain[same])
+
+
+def test_what_most_rows_are_is_no_copy():
+    draws, numbers = plan_draws(1000, 0.3, 3, 7), np.arange(1000)
+    X = np.maximum(numbers, 900)[:, None]
+    np.testing.assert_array_equal(
+        draws.shuffled(numbers, X)[:900], draws.shuffled(numbers, numbers[:, None])[:900]
+    )
 
 
 def test_a_row_has_another_key_in_every_ball():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.errors import StoreError
+from daskls.kernels.copies import find_copies
 from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.landmarks import project_rows
 from daskls.methods.landmarks.parts import (
@@ -16,6 +17,7 @@ from daskls.methods.landmarks.parts import (
     write_states,
 )
 from daskls.methods.landmarks.plan import ROWS_PER_LANDMARK
+from daskls.partition.shuffle import MOST_COPIES
 from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as
 from daskls.records import Float64, Int64, Mask
@@ -138,7 +140,7 @@ def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
                 M @ M.T if few else np.empty((0, 0)),
                 rows.codes,
                 rows.weights,
-                folds_of(rows.numbers, job.seed, job.n_folds).astype(np.int64),
+                _folds(rows, job),
                 round.problems,
                 start.theta[i],
                 start.deltas[i],
@@ -147,6 +149,18 @@ def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
             )
     write_states(*task, start, stats)
     return stats
+
+
+def _folds(rows: Rows, job: JointJob) -> Int64:
+    """Return the fold of each row of a cell; rows of equal features are in that of the first."""
+    folds = folds_of(rows.numbers, job.seed, job.n_folds).astype(np.int64)
+    found = find_copies(rows.X)
+    if found is None:
+        return folds
+    first, group = found
+    # Where most rows are equal, one fold would leave no others to train on.
+    is_few = np.bincount(group)[group] <= max(len(folds) // (2 * job.n_folds), MOST_COPIES)
+    return np.where(is_few, folds[first[group]], folds)
 
 
 def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
@@ -186,7 +200,7 @@ def evaluate_group(
     theta = _collect(cells, solutions, job)
     with one_blas_thread():
         for i, rows, M in _read_cells(cells, job):
-            folds = folds_of(rows.numbers, job.seed, job.n_folds)
+            folds = _folds(rows, job)
             for fold in range(n_folds):
                 own = np.flatnonzero(folds == fold)
                 weights, codes = rows.weights[own], rows.codes[own]

@@ -281,7 +281,7 @@ def _check_kept(pairs: BallPairs, job: BallJob) -> None:
 
 def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
     """Return the rows of a leaf that are neither in a subsample nor validation rows."""
-    return leaf.only(job.draws.shuffled(leaf.numbers) >= job.draws.n_reserved)
+    return leaf.only(job.draws.shuffled(leaf.numbers, leaf.X) >= job.draws.n_reserved)
 
 
 def join_pairs(parts: Sequence[BallPairs], quotas: Int64) -> BallPairs:

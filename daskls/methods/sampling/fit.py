@@ -167,7 +167,7 @@ def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]
 
     def read_training(leaf: int) -> LeafRows:
         rows = reader.read_leaf(leaf)
-        order = job.draws.shuffled(rows.numbers)
+        order = job.draws.shuffled(rows.numbers, rows.X)
         return rows.only((order < job.draws.n_sampled) | (order >= job.draws.n_reserved))
 
     return read_training

@@ -245,6 +245,8 @@ def evaluate_candidates(
     own = job.own
     with one_blas_thread():
         rows = own.handle.open().read_positions(_positions(n_rows, job))
+        # Fewer where copies of drawn rows validate.
+        n_rows = len(rows.X)
         spec = replace(own.spec, cv=min(own.spec.cv, n_rows), search="full")
         seed = SELECTING(own.draws.seed, n_rows=n_rows)
         given = rows.X, rows.targets, rows.weights

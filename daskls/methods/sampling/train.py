@@ -76,7 +76,7 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
     most = job.draws.n_reserved + job.n_further
     for leaf in range(leaves[0], leaves[1] + 1):
         rows = reader.read_leaf(leaf)
-        order = job.draws.shuffled(rows.numbers)
+        order = job.draws.shuffled(rows.numbers, rows.X)
         drawn = order < most
         orders.append(order[drawn])
         numbers.append(rows.numbers[drawn])
@@ -227,9 +227,12 @@ def fit_constant(step: int, job: TrainJob) -> None:
 
 
 def _validation_error(model: LocalModel, job: TrainJob) -> float:
-    """Return the weighted share of the validation rows that a model gets wrong."""
+    """Return the weighted share of the validation rows that a model gets wrong; NaN without any."""
     own = job.own
     rows, _, _ = read_drawn(own, job.tiles, own.draws.n_sampled, own.draws.n_reserved)
+    if not len(rows.X):
+        # Of few different rows all copies may be elsewhere.
+        return float("nan")
     wrong = np.empty(len(rows.X), np.bool_)
     size = slab_rows(len(model.rows))
     for start in range(0, len(wrong), size):
