@@ -62,6 +62,26 @@ LEAVES_NBYTES = 4 * MIB
 EPS = float(np.finfo(np.float64).eps)
 # The largest magnitude of a feature: squared distances of larger values would overflow float32.
 LARGEST_FEATURE = 1e18
+# Beyond it float64 does not hold all integers: 2**53 + 1 becomes 2**53.
+EXACT = 2**53
+INEXACT = (
+    "integers beyond 2**53 = 9,007,199,254,740,992 become equal as float64. Subtract a constant "
+    "from them, or leave the column out if it only names the rows"
+)
+
+
+def first_inexact(values: AnyArray) -> int | None:
+    """Return the place of the first integer that float64 does not hold, in row order; or None."""
+    is_wide = values.dtype.kind in "iu" and values.itemsize > 4 and values.size > 0
+    if not is_wide or (values.max() <= EXACT and values.min() >= -EXACT):
+        return None
+    numbers = values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        # The largest integers become a float that no integer of the dtype is.
+        bad = (numbers.astype(values.dtype) != values) | (
+            numbers >= float(np.iinfo(values.dtype).max)
+        )
+    return int(bad.argmax()) if bad.any() else None
 
 
 @dataclass(frozen=True)

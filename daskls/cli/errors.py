@@ -8,6 +8,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterable, Sequence
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -49,6 +50,10 @@ class Commands(TyperGroup):
         # Without arguments, show the help.
         words = [word for word in words if word != "--debug"] or ["--help"]
         extra["standalone_mode"] = False
+        for stream in (sys.stdout, sys.stderr):
+            # A name that the terminal cannot show must not end a fit.
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             try:

@@ -109,7 +109,7 @@ def convert(
     wanted = None if dtype is None else np.dtype(dtype)
     options = ReadOptions(label, split, wanted, n_features, scratch, kind_of(task))
     with ExitStack() as stack:
-        features = _open(files, known, options, os.fspath(source), stack)
+        features = open_files(files, known, options, os.fspath(source), stack)
         if features.n_rows == 0 or not features.n_features:
             raise DataError(
                 f"{source} has {features.n_rows} rows of {features.n_features} features."
@@ -166,7 +166,7 @@ def _check_options(path: Path, known: Format, given: dict[str, object]) -> None:
             )
 
 
-def _open(
+def open_files(
     files: list[Path], known: Format, options: ReadOptions, where: str, stack: ExitStack
 ) -> Features:
     """Open files as features; closing the stack removes their temporary files."""

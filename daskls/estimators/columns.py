@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError, warn_user
+from daskls.records import AnyArray
+from daskls.run.labels import first_bad_value, value_error
 from daskls.sources.door import Source
+from daskls.sources.frames import all_columns
 
 # Names that an error lists.
 MAX_SHOWN = 5
@@ -17,6 +20,7 @@ MAX_SHOWN = 5
 NUMBERS = (Number, np.bool_, NoneType)
 # The spellings of numeric dtypes in pandas, Arrow and Polars.
 NUMERIC = re.compile(r"(u?int\d+|float\d*|double|half_?float|bool|sparse\[|decimal)", re.IGNORECASE)
+WIDE = re.compile("u?int64", re.IGNORECASE)
 
 
 def check_names(estimator: Any, X: Source) -> None:
@@ -57,6 +61,19 @@ def check_columns(X: Any) -> None:
             "them first, with daskls.TableEncoder in a pipeline or scikit-learn's OneHotEncoder, "
             "dates as days since a fixed one."
         )
+    for place, (name, values) in enumerate(_wide_integers(X)):
+        found = first_bad_value(values)
+        if found is not None:
+            raise value_error(found._replace(column=place), [name] * (place + 1))
+
+
+def _wide_integers(X: Any) -> Iterable[tuple[str, AnyArray]]:
+    """Yield columns of 64-bit integers, which are cast to floats if other columns are floats."""
+    for i, name in enumerate(all_columns(X)):
+        column = X.iloc[:, i] if hasattr(X, "iloc") else X[name]
+        if WIDE.match(str(getattr(column, "dtype", getattr(column, "type", "")))):
+            values = np.asarray(column.to_numpy())
+            yield str(name), values.reshape(-1, 1)
 
 
 def _kinds(X: Any) -> Iterable[tuple[Any, str | None]]:

@@ -1,6 +1,7 @@
 """The method ``plan`` of every estimator: what a fit would cost, from the shape of X alone."""
 
 import math
+from contextlib import ExitStack
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from daskls.datasets.convert import open_files
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.predictions import Predictions
 from daskls.plan import Bill, Resources
@@ -17,6 +19,7 @@ from daskls.run.client import current_client
 from daskls.run.contract import FitRequest
 from daskls.run.rows import open_rows
 from daskls.run.workers import resources_of
+from daskls.sources.base import ReadOptions
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.frames import with_labels
 from daskls.sources.labels import pick_label_column
@@ -46,7 +49,8 @@ class Plans(Predictions):
     ) -> Bill:
         """Return what `fit` would cost: tasks, bytes, seconds, and what it would refuse.
 
-        Nothing is trained, and X is not read except for its shape, dtype and chunks. Pieces of the
+        Nothing is trained, and X is not read except for its shape, dtype and chunks; a file of
+        arrays is opened as by a fit, to count its rows and classes. Pieces of the
         work are timed on a worker, on random rows: this takes some seconds.
 
         Parameters
@@ -183,20 +187,31 @@ def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
     DataError : a file whose number of rows is unknown until it is read
     """
     check_label(label)
-    n_rows = None
-    if source.kind != "features":
-        table = source.open(label, temporary_path())
-        label = pick_label_column(table, label, required=True)
-        n_rows, n_features = table.n_rows, len(table.feature_columns(without=[label]))
-    if n_rows is None:
+    if source.kind == "features":
+        return _of_features(source, label, kind)
+    table = source.open(label, temporary_path())
+    label = pick_label_column(table, label, required=True)
+    if table.n_rows is None:
         raise DataError(
             f"The number of rows of {source.where} is unknown until it is read. Give a shape, "
             "(rows, features); or write it as a data set first: daskls convert, or "
             "daskls.datasets.convert."
         )
+    shape = table.n_rows, len(table.feature_columns(without=[label]))
     note = "one feature per column; columns of text become one per category"
-    shape = n_rows, n_features
     return _of_shape(shape, USUAL_DTYPE, *_target(None, None, kind), note)
+
+
+def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadRows:
+    """Return the rows of a file of arrays or of LIBSVM lines, whose reader counts them."""
+    assert source.format is not None
+    with Scratch.temporary() as scratch, ExitStack() as stack:
+        scratch.folder.mkdir(parents=True)
+        options = ReadOptions(label, None, None, None, scratch.folder, kind)
+        found = open_files(list(source.files), source.format, options, source.where, stack)
+        classes = None if found.labels is None else found.labels.classes
+        target = _target(None if classes is None else np.asarray(classes), None, kind)
+        return _of_shape((found.n_rows or 0, found.n_features), found.dtype, *target)
 
 
 def _target(y: Any, source: Source | None, kind: TargetKind) -> tuple[Target, tuple[str, ...]]:

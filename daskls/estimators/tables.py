@@ -17,7 +17,7 @@ from dask.delayed import Delayed
 
 from daskls.datasets import convert
 from daskls.errors import DataError, ParameterError, listed
-from daskls.estimators.view import progress_bars, rows_done
+from daskls.estimators.view import progress_bars, rows_done, say
 from daskls.records import AnyArray, TargetKind
 from daskls.run.compute import compute
 from daskls.run.progress import Progress
@@ -133,7 +133,7 @@ def training_rows(
             else:
                 path, table = _convert_table(X, label, scratch, options, seed, on_progress, kind)
         if verbose and table is not None:
-            print(*table.describe(), sep="\n")
+            say(table.describe())
         has_weights = table is not None and table.weight is not None
         yield path, table, f"{scratch.shared}/{WEIGHTS}/X" if has_weights else None
 

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -81,6 +81,12 @@ def progress_bars(
                 show_time_left(progress.left_s)
 
         yield listen
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines; what the terminal cannot show, as the letters of a name, is escaped."""
+    known = getattr(sys.stdout, "encoding", None) or "utf-8"
+    print("\n".join(lines).encode(known, "backslashreplace").decode(known))
 
 
 def rows_done(

@@ -12,7 +12,7 @@ import numpy as np
 from dask.delayed import Delayed
 
 from daskls.errors import DataError
-from daskls.records import LARGEST_FEATURE, Labels, Reals
+from daskls.records import INEXACT, LARGEST_FEATURE, Labels, Reals, first_inexact
 
 # The largest magnitude of a numeric target: sums of squares over any number of rows stay finite.
 LARGEST_NUMBER = 1e100
@@ -33,7 +33,7 @@ CHECKED_ROWS = 4096
 
 
 class BadValue(NamedTuple):
-    """A value of X that is NaN, infinite or too large."""
+    """A value of X that is NaN, infinite or too large, or an integer that no float64 is."""
 
     row: int
     column: int
@@ -92,6 +92,9 @@ def check_numbers(dtype: np.dtype[Any], classes: Labels | None = None) -> None:
 
 def first_bad_number(y: Reals) -> BadLabel | None:
     """Return the first row of y (m, t) with a number that is NaN, infinite or too large."""
+    place = first_inexact(y)
+    if place is not None:
+        return place // y.shape[1], str(y.reshape(-1)[place])
     # Negated, as comparisons with NaN are false.
     bad = np.flatnonzero(~(np.abs(y.astype(np.float64)) <= LARGEST_NUMBER).all(axis=1))
     if not len(bad):
@@ -106,6 +109,8 @@ def number_error(bad: BadLabel) -> DataError:
     row, held = bad
     if not held:
         return _not_finite(row)
+    if held.lstrip("-").isdecimal():
+        return DataError(f"y holds {held} in row {row}; {INEXACT}.")
     return DataError(
         f"y holds {held} in row {row}; numbers up to {LARGEST_NUMBER:g} are taken. Scale y, or "
         "take its logarithm."
@@ -126,7 +131,7 @@ def first_bad_value(X: Reals) -> BadValue | None:
     """
     check_values(X, "X")
     if X.dtype.kind != "f":
-        return None
+        return _first_inexact_value(X)
     # mypy does not infer from the kind that these are floats.
     limit = min(LARGEST_FEATURE, float(np.finfo(X.dtype).max))  # type: ignore[type-var]
     # Tile by tile: a temporary of X's size would double the memory of the task.
@@ -140,10 +145,22 @@ def first_bad_value(X: Reals) -> BadValue | None:
     return None
 
 
+def _first_inexact_value(X: Reals) -> BadValue | None:
+    """Return the first integer that float64 does not hold; or None."""
+    for start in range(0, len(X), CHECKED_ROWS):
+        place = first_inexact(X[start : start + CHECKED_ROWS])
+        if place is not None:
+            row, column = start + place // X.shape[1], place % X.shape[1]
+            return BadValue(row, column, int(X[row, column]))
+    return None
+
+
 def value_error(bad: BadValue, names: Sequence[str] | None = None) -> DataError:
     """Return the error for a value that no kernel can take, given the names of columns."""
     value, column = bad.value, bad.column if names is None else repr(names[bad.column])
     place = f"first in row {bad.row}, column {column}"
+    if isinstance(value, int):
+        return DataError(f"Input X contains {value}, {place}; {INEXACT}.")
     if np.isfinite(value):
         return DataError(
             f"Input X contains {value:g}, {place}; values must be at most "

@@ -1,17 +1,17 @@
 """Arrow columns as numbers and as text; pyarrow is loaded when a table is first read."""
 
+import re
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.records import Float64
+from daskls.records import EXACT, INEXACT, Float64
 from daskls.sources.base import WHOLE_FLOAT, WITH_COMMA, WRITE_POINTS
 
 # The metadata of a batch that names the file or the partition it is of.
 PART = b"daskls.part"
-# Whole floats below it have one spelling; from it on they are no longer told from their neighbors.
-EXACT = 2**53
+INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 
 
 def import_arrow() -> Any:
@@ -158,6 +158,18 @@ def try_numbers(values: Any) -> Float64 | None:
     return found
 
 
+def inexact_integer(values: Any, numbers: Float64) -> tuple[int, int] | None:
+    """Return place and value of the first integer that its float is not; None if there is none."""
+    if import_arrow().types.is_floating(values.type):
+        return None
+    for place in np.flatnonzero(np.abs(numbers) >= EXACT).tolist():
+        value = values[place].as_py()
+        is_integer = not isinstance(value, str) or INTEGER.fullmatch(value)
+        if is_integer and int(value) != int(numbers[place]):
+            return place, int(value)
+    return None
+
+
 def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float64:
     """Return values as float64, with NaN for missing ones.
 
@@ -175,6 +187,13 @@ def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float
     arrow = import_arrow()
     if is_text(values.type) or is_number(values.type) or arrow.types.is_null(values.type):
         numbers = try_numbers(values)
+        inexact = None if numbers is None else inexact_integer(values, numbers)
+        if inexact is not None:
+            row, held = first_row + inexact[0], str(inexact[1])
+            raise DataError(
+                f"{where or 'The table'}: column {name!r} holds {held} in row {row} (the first is "
+                f"0); {INEXACT}."
+            )
         if numbers is not None:
             return numbers
         row = next(i for i in range(len(values)) if try_numbers(values[i : i + 1]) is None)

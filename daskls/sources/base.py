@@ -15,7 +15,15 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from daskls.errors import DataError, listed, warn_user
-from daskls.records import AnyArray, Codes, Float64, Labels, TargetKind
+from daskls.records import (
+    INEXACT,
+    AnyArray,
+    Codes,
+    Float64,
+    Labels,
+    TargetKind,
+    first_inexact,
+)
 
 # More different values are never classes.
 MAX_CLASSES = 65_536
@@ -79,8 +87,8 @@ class LabelScan:
         self._values: set[Any] = set()
         self._is_text = False
 
-    def add(self, labels: Labels, first_row: int) -> None:
-        """Add a block of typed labels; the first one belongs to row `first_row`."""
+    def add(self, labels: Labels, first_row: int, name: str = "y") -> None:
+        """Add a block of typed labels of a column; the first one belongs to row `first_row`."""
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             row = first_row + int(np.argmin(np.isfinite(labels)))
             raise DataError(
@@ -132,8 +140,8 @@ class NumberCoder:
 class NumberScan:
     """Checks the targets of a file, one block at a time; same interface as `LabelScan`."""
 
-    def add(self, numbers: Labels, first_row: int) -> None:
-        """Check a block of typed numbers; the first one belongs to row `first_row`."""
+    def add(self, numbers: Labels, first_row: int, name: str = "y") -> None:
+        """Check a block of typed numbers of a column; the first one belongs to row `first_row`."""
         if numbers.dtype.kind not in "iuf":
             raise DataError(
                 f"The column of targets has type {numbers.dtype}; a regressor needs numbers. Use a "
@@ -145,6 +153,12 @@ class NumberScan:
                 f"The target of row {row} (the first is 0) is {numbers[row - first_row]}; remove "
                 "such rows."
             )
+        place = first_inexact(numbers)
+        if place is not None:
+            raise DataError(
+                f"The target {name!r} of row {first_row + place} (the first is 0) is "
+                f"{numbers[place]}; {INEXACT}."
+            )
 
     def add_text(self, number: str, where: str) -> None:
         """Check one number of a text file; `where` names its line."""
@@ -155,6 +169,8 @@ class NumberScan:
                 f"{where}: the target is {number!r}, but a regressor needs numbers. Remove such "
                 "rows, or use a classifier where these are classes."
             )
+        if isinstance(_number(number), int) and int(number) != float(number):
+            raise DataError(f"{where}: the target is {number}; {INEXACT}.")
 
     def finish(self) -> NumberCoder:
         """Return the coder of the numbers."""

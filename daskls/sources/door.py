@@ -291,7 +291,10 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
         _check_remote(text)
         return []
     if os.path.isdir(text):
-        return _files_in(Path(text))
+        files = _files_in(Path(text))
+        if not files and format_of(text) is not None:
+            raise DataError(f"{text} is a folder, and holds no files of a table. Check the path.")
+        return files
     if os.path.lexists(text):
         return [Path(text)]
     if not glob.has_magic(text):
@@ -300,6 +303,12 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     if not files:
         raise DataError(f"No file matches {text!r}; check the pattern.")
     parts = Path(text).parts
+    folder = next((file for file in files if file.is_dir()), None)
+    if folder is not None and "=" not in folder.name:
+        raise DataError(
+            f"{text!r} matches the folder {folder}; a pattern names files, as 'folder/*.csv'. Pass "
+            "a folder itself if it is one table."
+        )
     _check_folders(files, Path(*itertools.takewhile(lambda part: not glob.has_magic(part), parts)))
     return files
 

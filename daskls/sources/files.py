@@ -61,9 +61,10 @@ def open_parquet(paths: list[Path], known: Known, where: str) -> TableSource:
     try:
         schemas = [parquet.read_schema(path) for path in paths]
         n_rows = sum(parquet.read_metadata(path).num_rows for path in paths)
-    except arrow.ArrowInvalid as error:
-        reason = str(error).rstrip(".")
-        raise DataError(f"{where} is not a Parquet file: {reason}. Check the file.") from error
+    except (arrow.ArrowInvalid, OSError) as error:
+        raise DataError(
+            f"{where} is not a Parquet file: {_one_line(error)}. Check the file."
+        ) from error
     index = _common_index(paths, [(s.names, index_of(s)) for s in schemas])
     names = [name for name in schemas[0].names if _is_in_all(name, schemas)]
     schema = arrow.schema(
@@ -72,11 +73,23 @@ def open_parquet(paths: list[Path], known: Known, where: str) -> TableSource:
 
     def batches(names: list[str]) -> Iterator[Any]:
         for path in paths:
-            with parquet.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=batch_rows(len(names)), columns=names):
-                    yield of_part(batch, str(path))
+            try:
+                with parquet.ParquetFile(path) as file:
+                    n_rows = batch_rows(len(names))
+                    for batch in file.iter_batches(batch_size=n_rows, columns=names):
+                        yield of_part(batch, str(path))
+            except (arrow.ArrowException, OSError) as error:
+                raise DataError(
+                    f"{path} cannot be read: {_one_line(error)}. The file is damaged, or has "
+                    "changed; write it again."
+                ) from error
 
     return TableSource(where, schema, batches, n_rows, index=index)
+
+
+def _one_line(error: Exception) -> str:
+    """Return the message of another library in one line, without its full stop."""
+    return " ".join(str(error).split()).rstrip(".")
 
 
 def _common_index(
@@ -142,6 +155,8 @@ def _read(path: Path, head: Head, names: list[str]) -> Iterator[Any]:
     arrow = import_arrow()
     from pyarrow import csv as arrow_csv
 
+    if not head.has_rows:
+        return
     try:
         reader = arrow_csv.open_csv(
             str(path),
@@ -183,7 +198,7 @@ def _damaged(path: Path, error: Exception) -> DataError:
         place = str(error).split(": CSV conversion")[0]
         return not_unicode(path, f"({place.replace('In CSV ', '')})", "cp1252")
     return DataError(
-        f"{path} cannot be read as a table: {str(error).rstrip('.')}. Correct or remove the line."
+        f"{path} cannot be read as a table: {_one_line(error)}. Correct or remove the line."
     )
 
 

@@ -147,7 +147,7 @@ def _open_lazy(frame: Any, scratch: Path, where: str) -> TableSource:
         scratch.mkdir(parents=True, exist_ok=True)
         try:
             frame.sink_parquet(path)
-        except import_module("polars").exceptions.PolarsError as error:
+        except (import_module("polars").exceptions.PolarsError, FileNotFoundError) as error:
             raise DataError(
                 f"{where} cannot be computed: {' '.join(str(error).split())}. Correct the query, "
                 "or give its files columns of one type."
@@ -176,6 +176,7 @@ def _from_pandas(frame: Any, where: str, *, schema_only: bool = False) -> Any:
     """
     arrow = import_arrow()
     check_unique(list(frame.columns), where)
+    frame = _intervals_as_text(frame)
     odd = [name for name in frame.columns if not isinstance(name, str)]
     if odd:
         raise DataError(
@@ -186,23 +187,50 @@ def _from_pandas(frame: Any, where: str, *, schema_only: bool = False) -> Any:
         if schema_only:
             return arrow.Schema.from_pandas(frame, preserve_index=False)
         return arrow.Table.from_pandas(frame, preserve_index=False)
-    except (arrow.ArrowInvalid, arrow.ArrowTypeError, arrow.ArrowNotImplementedError) as error:
-        raise DataError(
-            f"{where} has a column that is neither numbers nor text nor categories: {error}. "
-            "Give each column values of one kind."
-        ) from error
+    except (arrow.ArrowException, TypeError) as error:
+        if len(frame.columns) > 1:
+            for name in frame.columns:
+                # One column at a time, as most of these errors do not name theirs.
+                _from_pandas(frame[[name]], where, schema_only=schema_only)
+        raise _strange_column(where, frame.columns[0], error) from error
+
+
+def _strange_column(where: str, name: str, error: Exception) -> DataError:
+    """Return the error for a column that Arrow cannot take."""
+    reason = str(error.args[0]).rstrip(".")
+    return DataError(
+        f"{where} has a column {name!r} that is neither numbers nor text nor categories: {reason}. "
+        "Give it values of one kind, as text with .astype(str)."
+    )
+
+
+def _intervals_as_text(frame: Any) -> Any:
+    """Return a DataFrame in which intervals, as of ``pandas.cut``, are spelled as text."""
+    kinds = [getattr(getattr(kind, "categories", None), "dtype", kind) for kind in frame.dtypes]
+    for name, own, kind in zip(frame.columns, frame.dtypes, kinds, strict=True):
+        if str(kind).startswith("interval"):
+            values = frame[name]
+            is_plain = kind is own
+            text = values.astype("category") if is_plain else values
+            frame = frame.assign(**{name: text.cat.rename_categories(str)})
+    return frame
 
 
 def _open_dask(frame: Any, scratch: Path, where: str) -> TableSource:
     """Open a Dask DataFrame; one partition is in memory at a time."""
-    schema = _from_pandas(frame._meta_nonempty, where, schema_only=True)
+    # Of objects the meta does not know the type, and has a value of none.
+    objects = [name for name, kind in frame.dtypes.items() if str(kind) == "object"]
+    meta = frame._meta_nonempty.assign(**dict.fromkeys(objects))
+    schema = _from_pandas(meta, where, schema_only=True)
 
     def batches(names: list[str]) -> Iterator[Any]:
         for i, part in enumerate(frame[names].to_delayed()):
             with known_columns(frame):
                 (rows,) = dask.compute(part)
                 rows = rows[names]
-            yield of_part(_from_pandas(rows, f"Partition {i} of {where}"), f"partition {i}")
+            yield of_part(
+                _from_pandas(rows, f"Partition {i} of the Dask DataFrame"), f"partition {i}"
+            )
 
     return TableSource(where, schema, batches)
 
@@ -251,7 +279,7 @@ def _open_xarray(dataset: Any, scratch: Path, where: str) -> TableSource:
 
     def batch(names: list[str], start: int, stop: int) -> Any:
         part = dataset[names].isel({dim: slice(start, stop)}).compute()
-        return arrow.table({name: _plain(part[name].values) for name in names})
+        return arrow.table({name: _plain(part[name].values, name, where) for name in names})
 
     def batches(names: list[str]) -> Iterator[Any]:
         rows = batch_rows(len(names))
@@ -261,11 +289,14 @@ def _open_xarray(dataset: Any, scratch: Path, where: str) -> TableSource:
     return TableSource(where, batch(names_of_all, 0, 1).schema, batches, n_rows)
 
 
-def _plain(values: Any) -> Any:
+def _plain(values: Any, name: str, where: str) -> Any:
     """Return values as an Arrow array: fixed-width text by way of objects, NaN as missing."""
     arrow = import_arrow()
     values = values.astype(object) if values.dtype.kind in "UT" else values
-    return arrow.array(values, from_pandas=True)
+    try:
+        return arrow.array(values, from_pandas=True)
+    except arrow.ArrowException as error:
+        raise _strange_column(where, name, error) from error
 
 
 # By the names of package and class, so that no package has to be imported.

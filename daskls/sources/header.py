@@ -57,13 +57,15 @@ class Known(NamedTuple):
 class Head:
     """The delimiter and the names of a file's columns: "0", "1", .. if it has no header.
 
-    ``n_above`` is the number of lines above the header, or above the first row without one.
+    ``n_above`` is the number of lines above the header, or above the first row without one;
+    ``has_rows`` is False where nothing but the header is in the file.
     """
 
     delimiter: str
     names: list[str]
     n_above: int
     has_header: bool
+    has_rows: bool
 
 
 def read_head(path: Path, known: Known) -> Head:
@@ -92,11 +94,15 @@ def read_head(path: Path, known: Known) -> Head:
         raise DataError(f"{path} has no line of names and no rows.")
     delimiter = _find_delimiter(first, known, delimiters)
     names = _fields(first, delimiter)
+    if not names:
+        raise DataError(f"{path}: the first line is too long for names of columns. Check the file.")
     if STRANGE.search("".join(names)):
         raise not_unicode(path, "in the names of its columns", "cp1252")
     numbered = [str(i) for i in range(len(names))]
     is_header = _is_header(names, numbered, known, path)
-    return Head(delimiter, names if is_header else numbered, n_above, is_header)
+    record = RECORD.match(first)
+    has_rows = not is_header or record is None or bool(first[record.end() :].strip())
+    return Head(delimiter, names if is_header else numbered, n_above, is_header, has_rows)
 
 
 def _check_unicode(start: bytes, path: Path) -> None:

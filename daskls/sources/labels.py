@@ -113,12 +113,12 @@ def add_labels(
         )
     if not source.is_typed:
         for label in values.unique().to_pylist():
-            scan.add_text(label.strip(), f"{source.where}, from row {row} on")
+            scan.add_text(label.strip(), f"{source.where}, column {name!r}, from row {row} on")
         return
     if len(values):
         types.add(batch, row)
         types.check()
-    scan.add(_typed(values), row)
+    scan.add(_typed(values), row, name)
 
 
 def raw_labels(values: Any, source: TableSource) -> RawLabels:

@@ -10,13 +10,14 @@ import numpy as np
 
 from daskls.errors import DataError, listed
 from daskls.partition.shuffle import row_keys
-from daskls.records import Float64, Keys, TargetKind
+from daskls.records import INEXACT, Float64, Keys, TargetKind
 from daskls.seeds import MEDIAN_ROWS
 from daskls.sources.arrow import (
     PartTypes,
     as_text,
     column_of,
     import_arrow,
+    inexact_integer,
     is_category,
     is_date,
     is_number,
@@ -45,7 +46,7 @@ MEDIAN_SAMPLE = 8192
 PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 # A text that may stand for a missing value, as "?"; beside more numbers it is no category.
 NO_WORD, FEW_NUMBERS = re.compile(r"[^\w\s]+"), 20
-UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing."
+UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing"
 # The beginning of an ISO date.
 DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 # Arrow types whose values float32 holds exactly.
@@ -112,24 +113,24 @@ def scan_table(
         raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
     for column in columns:
         column.check_types()
-    spelled = {column.name: why for column in columns if (why := column.misspelling())}
+    mistaken = {column.name: found for column in columns if (found := column.mistake())}
     refused |= {
         column.name: why
         for column in columns
-        if column.name not in spelled and (why := column.refusal())
+        if column.name not in mistaken and (why := column.refusal())
     }
-    bad = {*refused, *spelled}
+    bad = {*refused, *mistaken}
     gaps = [column for column in columns if missing == "refuse" and column.name not in bad]
     _check_columns(
         source.where,
         {name: refused[name] for name in names if name in refused},
-        spelled,
+        mistaken,
         {c.name: c.first_missing for c in gaps if c.first_missing is not None},
     )
-    found = tuple(column.encoding() for column in columns)
+    encodings = tuple(column.encoding() for column in columns)
     seen = {*map(str, kinds.values())}.union(*(column.seen for column in columns))
     dtype = "float32" if source.is_typed and seen <= set(SMALL) else "float64"
-    encoding = TableEncoding(found, label, unknown, dtype, has_header=source.has_header)
+    encoding = TableEncoding(encodings, label, unknown, dtype, has_header=source.has_header)
     _check_features(encoding.feature_names, source.where)
     return ScannedTable(row, encoding, None if labels is None else labels.finish())
 
@@ -188,6 +189,8 @@ class _Column:
         self.first_text: tuple[int, str] | None = None
         self.first_fraction: float | None = None
         self.first_missing: int | None = None
+        # The first integer that float64 does not hold, and its row.
+        self.inexact: tuple[int, int] | None = None
         # The first number with a comma; None for good once a text is no number at all.
         self.comma: str | None = ""
         # Text in the first row of a file, a line of units; None if other rows hold text, too.
@@ -220,6 +223,9 @@ class _Column:
             self.first_missing = row + int(np.argmax(missing))
         if missing.all():
             return
+        if numbers is not None and self.inexact is None:
+            found = inexact_integer(values, numbers)
+            self.inexact = None if found is None else (row + found[0], found[1])
         if numbers is not None and self.sample is not None:
             self.sample.add(keys, numbers)
         if is_typed:
@@ -262,14 +268,15 @@ class _Column:
                 self.unit = self.unit or values[0].as_py() or ""
             self.n_below_unit += 0 if rest is None else int((~np.isnan(rest)).sum())
 
-    def misspelling(self) -> str | None:
-        """Return which numbers the column holds if they are only spelled otherwise."""
-        if self.refused or self.may_be_number:
-            return None
+    def mistake(self) -> tuple[str, str] | None:
+        """Return which numbers the column holds if they cannot be read as such, and a remedy."""
+        if self.may_be_number:
+            at = self.inexact
+            return None if at is None else (f"{at[1]} in row {at[0]} (the first is 0)", INEXACT)
         if self.comma:
-            return f"numbers with commas ({self.comma!r})"
+            return f"numbers with commas ({self.comma!r})", WRITE_POINTS
         if self.unit and self.n_below_unit > FEW_NUMBERS:
-            return f"numbers below a first row of {self.unit!r}"
+            return f"numbers below a first row of {self.unit!r}", UNITS
         return None
 
     def check_types(self) -> None:
@@ -370,7 +377,10 @@ def _refused_type(kind: Any) -> str | None:
 
 
 def _check_columns(
-    where: str, refused: dict[str, str], spelled: dict[str, str], gaps: dict[str, int]
+    where: str,
+    refused: dict[str, str],
+    mistaken: dict[str, tuple[str, str]],
+    gaps: dict[str, int],
 ) -> None:
     """Refuse columns that cannot become features, or have missing values, all in one error.
 
@@ -378,15 +388,14 @@ def _check_columns(
     ----------
     where : str. The table's name in the error.
     refused : names of the former, with what they hold
-    spelled : names of columns of numbers that are not spelled as such
+    mistaken : names of columns of numbers that cannot be read, with what they hold and a remedy
     gaps : names of those with missing values, with their first row without a value
     """
     reasons = []
-    if spelled:
-        bad = listed([f"column {name!r} holds {what}" for name, what in spelled.items()])
-        units = f" {UNITS}" * any("first row" in what for what in spelled.values())
-        commas = f" {WRITE_POINTS}." * any("commas" in what for what in spelled.values())
-        reasons.append(f"{bad};{commas}{units}")
+    for remedy in dict.fromkeys(remedy for _, remedy in mistaken.values()):
+        own = {name: what for name, (what, why) in mistaken.items() if why == remedy}
+        bad = listed([f"column {name!r} holds {what}" for name, what in own.items()])
+        reasons.append(f"{bad}; {remedy}.")
     if refused:
         bad = listed([f"column {name!r} holds {what}" for name, what in refused.items()])
         reasons.append(

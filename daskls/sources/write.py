@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError, StoreError
-from daskls.records import AnyArray
+from daskls.records import INEXACT, AnyArray, first_inexact
 from daskls.sources.arrow import PartTypes, as_numbers, column_of, import_arrow, is_number
 from daskls.sources.base import (
     Block,
@@ -129,7 +129,9 @@ def plain(source: TableSource, options: ReadOptions) -> Features:
             for own in types if source.is_typed else ():
                 own.add(batch, first)
                 own.check()
-            columns = [_numbers(column_of(batch, name), name, first, where) for name in wanted]
+            columns = [
+                _numbers(column_of(batch, name), name, first, where, dtype) for name in wanted
+            ]
             y = None if label is None else raw_labels(column_of(batch, label), source)
             X = np.column_stack(columns)
             yield X if source.is_typed else narrowed(X, dtype, where), y, None
@@ -169,8 +171,10 @@ def _plain_dtype(source: TableSource, names: list[str]) -> np.dtype[Any]:
     return feature_dtype(np.result_type(*dtypes), source.where)
 
 
-def _numbers(values: Any, name: str, first_row: int, where: str) -> AnyArray:
+def _numbers(values: Any, name: str, first_row: int, where: str, dtype: np.dtype[Any]) -> AnyArray:
     """Return a column of a batch as numbers, of its own type if it is numeric.
+
+    ``dtype`` is that of all features.
 
     Raises
     ------
@@ -184,7 +188,8 @@ def _numbers(values: Any, name: str, first_row: int, where: str) -> AnyArray:
     types = import_arrow().types
     if types.is_boolean(values.type):
         values = values.cast(import_arrow().uint8())
-    if types.is_integer(values.type) or types.is_floating(values.type):
+    is_kept = types.is_integer(values.type) and dtype.kind in "iu"
+    if is_kept or types.is_floating(values.type):
         numbers: AnyArray = values.to_numpy(zero_copy_only=False)
         return numbers
     return as_numbers(values, name, first_row, where)
@@ -237,6 +242,13 @@ def write_features(
         )
         stack.enter_context(writer)
         for X, raw, own_weights in features.blocks():
+            place = None if dtype.kind != "f" else first_inexact(X)
+            if place is not None:
+                row, column = done + place // X.shape[1], place % X.shape[1]
+                raise DataError(
+                    f"{features.where} holds {X.flat[place]} in row {row} (the first is 0), column "
+                    f"{column}; {INEXACT}."
+                )
             y = None if labels is None or raw is None else labels.encode(raw)
             if own_weights is not None:
                 if weights is None:

@@ -1,0 +1,134 @@
+"""Integers that float64 does not hold: refused as features and as numbers, kept as labels."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import zarr
+
+import daskls
+from daskls import DataError, TableEncoder
+from daskls.datasets import convert
+from daskls.records import first_inexact
+
+N = 60
+IDS = 2**53 + np.arange(N)
+ROWS = pd.DataFrame({"a": np.arange(N) / 7, "id": IDS})
+X, y = np.column_stack([np.arange(N), IDS]), np.arange(N) % 2
+SMALL = {"cell_size": 100, "C": 1.0, "gamma": 1.0, "random_state": 0}
+TOLD = r"9007199254740993.* row 1\b.*2\*\*53 = 9,007,199,254,740,992 become equal as float64"
+
+
+def at(path, write):
+    """Return a path after it is written."""
+    write(path)
+    return path
+
+
+ARRAYS = {
+    "NumPy": lambda _: X,
+    "unsigned": lambda _: X.astype(np.uint64),
+    "negative": lambda _: -X,
+    "list": lambda _: X.tolist(),
+    "Dask": lambda _: da.from_array(X, chunks=(25, 2)),
+    "Zarr": lambda folder: at(folder / "X.zarr", lambda path: zarr.save_array(path, X)),
+    "pandas": lambda _: ROWS,
+    "Polars": lambda _: pl.from_pandas(ROWS),
+    "Arrow": lambda _: pl.from_pandas(ROWS).to_arrow(),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_arrays_are_refused_in_training_and_in_queries(kind, tmp_path):
+    rows = ARRAYS[kind](tmp_path)
+    place = r".*, column ('id'|1);.*"
+    words = TOLD.replace(r"\b.*", place)
+    with pytest.raises(DataError, match=words):
+        daskls.VoronoiSVC(**SMALL).fit(rows, y)
+    small = ROWS.assign(id=y) if kind in ("pandas", "Polars", "Arrow") else X // 2**40
+    model = daskls.VoronoiSVC(**SMALL).fit(small, y)
+    with pytest.raises(DataError, match=words):
+        np.asarray(model.predict(rows))
+
+
+TABLES = {
+    "pandas": lambda frame, _: frame,
+    "Polars": lambda frame, _: pl.from_pandas(frame),
+    "Dask": lambda frame, _: dd.from_pandas(frame, npartitions=2),
+    "CSV": lambda frame, folder: at(folder / "t.csv", lambda path: frame.to_csv(path, index=False)),
+    "Parquet": lambda frame, folder: at(folder / "t.parquet", frame.to_parquet),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_columns_of_tables_are_refused_by_name(kind, tmp_path):
+    table = TABLES[kind](ROWS.assign(t=y), tmp_path)
+    with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
+        daskls.VoronoiSVC(**SMALL).fit(table, "t")
+    with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
+        TableEncoder("t").fit(table)
+    model = daskls.VoronoiSVC(**SMALL).fit(ROWS.assign(id=y, t=y), "t")
+    with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
+        np.asarray(model.predict(table))
+    # Left out, or few enough to be categories of text, they do no harm.
+    assert daskls.VoronoiSVC(**SMALL).fit(table, "t", drop="id").table_.column_names == ["a"]
+    if kind in ("CSV", "Parquet"):
+        with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
+            convert(table, tmp_path / "d", label="t", dtype="float64")
+    text = TABLES["pandas"](ROWS.assign(t=y, id=IDS.astype(str)), tmp_path)
+    assert str(IDS[1]) in TableEncoder("t").fit(text).table_.columns[1].categories
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_numbers_to_predict_are_refused(kind, tmp_path):
+    with pytest.raises(DataError, match=rf"(target|column) 'id'.*{TOLD.replace(' row 1', '')}"):
+        daskls.VoronoiSVR(**SMALL).fit(TABLES[kind](ROWS, tmp_path), "id")
+    for numbers in (IDS, da.from_array(IDS, chunks=20), np.column_stack([y, IDS])):
+        with pytest.raises(DataError, match=f"y holds {TOLD}"):
+            daskls.VoronoiSVR(**SMALL).fit(ROWS[["a"]].to_numpy(), numbers)
+    np.savez(tmp_path / "t.npz", X=X[:, :1], y=IDS)
+    with pytest.raises(DataError, match=r"target 'y' of row 1 .*9007199254740993"):
+        daskls.VoronoiSVR(**SMALL).fit(tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize("kind", [*TABLES, "NumPy", "lazy"])
+def test_labels_stay_exact(kind, tmp_path):
+    labels = 2**53 + np.arange(N) % 3
+    if kind in TABLES:
+        table = TABLES[kind](ROWS[["a"]].assign(t=labels), tmp_path)
+        given = table, "t"
+    else:
+        given = X[:, :1], labels if kind == "NumPy" else da.from_array(labels, chunks=20)
+    daskls.VoronoiSVC(**SMALL).fit(*given).save(tmp_path / "m")
+    model = daskls.load(tmp_path / "m")
+    assert model.classes_.tolist() == [2**53, 2**53 + 1, 2**53 + 2]
+    assert set(np.asarray(model.predict(given[0])).tolist()) <= {*labels.tolist()}
+    assert model.score(*given) == np.mean(np.asarray(model.predict(given[0])) == labels)
+
+
+def test_labels_of_text_files_with_a_float_stay_exact(tmp_path):
+    (tmp_path / "t.csv").write_text("a,t\n" + f"1,{2**53 + 1}\n2,{2**53}\n3,1.0\n" * 9)
+    model = daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t.csv", "t")
+    assert model.classes_.tolist() == [1, 2**53, 2**53 + 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        ([2**53, -(2**53), 2**62], None),
+        ([2**53 + 2, 2**60 + 2**10], None),
+        ([0, 2**53 + 1], 1),
+        ([-(2**53) - 1], 0),
+        ([1, 2, 2**63 - 1], 2),
+        (np.array([2**64 - 1], np.uint64), 0),
+        (np.array([2**63], np.uint64), None),
+        (np.array([2**31 - 1], np.int32), None),
+        ([[1, 2], [3, 2**53 + 1]], 3),
+        (np.empty((0, 2), np.int64), None),
+        ([1e300], None),
+    ],
+)
+def test_the_first_integer_that_no_float_is(values, place):
+    assert first_inexact(np.asarray(values)) == place

@@ -1,0 +1,258 @@
+"""What other libraries say bare, or read oddly, is read or is one sentence of ours."""
+
+import gzip
+import re
+import subprocess
+import sys
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import xarray as xr
+from support import python_env
+from support import run_cli as run
+
+import daskls
+from daskls import DataError, TableEncoder
+from daskls.datasets import convert
+
+N = 240
+RNG = np.random.default_rng(0)
+ROWS = pd.DataFrame({"a": RNG.random(N), "b": RNG.random(N)})
+ROWS["t"] = np.where(ROWS.a > 0.5, "over", "under")
+SMALL = {"cell_size": 500, "C": 1.0, "gamma": 5.0, "random_state": 0}
+
+
+# Intervals.
+
+
+def as_text(frame):
+    return frame.assign(c=frame.c.astype(str))
+
+
+@pytest.mark.parametrize("cut", [pd.cut, pd.qcut])
+def test_intervals_are_categories_in_any_frame(cut, tmp_path):
+    frame = ROWS.assign(c=cut(ROWS.b, 4))
+    model = daskls.VoronoiSVC(**SMALL).fit(frame, "t")
+    wanted = daskls.VoronoiSVC(**SMALL).fit(as_text(frame), "t")
+    assert model.table_ == wanted.table_
+    assert model.table_.columns[-1].categories == tuple(sorted(frame.c.astype(str).unique()))
+    answers = wanted.predict(ROWS.assign(c=frame.c.astype(str))).tolist()
+    for query in (frame, as_text(frame), frame.assign(c=pd.array(frame.c))):
+        assert model.predict(query).tolist() == answers
+    lazy = dd.from_pandas(frame, npartitions=3)
+    assert daskls.VoronoiSVC(**SMALL).fit(lazy, "t").table_ == wanted.table_
+    assert model.predict(lazy).compute().tolist() == answers
+    as_text(frame).to_csv(tmp_path / "q.csv", index=False)
+    assert model.predict(tmp_path / "q.csv").tolist() == answers
+    with pytest.raises(DataError, match=r"Column 'c' holds '\(.*\]' in row 0 .*no training row"):
+        model.predict(frame.assign(c=pd.cut(ROWS.b, 3)))
+
+
+def test_intervals_may_be_labels_or_lack_values():
+    frame = ROWS.assign(t=pd.cut(ROWS.a, [0, 0.5, 1]))
+    model = daskls.VoronoiSVC(**SMALL).fit(frame, "t")
+    assert model.classes_.tolist() == ["(0.0, 0.5]", "(0.5, 1.0]"]
+    assert model.score(frame) > 0.9
+    gaps = ROWS.assign(c=pd.cut(ROWS.b, [0, 0.3, 0.6]))
+    assert TableEncoder("t", missing="median").fit(gaps).table_.columns[-1].fill == 0
+
+
+# Columns of objects.
+
+OBJECTS = {
+    "category": ["x", "y"] * (N // 2),
+    "flag": [True, None] * (N // 2),
+    "number": [1, 2.5] * (N // 2),
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_columns_of_objects_in_a_dask_frame_are_what_their_values_are(kind):
+    frame = ROWS.assign(o=pd.Series(OBJECTS[kind], dtype=object))
+    with dask.config.set({"dataframe.convert-string": False}):
+        lazy = dd.from_pandas(frame, npartitions=3)
+        assert str(lazy.dtypes["o"]) == "object"
+        encoder = TableEncoder("t", missing="median").fit(lazy)
+        assert encoder.table_ == TableEncoder("t", missing="median").fit(frame).table_
+        assert encoder.table_.columns[-1].kind == kind
+        model = daskls.VoronoiSVC(**SMALL).fit(lazy, "t", missing="median")
+        assert model.predict(lazy).compute().tolist() == model.predict(frame).tolist()
+
+
+def mixed(values):
+    return {
+        "pandas": ROWS.assign(o=pd.Series(values, dtype=object)),
+        "xarray": xr.Dataset(
+            {
+                "a": ("r", ROWS.a.to_numpy()),
+                "o": ("r", values),
+                "t": ("r", np.array(ROWS.t, dtype=object)),
+            }
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", ["pandas", "xarray", "Dask"])
+@pytest.mark.parametrize("value", [object(), 1])
+def test_a_column_of_mixed_values_is_named(kind, value):
+    values = np.array([value, "x"] * (N // 2), dtype=object)
+    with dask.config.set({"dataframe.convert-string": False}):
+        lazy = dd.from_pandas(mixed(values)["pandas"], npartitions=2)
+        table = {**mixed(values), "Dask": lazy}[kind]
+        with pytest.raises(
+            DataError, match=r"column 'o' that is neither numbers nor text .*astype"
+        ):
+            TableEncoder("t").fit(table)
+
+
+def test_a_sparse_column_is_named():
+    frame = ROWS.assign(o=pd.arrays.SparseArray(np.arange(N) % 2))
+    with pytest.raises(DataError, match=r"column 'o' that is neither .*Sparse pandas data"):
+        TableEncoder("t").fit(frame)
+
+
+# Terminals.
+
+
+# One process, as each compiles and loads: the library speaks, then the command line.
+SESSION = """
+import sys
+import daskls
+from daskls.cli import app
+
+small = {"cell_size": 500, "C": 1.0, "gamma": 5.0, "random_state": 0}
+daskls.VoronoiSVC(**small, verbose=1).fit("t.csv", "t").save("m")
+here = ("--workers", "0")
+for words in (
+    ("fit", "t.csv", "n", "--label", "t", "--C", "1", "--gamma", "5", *here),
+    ("info", "n"),
+    ("score", "n", "t.csv", *here),
+    ("fit", "t.csv", "o", "--label", "\u03b5", *here),
+):
+    try:
+        app(words)
+    except SystemExit as end:
+        print("ended with", end.code)
+"""
+
+
+@pytest.mark.parametrize("coding", ["ascii", pytest.param("cp437", marks=pytest.mark.slow)])
+def test_a_terminal_that_cannot_print_a_name_stops_nothing(coding, tmp_path):
+    frame = ROWS.rename(columns={"a": "größe", "b": "重量"})
+    frame.assign(οδός=["ναι", "όχι"] * (N // 2)).to_csv(tmp_path / "t.csv", index=False)
+    env = {**python_env(), "PYTHONIOENCODING": coding}
+    command = [sys.executable, "-c", SESSION]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=True)
+    said = done.stdout.decode(coding)
+    assert re.findall("ended with (.)", said) == ["0", "0", "0", "1"]
+    assert "\\u91cd\\u91cf" in said
+    assert "has no column" in done.stderr.decode()
+    assert daskls.load(tmp_path / "m").feature_names_in_[:2].tolist() == ["größe", "重量"]
+
+
+# Plans of files.
+
+
+@pytest.mark.parametrize("name", ["t.npz", "t.npy", "t.libsvm"])
+def test_a_file_of_arrays_is_planned_by_its_rows(name, tmp_path):
+    X, y = np.column_stack([ROWS.a, ROWS.b]), np.arange(N) % 3
+    path = tmp_path / name
+    if name == "t.libsvm":
+        lines = (f"{c} 1:{a} 2:{b}" for c, (a, b) in zip(y, X, strict=True))
+        path.write_text("\n".join(lines))
+    else:
+        np.save(path, np.column_stack([X, y])) if name == "t.npy" else np.savez(path, X=X, y=y)
+    label = {"t.npy": "2"}.get(name)
+    bill = daskls.VoronoiSVC(**SMALL).plan(path, label, timed=False)
+    same = daskls.VoronoiSVC(**SMALL).plan(
+        X.astype(np.float32) if name == "t.libsvm" else X, y, timed=False
+    )
+    assert (bill.title, bill.rows(), bill.pairs()) == (same.title, same.rows(), same.pairs())
+    given = ("--label", label) if label else ()
+    assert "240 rows" in run("plan", path, "--no-timed", *given).stdout
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_damaged_file_of_arrays_is_not_planned(tmp_path):
+    (tmp_path / "t.npz").write_bytes(b"nothing")
+    with pytest.raises(DataError, match=r"is not an .npz archive"):
+        daskls.VoronoiSVC(**SMALL).plan(tmp_path / "t.npz", timed=False)
+
+
+# Damaged files.
+
+
+def damaged(content, start, stop):
+    """Return bytes with noise between two places."""
+    noise = np.random.default_rng(1).integers(0, 256, len(content[start:stop]), dtype=np.uint8)
+    return b"".join([content[:start], noise.tobytes(), content[stop:] if stop else b""])
+
+
+def broken_files(folder):
+    """Yield names of files that no reader can read, and what is said of them."""
+    ROWS.to_parquet(folder / "ok.parquet")
+    ROWS.to_csv(folder / "ok.csv", index=False)
+    parquet, text = ((folder / f"ok.{end}").read_bytes() for end in ("parquet", "csv"))
+    packed = gzip.compress(text)
+    contents = {
+        "half.parquet": (parquet[: len(parquet) // 2], "is not a Parquet file: "),
+        "footer.parquet": (damaged(parquet, -900, -8) + parquet[-8:], "is not a Parquet file: "),
+        "empty.parquet": (b"", "is not a Parquet file: "),
+        "text.parquet": (text, "is not a Parquet file: "),
+        "half.csv.gz": (packed[: len(packed) // 2], "cannot be read: "),
+        "plain.csv.gz": (text, "cannot be read: "),
+        "empty.csv": (b"", "is empty; it must have a line of names and rows"),
+        "blank.csv": (b"\n\r\n", "is empty; it must have a line of names and rows"),
+        "names.csv": (b"a,b,t\n", "has no rows|has 0 rows"),
+        "bare-names.csv": (b"a,b,t", "has no rows|has 0 rows"),
+        "sep.csv": (b"sep=;\n", "has no line of names and no rows"),
+        "ragged.csv": (b"a,b,t\n1,2,x\n3,4\n", "Expected 3 columns, got 2: 3,4. Correct or remo"),
+        "quote.csv": (b'a,b,t\n1,"2,x\n3,4,y\n', "cannot be read as a table: .*Correct or remove"),
+        "long.csv": (b"x" * 200_000 + b",b,t\n1,2,x\n", "first line is too long for names"),
+    }
+    for name, (content, words) in contents.items():
+        (folder / name).write_bytes(content)
+        yield name, words
+    for name in ("folder.csv", "folder.parquet", "folder.npz"):
+        (folder / name).mkdir()
+        yield name, "is a folder, and holds no files of a table"
+    (folder / "gone.parquet").symlink_to(folder / "nowhere.parquet")
+    yield "gone.parquet", "No such file"
+    (folder / "parts").mkdir()
+    (folder / "parts" / "p.csv").mkdir()
+    yield "parts/*.csv", "matches the folder .*p.csv; a pattern names files"
+
+
+def test_what_cannot_be_read_is_one_sentence(tmp_path):
+    model = daskls.VoronoiSVC(**SMALL).fit(ROWS, "t")
+    for name, words in broken_files(tmp_path):
+        calls = {
+            "fit": lambda path: daskls.VoronoiSVC(**SMALL).fit(path, "t"),
+            "convert": lambda path: convert(path, tmp_path / "d", label="t"),
+            "predict": model.predict,
+            "score": model.score,
+        }
+        for call in calls.values():
+            with pytest.raises(DataError, match=words) as told:
+                call(tmp_path / name)
+            assert "\n" not in str(told.value), name
+
+
+def test_a_parquet_file_that_is_cut_while_it_is_read_is_one_sentence(tmp_path):
+    path = tmp_path / "t.parquet"
+    ROWS.to_parquet(path)
+    source = daskls.sources.door.open_source(path).open("t", tmp_path)
+    path.write_bytes(b"")
+    with pytest.raises(
+        DataError, match=r"t\.parquet cannot be read: .*has changed; write it again"
+    ):
+        list(source.batches(["a"]))
+
+
+def test_a_lazy_frame_of_no_file_is_one_sentence():
+    with pytest.raises(DataError, match=r"The LazyFrame cannot be computed: No such file"):
+        TableEncoder("t").fit(pl.scan_parquet("/nowhere/t.parquet"))
