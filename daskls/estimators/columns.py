@@ -12,7 +12,7 @@ from daskls.errors import DataError, warn_user
 from daskls.records import AnyArray
 from daskls.run.labels import first_bad_value, value_error
 from daskls.sources.door import Source
-from daskls.sources.frames import all_columns
+from daskls.sources.frames import all_columns, sparse_columns, sparse_error
 
 # Names that an error lists.
 MAX_SHOWN = 5
@@ -46,12 +46,16 @@ def check_names(estimator: Any, X: Source) -> None:
 
 
 def check_columns(X: Any) -> None:
-    """Refuse a DataFrame with columns that are not numeric.
+    """Refuse a DataFrame with columns that are not numeric, or with sparse columns only.
 
     Raises
     ------
     DataError : with the names of such columns, and what each holds
     """
+    sparse = sparse_columns(X)
+    if sparse and len(sparse) == len(X.columns):
+        # Beside dense columns scikit-learn makes them dense, with a warning.
+        raise sparse_error("X", sparse)
     bad = [f"{name!r} ({held})" for name, held in _kinds(X) if held is not None]
     if bad:
         more = f" and {len(bad) - MAX_SHOWN} more" if len(bad) > MAX_SHOWN else ""

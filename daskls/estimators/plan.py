@@ -21,7 +21,6 @@ from daskls.run.rows import open_rows
 from daskls.run.workers import resources_of
 from daskls.sources.base import ReadOptions
 from daskls.sources.door import Source, check_label, open_source
-from daskls.sources.frames import with_labels
 from daskls.sources.labels import pick_label_column
 from daskls.store.temporary import Scratch, temporary_path
 from daskls.targets import Target
@@ -125,8 +124,9 @@ def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
     if isinstance(X, tuple) and len(X) == 2 and all(isinstance(n, Integral) for n in X):
         note = f"{USUAL_DTYPE.name} features"
         return _of_shape((int(X[0]), int(X[1])), USUAL_DTYPE, *_target(y, None, kind), note)
-    X, y = with_labels(X, y)
     source = open_source(X)
+    if source.kind == "dask table":
+        raise _unknown_rows(source)
     if source.is_table(y):
         return _of_table(source, y, kind)
     target, notes = _target(y, source, kind)
@@ -192,11 +192,7 @@ def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
     table = source.open(label, temporary_path())
     label = pick_label_column(table, label, required=True)
     if table.n_rows is None:
-        raise DataError(
-            f"The number of rows of {source.where} is unknown until it is read. Give a shape, "
-            "(rows, features); or write it as a data set first: daskls convert, or "
-            "daskls.datasets.convert."
-        )
+        raise _unknown_rows(source)
     shape = table.n_rows, len(table.feature_columns(without=[label]))
     note = "one feature per column; columns of text become one per category"
     return _of_shape(shape, USUAL_DTYPE, *_target(None, None, kind), note)
@@ -212,6 +208,15 @@ def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadR
         classes = None if found.labels is None else found.labels.classes
         target = _target(None if classes is None else np.asarray(classes), None, kind)
         return _of_shape((found.n_rows or 0, found.n_features), found.dtype, *target)
+
+
+def _unknown_rows(source: Source) -> DataError:
+    """Return the error for a table whose number of rows is unknown until it is read."""
+    return DataError(
+        f"The number of rows of {source.where} is unknown until it is read. Give a shape, "
+        "(rows, features); or write it as a data set first: daskls convert, or "
+        "daskls.datasets.convert."
+    )
 
 
 def _target(y: Any, source: Source | None, kind: TargetKind) -> tuple[Target, tuple[str, ...]]:

@@ -10,10 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
-from dask.delayed import Delayed
 
 from daskls.datasets import convert
 from daskls.errors import DataError, ParameterError, listed
@@ -24,7 +22,7 @@ from daskls.run.progress import Progress
 from daskls.sources.base import TableSource, guess_label
 from daskls.sources.door import Source, check_label
 from daskls.sources.encoding import ColumnEncoding, TableEncoding
-from daskls.sources.frames import all_columns, known_columns, open_frame
+from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.write import WEIGHTS, encoded, write_features
@@ -295,6 +293,7 @@ def _named(names: Sequence[str]) -> TableEncoding:
 def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyArray:
     """Return the features of a frame in memory; errors count rows from ``first_row``."""
     source = open_frame(rows, Path())
+    encoding.check_columns(source.names)
     blocks = [np.empty((0, len(encoding.feature_names)), encoding.dtype)]
     for batch in source.batches(encoding.column_names):
         blocks.append(encoding.encode(batch, first_row))
@@ -302,44 +301,25 @@ def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyA
     return np.concatenate(blocks)
 
 
-def _count_rows(rows: Any, columns: list[str]) -> int:
-    """Return the number of rows of a frame, which has some columns."""
-    return len(rows[columns])
-
-
-def _without_aliases(part: Any) -> Delayed:
-    """Return a partition whose graph has no aliases, as Dask's fusion loses what a few lead to.
-
-    It has them after ``from_delayed(verify_meta=False)``, and after ``loc`` of known divisions.
-    """
-    graph = {
-        key: (_same, *node.dependencies) if type(node).__name__ == "Alias" else node
-        for key, node in dict(part.__dask_graph__()).items()
-    }
-    return Delayed(part.key, graph)
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
 def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:
     """Return the features of a Dask DataFrame as a lazy array; partition lengths are computed."""
     encoding.check_columns([str(name) for name in X.columns])
-    parts = [_without_aliases(part) for part in X[encoding.column_names].to_delayed()]
-    count = dask.delayed(_count_rows)
-    with known_columns(X):
-        lengths = dask.compute(*[count(part, encoding.column_names) for part in parts])
-    starts = np.cumsum([0, *lengths])
-    encode = dask.delayed(encode_partition, pure=True)
-    width = len(encoding.feature_names)
-    blocks = [
-        da.from_delayed(
-            encode(part, encoding, int(start)), (length, width), dtype=np.dtype(encoding.dtype)
-        )
-        for part, start, length in zip(parts, starts, lengths, strict=False)
-    ]
-    return da.concatenate(blocks)
+    boxes = boxes_of(X[encoding.column_names])
+    lengths = tuple(count_rows(boxes, X)[:, 0].tolist())
+    dtype = np.dtype(encoding.dtype)
+    return da.map_blocks(
+        encode_block,
+        boxes,
+        encoding=encoding,
+        chunks=(lengths, (len(encoding.feature_names),)),
+        dtype=dtype,
+        meta=np.empty((0, 0), dtype),
+    )
+
+
+def encode_block(boxes: AnyArray, encoding: TableEncoding, block_info: Any = None) -> AnyArray:
+    """Return the features of a partition."""
+    return encode_partition(boxes[0, 0], encoding, block_info[None]["array-location"][0][0])
 
 
 def answer_table(estimator: Any, X: Source, answer: Callable[[Any], Any]) -> Any:

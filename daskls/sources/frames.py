@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import dask
+import dask.array as da
+import numpy as np
 from dask.delayed import Delayed
 
-from daskls.errors import DataError, listed
+from daskls.errors import DasklsError, DataError, listed
+from daskls.records import AnyArray, Int64
 from daskls.sources.arrow import import_arrow, index_of, of_part
 from daskls.sources.base import TableSource, batch_rows, check_unique
 from daskls.sources.files import open_parquet
@@ -21,7 +24,12 @@ from daskls.sources.header import Known
 from daskls.store.dataset_checks import WRITE_AGAIN
 from daskls.store.files import disk_errors
 
-DASK = "dask.DataFrame"
+DASK, DASK_SERIES = "dask.DataFrame", "dask.Series"
+# What to do where a lazy frame is not the same at each reading.
+ONE_FRAME = (
+    "Pass both as one frame, as in fit(X, NAME); or compute both once, together, with dask.persist "
+    "or to_parquet, as a Dask DataFrame may have another order each time it is computed."
+)
 
 
 @dataclass(frozen=True)
@@ -46,9 +54,10 @@ def frame_name(X: Any) -> str | None:
     # A delayed object seems to have every attribute.
     if isinstance(X, Delayed):
         return None
-    if dask.is_dask_collection(X) and hasattr(X, "npartitions") and hasattr(X, "columns"):
-        return DASK
     kind = type(X)
+    if dask.is_dask_collection(X) and hasattr(X, "npartitions") and hasattr(X, "columns"):
+        # Scalars and an index have columns, too.
+        return DASK if X.ndim == 2 else DASK_SERIES if kind.__name__ == "Series" else None
     return f"{kind.__module__.split('.')[0]}.{kind.__name__}"
 
 
@@ -98,24 +107,141 @@ def column_names(X: Any) -> list[str] | None:
     return names if are_text == {True} else None
 
 
-def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
-    """Join a Dask DataFrame and labels that are a Dask series; return it and the column's name.
+def boxes_of(*frames: Any) -> da.Array:
+    """Return Dask frames or series as an array of objects, (partitions, frames): their partitions.
 
-    Any other X and y are returned as they are.
+    Its chunks stay as they are, where Dask may merge partitions of a frame of Parquet files anew
+    whenever other columns of it are computed.
+    """
+    boxes = frames[0].map_partitions(
+        boxed,
+        *frames[1:],
+        align_dataframes=False,
+        meta=np.empty((0, len(frames)), object),
+    )
+    # Of `dask.dataframe.from_delayed` and ``loc[a:b]`` the graph has aliases under other keys than
+    # their own, which get lost where Dask fuses tasks ("Missing dependency").
+    graph = {
+        key: task.target if hasattr(task, "target") and task.key != key else task
+        for key, task in boxes.__dask_graph__().items()
+    }
+    return da.Array(graph, boxes.name, boxes.chunks, meta=boxes._meta)
+
+
+def boxed(*parts: Any) -> AnyArray:
+    """Return partitions as the values of an array, (1, frames)."""
+    box = np.empty((1, len(parts)), object)
+    for i, part in enumerate(parts):
+        box[0, i] = part
+    return box
+
+
+def count_rows(boxes: da.Array, frame: Any) -> Any:
+    """Return the rows of each partition of `boxes_of` a frame: int64 (partitions, frames)."""
+    with told(frame, "A partition"):
+        return boxes.map_blocks(_count_rows, dtype=np.int64).compute()
+
+
+def as_array(values: Any) -> Any:
+    """Return a Dask series as a Dask array, whose chunk sizes are computed; others unchanged."""
+    if frame_name(values) != DASK_SERIES:
+        return values
+    boxes = boxes_of(values)
+    # Of text and of categories that of the values, which are no longer in an array of pandas.
+    dtype = np.asarray(values._meta).dtype
+    chunks = (tuple(count_rows(boxes, values)[:, 0].tolist()),)
+    return boxes.map_blocks(_values_of, chunks=chunks, drop_axis=1, dtype=dtype)
+
+
+def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
+    """Join a Dask DataFrame and labels that are a Dask series, or a frame of one column.
+
+    Rows are paired by their position, as those of arrays, whatever the index says. Any other X and
+    y are returned as they are.
+
+    Returns
+    -------
+    X : Dask DataFrame with the labels
+    y : str. Their column.
 
     Raises
     ------
-    DataError : the labels' column would replace a column of X
+    DataError : the labels' column would replace a column of X; other numbers of rows
     """
-    if frame_name(X) != DASK or not hasattr(y, "to_frame") or not dask.is_dask_collection(y):
+    if frame_name(X) != DASK:
         return X, y
+    if frame_name(y) == DASK and len(y.columns) == 1:
+        y = y[y.columns[0]]
+    if frame_name(y) != DASK_SERIES:
+        return X, y
+    import dask.dataframe
+
     name = y.name if isinstance(y.name, str) and y.name not in X.columns else "label"
     if name in X.columns:
         raise DataError(
             f"X has a column {name!r} already, which y would be; name the column of X that holds "
             "the labels, as in fit(X, NAME)."
         )
-    return X.assign(**{name: y}), name
+    rows, labels, lengths, own = _parts_of(X, y)
+    if lengths.sum() != own.sum():
+        raise DataError(
+            f"X has {lengths.sum()} rows, and y {own.sum()} labels. Pass one label per row."
+        )
+    # Not X.assign: where divisions are unknown, Dask pairs the rows by a hash of their index.
+    stops, ends, pair = np.cumsum(lengths), np.cumsum(own), dask.delayed(pair_rows, pure=True)
+    pairs = []
+    for part, stop, length in zip(rows, stops.tolist(), lengths.tolist(), strict=True):
+        # At least one partition of labels, which gives the type of none.
+        first = min(int(np.searchsorted(ends, stop - length, "right")), len(own) - 1)
+        last = max(int(np.searchsorted(ends, stop)), first)
+        start = stop - length - int(ends[first] - own[first])
+        pairs.append(pair(part, labels[first : last + 1], start, length, name))
+    meta = X._meta.assign(**{name: y._meta})
+    return dask.dataframe.from_delayed(pairs, meta=meta, verify_meta=False), name
+
+
+def _parts_of(X: Any, y: Any) -> tuple[list[Any], list[Any], Int64, Int64]:
+    """Return the partitions of X and of y, delayed, in boxes, and their lengths."""
+    boxes = [boxes_of(frame) for frame in (X, y)]
+    if boxes[0].numblocks == boxes[1].numblocks:
+        # Together, so that columns of one frame are read once.
+        both = boxes_of(X, y)
+        lengths = count_rows(both, X)
+        if np.array_equal(*lengths.T):
+            parts = both.to_delayed().ravel().tolist()
+            return parts, parts, *lengths.T
+    rows, labels = (own.to_delayed().ravel().tolist() for own in boxes)
+    return rows, labels, *(count_rows(own, X)[:, 0] for own in boxes)
+
+
+def pair_rows(box: AnyArray, boxes: list[AnyArray], start: int, length: int, name: str) -> Any:
+    """Return a partition of X with its labels as a column; they begin at ``start`` in ``boxes``."""
+    import pandas
+
+    rows, parts = box[0, 0], [own[0, -1] for own in boxes]
+    labels = pandas.concat([part for part in parts if len(part)] or parts[:1])
+    labels = labels.iloc[start : start + length]
+    begin = f"from index {rows.index[0]} on" if len(rows) else "without rows"
+    if not len(rows) == len(labels) == length:
+        raise DataError(
+            f"A partition of X, {begin}, has {len(rows)} rows, and y {len(labels)} labels at its "
+            f"place, where {length} were at the first reading. {ONE_FRAME}"
+        )
+    own, other = rows.index, labels.index
+    if not own.equals(other) and own.is_unique and not len(own.symmetric_difference(other, False)):
+        raise DataError(
+            f"A partition of X, {begin}, and y at its place have one index in two orders, so that "
+            f"rows would get labels of others. {ONE_FRAME}"
+        )
+    return rows.assign(**{name: labels.set_axis(own)})
+
+
+def _count_rows(boxes: AnyArray) -> AnyArray:
+    return np.array([[len(box) for box in row] for row in boxes], np.int64)
+
+
+def _values_of(boxes: AnyArray) -> AnyArray:
+    return np.asarray(boxes[0, 0])
 
 
 def _open_arrow(table: Any, scratch: Path, where: str) -> TableSource:
@@ -183,6 +309,8 @@ def _from_pandas(frame: Any, where: str, *, schema_only: bool = False) -> Any:
             f"{where} has a column named {odd[0]!r} ({type(odd[0]).__name__}); columns are known "
             "by names that are text. Convert them with X.columns = X.columns.astype(str)."
         )
+    if sparse_columns(frame):
+        raise sparse_error(where, sparse_columns(frame))
     try:
         if schema_only:
             return arrow.Schema.from_pandas(frame, preserve_index=False)
@@ -216,6 +344,25 @@ def _intervals_as_text(frame: Any) -> Any:
     return frame
 
 
+def sparse_columns(frame: Any) -> list[Any]:
+    """Return the names of the sparse columns of a pandas DataFrame; none of other frames."""
+    kinds = getattr(frame, "dtypes", None)
+    return (
+        [name for name, kind in kinds.items() if hasattr(kind, "fill_value")]
+        if hasattr(kinds, "items")
+        else []
+    )
+
+
+def sparse_error(where: str, names: list[Any]) -> DataError:
+    """Return the error for a DataFrame with sparse columns."""
+    return DataError(
+        f"{where} has sparse columns, but dense ones are required: {listed([*map(repr, names)])}. "
+        "Make them dense, as by X[names] = X[names].sparse.to_dense(), or get_dummies(..., "
+        "sparse=False)."
+    )
+
+
 def _open_dask(frame: Any, scratch: Path, where: str) -> TableSource:
     """Open a Dask DataFrame; one partition is in memory at a time."""
     # Of objects the meta does not know the type, and has a value of none.
@@ -225,42 +372,48 @@ def _open_dask(frame: Any, scratch: Path, where: str) -> TableSource:
 
     def batches(names: list[str]) -> Iterator[Any]:
         for i, part in enumerate(frame[names].to_delayed()):
-            with known_columns(frame):
+            what = f"Partition {i} of {where}"
+            with told(frame, what):
                 (rows,) = dask.compute(part)
                 rows = rows[names]
-            yield of_part(
-                _from_pandas(rows, f"Partition {i} of the Dask DataFrame"), f"partition {i}"
-            )
+            yield of_part(_from_pandas(rows, what), f"partition {i}")
 
     return TableSource(where, schema, batches)
 
 
 @contextmanager
-def known_columns(frame: Any) -> Iterator[None]:
-    """Turn the error of a Dask frame's partition without a column into one that names both.
-
-    Also that of ``from_delayed``, which knows no partition.
-    """
+def told(frame: Any, what: str) -> Iterator[None]:
+    """Turn the errors of what a user's Dask frame makes into one that names the partition."""
     try:
         yield
-    except ValueError as error:
-        if "Metadata mismatch" not in str(error):
-            raise
-        found = " ".join(word for word in str(error).split() if not word.startswith("+-"))
-        raise DataError(
-            f"A partition of the Dask DataFrame is not what its meta declares: {found} Give the "
-            "partitions these types, or from_delayed another meta, or verify_meta=False."
-        ) from error
-    except KeyError:
-        for i, own in enumerate(dask.compute(*map(dask.delayed(list), frame.to_delayed()))):
-            lacking = [name for name in frame.columns if name not in own]
-            if lacking:
-                raise DataError(
-                    f"Partition {i} of the Dask DataFrame has no column {lacking[0]!r}, which its "
-                    f"meta declares; its columns are {listed(own)}. Partitions of one table have "
-                    "the same columns."
-                ) from None
+    except DasklsError:
         raise
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, KeyError):
+            _check_columns_of_parts(frame)
+        if "Metadata mismatch" in str(error):
+            # That of from_delayed, which knows no partition.
+            found = " ".join(word for word in str(error).split() if not word.startswith("+-"))
+            raise DataError(
+                f"A partition of the Dask DataFrame is not what its meta declares: {found} Give "
+                "the partitions these types, or from_delayed another meta, or verify_meta=False."
+            ) from error
+        raise DataError(
+            f"{what} cannot be computed: {type(error).__name__}: {error}. "
+            "X.partitions[i].compute() shows partition i alone."
+        ) from error
+
+
+def _check_columns_of_parts(frame: Any) -> None:
+    """Raise DataError for the first partition that lacks a column which the frame declares."""
+    for i, own in enumerate(dask.compute(*map(dask.delayed(list), frame.to_delayed()))):
+        lacking = [name for name in getattr(frame, "columns", ()) if name not in own]
+        if lacking:
+            raise DataError(
+                f"Partition {i} of the Dask DataFrame has no column {lacking[0]!r}, which its "
+                f"meta declares; its columns are {listed(own)}. Partitions of one table have "
+                "the same columns."
+            ) from None
 
 
 def _open_xarray(dataset: Any, scratch: Path, where: str) -> TableSource:
