@@ -181,9 +181,8 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     DataError : a masked array; a DataFrame with columns of text, categories or dates, which it
         names; anything that is not a 2-d array of numbers
     """
+    # First, as some sparse matrices are mappings.
     check_values(X, "X")
-    # Before `_check_container`: some sparse matrices are mappings.
-    _check_dense(X)
     _check_container(X)
     check_columns(X)
     with _one_error():
@@ -206,20 +205,6 @@ def _check_container(X: Any) -> None:
             f"X is of type {type(X).__name__}; pass an array (rows, features), or a table: "
             'columns as pandas.DataFrame(X), with their labels as y="column".'
         )
-
-
-def _check_dense(X: Any) -> None:
-    """Refuse a sparse matrix; the error gives its size as a dense one."""
-    if not (hasattr(X, "nnz") and hasattr(X, "toarray")):
-        return
-    n_rows, n_features = X.shape
-    nbytes = n_rows * n_features * X.dtype.itemsize
-    raise DataError(
-        f"X is sparse ({n_rows} x {n_features}, {X.nnz} values), but dense rows are required: "
-        f"{nbytes / 2**20:,.1f} MiB of {X.dtype}. Where that fits, pass X.toarray(); else reduce "
-        "the features first (scikit-learn's TruncatedSVD), or pass the path of a LIBSVM file, "
-        "which is made dense on disk a block at a time."
-    )
 
 
 def check_input(

@@ -23,7 +23,7 @@ from daskls.plan import Bill
 from daskls.records import Float64, TargetKind
 from daskls.run.compute import compute
 from daskls.run.labels import check_values
-from daskls.run.rows import open_rows
+from daskls.run.rows import as_declared, open_rows
 from daskls.sources.door import open_source
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
 from daskls.store.temporary import Scratch
@@ -162,6 +162,8 @@ class NoiseFilter(SharesClient):
                 f"transform takes NumPy, Dask and Zarr arrays, got {type(X).__name__}. Convert a "
                 "Dask DataFrame or Series with .to_dask_array(lengths=True)."
             )
+        else:
+            X = as_declared(X, "X")
         if X.shape[0] != keep.shape[0]:
             raise DataError(
                 f"X has {X.shape[0]} rows but the filter was fitted on {keep.shape[0]}; it can "

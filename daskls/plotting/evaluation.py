@@ -14,7 +14,7 @@ from daskls.run.compute import compute
 from daskls.run.confusion import Confusion, count_block, tabulate
 from daskls.run.contract import Method
 from daskls.run.labels import check_numbers, first_bad_number, number_error
-from daskls.run.rows import find_labels, open_whole
+from daskls.run.rows import find_labels, open_column, open_whole
 from daskls.solvers.registry import find_measure
 from daskls.sources.door import open_source
 from daskls.store.reader import ModelReader
@@ -206,7 +206,9 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutResult | HeldOutNumbers:
     DataError : no rows, or another number of labels than of rows; for a regressor no numbers
     """
     y, names = find_labels(open_source(X), y)
-    lazy = [estimator.predict(X), y if dask.is_dask_collection(y) else np.asarray(y)]
+    most = 1 if estimator._kind == "classes" else None
+    y = open_column(y, "y", most) if dask.is_dask_collection(y) else np.asarray(y)
+    lazy = [estimator.predict(X), y]
     if hasattr(estimator, "predict_proba"):
         lazy += _reduce_probabilities(estimator.predict_proba(X))
     # One pass over X for all of them.

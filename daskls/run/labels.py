@@ -4,6 +4,7 @@ Labels are whole numbers, booleans or text, all of one kind, which a model store
 values are accepted in memory and on disk, in training rows and in queries.
 """
 
+import math
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 from dask.delayed import Delayed
 
 from daskls.errors import DataError
-from daskls.records import INEXACT, LARGEST_FEATURE, Labels, Reals, first_inexact
+from daskls.records import INEXACT, LARGEST_FEATURE, AnyArray, Labels, Reals, first_inexact
 
 # The largest magnitude of a numeric target: sums of squares over any number of rows stay finite.
 LARGEST_NUMBER = 1e100
@@ -180,12 +181,85 @@ def value_error(bad: BadValue, names: Sequence[str] | None = None) -> DataError:
     )
 
 
+def check_block(
+    block: Any,
+    shape: tuple[int, ...],
+    number: tuple[int, ...],
+    *,
+    what: str,
+    declared: np.dtype[Any],
+) -> AnyArray:
+    """Return a block of a lazy array, which holds what the array declares.
+
+    Parameters
+    ----------
+    shape, declared : of the block, as its array declares them
+    number : tuple of int. The block's place in the array.
+    what : str. The array's name in errors.
+
+    Raises
+    ------
+    DataError : another shape, or a dtype whose values the declared one does not hold
+    """
+    where = f"Block {number if any(number[1:]) else number[0]} of {what}"
+    check_values(block, where)
+    try:
+        values = np.asarray(block)
+    except (TypeError, ValueError) as error:
+        kind = type(block).__name__
+        raise DataError(
+            f"{where} is of type {kind}, and no array can be made of it: {error}. Let the function "
+            "that makes the blocks return NumPy arrays."
+        ) from error
+    if values.shape != tuple(shape):
+        raise DataError(
+            f"{where} has the shape {values.shape}, but its Dask array declares {tuple(shape)}. "
+            f"Say what a function returns, as in map_blocks(f, chunks=...), or call "
+            f"{what}.compute_chunk_sizes() first."
+        )
+    if values.dtype == declared:
+        return values
+    as_text = {declared.kind, values.dtype.kind} <= set("UTO")
+    bad = None if as_text else _first_changed(values, declared)
+    if bad is not None:
+        raise DataError(
+            f"{where} holds {values.dtype}, such as {bad!s}, but its Dask array declares "
+            f"{declared}. Declare what the blocks hold, as in map_blocks(f, "
+            f"dtype={str(values.dtype)!r}), or convert them in the function itself: {what}.astype "
+            "changes nothing where the dtype is declared already."
+        )
+    # The labels of a model are stored as JSON, which has no variable-width dtype.
+    kept = object if values.dtype.kind == "T" else values.dtype if as_text else declared
+    return values.astype(kept, copy=False)
+
+
+def _first_changed(values: AnyArray, dtype: np.dtype[Any]) -> Any:
+    """Return the first value that another dtype does not hold; None if it holds all of them.
+
+    No integers are taken from floats, even from whole ones: those of the next block may not be.
+    """
+    numbers = values.reshape(-1)
+    if not len(numbers):
+        return None
+    given = values.dtype.kind
+    if not {given, dtype.kind} <= set("biuf") or (given == "f" and dtype.kind != "f"):
+        return numbers[0]
+    if given in "iu" and dtype.kind == "f":
+        # Beyond, NumPy would compare them as floats, in which neighbors are equal.
+        most = 2 ** (np.finfo(dtype).nmant + 1)
+        changed = (numbers < -most) | (numbers > most)
+    else:
+        with np.errstate(all="ignore"):
+            changed = (numbers.astype(dtype) != numbers) & (numbers == numbers)
+    return numbers[changed.argmax()] if changed.any() else None
+
+
 def check_values(values: Any, name: str) -> None:
     """Refuse objects that NumPy would misread.
 
     Raises
     ------
-    DataError : masked arrays, whose masks would be lost; delayed objects and futures
+    DataError : masked arrays, whose masks would be lost; sparse ones; delayed objects and futures
     """
     if isinstance(getattr(values, "_meta", values), np.ma.MaskedArray):
         raise DataError(
@@ -202,3 +276,23 @@ def check_values(values: Any, name: str) -> None:
             f"computed. Pass its value, {name}.{call}(), or say what it will be: "
             f"dask.array.from_delayed({name}, shape, dtype) stays lazy."
         )
+    _check_dense(values, name)
+
+
+def _check_dense(values: Any, name: str) -> None:
+    """Refuse sparse values; the error gives their size as dense ones."""
+    sample = getattr(values, "_meta", values)
+    if not (hasattr(sample, "nnz") and (hasattr(sample, "toarray") or hasattr(sample, "todense"))):
+        return
+    nbytes = math.prod(values.shape) * values.dtype.itemsize
+    count = "" if sample is not values else f", {values.nnz} values"
+    convert = "toarray" if hasattr(sample, "toarray") else "todense"
+    dense = f"X.{convert}()"
+    if sample is not values or name.startswith("Block"):
+        dense = f"X.map_blocks(lambda block: block.{convert}())"
+    raise DataError(
+        f"{name} is sparse ({' x '.join(map(str, values.shape))}{count}), but dense rows are "
+        f"required: {nbytes / 2**20:,.1f} MiB of {values.dtype}. Where that fits, pass {dense}; "
+        "else reduce the features first (scikit-learn's TruncatedSVD), or pass the path of a "
+        "LIBSVM file, which is made dense on disk a block at a time."
+    )

@@ -13,6 +13,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
+from dask.layers import ArrayBlockIdDep, ArrayChunkShapeDep
 
 from daskls.errors import DasklsError, DataError, StoreError
 from daskls.plan.demand import BLOCK_NBYTES
@@ -26,8 +27,9 @@ from daskls.run.blocks import (
     merge_chunks,
     row_chunks,
 )
-from daskls.run.labels import check_label_kind, check_values
+from daskls.run.labels import check_block, check_label_kind, check_values
 from daskls.sources.door import Source, open_source
+from daskls.sources.frames import as_array
 from daskls.store.arrays import ArrayHandle, save_array
 from daskls.store.artifacts import open_store
 from daskls.store.temporary import Scratch
@@ -166,7 +168,7 @@ def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
     ------
     DataError : wrong number of dimensions, or a dtype that is not supported
     """
-    column = _known_chunks(_open(open_named(source, name), name, BLOCK_NBYTES))
+    column = _open(open_named(source, name), name, BLOCK_NBYTES)
     _check_precision(column.dtype, name)
     # The dtype of numbers is checked by the scan of y.
     column = column if most is None else _check_kind(column, name)
@@ -236,7 +238,6 @@ def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
             f"{name} must be numeric, got dtype {X.dtype}. Encode its columns as numbers first, "
             "for example with scikit-learn's OneHotEncoder."
         )
-    X = _known_chunks(X)
     return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
 
 
@@ -258,12 +259,13 @@ def _open(given: Any, name: str, nbytes: int) -> da.Array:
     source = open_source(given)
     check_values(source.given, name)
     if source.kind in ("dask", "dask table"):
-        if not isinstance(source.given, da.Array):
+        given = as_array(source.given)
+        if not isinstance(given, da.Array):
             raise DataError(
-                f"{name} must be an array, got {type(source.given).__name__}. "
+                f"{name} must be an array, got {type(given).__name__}. "
                 "Convert a Dask DataFrame with .to_dask_array(lengths=True)."
             )
-        return source.given
+        return as_declared(given, name)
     if source.kind in ("table", "features"):
         raise DataError(
             f"{name} is the path of a file, {source.where}; an array or a data set is needed here. "
@@ -280,11 +282,37 @@ def _open(given: Any, name: str, nbytes: int) -> da.Array:
     return da.from_zarr(source.array) if source.kind == "zarr" else da.asarray(source.given)
 
 
-def _known_chunks(array: da.Array) -> da.Array:
-    """Compute the chunk sizes of an array where they are unknown."""
+def as_declared(array: da.Array, name: str) -> da.Array:
+    """Return a Dask array whose blocks are checked as they are computed.
+
+    Chunk sizes that are unknown are computed here.
+    """
     # Dask marks unknown sizes by NaN.
-    unknown = any(size != size for sizes in array.chunks for size in sizes)
-    return array.compute_chunk_sizes() if unknown else array
+    if any(size != size for sizes in array.chunks for size in sizes):
+        try:
+            array = array.compute_chunk_sizes()
+        except (AttributeError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{name} has chunks of unknown sizes, and its blocks are not what it declares, "
+                f"arrays of {array.ndim} dimensions: {error}. Let the function that makes the "
+                "blocks return such arrays."
+            ) from error
+    axes = tuple(range(array.ndim))
+    return da.blockwise(
+        check_block,
+        axes,
+        array,
+        axes,
+        ArrayChunkShapeDep(array.chunks),
+        axes,
+        ArrayBlockIdDep(array.chunks),
+        axes,
+        what=name,
+        align_arrays=False,
+        declared=array.dtype,
+        dtype=array.dtype,
+        meta=np.empty((0,) * array.ndim, array.dtype),
+    )
 
 
 def _check_precision(dtype: np.dtype[Any], name: str) -> None:
