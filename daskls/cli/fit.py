@@ -160,8 +160,8 @@ def plan(
         str | None,
         typer.Argument(
             callback=expand,
-            help="A data set on Zarr, or a Parquet file; if not given, --rows and --features say "
-            "what to plan for.",
+            help="A data set on Zarr, a Parquet file or a file of arrays; if not given, --rows "
+            "and --features say what to plan for.",
         ),
     ] = None,
     rows: Annotated[

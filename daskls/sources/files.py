@@ -27,7 +27,7 @@ from daskls.sources.base import (
     narrowed,
     scan_of,
 )
-from daskls.sources.header import Head, Known, not_unicode, read_head
+from daskls.sources.header import Head, Known, check_unicode, not_unicode, read_head
 
 TEXT_BLOCK_NBYTES = 4 << 20
 # Texts that mean a missing value, as in pandas.
@@ -220,6 +220,8 @@ def open_svmlight(path: Path, options: ReadOptions) -> Iterator[Features]:
     scan = scan_of(options.kind)
     n_rows = largest = 0
     try:
+        with path.open("rb") as file:
+            check_unicode(file.read(BLOCK_FIELDS), path)
         for line, row in _rows(path):
             n_rows += 1
             largest = max(largest, row.columns[-1] + 1 if row.columns else 0)

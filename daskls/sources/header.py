@@ -80,7 +80,7 @@ def read_head(path: Path, known: Known) -> Head:
             start = stream.read(HEAD_NBYTES)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error}. Check the file.") from error
-    _check_unicode(start, path)
+    check_unicode(start, path)
     text = start.decode("utf-8-sig", errors="surrogateescape")
     if not text.strip():
         raise DataError(f"{path} is empty; it must have a line of names and rows.")
@@ -105,7 +105,7 @@ def read_head(path: Path, known: Known) -> Head:
     return Head(delimiter, names if is_header else numbered, n_above, is_header, has_rows)
 
 
-def _check_unicode(start: bytes, path: Path) -> None:
+def check_unicode(start: bytes, path: Path) -> None:
     """Refuse UTF-16 and UTF-32, with or without a byte-order mark."""
     wide = start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start.split(b"\n", 1)[0]
     if wide:

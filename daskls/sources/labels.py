@@ -105,6 +105,9 @@ def add_labels(
     """
     name = types.name
     values = column_of(batch, name)
+    if not len(values):
+        # The type of an empty part may be any.
+        return
     if values.null_count:
         first = row + values.is_null().to_pylist().index(True)
         raise DataError(
@@ -115,9 +118,8 @@ def add_labels(
         for label in values.unique().to_pylist():
             scan.add_text(label.strip(), f"{source.where}, column {name!r}, from row {row} on")
         return
-    if len(values):
-        types.add(batch, row)
-        types.check()
+    types.add(batch, row)
+    types.check()
     scan.add(_typed(values), row, name)
 
 

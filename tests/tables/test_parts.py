@@ -196,6 +196,19 @@ def test_labels_of_two_types_are_refused(one, two, types, write, tmp_path):
 
 
 @pytest.mark.parametrize("write", TYPED, ids=IDS)
+def test_a_part_without_rows_has_any_type(write, tmp_path):
+    parts = frames(CODES, WORDS)
+    empty = parts[0][:0].astype({"x": object, "c": float, "t": object})
+    given = [empty, parts[0], empty, parts[1]]
+    table = write(given, tmp_path / "t")
+    model = daskls.VoronoiSVC(**SMALL).fit(table, "t")
+    assert model.classes_.tolist() == [0, 1]
+    wanted = daskls.VoronoiSVC(**SMALL).fit(write(parts, tmp_path / "s"), "t")
+    answers = [*wanted.predict(parts[0]), *wanted.predict(parts[1])]
+    assert np.asarray(model.predict(table)).tolist() == answers
+
+
+@pytest.mark.parametrize("write", TYPED, ids=IDS)
 def test_labels_that_were_downcast_are_the_same_classes(write, tmp_path):
     for i, kinds in enumerate((("int8", "int64"), ("int64", "float64"), ("float32", "int64"))):
         parts = frames(*(CODES.astype(kind) for kind in kinds), name="t")

@@ -180,6 +180,13 @@ def test_queries_in_another_encoding_are_refused(tmp_path):
             call(tmp_path / "q.csv")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_libsvm_in_utf_16_is_refused_with_the_encoding(encoding, tmp_path):
+    (tmp_path / "t.svm").write_bytes("1 1:1\n0 1:2\n".encode(encoding))
+    with pytest.raises(DataError, match=rf"is not UTF-8 .*probably {encoding[:6]}"):
+        daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t.svm")
+
+
 def test_libsvm_and_npz_in_another_encoding_are_refused(tmp_path):
     (tmp_path / "t.libsvm").write_bytes("größe 1:1\nno 1:2\n".encode("latin-1"))
     np.savez(tmp_path / "t.npz", X=np.ones((2, 1)), y=np.array(["größe".encode("latin-1"), b"no"]))
