@@ -35,12 +35,24 @@ class SlowSampling:
         self.C, self.gamma = C, gamma
         self.weights = np.ones(len(X)) if weights is None else weights
         n = self.n = len(X)
-        self.order = np.argsort(shuffle_numbers(np.arange(n), n, seed)).tolist()
+        order = np.argsort(shuffle_numbers(np.arange(n), n, seed)).tolist()
         self.n_validation = min(max(n // 10, 1), 10_000)
         self.size = int(fraction * n) // n_subsamples
         self.n_sampled = self.size * n_subsamples
         self.reserved = self.n_sampled + self.n_validation
-        self.validation = self.order[self.n_sampled : self.reserved]
+        # Rows go with the first of those that they equal: all validate, or none.
+        first = {}
+        for i, row in enumerate(X.tolist()):
+            first.setdefault(tuple(row), i)
+        drawn = set(order[self.n_sampled : self.reserved])
+        self.validation = [i for i in order if first[tuple(X[i].tolist())] in drawn]
+        held = set(self.validation)
+        # In its place each row that does not validate; None elsewhere.
+        self.order = [None if i in held else i for i in order]
+
+    def drawn(self, start, stop):
+        """Return the rows in some places of the permutation."""
+        return np.array([i for i in self.order[start:stop] if i is not None], int)
 
     def train(self, rows):
         """Return the SVC of some rows as daskls sees them: float32 around their mean."""
@@ -60,7 +72,7 @@ class SlowSampling:
         """Return the support rows of all subsamples, steps (i) and (ii)."""
         support = []
         for start in range(0, self.n_sampled, self.size):
-            rows = np.sort(self.order[start : start + self.size])
+            rows = np.sort(self.drawn(start, start + self.size))
             if len(set(self.y[rows].tolist())) > 1:
                 support += rows[self.train(rows)[0].support_].tolist()
         return sorted(support)
@@ -84,21 +96,21 @@ class SlowSampling:
         )
         rho[rho == 0] = rho[rho > 0].min()
         shares = (1 / rho) / (1 / rho).sum()
-        others = np.array(self.order[self.reserved :])
+        others = self.drawn(self.n_sampled, self.n)
         sample, quotas, counts = set(support), [], []
         for i, share in zip(support, shares, strict=True):
             inside = others[self.distances(i)[others] <= beta * np.median(rho)].tolist()
             (of_ball,) = row_keys(np.array([i]), self.seed + 2**52).tolist()
             shifted = np.array([(j + of_ball) % 2**64 for j in inside], np.uint64)
             keys = row_keys(shifted, 0)
-            quotas.append(int(share * len(others)))
+            quotas.append(int(share * (self.n - self.reserved)))
             counts.append(len(inside))
             sample |= {inside[j] for j in np.argsort(keys)[: quotas[-1]]}
         return np.array(sorted(sample)), np.array(quotas), np.array(counts)
 
     def rounds(self, n_neighbors, n_rounds):
         """Yield the sample of each round of procedure CGLQ, its SVC and center."""
-        sample = np.sort(self.order[: self.size])
+        sample = np.sort(self.drawn(0, self.size))
         training = np.setdiff1d(np.arange(self.n), self.validation)
         at = self.reserved
         for _ in range(n_rounds):
@@ -109,6 +121,6 @@ class SlowSampling:
                 others = training[training != i]
                 nearest = np.lexsort((others, self.distances(i)[others]))[:n_neighbors]
                 enriched |= set(others[nearest].tolist())
-            enriched |= set(self.order[at : at + self.size])
+            enriched |= set(self.drawn(at, at + self.size).tolist())
             at += self.size
             sample = np.array(sorted(enriched))

@@ -279,12 +279,13 @@ def test_a_bound_on_false_alarms_is_part_of_it():
         for m in (None, 0.1)
     )
     bills = plain.plan(rows, y, timed=False), model.plan(rows, y, timed=False)
-    assert [s.name for s in bills[1].stages if s not in bills[0].stages] == ["threshold"]
+    names = [[stage.name for stage in bill.stages] for bill in bills]
+    assert names[1] == [*names[0], "threshold"]
     bound = model.fit(rows, y).false_alarm_
     assert "threshold" in model.stage_s_
     # The client holds what is scored.
     held = bills[1].client_nbytes - bills[0].client_nbytes
-    assert held == pytest.approx(16 * (bound.n_negatives + bound.n_positives), rel=0.05)
+    assert held == pytest.approx(16 * (bound.n_negatives + bound.n_positives), rel=0.15)
 
 
 def test_intervals_are_part_of_it():
@@ -292,12 +293,13 @@ def test_intervals_are_part_of_it():
     given = {"C": 1, "gamma": 20, "kernel": "rbf", "feature_scale": None, "random_state": 0}
     plain, model = (daskls.VoronoiSVR(500, interval=c, **given) for c in (None, 0.9))
     bills = plain.plan(rows, y, timed=False), model.plan(rows, y, timed=False)
-    assert [s.name for s in bills[1].stages if s not in bills[0].stages] == ["intervals"]
+    names = [[stage.name for stage in bill.stages] for bill in bills]
+    assert names[1] == [*names[0], "intervals"]
     n_held = model.fit(rows, y).interval_.n_rows
     assert "intervals" in model.stage_s_
     # The client holds what is asked about.
     held = bills[1].client_nbytes - bills[0].client_nbytes
-    assert held == pytest.approx(16 * n_held, rel=0.05)
+    assert held == pytest.approx(16 * n_held, rel=0.15)
 
 
 def test_regions_are_planned_where_the_sample_is_thin(monkeypatch):

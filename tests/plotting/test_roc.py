@@ -26,7 +26,7 @@ def bounded():
 
 def test_it_is_of_the_rows_that_were_held_out(bounded):
     bound = bounded.false_alarm_
-    held = np.flatnonzero(held_out(Y, (bound.n_negatives, bound.n_positives), seed=0))
+    held = np.flatnonzero(held_out(X, Y, Y, (bound.n_negatives, bound.n_positives), seed=0))
     decisions = bounded.decision_function(X[held])
     display = RocDisplay.from_estimator(bounded)
     assert display.area == pytest.approx(roc_auc_score(Y[held], decisions), abs=1e-12)
