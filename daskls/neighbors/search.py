@@ -72,8 +72,12 @@ class Neighbors:
 
     def take(self, queries: Int64) -> "Neighbors":
         """Return the neighbors of the given queries, in the given order."""
-        columns = self.distances, self.numbers, self.positions, self.n_leaves_read
-        return Neighbors(*(column[queries] for column in columns))
+        return Neighbors(
+            self.distances[queries],
+            self.numbers[queries],
+            self.positions[queries],
+            self.n_leaves_read[queries],
+        )
 
     def others(self, own: RowNumbers) -> Mask:
         """Return which neighbors are not the query itself, bool (q, k): all but one of each query.

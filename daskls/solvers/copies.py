@@ -43,4 +43,5 @@ def find_units(near: Neighborhood) -> Units:
         return Units(np.arange(len(near.X)), near.weights, near.n_inner)
     first, unit = copies
     n_inner = int(unit[: near.n_inner].max(initial=-1)) + 1
-    return Units(first, np.bincount(unit, near.weights), n_inner)
+    weights: Float64 = np.bincount(unit, near.weights).astype(np.float64, copy=False)
+    return Units(first, weights, n_inner)
