@@ -216,11 +216,10 @@ def _parts_of(X: Any, y: Any) -> tuple[list[Any], list[Any], Int64, Int64]:
 
 def pair_rows(box: AnyArray, boxes: list[AnyArray], start: int, length: int, name: str) -> Any:
     """Return a partition of X with its labels as a column; they begin at ``start`` in ``boxes``."""
-    import pandas
+    from dask.dataframe.dispatch import concat
 
-    rows, parts = box[0, 0], [own[0, -1] for own in boxes]
-    labels = pandas.concat([part for part in parts if len(part)] or parts[:1])
-    labels = labels.iloc[start : start + length]
+    rows = box[0, 0]
+    labels = concat([own[0, -1] for own in boxes]).iloc[start : start + length]
     begin = f"from index {rows.index[0]} on" if len(rows) else "without rows"
     if not len(rows) == len(labels) == length:
         raise DataError(
@@ -347,11 +346,8 @@ def _intervals_as_text(frame: Any) -> Any:
 def sparse_columns(frame: Any) -> list[Any]:
     """Return the names of the sparse columns of a pandas DataFrame; none of other frames."""
     kinds = getattr(frame, "dtypes", None)
-    return (
-        [name for name, kind in kinds.items() if hasattr(kind, "fill_value")]
-        if hasattr(kinds, "items")
-        else []
-    )
+    named = kinds.items() if kinds is not None and hasattr(kinds, "items") else ()
+    return [name for name, kind in named if hasattr(kind, "fill_value")]
 
 
 def sparse_error(where: str, names: list[Any]) -> DataError:
