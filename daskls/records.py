@@ -50,6 +50,8 @@ Scoring = Literal["tpr_x_tnr"]
 SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
 # Values per parameter of the default grid of C and gamma.
 N_GRID = 10
+# The default epsilon of support vector regression, in units of y's spread.
+DEFAULT_EPSILON = 0.1
 # Bounds of C, of gamma, of weights and of their products: solvers compute in float32.
 SMALLEST, LARGEST = 1e-30, 1e30
 # Bytes of a float32 and of a float64 value.
@@ -114,7 +116,7 @@ class SolverSpec:
     width : float, or None. In units of a cell's median distance: where it was chosen for all cells,
         each derives its gamma from it.
     epsilon : float, or None. Of support vector regression, in units of y, as is its C.
-    unit : float. The standard deviation of y, in units of y.
+    unit : float. The spread of y that solvers divide by, in units of y.
     n_grid : (int, int), or None. Values of C and of gamma in the default grid; None: `N_GRID`.
     scoring : Scoring, or None. What is maximized on held-out rows; None: the accuracy.
     cache_size : float, or None. Bounds the MiB of kernel values of a cell; None: all are held.
@@ -145,6 +147,11 @@ class SolverSpec:
     cache_size: float | None = None
     quantile: float | tuple[float, ...] | None = None
     constant_losses: tuple[float, ...] | None = None
+
+    @property
+    def tube(self) -> float:
+        """Epsilon in units of y's spread."""
+        return DEFAULT_EPSILON if self.epsilon is None else self.epsilon / self.unit
 
     @property
     def levels(self) -> tuple[float, ...]:

@@ -17,6 +17,14 @@ from daskls.records import Float64, Labels, MeasuredAs, TargetKind, Targets
 TARGET_DTYPES: dict[TargetKind, str] = {"classes": "<i4", "numbers": "<f8"}
 # The most numbers of a row that a description lists.
 MOST_COLUMNS = 4
+# The deviation of normal numbers, in units of their median distance to the median.
+DEVIATION_OF_MEDIAN = 1.4826
+
+
+def _medians(columns: Float64, weights: Float64) -> Float64:
+    """Return the lower weighted median of each column."""
+    found = np.quantile(columns, 0.5, axis=0, weights=weights, method="inverted_cdf")
+    return np.asarray(found, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +106,12 @@ class Target:
         >>> Target("classes", np.array(["a", "b"])).describe()
         ('classes', '2: a, b')
         >>> Target("numbers", quantile=(0.1, 0.9)).describe()
-        ('numbers', 'mean 0, deviation 1; predicted at levels 0.1, 0.9')
+        ('numbers', 'center 0, spread 1; predicted at levels 0.1, 0.9')
         """
         if self.kind == "classes":
             return "classes", f"{self.n_classes}: {listed([*map(str, self.labels.tolist())])}"
         columns = zip(self.center.tolist(), self.scale.tolist(), strict=True)
-        texts = [f"mean {center:.5g}, deviation {scale:.4g}" for center, scale in columns]
+        texts = [f"center {center:.5g}, spread {scale:.4g}" for center, scale in columns]
         text = listed(texts, MOST_COLUMNS, "; ")
         if self.width > 1:
             text = f"{self.width} per row: {text}"
@@ -143,7 +151,7 @@ class Target:
             )
         return codes
 
-    def measured(self, targets: Targets, weights: Float64) -> Self:
+    def measured(self, targets: Targets, weights: Float64, *, robustly: bool = False) -> Self:
         """Return the target with the center and scale of sampled numbers; classes have none.
 
         Parameters
@@ -151,12 +159,18 @@ class Target:
         targets : array, as returned by `encode`. In the order of row numbers, on which the bits of
             a sum depend.
         weights : float64 array, shape (m,), > 0
+        robustly : bool. Whether to take the median, and the median distance to it in the units of a
+            normal deviation, unless half of all numbers are equal.
 
         Examples
         --------
         >>> found = Target("numbers").measured(np.array([[1.0], [5.0]]), np.ones(2))
         >>> found.center, found.scale, found.enter(np.array([[7.0]]))
         (array([3.]), array([2.]), array([[2.]]))
+        >>> outlier = np.array([[1.0], [2.0], [3.0], [4.0], [1e9]])
+        >>> found = Target("numbers").measured(outlier, np.ones(5), robustly=True)
+        >>> found.center, found.scale
+        (array([3.]), array([1.4826]))
         """
         if self.kind == "classes":
             return self
@@ -170,6 +184,10 @@ class Target:
         is_constant = (targets == targets[0]).all(axis=0)
         center = np.where(is_constant, targets[0], center)
         scale = np.where(is_constant | (deviation == 0), 1.0, deviation)
+        if robustly:
+            center = _medians(targets, weights)
+            apart = _medians(np.abs(targets - center), weights) * DEVIATION_OF_MEDIAN
+            scale = np.where(apart > 0, apart, scale)
         return replace(self, center=center, scale=scale)
 
     def enter(self, targets: Targets) -> Targets:

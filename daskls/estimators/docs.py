@@ -79,14 +79,15 @@ loss : <number losses>, default <default>
     "squared_error": least squares of centered y (kernel ridge). Kernel, width and C are chosen once
     for all <cell>s, by the squared errors of held-out rows; epsilon, cv and tol have no effect and
     are refused. "epsilon_insensitive": support vector regression, which outliers move little;
-    kernel and width are chosen as for squared errors, C by folds in each <cell>.""",
+    kernel and width are chosen once for all <cell>s by this loss, C by folds in each <cell>.""",
     "level_loss": """
 loss : <level losses>, default <default>
     "pinball": absolute errors, weighted by the level where y is above the answer and by 1 minus the
     level where it is below; a quantile minimizes their mean. "expectile": squared errors with these
     weights; an expectile minimizes their mean, at level 1/2 the mean of y; cv and tol have no
-    effect and are refused. Coding, scale, kernel and width are chosen as for `VoronoiSVR`, by
-    squared errors, once for all levels; C for each <cell> and level, by the loss itself.""",
+    effect and are refused. Coding, scale, kernel and width are chosen as for `VoronoiSVR`, once for
+    all levels: for expectiles by squared errors, for quantiles by absolute errors of least squares
+    without outliers; C for each <cell> and level, by the loss itself.""",
     "quantile": """
 quantile : float or sequence of float, in (0, 1), default 0.5
     The level to predict: a tenth of y exceeds the quantile of level 0.9. For a sequence, one column
@@ -101,8 +102,8 @@ cv : int, >= 2, default 5
     Folds in each <cell> with loss="pinball", if C is to be chosen.""",
     "level_tol": """
 tol : float, > 0, default 1e-3
-    For loss="pinball": the violation of the optimality conditions, in units of y's standard
-    deviation. C is chosen at ten times this tolerance.""",
+    For loss="pinball": the violation of the optimality conditions, in units of y's robust
+    spread, as for `VoronoiSVR`. C is chosen at ten times this tolerance.""",
     "number_C": """
 C : float, sequence of float, or None
     For squared errors 1 / (2 ridge), for rows of weight 1; else scikit-learn's C, in the units of
@@ -110,8 +111,10 @@ C : float, sequence of float, or None
     each <cell>. None: the values of a default grid.""",
     "epsilon": """
 epsilon : float, >= 0, or None
-    For loss="epsilon_insensitive": the largest error without cost, in the units of y. None: a tenth
-    of y's standard deviation.""",
+    For loss="epsilon_insensitive": the largest error without cost, in the units of y, as for
+    scikit-learn's SVR. None: a tenth of y's robust spread, which is 1.4826 times the median
+    distance of y to its median: the standard deviation of normal y, whatever its outliers. (If half
+    of all y are equal, a tenth of the standard deviation.) For y of spread 1 that is SVR's 0.1.""",
     "number_cv": """
 cv : int, >= 2, default 5
     Folds in each <cell> with loss="epsilon_insensitive", if C is to be chosen.""",
@@ -121,7 +124,7 @@ fit_intercept : bool, default True
     "tube_tol": """
 tol : float, > 0, default 1e-3
     For loss="epsilon_insensitive", as scikit-learn's: the violation of the optimality conditions,
-    in units of y's standard deviation.""",
+    in units of y's robust spread.""",
     "search": """
 search : "refine" or "full", default "refine"
     How pairs of C and gamma are searched. "refine": every other value of C and of gamma at 10 x

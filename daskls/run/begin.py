@@ -74,7 +74,8 @@ def begin_fit(
     sample = read.sample(class_weight, sampling.n_sample, seed)
     # It holds more rows than the sample.
     del read
-    target = scan.target.measured(sample.targets, sample.weights)
+    is_robust = find_loss(request.spec).is_robust
+    target = scan.target.measured(sample.targets, sample.weights, robustly=is_robust)
     scan = replace(scan, target=target)
     sample = replace(sample, targets=target.enter(sample.targets))
     # After the sample, as its pass takes the checksum of all rows, which is part of the identity.

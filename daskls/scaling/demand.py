@@ -317,5 +317,5 @@ def _trials(setting: Setting) -> tuple[Trial, Trial]:
 def _aim(setting: Setting) -> Aim:
     k = setting.n_classes
     if setting.spec.target == "numbers":
-        return aim_of(Target("numbers", center=np.zeros(k), scale=np.ones(k)))
-    return aim_of(Target("classes", np.arange(k)))
+        return aim_of(Target("numbers", center=np.zeros(k), scale=np.ones(k)), setting.spec)
+    return aim_of(Target("classes", np.arange(k)), setting.spec)

@@ -102,7 +102,8 @@ class TrialSplit:
         ridges = trial.ridge / merged.weights
         # Of rows without copies only those that are asked for need held-out values.
         held_out = False if self._far is not None else is_merged or self._left_out
-        solved = self._system.solve(merged.Y, ridges, offset=trial.offset, held_out=held_out)
+        Y = self._aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
+        solved = self._system.solve(Y, ridges, offset=trial.offset, held_out=held_out)
         if self._far is not None:
             values = self._K @ solved.alpha.astype(np.float32) + solved.offsets
         elif is_merged:

@@ -51,7 +51,7 @@ from daskls.scaling.rungs import (
     write_race_rows,
 )
 from daskls.solvers.registry import find_loss
-from daskls.solvers.squares.aims import aim_of
+from daskls.solvers.squares.aims import Aim, aim_of
 from daskls.solvers.squares.system import median_distance
 from daskls.store.artifacts import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
@@ -197,6 +197,10 @@ class _Search:
         return 2.0 ** round(math.log2(least * most * classes.min() * classes.max()) / 2)
 
     @property
+    def _aim(self) -> Aim:
+        return aim_of(self.state.scan.target, self.state.request.spec)
+
+    @property
     def _cell_size(self) -> int:
         return min(self.state.request.cell_size, MAX_CELL_ROWS)
 
@@ -270,7 +274,7 @@ class _Search:
         parts = [part.sizes for part in plan.last.parts]
         widest = max(base.n_features for base in self.bases)
         check_race(parts, widest, state.sizes, state.resources)
-        job = RaceJob(state.root.where(), aim_of(state.scan.target), token_of(drawn, self.bases))
+        job = RaceJob(state.root.where(), self._aim, token_of(drawn, self.bases))
         write_race_rows(job, self.sample, drawn, self.bases)
         is_last = self.is_whole or self.scaling.by_chance
         with self._timed(job, RACE_STEPS):
@@ -284,8 +288,7 @@ class _Search:
         """Return the rows of the race: random rows, and rows of cells if all data is sampled."""
         X, targets, seed = self.sample.X, self.sample.targets, self.state.seed
         held = held_out(len(X), seed)
-        aim = aim_of(self.state.scan.target)
-        equal = find_copies(X) if aim.leaves_out_together else None
+        equal = find_copies(X) if self._aim.leaves_out_together else None
         if equal is not None:
             # Equal rows of two classes are held out together: one would reveal the other.
             held = held[equal[0]][equal[1]]
@@ -295,7 +298,7 @@ class _Search:
             return drawn
         rows = scaled(X, self._plain.scale)
         cells = draw_cells_of(rows, N_CELLS, min(CELL_ROWS, self._cell_size), seed, held)
-        return replace(drawn, cells=most_mixed_first(cells, targets, aim))
+        return replace(drawn, cells=most_mixed_first(cells, targets, self._aim))
 
     @cached_property
     def _plain(self) -> Base:

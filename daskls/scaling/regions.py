@@ -176,7 +176,7 @@ def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> Re
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
     leaves = _drawn_leaves(route_rows(tree, sample), n_rows / n_sampled, state.seed)
-    root, aim = state.root.where(), aim_of(state.scan.target)
+    root, aim = state.root.where(), aim_of(state.scan.target, state.request.spec)
     run_rows = rows_in_run(n_rows)
     return RegionJob(
         root, route, "spread", route, tree, leaves, max_rows, run_rows, aim, state.seed

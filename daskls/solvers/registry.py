@@ -33,6 +33,8 @@ class Loss:
         that maps to probabilities need no fits of their own.
     caches_rows : bool. Whether ``cache_size`` lets its solver compute rows of a cell's kernel
         matrix when they are needed.
+    is_robust : bool. Whether single outliers among numbers move it little: then they do not move
+        the unit of y, and what is chosen for all cells, either.
     unused : tuple of str. Parameters of estimators that it ignores.
     neighborhoods : str. Its `NeighborhoodSolver`, likewise; empty if it has none.
     """
@@ -45,6 +47,7 @@ class Loss:
     measure: str = ""
     knows_held_out: bool = False
     caches_rows: bool = False
+    is_robust: bool = False
     unused: tuple[str, ...] = ()
     neighborhoods: str = ""
 
@@ -54,7 +57,7 @@ class Loss:
         return bool(self.measure)
 
 
-def _of_levels(name: str, unused: tuple[str, ...] = ()) -> Loss:
+def _of_levels(name: str, unused: tuple[str, ...] = (), *, is_robust: bool = False) -> Loss:
     """Return the entry of a loss at levels, by the name of its classes."""
     return Loss(
         f"solvers.quantiles:{name}Solver",
@@ -63,6 +66,7 @@ def _of_levels(name: str, unused: tuple[str, ...] = ()) -> Loss:
         costs_by_cell=True,
         takes_columns=False,
         measure=f"solvers.level_losses:{name}",
+        is_robust=is_robust,
         unused=unused,
     )
 
@@ -93,8 +97,9 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         is_global=True,
         costs_by_cell=True,
         takes_columns=False,
+        is_robust=True,
     ),
-    ("numbers", "pinball"): _of_levels("Pinball"),
+    ("numbers", "pinball"): _of_levels("Pinball", is_robust=True),
     ("numbers", "expectile"): _of_levels("Expectile", ("cv", "tol")),
 }
 

@@ -25,8 +25,6 @@ from daskls.solvers.rows import LocalRows, max_steps, rows_nbytes
 from daskls.solvers.squares.solver import cell_kernel, in_float32
 from daskls.solvers.squares.system import System
 
-# The default epsilon, in units of y's deviation.
-DEFAULT_EPSILON = 0.1
 # How far rounding coefficients may move a value: a standard deviation, in units of y's.
 MAX_TUBE_MOVE = 1e-5
 # After so many worse values of C in a row, larger ones are not tried: the loss has one minimum.
@@ -58,8 +56,7 @@ class TubeSolver(LocalSolver):
         if own.radius == 0.0 or (y == y[0]).all():
             return constants(own, [Pinball().constant(y, own.weights, 0.5)], report)
         kernel = cell_kernel(spec, own.rows)
-        epsilon = DEFAULT_EPSILON if spec.epsilon is None else spec.epsilon / spec.unit
-        problem = TubeProblem(kernel_matrix(own.rows, kernel), y, own.weights, epsilon, spec)
+        problem = TubeProblem(kernel_matrix(own.rows, kernel), y, own.weights, spec.tube, spec)
         costs = cost_candidates(own, spec)
         folds = assign_folds(np.zeros(len(y), np.int64), spec.cv, cell.seed)
         chosen = problem.choose(costs, folds)

@@ -229,7 +229,7 @@ def test_a_report_speaks_of_numbers(fitted):
     assert facts["mean absolute error"] == f"{mean_absolute_error(y, found):.4g}"
     target = fitted._reader.target
     center, scale = target.center[0], target.scale[0]
-    assert facts["numbers"] == f"mean {center:.5g}, deviation {scale:.4g}"
+    assert facts["numbers"] == f"center {center:.5g}, spread {scale:.4g}"
     report = fitted.fit_report_
     error = np.average(report.validation_error, weights=report.n_rows)
     assert facts["R2 of held-out rows"] == f"{1 - error:.4f}"

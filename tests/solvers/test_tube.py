@@ -71,6 +71,59 @@ def test_a_cost_is_chosen_by_folds_of_each_cell():
     assert set(np.round(given.fit_report_.C, 3)) <= {1.0, 1e6}
 
 
+def waves(n, seed):
+    """Return rows, and numbers of spread 1.7 with noise of a twentieth of it."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-3, 3, (n, 2))
+    return rows, 2 * np.sin(rows[:, 0]) + np.cos(2 * rows[:, 1]) + rng.normal(0, 0.1, n)
+
+
+def both_sides(y, hit, rng):
+    return y + np.where(hit, rng.choice([-20.0, 20.0], len(y)), 0.0)
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("share", "spoil"),
+    [
+        (0.05, both_sides),
+        (0.1, lambda y, hit, rng: y + 30.0 * hit),
+        (0.01, lambda y, hit, rng: np.where(hit, 1e9, y)),
+        (0.1, lambda y, hit, rng: y + hit * rng.standard_cauchy(len(y))),
+    ],
+    ids=["both sides", "above", "a billion", "cauchy"],
+)
+@pytest.mark.parametrize("unit", [1.0, pytest.param(1e-3, marks=pytest.mark.slow)])
+def test_outliers_change_no_default(share, spoil, unit):
+    """Neither the unit of y, nor epsilon, nor kernel, width and C: as SVR in the right units."""
+    (rows, y), (new, expected) = waves(800, 0), waves(800, 1)
+    rng = np.random.default_rng(2)
+    spoiled = spoil(y, rng.random(len(y)) < share, rng)
+    model = VoronoiSVR(loss="epsilon_insensitive", random_state=0).fit(rows, unit * spoiled)
+    svr = SVR(C=10.0, epsilon=0.1).fit(rows, spoiled).score(new, expected)
+    assert svr > 0.98
+    assert model.score(new, unit * expected) > svr - 0.01
+
+
+@pytest.mark.parametrize(
+    ("y", "spread"),
+    [
+        (Y, 1.4826 * np.median(np.abs(Y - np.sort(Y)[149]))),
+        (np.where(np.arange(300) < 40, -1e12, Y), None),
+        # Half of the numbers are equal.
+        (np.where(np.arange(300) < 160, 7.0, Y), np.where(np.arange(300) < 160, 7.0, Y).std()),
+    ],
+    ids=["normal", "outliers", "equal"],
+)
+def test_the_default_epsilon_is_a_tenth_of_the_robust_spread(y, spread):
+    if spread is None:
+        spread = 1.4826 * np.sort(np.abs(y - np.sort(y)[149]))[149]
+    given = {**GIVEN, "C": 1e3, "tol": 1e-5}
+    default = VoronoiSVR(300, **given).fit(X, y).predict(Q)
+    expected = SVR(C=1e3, gamma=3.0, epsilon=spread / 10, tol=1e-5 * spread).fit(X, y)
+    np.testing.assert_allclose(default, expected.predict(Q), rtol=0, atol=1e-3 * spread)
+
+
 @compiled
 def test_outliers_move_it_little():
     spoiled = Y.copy()

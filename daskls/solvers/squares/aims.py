@@ -4,14 +4,22 @@ Classes are functions of one class against the rest; numbers are fitted as they 
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 import numpy as np
 
 from daskls.kernels.answers import rest_scores
-from daskls.records import Codes, Float64, Mask, Targets
-from daskls.solvers.squares.system import MergedRows, Solution, signs_of, without_one_copy
+from daskls.records import Codes, Float64, Mask, SolverSpec, Targets
+from daskls.solvers.level_losses import Pinball
+from daskls.solvers.registry import find_loss
+from daskls.solvers.squares.system import (
+    MergedRows,
+    Solution,
+    System,
+    signs_of,
+    without_one_copy,
+)
 from daskls.targets import Target
 
 
@@ -58,6 +66,10 @@ class Aim(ABC):
     @abstractmethod
     def columns(self, targets: Targets) -> Float64:
         """Return targets as columns, float64 (m, R), one per function of the whole model."""
+
+    def kept(self, system: System, Y: Float64, ridges: Float64, *, offset: bool) -> Float64:
+        """Return what is fitted of target columns: for squared errors all."""
+        return Y
 
     @abstractmethod
     def left_out(
@@ -176,11 +188,54 @@ class NumberAim(Aim):
         return squared, squared
 
 
-def aim_of(target: Target) -> Aim:
-    """Return the aim of a target.
+@dataclass(frozen=True)
+class RobustAim(NumberAim):
+    """Numbers with outliers: least squares without these, and absolute errors beyond epsilon.
 
-    >>> aim_of(Target("classes", np.arange(3)))
+    Attributes
+    ----------
+    epsilon : float. The largest error without cost, in units of y's spread.
+    """
+
+    epsilon: float = 0.0
+    negligible = 1e-4
+
+    def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
+        """See `Aim`: where nothing is solved, the median is the answer."""
+        found = super().of_cell(targets, weights)
+        if found.Y is None:
+            return found
+        median = [Pinball().constant(column, weights, 0.5) for column in found.Y.T]
+        return replace(found, answer=np.array(median))
+
+    def kept(self, system: System, Y: Float64, ridges: Float64, *, offset: bool) -> Float64:
+        """See `Aim`."""
+        return system.without_outliers(Y, ridges, offset=offset)
+
+    def left_out(
+        self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
+    ) -> Float64:
+        """See `Aim`: copies are left out with a row, as their mean is what was kept."""
+        assert found.held_out is not None
+        return found.held_out[merged.of_row].astype(np.float64)
+
+    def losses(
+        self, values: Float64, Y: Float64, *, clipped: bool = False
+    ) -> tuple[Float64, Float64]:
+        """See `Aim`: the loss itself takes the place of both."""
+        missed: Float64 = np.maximum(np.abs(values - Y) - self.epsilon, 0.0).mean(axis=1)
+        return missed, missed
+
+
+def aim_of(target: Target, spec: SolverSpec) -> Aim:
+    """Return the aim of a target, and of the loss in a spec.
+
+    >>> aim_of(Target("classes", np.arange(3)), SolverSpec())
     ClassAim(n=3)
     """
-    kind = ClassAim if target.kind == "classes" else NumberAim
-    return kind(target.n_aims)
+    if target.kind == "classes":
+        return ClassAim(target.n_aims)
+    loss = find_loss(spec)
+    if loss.is_robust:
+        return RobustAim(target.n_aims, 0.0 if loss.of_levels else spec.tube)
+    return NumberAim(target.n_aims)
