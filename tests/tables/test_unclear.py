@@ -167,10 +167,10 @@ def test_a_file_of_arrays_is_planned_by_its_rows(name, tmp_path):
     else:
         np.save(path, np.column_stack([X, y])) if name == "t.npy" else np.savez(path, X=X, y=y)
     label = {"t.npy": "2"}.get(name)
-    bill = daskls.VoronoiSVC(**SMALL).plan(path, label, timed=False)
-    same = daskls.VoronoiSVC(**SMALL).plan(
-        X.astype(np.float32) if name == "t.libsvm" else X, y, timed=False
-    )
+    on = {"workers": 1, "memory_limit": "1GiB", "timed": False}
+    bill = daskls.VoronoiSVC(**SMALL).plan(path, label, **on)
+    rows = X.astype(np.float32) if name == "t.libsvm" else X
+    same = daskls.VoronoiSVC(**SMALL).plan(rows, y, **on)
     assert (bill.title, bill.rows(), bill.pairs()) == (same.title, same.rows(), same.pairs())
     given = ("--label", label) if label else ()
     assert "240 rows" in run("plan", path, "--no-timed", *given).stdout
