@@ -209,13 +209,8 @@ def tiny_tasks(**sizes):
 
 def set_sizes(patch, sizes):
     """Set constants by their dotted names; one that is gone is an error."""
-    from daskls.run import rows
-
     for name, value in sizes.items():
         patch.setattr(name, value)
-        if name.endswith("rows.BLOCK_NBYTES"):
-            # The default of open_blocks was bound when the module was read.
-            patch.setattr(rows.open_blocks, "__defaults__", (value,))
 
 
 def small_sample(patch, n_rows):

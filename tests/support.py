@@ -407,7 +407,12 @@ def peak():
 
 def tiny_blocks(patch, nbytes=1, **slabs):
     """Answer queries in blocks of few bytes, the smallest there may be, and in slabs as given."""
-    for module in (scores, predict, predictions):
-        patch.setattr(module, "SUPER_NBYTES", nbytes)
+
+    def most_rows(reader, n_features, itemsize, *_):
+        return max(nbytes // (n_features * itemsize), 1)
+
+    for module in (predict, predictions):
+        patch.setattr(module, "most_rows", most_rows)
+    patch.setattr(scores, "TILE_NBYTES", nbytes)
     for name, value in slabs.items():
         patch.setattr(scores, name, value)

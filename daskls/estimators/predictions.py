@@ -22,17 +22,20 @@ from daskls.methods.predict import (
     PROBABILITIES,
     SCORES,
     Wanted,
+    check_chunks,
+    most_rows,
     predict_array,
     predict_lazily,
     predict_to_zarr,
 )
-from daskls.methods.scores import SUPER_NBYTES
+from daskls.plan.demand import BLOCK_NBYTES
 from daskls.records import AnyArray, Float64, Labels, TargetKind
 from daskls.run.compute import compute
 from daskls.run.labels import check_numbers
-from daskls.run.rows import find_labels, open_blocks, open_whole
+from daskls.run.rows import find_labels, open_whole
 from daskls.run.scan import name_codes
-from daskls.sources.door import open_source
+from daskls.run.workers import answering_nbytes
+from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels
 from daskls.store.artifacts import store_at
@@ -61,9 +64,22 @@ class Predictions:
             rows = check_rows(self, X.given)
             self._check_width(rows.shape[1])
             return predict_array(rows, self._handle, wanted)
-        lazy = open_whole(X, "X", SUPER_NBYTES)
-        self._check_width(lazy.shape[1])
-        return predict_lazily(lazy, self._handle, wanted, self._reader.target)
+        target = self._reader.target
+        lazy, most, worker_nbytes = self._planned(X, wanted)
+        check_chunks(lazy, target, wanted, worker_nbytes)
+        return predict_lazily(lazy, self._handle, wanted, target, most)
+
+    def _planned(self, X: Source, wanted: Wanted) -> tuple[Any, int, float]:
+        """Return X as a Dask array, the most rows of a block, and the memory of a worker."""
+        reader = self._reader
+        lazy = open_whole(X, "X", BLOCK_NBYTES)
+        n_features, itemsize = lazy.shape[1], lazy.dtype.itemsize
+        self._check_width(n_features)
+        task_nbytes, worker_nbytes = answering_nbytes(self.client)
+        most = most_rows(reader, n_features, itemsize, wanted, task_nbytes)
+        if X.handle is not None:
+            lazy = open_whole(X, "X", most * n_features * itemsize)
+        return lazy, most, worker_nbytes
 
     def _answer(self, X: Any, wanted: Wanted) -> Any:
         """Return what is wanted of each row of X; the columns of a table are found by name."""
@@ -138,10 +154,10 @@ class Predictions:
                 self._write_to_zarr(rows, path, wanted, on_progress)
             return
         check_names(self, source)
-        self._check_width(open_blocks(source, "X").shape[1])
+        X, most, _ = self._planned(source, wanted)
         target = store_at(path, what="output").where()
         own = self._reader.target
-        predict_to_zarr(source, self._handle, wanted, own, target, self.client, on_progress)
+        predict_to_zarr(X, self._handle, wanted, own, most, target, self.client, on_progress)
 
 
 class ClassAnswers(Predictions):

@@ -3,6 +3,7 @@
 The width of an interval is proportional to the size of residuals near the row, that of its cells.
 """
 
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
@@ -10,16 +11,17 @@ from typing import Any, Literal
 import dask.array as da
 import numpy as np
 
+from daskls.errors import MemoryPlanError
 from daskls.methods.base import method_of
-from daskls.methods.scores import SLAB_ROWS, SUPER_NBYTES, labels_of
+from daskls.methods.scores import SLAB_ROWS, labels_of
 from daskls.plan.demand import BLOCK_NBYTES
-from daskls.records import Float64, Int64, Labels, Reals
+from daskls.records import F4, F8, MIB, Float64, Int64, Labels, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import BlockRows, block_start, map_rows, merge_chunks
 from daskls.run.labels import first_bad_value, value_error
 from daskls.run.progress import Progress, watch
-from daskls.run.rows import cut_large, open_blocks
-from daskls.run.workers import find_slots
+from daskls.run.rows import cut_large
+from daskls.run.workers import find_slots, free_nbytes
 from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle
@@ -33,6 +35,38 @@ PROBABILITIES: Literal["probabilities"] = "probabilities"
 OF_NUMBERS: Literal["numbers"] = "numbers"
 INTERVALS: Literal["intervals"] = "intervals"
 
+# The most bytes of a block of queries with all that is computed of them. A block is evaluated
+# against every cell that it touches, so larger blocks read each model less often.
+SUPER_NBYTES = 256 << 20
+# A block takes this share of a task's memory at most. Beside it are models, kernel values, and the
+# rows and answers of other blocks, which Dask reads ahead and keeps.
+BLOCK_SHARE = 3
+# Scores that become answers at once: probabilities take several arrays of their size.
+CONVERTED_ROWS = 1 << 14
+
+
+def row_nbytes(reader: ModelReader, n_features: int, itemsize: int, wanted: Wanted) -> int:
+    """Return the peak bytes of a query in a block: its features, cells, scores and answers."""
+    # Merged from chunks; then scaled, and in the order of a search.
+    features = 2 * n_features * itemsize + 2 * reader.width * max(itemsize, F4)
+    scores = math.prod(reader.target.score_shape)
+    # And a copy: of a mean, in another order, or above a threshold.
+    cells = method_of(reader.method).query_nbytes(reader)
+    return features + cells + 2 * F8 * scores + answer_nbytes(reader.target, wanted)
+
+
+def answer_nbytes(target: Target, wanted: Wanted) -> int:
+    """Return the bytes of a query's answer."""
+    return math.prod(_width(wanted, target)) * _dtype(wanted).itemsize
+
+
+def most_rows(
+    reader: ModelReader, n_features: int, itemsize: int, wanted: Wanted, task_nbytes: int
+) -> int:
+    """Return the most queries of a block in a task that may use so many bytes."""
+    nbytes = min(SUPER_NBYTES, task_nbytes // BLOCK_SHARE)
+    return max(nbytes // row_nbytes(reader, n_features, itemsize, wanted), SLAB_ROWS)
+
 
 def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
     """Predict rows in memory with threads of this process; no scheduler is involved.
@@ -43,16 +77,19 @@ def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | La
     """
     _check_values(X, handle)
     slots = find_slots()
-    rows = max(min(SUPER_NBYTES // (X.shape[1] * X.itemsize), -(-len(X) // slots)), SLAB_ROWS)
     with handle.in_use(), ThreadPoolExecutor(slots) as threads:
         reader = open_model(handle.location, handle.fingerprint)
-        parts = list(
-            threads.map(lambda i: _answer(reader, X[i : i + rows], wanted), range(0, len(X), rows))
-        )
-    return np.concatenate(parts)
+        found = _empty(len(X), wanted, reader.target)
+        most = most_rows(reader, X.shape[1], X.itemsize, wanted, free_nbytes() // slots)
+        rows = max(min(most, -(-len(X) // slots)), SLAB_ROWS)
+        blocks = [slice(start, start + rows) for start in range(0, len(X), rows)]
+        list(threads.map(lambda own: _answer(reader, X[own], wanted, found[own]), blocks))
+    return found
 
 
-def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, target: Target) -> da.Array:
+def predict_lazily(
+    X: da.Array, handle: ModelHandle, wanted: Wanted, target: Target, most: int
+) -> da.Array:
     """Return a lazy array of labels (n,), probabilities (n, k), scores, numbers or intervals.
 
     It has the rows and the row chunks of X.
@@ -61,35 +98,54 @@ def predict_lazily(X: da.Array, handle: ModelHandle, wanted: Wanted, target: Tar
     ----------
     X : Dask array (n, d), one block of columns
     target : Target. The model's.
+    most : int. The most rows of a block. Chunks of more are answered part by part.
     """
-    row_nbytes = X.shape[1] * X.dtype.itemsize
-    given = X.chunks[0]
-    X = cut_large(X, SUPER_NBYTES)
+    given, row = X.chunks[0], X.shape[1] * X.dtype.itemsize
+    X = cut_large(X, most * row)
     merged = X.chunks[0]
     # Merging copies rows, which is not worth it where chunks are large already.
-    if max(merged) * row_nbytes < BLOCK_NBYTES:
-        merged = merge_chunks(merged, max(SUPER_NBYTES // row_nbytes, 1))
-    width = _width(wanted, target)
-    dtype = np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
+    if max(merged) * row < BLOCK_NBYTES:
+        merged = merge_chunks(merged, most)
+    width, dtype = _width(wanted, target), _dtype(wanted)
     predicted = da.map_blocks(
         predict_block,
-        X.rechunk({0: merged}),
+        X.rechunk({0: merged}, method="tasks"),
         handle=handle,
         wanted=wanted,
+        most=most,
         drop_axis=None if width else 1,
         new_axis=2 if len(width) > 1 else None,
         chunks=(merged, *((n,) for n in width)),
         dtype=dtype,
         meta=np.empty((0,) * (1 + len(width)), dtype),
     )
-    return predicted.rechunk({0: given})
+    return predicted.rechunk({0: given}, method="tasks")
+
+
+def check_chunks(X: da.Array, target: Target, wanted: Wanted, worker_nbytes: float) -> None:
+    """Refuse chunks that no worker could hold with their answers, which have the same chunks.
+
+    Raises
+    ------
+    MemoryPlanError : the largest chunk needs more than a worker may use
+    """
+    row = X.shape[1] * X.dtype.itemsize + answer_nbytes(target, wanted)
+    rows = max(X.chunks[0], default=0)
+    if rows * row > worker_nbytes:
+        fitting = max(int(worker_nbytes) // (4 * row), 1)
+        raise MemoryPlanError(
+            f"The largest chunk of X has {rows} rows, which take {rows * row // MIB} MiB with "
+            f"their answers, but a worker may use {int(worker_nbytes) // MIB} MiB; pass "
+            f"X.rechunk({{0: {fitting}}}), call predict_to_zarr, or give each worker more memory."
+        )
 
 
 def predict_to_zarr(
-    source: Any,
+    X: da.Array,
     handle: ModelHandle,
     wanted: Wanted,
     target: Target,
+    most: int,
     path: str,
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -98,24 +154,24 @@ def predict_to_zarr(
 
     Parameters
     ----------
-    source : Zarr array, its path, or Dask array: (n, d)
+    X : Dask array (n, d), one block of columns
     wanted : Wanted. String labels are written with a fixed width.
     target : Target. The model's.
+    most : int. The most rows of a block.
     path : str. A path or a URL, where nothing exists yet.
     on_progress : called as blocks finish
     """
-    X = open_blocks(source, "X", SUPER_NBYTES)
-    row_nbytes = X.shape[1] * X.dtype.itemsize
-    rows = max(1, *merge_chunks(X.chunks[0], max(SUPER_NBYTES // row_nbytes, 1)))
+    rows = max(1, *merge_chunks(X.chunks[0], most))
+    # Of a larger chunk equal parts.
+    rows = -(-rows // -(-rows // most))
     # Each block writes its own chunk of the output, so blocks must be of equal size.
-    X = X.rechunk({0: rows})
+    X = X.rechunk({0: rows}, method="tasks")
     if not isinstance(wanted, str) and wanted.dtype.kind == "O":
         wanted = wanted.astype(str)
-    dtype = np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
     shape = (X.shape[0], *_width(wanted, target))
     blocks = BlockRows(X, X)
     with (
-        new_output(path, shape, dtype.str, rows) as output,
+        new_output(path, shape, _dtype(wanted).str, rows) as output,
         watch("predict", blocks.n_blocks, output.count_chunks, on_progress),
     ):
         map_rows(write_block, blocks, X, client=client, handle=handle, wanted=wanted, target=output)
@@ -137,6 +193,16 @@ def write_block(
     return len(X)
 
 
+def _empty(n_rows: int, wanted: Wanted, target: Target) -> Float64 | Labels:
+    """Return an uninitialized array for the answers of rows."""
+    return np.empty((n_rows, *_width(wanted, target)), _dtype(wanted))
+
+
+def _dtype(wanted: Wanted) -> np.dtype[Any]:
+    """Return the dtype of predictions."""
+    return np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
+
+
 def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
     """Return the shape of one row's prediction."""
     if not isinstance(wanted, str):
@@ -149,9 +215,13 @@ def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
 
 
 def predict_block(
-    X: Reals, handle: ModelHandle, wanted: Wanted, block_info: Any = None
+    X: Reals,
+    handle: ModelHandle,
+    wanted: Wanted,
+    most: int | None = None,
+    block_info: Any = None,
 ) -> Float64 | Labels:
-    """Predict the rows of one block.
+    """Predict the rows of one block, at most ``most`` at once.
 
     Raises
     ------
@@ -159,7 +229,12 @@ def predict_block(
     """
     _check_values(X, handle, block_start(block_info)[1] if block_info else 0)
     with handle.in_use():
-        return _answer(open_model(handle.location, handle.fingerprint), X, wanted)
+        reader = open_model(handle.location, handle.fingerprint)
+        found, most = _empty(len(X), wanted, reader.target), most or max(len(X), 1)
+        for start in range(0, len(X), most):
+            own = slice(start, start + most)
+            _answer(reader, X[own], wanted, found[own])
+    return found
 
 
 def _check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
@@ -171,9 +246,16 @@ def _check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
         raise value_error(bad._replace(row=first_row + bad.row), names)
 
 
-def _answer(reader: ModelReader, X: Reals, wanted: Wanted) -> Float64 | Labels:
-    """Predict rows with an open model."""
+def _answer(reader: ModelReader, X: Reals, wanted: Wanted, out: Float64 | Labels) -> None:
+    """Predict rows with an open model, and write their answers."""
     scores = score_rows(reader, X)
+    for start in range(0, len(X), CONVERTED_ROWS):
+        own = slice(start, start + CONVERTED_ROWS)
+        out[own] = _converted(reader, X[own], scores[own], wanted)
+
+
+def _converted(reader: ModelReader, X: Reals, scores: Float64, wanted: Wanted) -> Float64 | Labels:
+    """Return the answers of rows whose scores are known."""
     if not isinstance(wanted, str):
         return labels_of(_above(reader, scores), wanted)
     if wanted == SCORES:

@@ -9,15 +9,14 @@ import numpy as np
 
 from daskls.kernels.answers import expand_pairs, expand_scores, pairs_of, rest_scores, vote_scores
 from daskls.kernels.frame import decide_pairs
-from daskls.records import Float64, Ints, Labels, LocalModel, Mask, Reals, Targets
+from daskls.records import F8, Float64, Ints, Labels, LocalModel, Mask, Reals, Targets
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.registry import find_loss
 from daskls.store.reader import ModelReader
 from daskls.targets import Target
 
-# Chunks of queries are merged up to about this size: a block is evaluated against every cell that
-# it touches, so larger blocks read each model less often.
-SUPER_NBYTES = 64 << 20
+# The values of several models' functions that are averaged at once, with the votes that they give.
+TILE_NBYTES = 64 << 20
 # Queries of one cell whose kernel values are held at once. Models of many support rows take fewer,
 # to stay within these bytes, but no fewer than the rows that a product is padded to. Multiples of
 # the tiles of kernels/gram.py.
@@ -41,7 +40,7 @@ def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
             scores[rows] = model_scores(model, X[rows], reader.n_classes)
         return scores
     n_functions = _n_functions(reader)
-    for tile in _tiles(views[0], n_functions):
+    for tile in _tiles(reader, views[0], n_functions):
         own = [cells[tile] for cells in views]
         mean = _mean_decisions(reader, X[tile], own, n_functions)
         scores[tile] = _mean_scores(reader, mean)
@@ -54,7 +53,7 @@ def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
     scores = empty_scores(len(X), reader.target)
     cells = np.arange(reader.n_cells)
     n_functions = _n_functions(reader)
-    for tile in _tiles(np.zeros(len(X), np.int64), n_functions):
+    for tile in _tiles(reader, np.zeros(len(X), np.int64), n_functions):
         rows = X[tile]
         total = np.zeros((len(rows), n_functions))
         # Always in the order of cells, as the bits of a sum depend on its order.
@@ -124,12 +123,14 @@ def slab_rows(n_support: int) -> int:
     return min(SLAB_ROWS, max(SLAB_NBYTES // (8 * max(n_support, 1)), LEAST_SLAB_ROWS))
 
 
-def _tiles(cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
-    """Yield the indices of rows in parts whose values of all functions fit in `SUPER_NBYTES`.
+def _tiles(reader: ModelReader, cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
+    """Yield the indices of rows in parts whose values of all functions fit in `TILE_NBYTES`.
 
     Rows of neighboring cells stay together, so few cells are read more than once.
     """
-    n_rows = max(SUPER_NBYTES // (8 * n_functions), SLAB_ROWS)
+    # Sums and means; votes, confidences and what becomes of them; the rows themselves.
+    n_values = 2 * n_functions + 6 * reader.n_classes + reader.width
+    n_rows = max(TILE_NBYTES // (F8 * n_values), SLAB_ROWS)
     if len(cells) <= n_rows:
         yield slice(None)
         return

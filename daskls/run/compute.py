@@ -21,6 +21,7 @@ from daskls.run.patience import (
     cluster_error,
     is_loss,
     is_unread,
+    loss_of,
     unread_error,
 )
 from daskls.run.probe import current_visibility, guarded
@@ -200,8 +201,12 @@ class _Work:
         batch: list[tuple[Any, Any]] = waiting.next_batch(block=False)
         if batch:
             self._patience.note()
-        else:
-            self._patience.check()
+        elif self._patience.check():
+            # What a paused worker has not begun goes to one that runs.
+            indices = [index for own in self._indices.values() for index in own]
+            self.release()
+            self.client.sync(_turn)
+            self.submit(indices)
         return batch
 
     def _check_failure(self, index: int, result: Any) -> None:
@@ -210,7 +215,7 @@ class _Work:
             raise cluster_error(f"The cluster cancelled a task: {result}")
         _, error, traceback = result
         if is_loss(error):
-            raise cluster_error(f"The cluster lost a task: {error}") from error
+            raise cluster_error(f"The cluster lost a task: {loss_of(error)}") from error
         if is_unread(error):
             raise unread_error(self.client, error) from error
         # Not counted as a try, as the next one goes to workers that see the store.

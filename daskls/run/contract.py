@@ -28,6 +28,7 @@ from daskls.plan import (
     share_of,
 )
 from daskls.records import (
+    F8,
     FeatureScale,
     Float64,
     Ints,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from daskls.run.sample import Sample
 
 
+# Bytes of a query while queries are sorted by cell, or by leaf: the order, and copies.
+SORTED_NBYTES = 128
 # The value of `FitRequest.probability` for maps that are fitted to held-out values of the loss.
 HELD_OUT = "held_out"
 
@@ -162,6 +165,11 @@ class Method(ABC):
     def for_rows(self, n_rows: int) -> Self:
         """Return the method with parameters limited by the number of rows."""
         return self
+
+    def query_nbytes(self, reader: ModelReader) -> int:
+        """Return the bytes that a query takes, beside its features, while its cells are found."""
+        n_cells = self.space(reader).n_partitions if self.has_space(reader) else 1
+        return SORTED_NBYTES + F8 * n_cells
 
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
         """Return the probability of each class, (m, k), from the rows' scores.

@@ -46,13 +46,20 @@ class Patience:
         self._heard: dict[str, tuple[float, float]] = {}
         self._state = "its scheduler does not answer"
         self._own = _own_key()
+        # Whether tasks wait on paused workers while others have none.
+        self._is_stuck = False
 
     def note(self) -> None:
         """Record that a result has arrived."""
         self._progressed = self._checked = time.monotonic()
 
-    def check(self) -> None:
+    def check(self) -> bool:
         """Check the cluster, if the last check is long enough ago.
+
+        Returns
+        -------
+        is_stuck : bool. Whether tasks have waited on paused workers while others have none: the
+            scheduler leaves them there, so they should be submitted again.
 
         Raises
         ------
@@ -63,7 +70,7 @@ class Patience:
         now = time.monotonic()
         # Several checks must fit into the limit, even where it is short.
         if now - self._checked < min(SCHEDULER_CHECK_S, self.limit_s / 4):
-            return
+            return False
         if self._is_progressing():
             self._progressed = time.monotonic()
         self._checked = time.monotonic()
@@ -72,6 +79,7 @@ class Patience:
                 f"The cluster did nothing for {self.limit_s:g} s (Dask's setting daskls.patience): "
                 f"{self._state}"
             )
+        return self._is_stuck and self._checked - self._progressed > self.limit_s / 4
 
     def _is_progressing(self) -> bool:
         """Whether some worker was heard from since the last check and processes a task."""
@@ -86,16 +94,20 @@ class Patience:
             w: before[w] if w in before and before[w][0] == new[w][0] else new[w] for w in new
         }
         running = [w for w, at in workers.items() if at["status"] == "running"]
+        paused = [w for w, at in workers.items() if at["status"] == "paused"]
+        held = [w for w in paused if set(processing.get(w, ())) - {self._own}]
         heard = [w for w in running if self._heard[w] is new[w]]
+        # A paused worker ends what it has begun.
+        ending = [w for w in held if self._heard[w] is new[w] and _n_executing(workers[w])]
         silence_s = min(SILENCE_S, self.limit_s / 2)
         silent = [w for w in running if now - self._heard[w][1] > silence_s]
-        self._state = _describe(workers, heard, silent)
+        self._state = _describe(workers, heard, silent, paused, held)
+        self._is_stuck = bool(held and heard and not silent)
         at_work = [w for w in heard if set(processing.get(w, ())) - {self._own}]
         if silent:
             at_work = [w for w in at_work if _n_executing(workers[w])]
-        if at_work:
+        if at_work or ending:
             return True
-        paused = [w for w, at in workers.items() if at["status"] == "paused"]
         if paused:
             # Caches for tasks to come may be what fills the memory of paused workers.
             ask_to_give_back(self.client, paused)
@@ -107,16 +119,21 @@ def patience_s() -> float:
     return float(parse_timedelta(dask.config.get("daskls.patience", DEFAULT_PATIENCE), default="s"))
 
 
-def _describe(workers: dict[str, Any], heard: list[str], silent: list[str]) -> str:
-    """Describe the state of workers that make no progress."""
+def _describe(
+    workers: dict[str, Any],
+    heard: list[str],
+    silent: list[str],
+    paused: list[str],
+    held: list[str],
+) -> str:
+    """Describe the state of workers that make no progress; ``held`` are paused and have tasks."""
     if not workers:
         return "it has no worker"
-    paused = [w for w, at in workers.items() if at["status"] == "paused"]
-    if paused and not heard:
+    if held or (paused and not heard):
         return (
             f"{len(paused)} of {len(workers)} worker(s) are paused, as their memory is nearly full "
-            f"({', '.join(_memory_of(w, workers[w]) for w in paused[:3])}); client.restart() gives "
-            "it back, more memory for each worker prevents it"
+            f"({', '.join(_memory_of(w, workers[w]) for w in (held or paused)[:3])}); "
+            "client.restart() gives it back, more memory for each worker prevents it"
         )
     if silent:
         return f"{len(silent)} of {len(workers)} worker(s), {silent[0]} first, do not answer"
@@ -196,6 +213,18 @@ def is_loss(error: BaseException) -> bool:
 
     lost = scheduler.KilledWorker, scheduler.NoValidWorkerError, scheduler.NoWorkerError
     return isinstance(error, (CancelledError, CommClosedError, *lost))
+
+
+def loss_of(error: BaseException) -> str:
+    """Say why a task was lost; workers that end while they run it mostly run out of memory."""
+    from distributed.scheduler import KilledWorker
+
+    if not isinstance(error, KilledWorker):
+        return str(error)
+    return (
+        f"{error} Mostly such workers run out of memory: give each worker more of it, or fewer "
+        "threads, or pass X in smaller chunks."
+    )
 
 
 def is_unread(error: BaseException) -> bool:

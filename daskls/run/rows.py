@@ -202,7 +202,7 @@ def _check_kind(column: da.Array, name: str) -> da.Array:
     return column
 
 
-def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
+def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
     """Return X as a Dask array (n, d) with one block of columns; no features are read.
 
     Parameters
@@ -215,11 +215,6 @@ def open_blocks(source: Any, name: str, nbytes: int = BLOCK_NBYTES) -> da.Array:
     ------
     DataError : wrong number of dimensions, no features, or a dtype that is not numeric
     """
-    return cut_large(open_whole(source, name, nbytes), nbytes)
-
-
-def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
-    """Return X as `open_blocks` does, but do not cut chunks that are computed or unpacked whole."""
     check_array_expr()
     X = _open(source, name, nbytes)
     _check_precision(X.dtype, name)

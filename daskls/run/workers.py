@@ -24,7 +24,7 @@ from dask.system import CPU_COUNT
 from dask.utils import parse_bytes
 
 from daskls._version import __version__
-from daskls.errors import ClusterError, MemoryPlanError, ParameterError
+from daskls.errors import ClusterError, DasklsError, MemoryPlanError, ParameterError
 from daskls.plan import Resources
 from daskls.records import MIB
 from daskls.run.client import current_client
@@ -229,6 +229,28 @@ def check_limit(limit: int | None, whose: str) -> None:
             f"used, but a worker holds about {BASELINE_NBYTES // MIB} MiB before its first task; "
             "give each worker 512 MiB or more."
         )
+
+
+def answering_nbytes(client: Any = None) -> tuple[int, float]:
+    """Return the bytes that a task, and a worker, may use to predict, on the smallest worker.
+
+    No worker is waited for, as answers may be computed later, on other ones: where there is none,
+    or no limit, a task gets a share of this machine's memory.
+    """
+    slots = find_slots()
+    try:
+        found = ask_scheduler(current) if (current := current_client(client)) else None
+    except DasklsError:
+        # Whoever computes the answers will meet the error.
+        found = None
+    room = [
+        (int(at["memory_limit"] * USABLE) - BASELINE_NBYTES, at["nthreads"])
+        for at in (found[0].values() if found else ())
+        if at["memory_limit"]
+    ]
+    if not room:
+        return free_nbytes() // slots, float("inf")
+    return max(min(nbytes // n for nbytes, n in room), 0), max(min(room)[0], 0)
 
 
 def free_nbytes() -> int:

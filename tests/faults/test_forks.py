@@ -95,7 +95,7 @@ work()
 
 CLIENTS = """
 if __name__ == "__main__":
-    cluster = LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0")
+    cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
     client = Client(cluster, set_as_default=False)
     model = fitted().set_params(client=client).fit(rows, y)
     expected = model.predict(X).tolist()

@@ -18,7 +18,7 @@ from daskls.methods.probability import shares
 from daskls.methods.scores import empty_scores, mean_of_views, model_scores
 from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.plan import Demand, Extent, Outlook, Resources
-from daskls.records import Float64, Int64, Ints, LocalModel, Reals
+from daskls.records import F8, Float64, Int64, Ints, LocalModel, Reals
 from daskls.run.contract import FitState, Method
 from daskls.seeds import QUERY
 from daskls.solvers.base import BLANK_REPORT, Neighborhood
@@ -57,6 +57,10 @@ class NeighborMethod(NeighborSpec, Method):
         from daskls.methods.neighborhoods.fit import fit_rows
 
         fit_rows(self, state)
+
+    def query_nbytes(self, reader: ModelReader) -> int:
+        """As of `Method`: lists of the nearest centers."""
+        return super().query_nbytes(reader) + 8 * F8 * self.n_centers
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Compute scores from the nearest rows of each query."""

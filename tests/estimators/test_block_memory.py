@@ -1,0 +1,158 @@
+"""Blocks of queries are planned by what their answers take, for threads and for workers."""
+
+import tracemalloc
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client
+from small import small
+from support import Calls, start_cluster
+
+from daskls import MemoryPlanError, VoronoiQuantileRegressor
+from daskls.methods import predict
+from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
+from daskls.store.caches import BASELINE_NBYTES
+
+pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
+
+RNG = np.random.default_rng(0)
+X = RNG.random((1000, 2))
+DIGITS = (X[:, 0] * 10).astype(int)
+NUMBERS = X.sum(axis=1) + 0.1 * RNG.normal(size=len(X))
+QUERIES = RNG.random((120_000, 2))
+# Models, and what is measured before queries make a difference.
+CONSTANT_NBYTES = 4 << 20
+
+
+def fitted(name, y, **params):
+    return small(name, **{"gamma": 5.0, "C": 10.0, **params}).fit(X, y)
+
+
+def ten_classes(**params):
+    return fitted("VoronoiSVC", DIGITS, loss="squared_error", cv=5, **params)
+
+
+CASES = {
+    "labels": lambda: (ten_classes(), lambda m: m.classes_),
+    "scores": lambda: (ten_classes(n_partitions=2), lambda m: SCORES),
+    "probabilities": lambda: (ten_classes(probability=True), lambda m: PROBABILITIES),
+    "votes": lambda: (fitted("VoronoiSVC", DIGITS), lambda m: SCORES),
+    "two classes": lambda: (fitted("VoronoiSVC", DIGITS > 5), lambda m: m.classes_),
+    "centers": lambda: (
+        fitted("FalkSVC", DIGITS % 3, assign="k_centers", n_centers=4),
+        lambda m: SCORES,
+    ),
+    "landmarks": lambda: (
+        small("LandmarkSVC", C=1.0).fit(X, DIGITS),
+        lambda m: m.classes_,
+    ),
+    "numbers": lambda: (
+        fitted("VoronoiSVR", np.stack([NUMBERS] * 6, axis=1), feature_scale="spread"),
+        lambda m: OF_NUMBERS,
+    ),
+    "intervals": lambda: (
+        fitted("VoronoiSVR", NUMBERS, interval=0.8, n_partitions=2),
+        lambda m: INTERVALS,
+    ),
+    "levels": lambda: (
+        VoronoiQuantileRegressor([0.1, 0.3, 0.5, 0.7, 0.9], C=10.0, random_state=0).fit(X, NUMBERS),
+        lambda m: OF_NUMBERS,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_block_takes_at_most_what_is_planned_for_its_rows(case):
+    model, wanted_of = CASES[case]()
+    wanted, handle = wanted_of(model), model._handle
+    asked = QUERIES[:30_000] if case == "centers" else QUERIES
+    predict.predict_block(asked[:100], handle, wanted)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        predict.predict_block(asked, handle, wanted)
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    planned = row_nbytes(model._reader, 2, 8, wanted)
+    # The rows themselves are there before, once as they are and once as they come.
+    assert peak < (planned - 2 * X.itemsize) * len(asked) + CONSTANT_NBYTES
+    # Nor is the plan so wide that blocks would be small for nothing.
+    assert peak > planned * len(asked) / 6
+
+
+def test_answers_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
+    model = ten_classes(probability=True, n_partitions=2)
+    asked = QUERIES[:40_000]
+    answers = model.predict_proba, model.decision_function, model.predict
+    expected = [answer(asked) for answer in answers]
+    for size in (7_919, 20_000):
+        parts = range(0, len(asked), size)
+        for answer, own in zip(answers, expected, strict=True):
+            pieces = [answer(asked[start : start + size]) for start in parts]
+            np.testing.assert_array_equal(np.concatenate(pieces), own)
+    # One chunk, in parts of a task; and merged chunks.
+    monkeypatch.setattr(predict, "SUPER_NBYTES", 3_000 * 700)
+    for chunks in (40_000, 100):
+        lazy = da.from_array(asked, chunks=(chunks, 2))
+        for answer, own in zip((model.predict_proba, model.predict), expected[::2], strict=True):
+            np.testing.assert_array_equal(answer(lazy).compute(scheduler="threads"), own)
+
+
+def rows_of_blocks(monkeypatch, build):
+    """Return the rows of each block, or part of a chunk, that a lazy answer is made of."""
+    seen = Calls(monkeypatch, predict, "_answer", lambda reader, X, *_: len(X))
+    build()
+    return seen.keys
+
+
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_blocks_follow_the_memory_of_a_workers_thread(n_threads, monkeypatch, tmp_path):
+    model = ten_classes()
+    asked = da.from_array(QUERIES, chunks=(1000, 2))
+    task = (int((400 << 20) * 0.8) - BASELINE_NBYTES) // n_threads
+    most = task // 3 // row_nbytes(model._reader, 2, 8, model.classes_)
+    assert 5_000 < most < len(QUERIES)
+    expected = model.predict(QUERIES)
+    limited = start_cluster(1, n_threads, "400MiB", processes=False)
+    with limited as cluster, Client(cluster, set_as_default=False) as client:
+        own = model.set_params(client=client)
+        lazy = own.predict(asked)
+        for answer in (
+            lambda: np.testing.assert_array_equal(client.compute(lazy).result(), expected),
+            lambda: own.predict_to_zarr(asked, tmp_path / "out"),
+        ):
+            found = rows_of_blocks(monkeypatch, answer)
+            assert sum(found) == len(QUERIES)
+            # As large as whole chunks allow, and not larger.
+            assert most - 1000 < max(found) <= most
+
+
+def test_a_chunk_whose_answers_no_worker_holds_is_refused(tmp_path):
+    model = ten_classes(probability=True)
+    one = da.zeros((2_000_000, 2), chunks=(2_000_000, 2))
+    limited = start_cluster(1, 1, "400MiB", processes=False)
+    with limited as cluster, Client(cluster, set_as_default=False) as client:
+        model.set_params(client=client)
+        refused = (
+            r"chunk of X has 2000000 rows, which take 183 MiB with their answers, but a worker may "
+            r"use 120 MiB; pass X.rechunk\(\{0: 327680\}\), call predict_to_zarr"
+        )
+        with pytest.raises(MemoryPlanError, match=refused):
+            model.predict_proba(one)
+        # Labels fit, and so does what the message says.
+        assert model.predict(one).chunks == ((2_000_000,),)
+        assert model.predict_proba(one.rechunk({0: 327_680})).shape == (2_000_000, 10)
+    # This process has no such limit; that the client is closed is for the compute to tell.
+    assert model.predict_proba(one).shape == (2_000_000, 10)
+
+
+def test_threads_share_what_is_free(monkeypatch):
+    model = ten_classes()
+    row = row_nbytes(model._reader, 2, 8, model.classes_)
+    monkeypatch.setattr(predict, "free_nbytes", lambda: 2 * 3 * row * 5_000)
+    with dask.config.set(num_workers=2):
+        found = rows_of_blocks(monkeypatch, lambda: model.predict(QUERIES))
+    assert set(found) == {5_000}
