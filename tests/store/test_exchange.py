@@ -180,7 +180,8 @@ def read_all(exchange, rebuild):
         Folder(exchange.location).drop("manifest-*")
         put_together(exchange)
     leaves = [exchange.read_leaf(leaf) for leaf in range(exchange.n_leaves)]
-    return [[column.tobytes() for column in vars(rows).values()] for rows in leaves]
+    names = ("X", "targets", "weights", "numbers")
+    return [[getattr(rows, name).tobytes() for name in names] for rows in leaves]
 
 
 def error_of(exchange, rebuild, expected):
