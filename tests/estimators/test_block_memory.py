@@ -1,14 +1,17 @@
 """Blocks of queries are planned by what their answers take, for threads and for workers."""
 
+import os
+import sys
 import tracemalloc
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
+import zarr
 from distributed import Client
 from small import small
-from support import Calls, start_cluster
+from support import Calls, peak, reset_peak, start_cluster
 
 from daskls import MemoryPlanError, VoronoiQuantileRegressor
 from daskls.methods import predict
@@ -101,6 +104,14 @@ def test_answers_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
             np.testing.assert_array_equal(answer(lazy).compute(scheduler="threads"), own)
 
 
+@pytest.fixture
+def small_workers():
+    """Let workers only say that they have little memory: they are threads of this process."""
+    names = ("target", "spill", "pause")
+    with dask.config.set({f"distributed.worker.memory.{name}": False for name in names}):
+        yield
+
+
 def rows_of_blocks(monkeypatch, build):
     """Return the rows of each block, or part of a chunk, that a lazy answer is made of."""
     seen = Calls(monkeypatch, predict, "_answer", lambda reader, X, *_: len(X))
@@ -109,7 +120,9 @@ def rows_of_blocks(monkeypatch, build):
 
 
 @pytest.mark.parametrize("n_threads", [1, 4])
-def test_blocks_follow_the_memory_of_a_workers_thread(n_threads, monkeypatch, tmp_path):
+def test_blocks_follow_the_memory_of_a_workers_thread(
+    n_threads, monkeypatch, tmp_path, small_workers
+):
     model = ten_classes()
     asked = da.from_array(QUERIES, chunks=(1000, 2))
     task = (int((400 << 20) * 0.8) - BASELINE_NBYTES) // n_threads
@@ -130,7 +143,7 @@ def test_blocks_follow_the_memory_of_a_workers_thread(n_threads, monkeypatch, tm
             assert most - 1000 < max(found) <= most
 
 
-def test_a_chunk_whose_answers_no_worker_holds_is_refused(tmp_path):
+def test_a_chunk_whose_answers_no_worker_holds_is_refused(small_workers):
     model = ten_classes(probability=True)
     one = da.zeros((2_000_000, 2), chunks=(2_000_000, 2))
     limited = start_cluster(1, 1, "400MiB", processes=False)
@@ -156,3 +169,28 @@ def test_threads_share_what_is_free(monkeypatch):
     with dask.config.set(num_workers=2):
         found = rows_of_blocks(monkeypatch, lambda: model.predict(QUERIES))
     assert set(found) == {5_000}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="measured on Linux")
+def test_wide_answers_of_few_features_fit_a_small_worker(tmp_path):
+    model, n_rows = ten_classes(probability=True), 3_000_000
+    rows = zarr.create_array(tmp_path / "X", shape=(n_rows, 2), chunks=(100_000, 2), dtype="f8")
+    for start in range(0, n_rows, 100_000):
+        rows[start : start + 100_000] = RNG.random((100_000, 2))
+    every = np.arange(0, n_rows, 97_001)
+    some = rows.oindex[every]
+    with start_cluster(1, 1, "512MiB") as cluster, Client(cluster, set_as_default=False) as client:
+        model.set_params(client=client)
+        ((_, before),) = client.run(reset_peak).values()
+        pids = set(client.run(os.getpid).values())
+        model.predict_to_zarr(tmp_path / "X", tmp_path / "out", proba=True)
+        labels = client.compute(model.predict(da.from_zarr(rows))).result()
+        ((_, most),) = client.run(peak).values()
+        assert set(client.run(os.getpid).values()) == pids
+    # As planned: below what pauses a worker, of which a block takes a third at most.
+    assert before < most < 0.8 * (512 << 20)
+    written = zarr.open_array(tmp_path / "out")
+    model.set_params(client=None)
+    np.testing.assert_array_equal(written.oindex[every], model.predict_proba(some))
+    np.testing.assert_array_equal(labels[every], model.predict(some))

@@ -12,13 +12,14 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, Future, WorkerPlugin
+from distributed import Client, Future, KilledWorker, WorkerPlugin
 from support import assert_same_model, checkers, few, memory_nbytes, small_svc, start_cluster
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
-from daskls.run.patience import Patience, _n_executing, ask_scheduler
-from daskls.run.workers import ask_workers, wait_for_worker
+from daskls.run.compute import compute_each
+from daskls.run.patience import Patience, _n_executing, ask_scheduler, loss_of
+from daskls.run.workers import ask_workers, find_running, wait_for_worker
 from daskls.store.repair import list_parts
 
 # Of one wait without progress, where a test waits for the end of it: more than a worker's imports
@@ -227,6 +228,40 @@ def test_workers_that_are_heard_in_turn_are_not_silent(monkeypatch):
     checked_each_second(ask, monkeypatch)
 
 
+def of_two_workers(executing, idles=True):
+    """Return a stand-in for `ask_scheduler`: a paused worker with a task, and one with none."""
+    calls = itertools.count()
+
+    def ask(client, timeout_s):
+        now = next(calls)
+        counts = {"task_counts": {"executing": executing}, "memory": 900 << 20}
+        paused = {"status": "paused", "memory_limit": 1 << 30, "last_seen": now, "metrics": counts}
+        other = {"status": "running", "memory_limit": 1 << 30, "last_seen": now, "metrics": {}}
+        workers = {"a": paused, "b": other} if idles else {"a": paused}
+        return workers, {"a": ["t"], "b": []}
+
+    return ask
+
+
+@pytest.mark.parametrize("idles", [True, False])
+def test_a_paused_worker_with_a_task_is_told_unless_it_ends_one(idles, monkeypatch):
+    monkeypatch.setattr("daskls.run.patience.ask_to_give_back", lambda *_: None)
+    checked_each_second(of_two_workers(1, idles), monkeypatch)
+    paused = (
+        rf"nothing for 60 s .*1 of {1 + idles} worker\(s\) are paused, as their memory is nearly "
+        r"full \(a holds 900 of 1024 MiB\); client.restart\(\)"
+    )
+    with pytest.raises(ClusterError, match=paused):
+        checked_each_second(of_two_workers(0, idles), monkeypatch)
+
+
+def test_what_kills_workers_is_told_as_memory():
+    lost = KilledWorker("predict_block-7", SimpleNamespace(address="tcp://a:1"), 3)
+    said = loss_of(lost)
+    assert "predict_block-7" in said
+    assert "run out of memory: give each worker more of it, or fewer threads" in said
+
+
 def test_a_worker_says_how_many_tasks_it_executes(lasting_client):
     future = lasting_client.submit(time.sleep, 3, pure=False)
     deadline, seen = time.monotonic() + 3, set()
@@ -299,6 +334,47 @@ def test_paused_workers_are_told(tmp_path):
             small_svc(client=client).fit(X, y)
         client.restart()
         small_svc(client=client).fit(X, y)
+
+
+def take(number):
+    """Take a moment, as a task does."""
+    time.sleep(0.2)
+    return number
+
+
+@pytest.mark.slow
+def test_tasks_of_a_paused_worker_go_to_one_that_idles(tmp_path):
+    # Dask's own stealing moves them too, but not all of them, nor always.
+    with (
+        dask.config.set({"distributed.scheduler.work-stealing": False}),
+        start_cluster(2, 1, "500MiB") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        first = next(iter(client.scheduler_info()["workers"]))
+        busy = client.submit(wait_for_file, str(tmp_path / "go"), workers=[first], pure=False)
+        wait_until(lambda: first in client.processing() and client.processing()[first])
+
+        def pause():
+            wait_until(lambda: len(client.processing()[first]) > 1)
+            client.run(hold, 0.87, workers=[first])
+            wait_until(lambda: first not in find_running(client))
+            (tmp_path / "go").touch()
+
+        pausing = threading.Thread(target=pause)
+        pausing.start()
+        with short_patience(16):
+            found = compute_each(take, [(i,) for i in range(12)], client)
+        pausing.join()
+        assert first not in find_running(client)
+        del busy
+        client.restart()
+    assert found == tuple(range(12))
+
+
+def wait_for_file(path):
+    while not Path(path).exists():
+        time.sleep(0.05)
 
 
 @pytest.mark.slow
