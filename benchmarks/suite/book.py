@@ -152,7 +152,8 @@ PAPERS = (
             Item(
                 "Table 4, other peers",
                 "BVM, CVM, LASVM, USVM and CPSP are programs of 2009 that cannot be installed "
-                'today; FaLK-SVMl (local selection) is `selection="each"`.',
+                'today; FaLK-SVMl (local selection) is `selection="local"`; tables whose row says '
+                '`"each"` choose in every neighborhood.',
             ),
         ),
     ),

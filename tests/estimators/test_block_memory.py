@@ -13,7 +13,7 @@ from distributed import Client
 from small import small
 from support import Calls, peak, reset_peak, start_cluster
 
-from daskls import MemoryPlanError, VoronoiQuantileRegressor
+from daskls import MemoryPlanError
 from daskls.methods import predict
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
 from daskls.store.caches import BASELINE_NBYTES
@@ -60,7 +60,7 @@ CASES = {
         lambda m: INTERVALS,
     ),
     "levels": lambda: (
-        VoronoiQuantileRegressor([0.1, 0.3, 0.5, 0.7, 0.9], C=10.0, random_state=0).fit(X, NUMBERS),
+        fitted("VoronoiQuantileRegressor", NUMBERS, quantile=[0.1, 0.3, 0.5, 0.7, 0.9]),
         lambda m: OF_NUMBERS,
     ),
 }

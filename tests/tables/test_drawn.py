@@ -268,11 +268,13 @@ def queries(kind: str, of_numbers: bool, seed: int, model_seed: int) -> None:
 
 APART = ["Dask, apart", "Dask, columns"]
 MIXED = [f"{X} and {y}" for X in ARRAYS for y in ("NumPy", "array", "series")]
+ANY, ONLY_NUMBERS = (
+    st.lists(st.sampled_from(kinds), max_size=3) for kinds in (list(COLUMNS), NUMBERS)
+)
 TRAINED = st.one_of(
-    st.tuples(
-        st.sampled_from([*TABLES, *APART * 4]), st.lists(st.sampled_from(list(COLUMNS)), max_size=3)
-    ),
-    st.tuples(st.sampled_from(MIXED), st.lists(st.sampled_from(NUMBERS), max_size=3)),
+    st.tuples(st.sampled_from(list(TABLES)), ANY),
+    st.tuples(st.sampled_from(APART), ANY),
+    st.tuples(st.sampled_from(MIXED), ONLY_NUMBERS),
 )
 ASKED = st.one_of(
     st.tuples(st.sampled_from(list(TABLES)), st.just(False)),
