@@ -122,8 +122,8 @@ class SolverSpec:
     cache_size : float, or None. Bounds the MiB of kernel values of a cell; None: all are held.
     quantile : float, tuple of float or None. The level that is predicted, or the levels of a loss
         that takes several, in the order of the predictions.
-    constant_losses : tuple of float, or None. Per level, the mean loss of the best constant; losses
-        of held-out rows are in units of it.
+    constant_losses : tuple of float, or None. Per level, the mean loss of the best constant; of
+        support vector regression the variance. Losses of held-out rows are in units of it.
     """
 
     kernel: str = "rbf"

@@ -21,7 +21,7 @@ MOST_COLUMNS = 4
 DEVIATION_OF_MEDIAN = 1.4826
 
 
-def _medians(columns: Float64, weights: Float64) -> Float64:
+def _medians(columns: Targets, weights: Float64) -> Float64:
     """Return the lower weighted median of each column."""
     found = np.quantile(columns, 0.5, axis=0, weights=weights, method="inverted_cdf")
     return np.asarray(found, np.float64)

@@ -17,13 +17,14 @@ from daskls.records import (
     KernelSpec,
     LocalModel,
     SolverSpec,
+    Targets,
 )
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.grid import assign_folds, resolve_grid
 from daskls.solvers.level_losses import Pinball
 from daskls.solvers.rows import LocalRows, max_steps, rows_nbytes
 from daskls.solvers.squares.solver import cell_kernel, in_float32
-from daskls.solvers.squares.system import System
+from daskls.solvers.squares.system import FAR_OFF, System
 
 # How far rounding coefficients may move a value: a standard deviation, in units of y's.
 MAX_TUBE_MOVE = 1e-5
@@ -37,6 +38,12 @@ class TubeSolver(LocalSolver):
     Source: Vapnik 1995; Smola, Schoelkopf 2004. In the units of y the objective is scikit-learn's
     ``|f|^2 / 2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)``.
     """
+
+    def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
+        """See `LocalSolver`: adds the variance, in whose units errors are reported."""
+        y = np.clip(cast(Float64, targets)[:, 0], -FAR_OFF, FAR_OFF)
+        variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
+        return replace(spec, constant_losses=(float(variance) or 1.0,))
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         """Select C and train, cell by cell.
@@ -65,7 +72,7 @@ class TubeSolver(LocalSolver):
         report = replace(
             report,
             C=chosen.cost * spec.unit,
-            validation_error=chosen.squared_error,
+            validation_error=chosen.squared_error / (spec.constant_losses or (1.0,))[0],
             n_steps=problem.n_steps,
             n_at_limit=problem.n_at_limit,
             n_trained=problem.n_trained,
@@ -247,7 +254,7 @@ class TubeProblem:
 
     def _mean_losses(self, values: Float64) -> tuple[float, float]:
         """Return the weighted means of the loss and of squared errors."""
-        missed = self._y - values
+        missed = np.clip(self._y - values, -FAR_OFF, FAR_OFF)
         own = (np.average(part, weights=self._weights) for part in (self.losses(missed), missed**2))
         first, second = own
         return float(first), float(second)

@@ -232,6 +232,16 @@ def test_several_columns_are_refused_before_rows_are_read():
 
 
 @compiled
+def test_outliers_change_no_choice_for_quantiles():
+    rng = np.random.default_rng(3)
+    wrong = np.where(rng.random(N) < 0.05, Y + rng.choice([-1e4, 1e4], N), Y)
+    true = 1000 + 50 * np.sin(6 * Q[:, 0])
+    models = [VoronoiQuantileRegressor(450, random_state=0).fit(X, y) for y in (Y, wrong)]
+    missed = [np.abs(model.predict(Q) - true).mean() for model in models]
+    assert missed[1] < 1.3 * missed[0]
+
+
+@compiled
 def test_pinball_losses_are_near_those_of_the_true_quantiles():
     # The functions are known: what a model that knows them loses is the least.
     model = VoronoiQuantileRegressor(quantile=(0.1, 0.9), random_state=0).fit(X, Y)

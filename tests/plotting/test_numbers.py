@@ -328,7 +328,7 @@ def test_several_columns_are_in_their_deviations():
     told = ", ".join(f"{own:.4f}" for own in raw)
     assert facts["R2"] == f"{raw.mean():.4f} of 100 other rows, the mean of {told}"
     assert facts["RMSE"].count(",") == 1
-    assert facts["numbers"].startswith("2 per row: mean ")
+    assert facts["numbers"].startswith("2 per row: center ")
     ax = display.axes_["answers"]
     (dots,) = ax.collections
     entered = model._reader.target.enter(both[:100])
@@ -391,7 +391,7 @@ def test_the_command_line_reports_on_numbers(plane, tmp_path):
 
 def test_a_notebook_shows_numbers(plane):
     shown = plane._repr_html_()
-    for words in ("R2 of held-out rows", "mean 1", "Predicted numbers as colors"):
+    for words in ("R2 of held-out rows", "center 1", "Predicted numbers as colors"):
         assert words in shown
     assert "classes" not in words_of(shown).partition("rows trained on")[2]
     assert daskls.VoronoiSVR()._repr_html_().count("R2") == 0

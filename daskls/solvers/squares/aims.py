@@ -14,6 +14,7 @@ from daskls.records import Codes, Float64, Mask, SolverSpec, Targets
 from daskls.solvers.level_losses import Pinball
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.system import (
+    FAR_OFF,
     MergedRows,
     Solution,
     System,
@@ -223,7 +224,7 @@ class RobustAim(NumberAim):
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
         """See `Aim`: the loss itself takes the place of both."""
-        missed: Float64 = np.maximum(np.abs(values - Y) - self.epsilon, 0.0).mean(axis=1)
+        missed: Float64 = np.clip(np.abs(values - Y) - self.epsilon, 0.0, FAR_OFF).mean(axis=1)
         return missed, missed
 
 

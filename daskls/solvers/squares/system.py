@@ -35,6 +35,9 @@ MAX_ASKED = 0.25
 # errors, 1.35 deviations of normal ones, as Huber's; at first, what is so many spreads off. The
 # share of what an outlier moves shrinks by a factor in each round.
 MOST_MISSED, MOST_SPREADS, OUTLIER_ROUNDS = 2.0, 3.0, 8
+# An error of more spreads counts as one of so many: beyond, float64 would not tell the errors of
+# all other rows in a sum.
+FAR_OFF = 1e6
 EPS32 = float(np.finfo(np.float32).eps)
 
 
