@@ -158,7 +158,8 @@ class CellOracle:
     """One cell's models by L-BFGS-B: every pair of classes, every fold, every combination."""
 
     def __init__(self, X, codes, weights, folds, name="rbf", degree=3, coef0=0.0):
-        self.center = np.asarray(X, float).mean(axis=0)
+        # Powers of inner products are of rows as they are.
+        self.center = np.asarray(X, float).mean(axis=0) * (name != "poly")
         self.A = np.asarray(X, float) - self.center
         self.codes, self.weights, self.folds = codes, np.asarray(weights, float), folds
         self.classes = np.unique(codes)

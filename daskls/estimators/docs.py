@@ -30,8 +30,11 @@ loss : <losses>, default <default>
     of two; ``fit_report_.validation_error`` is by leave-one-out, on some 64 rows a <cell>.""",
     "cell_kernel": """
 kernel : <kernels> or "auto", default <default>
-    <formulas>;
-    x and z are taken relative to the mean of the <cell>'s rows. Kernels of inner products need
+    <formulas>.
+    "poly" is of the rows as they are given, as in scikit-learn's SVC: scale the features first.
+    "linear" is of rows relative to the mean of the <cell>'s, through which a function without
+    offset passes; where C is None, features are also divided by their spread in the <cell> (one for
+    all, or each by its own if these differ by more than 100 times), and C is for those. Both need
     feature_scale=None, and a single C with loss="squared_error". "auto": the best of <raced> on
     held-out rows; with loss="hinge" the first of them.""",
     "cell_C": """
@@ -147,8 +150,9 @@ cache_size : float, > 0, or None
 kernel : <everywhere>, default "rbf\"""",
     "searched_kernel": """
 kernel : <everywhere>, default "rbf"
-    <everywhere formulas>. For "poly",
-    neighbors are nearest in the kernel's feature space, and every search reads all rows.""",
+    <everywhere formulas>. "poly" is of
+    the rows as they are given, as in scikit-learn's SVC: scale the features first; neighbors are
+    nearest in its feature space, and every search reads all rows.""",
     "gamma": """
 gamma : float or None
     Factor of the squared distance (or the inner product). None: scikit-learn's "scale", of the

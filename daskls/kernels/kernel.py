@@ -33,8 +33,7 @@ class Kernel(ABC):
         then not scaled either.
     unit_diagonal : bool. Whether k(x, x) is 1.
     has_gamma : bool. Whether gamma changes its values.
-    is_euclidean : bool. Whether its feature space orders neighbors as the Euclidean distance does,
-        so that neighborhoods may compute it around their mean.
+    is_euclidean : bool. Whether its feature space orders neighbors as the Euclidean distance does.
     is_power : bool. Whether it is ``(gamma x . z + coef0)^degree``, in whose feature space
         neighbors can be searched. Neighborhoods refuse kernels that are neither this nor
         ``is_euclidean``.
@@ -64,6 +63,11 @@ class Kernel(ABC):
     def has_width(self) -> bool:
         """Whether it is a function of distances, which a width scales."""
         return self.width_power > 0
+
+    @property
+    def sees_origin(self) -> bool:
+        """Whether its functions, up to an offset, depend on where the origin is."""
+        return not (self.has_width or self.is_euclidean)
 
     @property
     def has_slopes(self) -> bool:

@@ -93,7 +93,7 @@ class LevelsSolver(LocalSolver):
         own = LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
         y = cast(Float64, cell.targets)[:, 0]
         report = replace(own.described(cell.report), n_classes=0)
-        if own.radius == 0.0 or (y == y[0]).all():
+        if own.are_equal or (y == y[0]).all():
             measure = find_measure(spec)
             found = [measure.constant(y, own.weights, level) for level in spec.levels]
             return constants(own, found, report)

@@ -108,6 +108,39 @@ def kernel_of(spec: SolverSpec, gamma: float) -> KernelSpec:
     return KernelSpec(spec.kernel, gamma, spec.degree, spec.coef0)
 
 
+# Spreads of features that differ by a larger factor are of arbitrary units.
+MOST_APART = 100.0
+
+
+def frame_of(X: Reals, spec: SolverSpec, counts: Int64 | None = None) -> Frame:
+    """Return the frame in which a local model sees its rows.
+
+    Around their mean, unless the kernel depends on the origin beyond what an offset takes up. A
+    linear kernel whose C is open also sees features divided by their spread, as the candidates of C
+    suit one unit only: by one spread for all, or by each one's own where these are far apart.
+    """
+    kernel = find_kernel(spec.kernel)
+    if kernel.sees_origin:
+        return Frame(np.zeros(X.shape[1]))
+    # The rounded mean of equal rows may differ from them: test for that before centering.
+    if (X[0] == X).all():
+        return Frame(X[0].astype(np.float64))
+    if counts is None:
+        center = X.mean(axis=0, dtype=np.float64)
+    else:
+        center = np.average(X, axis=0, weights=counts)
+    if kernel.has_width or spec.C is not None:
+        return Frame(center)
+    # A constant's rounded deviation need not be 0.
+    varies = X.min(axis=0) < X.max(axis=0)
+    variance = np.average((X - center) ** 2, axis=0, weights=counts)
+    spread = np.sqrt(np.where(varies, variance, 0.0))
+    own = spread[varies]
+    if own.max() <= MOST_APART * own.min():
+        spread[:] = np.sqrt(np.mean(own**2))
+    return Frame(center, np.where(spread > 0, spread, 1.0))
+
+
 @dataclass(frozen=True, eq=False)
 class LocalRows:
     """Rows in their frame, as the model will keep them.
@@ -142,46 +175,32 @@ class LocalRows:
         weights: Float64,
         spec: SolverSpec,
         *,
-        at_origin: bool = False,
         scale: Float64 | None = None,
         counts: Int64 | None = None,
     ) -> "LocalRows":
-        """Put rows into a frame: around their mean, or where they are.
+        """Put rows into a frame: see `frame_of`.
 
         Parameters
         ----------
         X, codes, weights : arrays of m rows
         spec : SolverSpec
-        at_origin : bool. Leave the rows where they are.
-        scale : float64 array, shape (d,), > 0, or None. The frame's.
+        scale : float64 array, shape (d,), > 0, or None. The frame's, if it is not its own.
         counts : int64 array, shape (m,), or None. As in `CellRows`.
         """
         started = time.perf_counter()
-        # The rounded mean of equal rows may differ from them: test for that before centering.
-        if at_origin:
-            center = np.zeros(X.shape[1])
-        elif (X[0] == X).all():
-            center = X[0].astype(np.float64)
-        elif counts is None:
-            center = X.mean(axis=0, dtype=np.float64)
-        else:
-            center = np.average(X, axis=0, weights=counts)
+        frame = frame_of(X, spec, counts)
+        frame = frame if scale is None else replace(frame, scale=scale)
         # The model keeps float32 rows: training on exactly those gives it the same kernel.
-        frame = Frame(center, scale)
         rows = frame_rows(X, frame).astype(np.float32)
         classes, present = np.unique(codes, return_inverse=True)
         radius = find_kernel(spec.kernel).radius(rows.astype(np.float64))
         n_rows = len(X) if counts is None else int(counts.sum())
         return cls(frame, rows, weights, classes, present, radius, spec, started, n_rows)
 
-    @classmethod
-    def of_neighbors(cls, X: Reals, codes: Ints, weights: Float64, spec: SolverSpec) -> "LocalRows":
-        """As `of`, for rows that are near each other in the kernel's feature space.
-
-        Where that distance depends on the origin, the rows stay where they are.
-        """
-        at_origin = not find_kernel(spec.kernel).is_euclidean
-        return cls.of(X, codes, weights, spec, at_origin=at_origin)
+    @property
+    def are_equal(self) -> bool:
+        """Whether all rows are equal, so that there is nothing to learn from them."""
+        return bool((self.rows == self.rows[0]).all())
 
     @property
     def unit(self) -> float:

@@ -60,7 +60,7 @@ class TubeSolver(LocalSolver):
         own = LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
         y = cast(Float64, cell.targets)[:, 0]
         report = replace(own.described(cell.report), n_classes=0)
-        if own.radius == 0.0 or (y == y[0]).all():
+        if own.are_equal or (y == y[0]).all():
             return constants(own, [Pinball().constant(y, own.weights, 0.5)], report)
         kernel = cell_kernel(spec, own.rows)
         problem = TubeProblem(kernel_matrix(own.rows, kernel), y, own.weights, spec.tube, spec)

@@ -64,9 +64,9 @@ def fit_large(
 
     Notes
     -----
-    Rows are put into the frame of `LocalRows.of_neighbors`. Several classes: one-vs-one.
+    Several classes: one-vs-one.
     """
-    own = LocalRows.of_neighbors(X, codes, weights, spec)
+    own = LocalRows.of(X, codes, weights, spec)
     report = own.described(report)
     if len(own.classes) == 1 or (X[0] == X).all():
         return own.constant(report), np.empty(0, np.int64)

@@ -105,12 +105,12 @@ def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
 
 def _is_trivial(own: LocalRows) -> bool:
     """Whether there is nothing to learn: one class, or all rows equal."""
-    return len(own.classes) == 1 or bool((own.rows == own.rows[0]).all())
+    return len(own.classes) == 1 or own.are_equal
 
 
 def _rows_of(near: Neighborhood) -> LocalRows:
     """Return the rows of a neighborhood in their frame."""
-    return LocalRows.of_neighbors(near.X, cast(Codes, near.targets), near.weights, near.spec)
+    return LocalRows.of(near.X, cast(Codes, near.targets), near.weights, near.spec)
 
 
 def _prepared(own: LocalRows, near: Neighborhood, folds: Int64) -> tuple[Int64, CellData, Grid]:

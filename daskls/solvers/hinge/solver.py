@@ -81,7 +81,7 @@ class CellSolver(LocalSolver):
         codes = cast(Codes, rows.targets)
         own = LocalRows.of(rows.X, codes, rows.weights, spec, counts=rows.counts)
         report = own.described(rows.report)
-        if len(own.classes) == 1 or own.radius == 0.0:
+        if len(own.classes) == 1 or own.are_equal:
             return own.constant(report)
         whole = self.holds_matrix(spec, len(rows.X), len(own.classes))
         order, cell = own.data(assign_folds(own.present, spec.cv, rows.seed), whole=whole)

@@ -107,14 +107,14 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
         """See `NumbersSolver`, for rows that are near each other in the kernel's feature space."""
         alike = np.zeros(len(cell.X), np.int32)
-        return LocalRows.of_neighbors(cell.X, alike, cell.weights, spec)
+        return LocalRows.of(cell.X, alike, cell.weights, spec)
 
     def _open(self, near: Neighborhood, report: CellReport) -> OpenProblem | LocalModel:
         """Return the problem to solve; or the model, where there is nothing to learn."""
         cell = CellRows(near.X, near.targets, near.weights, report, near.seed)
         own = self._rows(cell, near.spec)
         report, Y = self._described(cell, own), self._columns(cell, own)
-        if Y is None or own.radius == 0.0:
+        if Y is None or own.are_equal:
             return self._constant(cell, own, report)
         units = find_units(near)
         own, Y = units.of(own), Y[units.first]

@@ -118,7 +118,7 @@ class SquaresSolver(LocalSolver):
         own = self._rows(cell, spec)
         report = self._described(cell, own)
         Y = self._columns(cell, own)
-        if Y is None or own.radius == 0.0:
+        if Y is None or own.are_equal:
             return self._constant(cell, own, report)
         assert spec.C is not None
         merged = merge_equal_rows(own.rows, Y, own.weights)
