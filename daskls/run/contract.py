@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 # Bytes of a query while queries are sorted by cell, or by leaf: the order, and copies.
-SORTED_NBYTES = 128
+QUERY_NBYTES = 128
 # The value of `FitRequest.probability` for maps that are fitted to held-out values of the loss.
 HELD_OUT = "held_out"
 
@@ -169,7 +169,7 @@ class Method(ABC):
     def query_nbytes(self, reader: ModelReader) -> int:
         """Return the bytes that a query takes, beside its features, while its cells are found."""
         n_cells = self.space(reader).n_partitions if self.has_space(reader) else 1
-        return SORTED_NBYTES + F8 * n_cells
+        return QUERY_NBYTES + F8 * n_cells
 
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
         """Return the probability of each class, (m, k), from the rows' scores.
