@@ -59,7 +59,7 @@ def test_a_fit_says_what_the_label_is_and_scores_it(table, tmp_path):
     np.testing.assert_array_equal(np.array(lines[1:], float), found)
     told = run("info", model)
     assert "numbers" in told
-    assert "deviation" in told
+    assert "spread" in told
     assert "classes" not in told
 
 

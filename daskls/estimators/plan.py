@@ -22,7 +22,7 @@ from daskls.run.workers import resources_of
 from daskls.sources.base import ReadOptions
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.labels import pick_label_column
-from daskls.store.temporary import Scratch, temporary_path
+from daskls.store.temporary import Scratch, TemporaryFolder, temporary_path
 from daskls.targets import Target
 
 # Assumed of a shape, and of a target that is not known.
@@ -201,9 +201,9 @@ def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
 def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadRows:
     """Return the rows of a file of arrays or of LIBSVM lines, whose reader counts them."""
     assert source.format is not None
-    with Scratch.temporary() as scratch, ExitStack() as stack:
-        scratch.folder.mkdir(parents=True)
-        options = ReadOptions(label, None, None, None, scratch.folder, kind)
+    folder = TemporaryFolder()
+    with ExitStack() as stack:
+        options = ReadOptions(label, None, None, None, folder.where, kind)
         found = open_files(list(source.files), source.format, options, source.where, stack)
         classes = None if found.labels is None else found.labels.classes
         target = _target(None if classes is None else np.asarray(classes), None, kind)

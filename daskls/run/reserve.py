@@ -22,7 +22,7 @@ import numpy as np
 
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.kernels.copies import row_hashes
-from daskls.partition.shuffle import MOST_COPIES, row_keys
+from daskls.partition.shuffle import row_keys
 from daskls.records import (
     Codes,
     FalseAlarmSpec,
@@ -63,8 +63,9 @@ POSITIVE_SHARE = 10
 MOST_POSITIVES = 5000
 # Bytes of the features of reserved rows, which the client holds.
 RESERVED_NBYTES = 64 << 20
-# More than `MOST_COPIES` rows are frequent from this share of the rate on that is to be kept.
-FREQUENT = 0.1
+# Up to so many equal rows are copies. More are frequent from this share of the rate on that is to
+# be kept: a table of 24 values has that many of each, and all or none of one would be reserved.
+MOST_EQUAL, FREQUENT = 30, 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +187,7 @@ class Reserve:
         n_left = int(self.counts.sum() - held.copies.sum())
         # All copies of a row are reserved, or none is.
         n_equal = np.r_[held.copies, sampled.copies * (n_left / max(len(X), 1))]
-        least = max(MOST_COPIES, FREQUENT * _rate(self.spec) * self.counts[0])
+        least = max(MOST_EQUAL, FREQUENT * _rate(self.spec) * self.counts[0])
         is_frequent = (n_equal > least) & (np.r_[held.codes, sampled.codes] == 0)
         found: Keys = np.r_[held.hashes, sampled.hashes][is_frequent]
         return found

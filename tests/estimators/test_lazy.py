@@ -366,9 +366,9 @@ def test_columns_of_objects(name):
 def test_partitions_that_are_not_as_declared(of_table):
     table = FRAME.assign(t=LABELS)
     lacks = dd.from_delayed([dask.delayed(table.drop(columns="b"))], table[:0], verify_meta=False)
-    with pytest.raises(DataError, match="lacks columns that the frame declares: b"):
+    with pytest.raises(DataError, match=r"Partition 0 .* has no column 'b'"):
         nearest().fit(lacks, "t")
-    with pytest.raises(DataError, match=r"artition.* cannot be computed: KeyError: .*'b'"):
+    with pytest.raises(DataError, match=r"Partition 0 .* has no column 'b'"):
         of_table.predict(lacks).compute()
     checked = dd.from_delayed([dask.delayed(table.drop(columns="b"))], table[:0])
     for use in (lambda: nearest().fit(checked, "t"), lambda: of_table.predict(checked)):
