@@ -50,7 +50,7 @@ def convert(
     source : str or path; for tables also a pattern or a folder. The suffix decides the format:
         `.npz`: arrays X and y, or X_train, y_train, X_test, y_test (see `split`).
         `.npy`: one 2-d array.
-        `.csv`, `.tsv`, `.txt`: separated by commas, semicolons, tabs or |; a header line is
+        `.csv`, `.tsv`, `.txt`: separated by commas, semicolons, tabs or bars; a header line is
         recognized; may be compressed (`.gz`, `.bz2`, `.zst`).
         `.libsvm`, `.svmlight`, `.svm`: `label index:value ..`, indices from 1; made dense.
         `.parquet`, `.pq`: numeric columns.
