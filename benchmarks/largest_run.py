@@ -25,8 +25,7 @@ from benchmarks.suite.projection import JOBS, draw_projection, project, projecte
 from benchmarks.suite.runner import RESULTS
 from daskls.datasets import make_rare, rare_best_product
 from daskls.memory import TaskSizes, grow_nbytes
-from daskls.plan import plan_sample
-from daskls.plan.bundles import cell_nbytes, group_nbytes
+from daskls.plan.bundles import cell_nbytes, group_nbytes, plan_sample
 from daskls.records import SolverSpec
 from daskls.solvers.grid import assign_folds, resolve_grid
 from daskls.solvers.hinge.width import HingeWidth, RowsWidth

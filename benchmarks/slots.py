@@ -18,7 +18,7 @@ from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.places import alone
 from daskls import VoronoiSVC
 from daskls.memory import TaskSizes
-from daskls.plan import Resources, plan_bundles
+from daskls.plan.bundles import Resources, plan_bundles
 from daskls.records import SolverSpec
 
 CELL_SIZE = 2000

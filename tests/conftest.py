@@ -19,7 +19,7 @@ ON_SHARED = (
     *("estimators/test_models.py", "estimators/test_predict.py", "estimators/test_same_seed.py"),
     "estimators/test_probability.py::test_a_cluster",
     "test_newcomers.py::test_a_lost_worker",
-    "test_bill.py::test_a_worker_",
+    "test_fit_plan.py::test_a_worker_",
     *("faults/test_removed.py", "::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),
 )
 # Files so long that their tests are dealt out one by one.

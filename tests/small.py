@@ -182,8 +182,8 @@ def assert_same_bits(expected, found):
 TINY = {
     "daskls.run.rows.BLOCK_NBYTES": 1,
     # Many blocks are merged, a few are not.
-    "daskls.plan.demand.MOST_RUNS": 40,
-    "daskls.plan.demand.GROUP_BLOCKS": 3,
+    "daskls.plan.exchange.MOST_RUNS": 40,
+    "daskls.plan.exchange.GROUP_BLOCKS": 3,
     "daskls.plan.bundles.N_BUNDLES": 10_000,
     "daskls.plan.bundles.MIN_BUNDLE_WORK": 0.0,
     "daskls.run.regroup.BUNDLE_NBYTES": 1,
@@ -272,11 +272,11 @@ def few_steps(patch, n_steps):
 @contextmanager
 def task_memory(nbytes, n_slots=1):
     """Let fits of this process plan with so many bytes a task, as on a machine of little memory."""
-    from daskls.plan import Resources
+    from daskls.plan.bundles import Resources
 
     with pytest.MonkeyPatch.context() as patch:
-        # Of a fit, and of its bill.
-        for name in ("daskls.run.begin.find_resources", "daskls.methods.fit.find_resources"):
+        # Of a fit, and of its plan.
+        for name in ("daskls.run.begin.find_resources", "daskls.estimators.plan.find_resources"):
             patch.setattr(name, lambda _: Resources(n_slots, nbytes))
         yield
 

@@ -9,7 +9,7 @@ from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes, largest_block
 from daskls.methods import scores
 from daskls.partition.grow import grow_tree
 from daskls.partition.space import Forest
-from daskls.plan import cell_nbytes, leaf_nbytes, model_nbytes
+from daskls.plan.bundles import cell_nbytes, leaf_nbytes, model_nbytes
 from daskls.records import MIB, CellReport, FeatureScale, SolverSpec
 from daskls.run import regroup
 from daskls.store.exchange import Exchange

@@ -13,16 +13,16 @@ from daskls.methods.cells.method import check_cells
 from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.methods.sampling.plan import WAITING_PAIRS, most_pairs
 from daskls.partition.shuffle import plan_draws
-from daskls.plan import (
+from daskls.plan.bundles import (
     Extent,
     Resources,
-    check_sample,
     group_nbytes,
     leaf_nbytes,
     model_nbytes,
     plan_bundles,
     plan_sample,
 )
+from daskls.plan.checks import check_sample
 from daskls.records import LEAVES_NBYTES, SolverSpec
 
 MIB = 1 << 20

@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.journal import Journal, Record
 from daskls.memory import TaskSizes
-from daskls.plan import plan_exchange, plan_sample
-from daskls.plan.bundles import group_nbytes
+from daskls.plan.bundles import group_nbytes, plan_sample
+from daskls.plan.exchange import plan_exchange
 from daskls.records import MIB, SolverSpec
 
 __all__ = ["JOBS", "Job", "draw_projection", "project", "projected"]

@@ -1,4 +1,4 @@
-"""Commands that train: `daskls fit DATA MODEL`, and `daskls plan DATA`, which says what fit costs.
+"""Commands that train: `daskls fit DATA MODEL`, and `daskls plan DATA`, which says what fit takes.
 
 Both take the options of the estimators, see `options.FitCommand`.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from daskls.cli import cluster
-from daskls.cli.errors import format_number, format_share, print_pairs, print_table
+from daskls.cli.errors import format_number, format_share, print_pairs
 from daskls.cli.inputs import (
     LabelColumn,
     Task,
@@ -196,14 +196,10 @@ def plan(
             help="Memory of each worker, such as 2GiB; auto: its share of this machine.",
         ),
     ] = "auto",
-    timed: Annotated[
-        bool, typer.Option("--timed/--no-timed", help="Time pieces of the work.")
-    ] = True,
 ) -> None:
-    """Say what a fit would cost: tasks, bytes, seconds, and what it would refuse.
+    """Say what a fit would take: tasks, bytes, memory, and what it would refuse.
 
-    Nothing is trained. Pieces of the work are timed here, or on a worker of --scheduler: some
-    seconds.
+    Nothing is trained.
     """
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit)
     where.check()
@@ -212,8 +208,8 @@ def plan(
     estimator = build_estimator(ctx, method, None, kind)
     with _client(where) as (client, offered):
         estimator.set_params(client=client)
-        bill = estimator.plan(X, y, timed=timed, **offered)
-    _print_bill(bill)
+        planned = estimator.plan(X, y, **offered)
+    print_pairs(planned.title, planned.pairs())
 
 
 def _whole(text: str) -> int:
@@ -299,14 +295,3 @@ def _client(where: cluster.Where) -> Iterator[tuple[Any, dict[str, Any]]]:
             "memory_limit": where.limit_nbytes,
         }
         yield None, offered
-
-
-def _print_bill(bill: Any) -> None:
-    """Print a bill: its stages, their sums, and what would be refused or is assumed."""
-    print_table(bill.title, ("stage", "tasks", "largest task", "CPU"), bill.rows())
-    typer.echo()
-    print_pairs("In all", bill.pairs())
-    remarks = list(bill.remarks())
-    if remarks:
-        typer.echo()
-        print_pairs("Refused, or assumed" if bill.refusals else "Assumed", remarks)

@@ -27,7 +27,7 @@ from daskls.estimators.options import (
 from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
 from daskls.methods.cells.method import Voronoi
 from daskls.partition.base import Shrinkage
-from daskls.plan import usual_sizes
+from daskls.plan.bundles import usual_sizes
 from daskls.records import SCORINGS, FalseAlarmSpec, ScalingSpec, SolverSpec
 from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
 from daskls.store.reserved import FalseAlarmBound

@@ -19,7 +19,7 @@ from daskls.estimators.inputs import check_input
 from daskls.estimators.knn import KNNSVC, check_single
 from daskls.estimators.neighborhoods import PERCENTILES, NeighborhoodClassifier, svm_spec
 from daskls.estimators.options import CLASS_CONSTRAINTS, FeatureScaleParam
-from daskls.plan import Bill
+from daskls.plan.fit import FitPlan
 from daskls.records import Float64, TargetKind
 from daskls.run.compute import compute
 from daskls.run.labels import check_values
@@ -104,8 +104,8 @@ class NoiseFilter(SharesClient):
             self._agreement = agree_lazily(X, y, handle, self.classes_, classes)
         return self
 
-    def plan(self, X: Any, y: Any = None, **asked: Any) -> Bill:
-        """Return what the fit of the classifier would cost: `LocalClassifier.plan`.
+    def plan(self, X: Any, y: Any = None, **asked: Any) -> FitPlan:
+        """Return what the fit of the classifier would take: `LocalClassifier.plan`.
 
         The evaluation of every row is not included.
 

@@ -1,4 +1,4 @@
-"""The method ``plan`` of every estimator: what a fit would cost, from the shape of X alone."""
+"""The method ``plan`` of every estimator: what a fit would take, from the shape of X alone."""
 
 import math
 from contextlib import ExitStack
@@ -12,13 +12,14 @@ import numpy as np
 from daskls.datasets.convert import open_files
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.predictions import Predictions
-from daskls.plan import Bill, Resources
-from daskls.plan.demand import BLOCK_NBYTES
+from daskls.plan.bundles import Resources
+from daskls.plan.exchange import BLOCK_NBYTES
+from daskls.plan.fit import FitPlan
 from daskls.records import AnyArray, TargetKind
 from daskls.run.client import current_client
 from daskls.run.contract import FitRequest
 from daskls.run.rows import open_rows
-from daskls.run.workers import resources_of
+from daskls.run.workers import find_resources, resources_of
 from daskls.sources.base import ReadOptions
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.labels import pick_label_column
@@ -30,7 +31,7 @@ USUAL_DTYPE, USUAL_CLASSES = np.dtype(np.float32), 2
 
 
 class Plans(Predictions):
-    """An estimator whose `plan` estimates what `fit` would cost."""
+    """An estimator whose `plan` tells what `fit` would take."""
 
     # Those of every estimator.
     _validate_params: Any
@@ -44,13 +45,11 @@ class Plans(Predictions):
         workers: int | None = None,
         threads_per_worker: int = 1,
         memory_limit: int | str | None = None,
-        timed: bool = True,
-    ) -> Bill:
-        """Return what `fit` would cost: tasks, bytes, seconds, and what it would refuse.
+    ) -> FitPlan:
+        """Return what `fit` would take: tasks, bytes, memory, and what it would refuse.
 
         Nothing is trained, and X is not read except for its shape, dtype and chunks; a file of
-        arrays is opened as by a fit, to count its rows and classes. Pieces of the
-        work are timed on a worker, on random rows: this takes some seconds.
+        arrays is opened as by a fit, to count its rows and classes.
 
         Parameters
         ----------
@@ -63,12 +62,11 @@ class Plans(Predictions):
         threads_per_worker : int, >= 1, default 1. Threads of each of ``workers``.
         memory_limit : int, str as "2GiB", or None for a share of this machine. Memory of each of
             ``workers``.
-        timed : bool, default True. If False, nothing is run and no seconds are given.
 
         Returns
         -------
-        bill : Bill. ``print(bill)`` shows it; ``refusals`` are what `fit` would refuse, each with
-            the parameter to change; ``cpu_s`` and ``wall_s(n_slots)`` are the expected seconds.
+        plan : FitPlan. ``print(plan)`` shows it; ``refusals`` are what `fit` would refuse, each
+            with the parameter to change.
 
         Raises
         ------
@@ -77,16 +75,15 @@ class Plans(Predictions):
         ParameterError : parameters out of range, or that contradict each other
         """
         # Imported here so that a process that only predicts never loads the trainers.
-        from daskls.methods.fit import plan_fit
+        from daskls.methods.plan import plan_fit
 
         self._validate_params()
         request: FitRequest = self._request()
-        current_client(self.client)
-        resources = _resources(workers, threads_per_worker, memory_limit)
+        client = current_client(self.client)
+        resources = _resources(workers, threads_per_worker, memory_limit, client)
         unread = unread_rows(X, y, self._kind)
         with open_rows(unread.X, unread.y, None, Scratch.temporary(), self._kind) as rows:
-            given = request, rows, unread.target, resources, self.client
-            return plan_fit(*given, timed=timed, notes=unread.notes)
+            return plan_fit(request, rows, unread.target, resources, unread.notes)
 
 
 @dataclass(frozen=True)
@@ -250,9 +247,9 @@ def _width(y: Any, source: Source | None) -> int:
 
 
 def _resources(
-    workers: int | None, threads_per_worker: int, memory_limit: int | str | None
-) -> Resources | None:
-    """Return the resources of a described cluster; None if ``workers`` is None.
+    workers: int | None, threads_per_worker: int, memory_limit: int | str | None, client: Any
+) -> Resources:
+    """Return the resources of a described cluster; of the current one if ``workers`` is None.
 
     Raises
     ------
@@ -265,4 +262,4 @@ def _resources(
             f"memory_limit={memory_limit!r} and threads_per_worker={threads_per_worker} describe "
             "workers, but workers is None; give their number."
         )
-    return None
+    return find_resources(client)

@@ -28,7 +28,7 @@ from daskls.methods.predict import (
     predict_lazily,
     predict_to_zarr,
 )
-from daskls.plan.demand import BLOCK_NBYTES
+from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, Float64, Labels, TargetKind
 from daskls.run.compute import compute
 from daskls.run.labels import check_numbers

@@ -21,7 +21,6 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
-from daskls.plan.bill import format_seconds
 from daskls.records import MeasuredAs
 from daskls.run.client import current_client, in_task
 from daskls.run.progress import STAGE_LABELS, OnCut, Progress
@@ -29,8 +28,6 @@ from daskls.store.backend import Backend
 
 log = logging.getLogger("daskls")
 
-# The key of the whole fit's bar; no stage has it.
-WHOLE_FIT = ""
 # Dask's setting: whether fits show on the dashboard.
 SETTING = "daskls.live"
 ON_THREADS = (
@@ -63,13 +60,6 @@ def progress_bars(
     tasks: dict[str, TaskID] = {}
     with Bars(*columns, console=console or Console(stderr=True)) as bars:
 
-        def show_time_left(left_s: float) -> None:
-            """Show the time left of the whole fit, below its stages."""
-            if WHOLE_FIT in tasks:
-                bars.remove_task(tasks[WHOLE_FIT])
-            label = f"the whole fit: about {format_seconds(left_s)} left"
-            tasks[WHOLE_FIT] = bars.add_task(label, total=None)
-
         def listen(progress: Progress) -> None:
             if progress.stage not in tasks:
                 label = STAGE_LABELS.get(progress.stage, progress.stage)
@@ -77,8 +67,6 @@ def progress_bars(
             # Without a count the bar pulses until the stage ends.
             total = progress.total if progress.done is not None else None
             bars.update(tasks[progress.stage], completed=progress.done or 0, total=total)
-            if progress.left_s is not None:
-                show_time_left(progress.left_s)
 
         yield listen
 

@@ -34,9 +34,9 @@ class Board:
             if root in self.fits:
                 self.fits[root][0].add_bundle(first, last, counts)
         for root, *stage in message.get("stages", ()):
-            name, done, total, seconds, left_s = stage
+            name, done, total, seconds = stage
             if root in self.fits:
-                self.fits[root][0].advance(name, done, total, time.time(), seconds, left_s)
+                self.fits[root][0].advance(name, done, total, time.time(), seconds)
 
     def end(self, fit: str, how: str) -> None:
         """Take a fit off the board."""

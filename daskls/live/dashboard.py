@@ -95,8 +95,7 @@ class Dashboard:
             if self._stages.get(stage.name) != counts:
                 self._stages[stage.name] = counts
                 # Durations, not times of day: the scheduler's clock may differ.
-                left_s = record.left_in_all_s(now)
-                new.append([self._fit, stage.name, *counts, stage.seconds(now), left_s])
+                new.append([self._fit, stage.name, *counts, stage.seconds(now)])
         if new:
             log = self._client.scheduler.log_event
             message = {"stages": new}

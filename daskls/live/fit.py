@@ -13,10 +13,9 @@ from daskls.errors import StoreError
 from daskls.live.map import draw_map
 from daskls.live.record import FitRecord, Stage
 from daskls.partition.base import Partition
-from daskls.plan.bill import format_seconds
 from daskls.records import Reals, SolverSpec
 from daskls.run.client import LeafCounts, count_leaves
-from daskls.run.progress import REPORT_SPACING, Progress
+from daskls.run.progress import REPORT_SPACING, Progress, format_seconds
 from daskls.store.artifacts import Location
 from daskls.store.models import BundleModels, finished_bundles
 
@@ -69,8 +68,7 @@ class LiveFit:
 
     def on_progress(self, progress: Progress) -> None:
         """Record the progress of a stage."""
-        counts = progress.done, progress.total
-        self.record.advance(progress.stage, *counts, time.time(), left_s=progress.left_s)
+        self.record.advance(progress.stage, progress.done, progress.total, time.time())
 
     def on_cut(self, partition: Partition, X: Reals, names: Sequence[str]) -> None:
         """Record the partition; the thread draws its map.
@@ -197,10 +195,8 @@ def format_line(record: FitRecord, stage: Stage, now: float) -> str:
     """
     counted = "" if stage.done is None else f"{stage.done:,} of "
     parts = [f"{counted}{stage.total:,}", format_seconds(stage.seconds(now))]
-    left, in_all = stage.left_s(now), record.left_in_all_s(now)
-    if in_all is not None:
-        parts.append(f"{format_seconds(in_all)} left in all")
-    elif left:
+    left = stage.left_s(now)
+    if left:
         parts.append(f"{format_seconds(left)} left")
     if stage.name == "train" and record.error is not None:
         mean = record.measure.format_mean(record.error)

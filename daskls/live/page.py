@@ -16,7 +16,7 @@ from tornado.ioloop import IOLoop
 
 from daskls.live.board import PATH, board_of
 from daskls.live.record import SIDE, FitRecord, Map, Measure
-from daskls.plan.bill import format_seconds
+from daskls.run.progress import format_seconds
 
 # Longer than the interval between messages: the scheduler itself computes each update.
 UPDATE_MS = 2000
@@ -210,9 +210,6 @@ def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> 
     parts.append("</table>")
     if numbers["ended"]:
         parts.append(f"<p>The fit has {escape(numbers['ended'])}.</p>")
-    elif numbers["left_in_all_s"] is not None:
-        left = format_seconds(numbers["left_in_all_s"])
-        parts.append(f"<p>Time left, expected: <b>{left}</b></p>")
     elif numbers["left_s"] is not None:
         left = format_seconds(numbers["left_s"])
         parts.append(f"<p>Time left in this stage: <b>{left}</b></p>")

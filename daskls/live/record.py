@@ -196,8 +196,6 @@ class FitRecord:
     version: int = 0
     ended: str | None = None
     link: str | None = None
-    # When the fit is expected to end.
-    _ends: float | None = None
     _bundles: set[tuple[int, int]] = field(default_factory=set)
     # Rows as in `run.client.COUNTED`, without the leaf's number; a column per leaf.
     _counts: Float64 = field(default_factory=lambda: np.zeros((5, 0)))
@@ -210,7 +208,6 @@ class FitRecord:
         total: int,
         now: float,
         seconds: float | None = None,
-        left_s: float | None = None,
     ) -> None:
         """Record the progress of a stage; it ends when all is done, or when the next one begins.
 
@@ -222,10 +219,8 @@ class FitRecord:
         now : float. The time, in seconds.
         seconds : float, or None. How long the stage has run, for a caller who knows; else it begins
             with the first call.
-        left_s : float, or None. Seconds that the whole fit is expected to take from now on.
         """
         with self._lock:
-            self._ends = None if left_s is None else now + left_s
             stage = self.stages.get(name)
             if stage is not None and stage.ended is not None and done == total == stage.total:
                 return
@@ -284,11 +279,6 @@ class FitRecord:
             self.ended = how
             self.version += 1
 
-    def left_in_all_s(self, now: float) -> float | None:
-        """Return the seconds that the fit is expected to take yet; None if that is unknown."""
-        is_known = self._ends is not None and self.ended is None
-        return max(self._ends - now, 0.0) if is_known else None  # type: ignore[operator]
-
     @property
     def n_cells(self) -> int:
         """The number of cells trained so far, as far as they have been reported."""
@@ -328,7 +318,6 @@ class FitRecord:
                 "link": self.link,
                 "stages": [_stage_json(stage, now) for stage in stages],
                 "left_s": running[-1].left_s(now) if running and self.ended is None else None,
-                "left_in_all_s": self.left_in_all_s(now),
                 "error": self.error,
                 **_error_texts(self.measure, self.error),
                 "n_cells": self.n_cells,

@@ -44,7 +44,6 @@ function drawNumbers(place, numbers) {
   const facts = element(place, "div", undefined, "facts");
   const tell = (name, value) => { const line = element(facts, "div", `${name} `); element(line, "b", value); };
   if (numbers.ended) tell("The fit has", numbers.ended === "finished" ? "finished." : "stopped.");
-  else if (numbers.left_in_all_s !== null && numbers.left_in_all_s !== undefined) tell("Time left, expected:", time(numbers.left_in_all_s));
   else if (numbers.left_s !== null && numbers.left_s !== undefined) tell("Time left in this stage:", time(numbers.left_s));
   if (numbers.error !== null && numbers.error !== undefined) tell(`${numbers.error_name}${numbers.ended ? "" : " so far"}:`, numbers.error_told);
   if (numbers.link) {

@@ -14,7 +14,7 @@ import numpy as np
 from daskls.errors import MemoryPlanError
 from daskls.methods.base import method_of
 from daskls.methods.scores import SLAB_ROWS, labels_of
-from daskls.plan.demand import BLOCK_NBYTES
+from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import F4, F8, MIB, Float64, Int64, Labels, Reals
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import BlockRows, block_start, map_rows, merge_chunks

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from daskls.methods.predict import cells_of, score_rows, sizes_of_rows
-from daskls.records import FalseAlarmSpec, Float64, Int64, IntervalSpec, Reals, ReserveSpec
+from daskls.records import FalseAlarmSpec, Float64, Int64, IntervalSpec, Reals
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
 from daskls.run.reserve import ReservedRows, observations_needed
@@ -190,11 +190,6 @@ PURPOSES = {
     FalseAlarmSpec.name: Purpose("threshold", score_reserved, keep_threshold),
     IntervalSpec.name: Purpose("intervals", answer_reserved, keep_interval),
 }
-
-
-def stage_of(spec: ReserveSpec) -> str:
-    """Return the name of the stage."""
-    return PURPOSES[spec.name].stage
 
 
 def has_used_reserved(state: FitState) -> bool:

@@ -56,6 +56,10 @@ N_BUNDLES, BUNDLES_PER_SLOT = 64, 4
 MIN_BUNDLE_WORK = 2e6
 MAX_BUNDLE_WORK = 3e7
 
+# Mean rows of a cell as a share of cell_size: where rows are equal, cuts leave cells uneven.
+# Measured: 0.80 on Covertype, 0.68 on ijcnn1, 0.91 on noisy28, 1 on few rows without ties.
+USUAL_FULLNESS = 0.9
+
 # Parameters of the whole model are selected on one row in ROWS_PER_SELECTING_ROW: enough to know
 # an error of a few percent to some tenths, few enough that their kernel matrix fits in a task.
 ROWS_PER_SELECTING_ROW = 100
@@ -269,6 +273,15 @@ def _few_cells_rows(n_rows: int, full_rows: int, most: int) -> int:
     if sampled < SAMPLED_PER_LEAF // 4:
         return 0
     return max(int(full_rows * (1.0 - 2.0 / math.sqrt(sampled))), 1)
+
+
+def expected_cells(n_rows: int, cell_size: int) -> int:
+    """Return the expected number of cells.
+
+    >>> expected_cells(1000, 2000), expected_cells(1_000_000, 2000)
+    (1, 556)
+    """
+    return 1 if n_rows <= cell_size else math.ceil(n_rows / (USUAL_FULLNESS * cell_size))
 
 
 def plan_bundles(

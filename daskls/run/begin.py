@@ -11,8 +11,9 @@ from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition, write_partition
-from daskls.plan import Extent, Resources, SamplePlan, check_sample, plan_sample
-from daskls.plan.demand import group_blocks
+from daskls.plan.bundles import Extent, Resources, SamplePlan, plan_sample
+from daskls.plan.checks import check_sample
+from daskls.plan.exchange import group_blocks
 from daskls.records import LARGEST, SMALLEST, Float64, Int64, SolverSpec
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import BlockRows

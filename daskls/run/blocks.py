@@ -11,7 +11,7 @@ from dask.base import tokenize
 
 from daskls.errors import DataError, MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes
-from daskls.plan.demand import BLOCK_NBYTES, block_nbytes
+from daskls.plan.exchange import BLOCK_NBYTES, block_nbytes
 from daskls.records import AnyArray, Labels, SolverSpec
 from daskls.run.compute import compute_blocks
 from daskls.run.probe import current_visibility, guarded

@@ -17,16 +17,16 @@ from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.partition.space import grow_forest
 from daskls.partition.stored import model_partition
-from daskls.plan import (
-    Demand,
+from daskls.plan.bundles import (
     Extent,
-    Outlook,
     Resources,
     SamplePlan,
-    demand_of_cells,
     expected_cells,
+    model_nbytes,
+    plan_bundles,
     share_of,
 )
+from daskls.plan.fit import Expected
 from daskls.records import (
     F8,
     FeatureScale,
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 # Bytes of a query while queries are sorted by cell, or by leaf: the order, and copies.
 QUERY_NBYTES = 128
+# Most leaves whose bundles a plan makes one by one.
+MOST_LEAVES = 20_000
 # The value of `FitRequest.probability` for maps that are fitted to held-out values of the loss.
 HELD_OUT = "held_out"
 
@@ -126,16 +128,24 @@ class Method(ABC):
         The default is that of trees grown on the sample.
         """
         if sampling.n_sample == n_rows:
-            return expected_cells(n_rows, cell_size)[0]
+            return expected_cells(n_rows, cell_size)
         return -(-n_rows // sampling.leaf_rows)
 
-    def demand(self, outlook: Outlook) -> Demand:
-        """Return the expected tasks, bytes and pieces of work of `cut` and `fit`.
+    def expected(
+        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+    ) -> Expected:
+        """Return what `fit` is expected to take.
 
-        The default is that of cells of space with one model each.
+        The default is that of cells with one model each. ``n_leaves`` counts those of all
+        partitions; they are expected to be equal.
         """
-        own = demand_of_cells(outlook)
-        return replace(own, stages=(outlook.grown, *own.stages))
+        n_rows, sizes = n_partitions * extent.n_rows, extent.sizes
+        # Of very many leaves, the bundles are extrapolated.
+        known = min(n_leaves, MOST_LEAVES)
+        plan = plan_bundles(sizes, [n_rows // n_leaves] * known, [False] * known, resources)
+        n_cells = n_partitions * expected_cells(extent.n_rows, sizes.cell_size)
+        n_bundles = len(plan.bundles) * n_leaves // known
+        return Expected(n_bundles, n_cells, plan.peak_nbytes, model_nbytes(sizes, n_rows))
 
     def cut(self, state: "FitState") -> Partition:
         """Return the partition by which rows are regrouped.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DamageError, StoreError
-from daskls.plan import group_open
+from daskls.plan.bundles import group_open
 from daskls.records import Labels
 from daskls.run.blocks import BlockRows
 from daskls.run.compute import compute_each

@@ -1,4 +1,4 @@
-"""The progress of a fit: timed stages, the share that is done, and the expected time left.
+"""The progress of a fit: timed stages, and the share of each that is done.
 
 What is done is counted from the store, which works with every scheduler.
 """
@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from daskls.errors import StoreError
@@ -16,9 +16,6 @@ from daskls.records import Reals
 if TYPE_CHECKING:
     from daskls.partition.base import Partition
 
-# Finished stages correct the estimate for the others once they were expected to take this many
-# seconds; by at most this factor, as one odd stage says little about the others.
-KNOWN_S, MOST_OFF = 2.0, 4.0
 # Seconds between two reports: short enough for a moving bar, long enough for a shared file system.
 PROGRESS_INTERVAL_S = 0.25
 # At least this many times the CPU time of a report passes before the next one.
@@ -48,16 +45,11 @@ STAGE_LABELS = {
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a stage, in blocks or cells.
-
-    ``done`` is None where it is unknown. ``left_s`` are the expected seconds until the fit ends;
-    None where it has no bill.
-    """
+    """The progress of a stage, in blocks or cells; ``done`` is None where it is unknown."""
 
     stage: str
     done: int | None
     total: int
-    left_s: float | None = None
 
 
 # Called with the partition, the sampled rows that define it, and the names of their features.
@@ -73,29 +65,6 @@ class StageClock:
         self.seconds: dict[str, float] = {}
         self._on_progress = on_progress
         self._on_cut = on_cut
-        self._expected: Expectation | None = None
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether progress is reported to anyone."""
-        return self._on_progress is not None
-
-    def expect(self, stages: Sequence[tuple[str, float]]) -> None:
-        """Set the stages to come, names and expected seconds, from a bill."""
-        self._expected = Expectation(stages)
-
-    def _report(self, first_done: int | None) -> Callable[[Progress], None] | None:
-        """Return the listener; with a bill, one that adds the expected seconds left."""
-        expected, report = self._expected, self._on_progress
-        if expected is None or report is None:
-            return report
-
-        def hand_on(progress: Progress) -> None:
-            share = _share_of(progress, first_done)
-            left_s = expected.left_s(share, time.perf_counter())
-            report(replace(progress, left_s=left_s))
-
-        return hand_on
 
     def report_cut(self, partition: "Partition", X: Reals, names: Sequence[str]) -> None:
         """Pass the partition to the listener that draws it, if there is one."""
@@ -106,20 +75,9 @@ class StageClock:
     def stage(self, name: str, total: int, count: Callable[[], int] | None) -> Iterator[None]:
         """Time one stage and report its progress; see `watch`."""
         started = time.perf_counter()
-        if self._expected is not None:
-            self._expected.begin(name, started)
-        # What an earlier fit has done is excluded, as it says nothing about the pace of this one.
-        first_done = count() if count is not None and self._expected is not None else None
-        with watch(name, total, count, self._report(first_done)):
+        with watch(name, total, count, self._on_progress):
             yield
         self.seconds[name] = time.perf_counter() - started
-
-
-def _share_of(progress: Progress, first_done: int | None) -> float | None:
-    """Return the share that is done of what a stage found to do; None where it is unknown."""
-    if progress.done is None or first_done is None or first_done >= progress.total:
-        return None
-    return (progress.done - first_done) / (progress.total - first_done)
 
 
 @contextmanager
@@ -166,61 +124,15 @@ def watch(
     report(Progress(stage, total, total))
 
 
-class Expectation:
-    """The expected seconds of a fit's stages, corrected by what finished stages took.
+def format_seconds(seconds: float) -> str:
+    """Format a time for people.
 
-    Parameters
-    ----------
-    stages : sequence of (str, float). Names and expected seconds in order; names may repeat.
+    >>> format_seconds(4.2), format_seconds(75), format_seconds(3720)
+    ('4 s', '1 min 15 s', '1 h 2 min')
     """
-
-    def __init__(self, stages: Sequence[tuple[str, float]]) -> None:
-        self._stages = list(stages)
-        # The running stage, -1 before the first, and when it began.
-        self._at, self._began = -1, 0.0
-        self._expected_s = self._taken_s = 0.0
-
-    def begin(self, name: str, now: float) -> None:
-        """Record that a stage begins and that those before it are over; ignore unknown stages."""
-        names = [own for own, _ in self._stages]
-        if name not in names[self._at + 1 :]:
-            return
-        following = names.index(name, self._at + 1)
-        if self._at >= 0:
-            self._expected_s += sum(s for _, s in self._stages[self._at : following])
-            self._taken_s += now - self._began
-        self._at, self._began = following, now
-
-    @property
-    def factor(self) -> float:
-        """The time that stages take, in units of the expected time."""
-        return _factor(self._expected_s, self._taken_s)
-
-    def left_s(self, share: float | None, now: float) -> float:
-        """Return the expected seconds until all stages are over.
-
-        ``share`` is the share of the running stage that is done; None: unknown.
-        """
-        following = sum(seconds for _, seconds in self._stages[self._at + 1 :])
-        if self._at < 0:
-            return following
-        taken, factor = now - self._began, self.factor
-        own = factor * self._stages[self._at][1] - taken
-        if own < 0.0:
-            # The running stage takes longer than expected, and so will the others.
-            expected_s = self._expected_s + self._stages[self._at][1]
-            own, factor = 0.0, max(_factor(expected_s, self._taken_s + taken), factor)
-        after = factor * following
-        # The last stage is most of a fit, and its progress is counted. Its own pace gets the more
-        # weight the more of it is done.
-        if share and 0.0 < share <= 1.0 and self._at == len(self._stages) - 1:
-            by_pace = taken * (1.0 - share) / share
-            own = share * by_pace + (1.0 - share) * own
-        return after + own
-
-
-def _factor(expected_s: float, taken_s: float) -> float:
-    """Return the time that finished stages took, in units of the expected time."""
-    if expected_s < KNOWN_S:
-        return 1.0
-    return min(max(taken_s / expected_s, 1 / MOST_OFF), MOST_OFF)
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

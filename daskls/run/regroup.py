@@ -13,13 +13,13 @@ import numpy as np
 
 from daskls.errors import DamageError, StoreError
 from daskls.kernels.frame import scaled
-from daskls.memory import gather_nbytes
+from daskls.memory import TaskSizes, gather_nbytes
 from daskls.neighbors.balls import measure_regions
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells
 from daskls.partition.shuffle import row_keys
 from daskls.partition.stored import read_partition
-from daskls.plan import BUNDLE_S, CUT, Outlook, StageDemand, Work, group_open
+from daskls.plan.bundles import Extent, Resources, group_open
 from daskls.records import (
     FeatureScale,
     Float64,
@@ -268,10 +268,9 @@ def _leaf_regions(leaves: list[Rows]) -> Regions:
 
 def _gather_groups(state: FitState, leaf_rows: Int64) -> list[tuple[int, int]]:
     """Group neighboring leaves that are not done, so that tasks gather about equally many rows."""
-    share = int(leaf_rows.sum()) // N_GATHERS
-    most = min(BUNDLE_NBYTES, state.resources.task_nbytes // 4) // state.sizes.row_nbytes
+    most = _most_gathered(int(leaf_rows.sum()), state.sizes, state.resources)
     done = done_mask(state.root.store, len(leaf_rows), "rows")
-    return group_open(leaf_rows.tolist(), done, min(share, most))
+    return group_open(leaf_rows.tolist(), done, most)
 
 
 def _finished_rows(state: FitState, leaf_rows: Int64) -> Callable[[], int]:
@@ -293,16 +292,16 @@ def has_rows(state: FitState) -> bool:
     return rows_handle(state).open().has_bundles()
 
 
-def gather_stage(outlook: Outlook) -> StageDemand:
-    """Return the expected stage of `gather_rows`, assuming leaves of equal size."""
-    extent, n_leaves = outlook.extent, outlook.n_leaves
-    of_leaf = max(extent.n_rows // n_leaves, 1)
-    row_nbytes = extent.sizes.row_nbytes
-    most = min(BUNDLE_NBYTES, outlook.resources.task_nbytes // 4) // row_nbytes
-    together = max(min(extent.n_rows // N_GATHERS, most) // of_leaf, 1)
-    nbytes = gather_nbytes(extent.sizes, extent.leaf_rows) + 2 * together * of_leaf * row_nbytes
-    works = outlook.reading, Work(CUT, of_leaf, n_leaves)
-    return StageDemand("gather", -(-n_leaves // together), nbytes, works, task_s=BUNDLE_S / 2)
+def gathering_nbytes(extent: Extent, resources: Resources) -> int:
+    """Return the peak bytes of `gather_bundle`: of a leaf, and of those gathered until written."""
+    gathered = _most_gathered(extent.n_rows, extent.sizes, resources) * extent.sizes.row_nbytes
+    return gather_nbytes(extent.sizes, extent.leaf_rows) + 2 * gathered
+
+
+def _most_gathered(n_rows: int, sizes: TaskSizes, resources: Resources) -> int:
+    """Return the most rows that a task gathers, unless it is one leaf."""
+    most = min(BUNDLE_NBYTES, resources.task_nbytes // 4) // sizes.row_nbytes
+    return min(n_rows // N_GATHERS, most)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 from dask.layers import ArrayBlockIdDep, ArrayChunkShapeDep
 
 from daskls.errors import DasklsError, DataError, StoreError
-from daskls.plan.demand import BLOCK_NBYTES
+from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import Labels, TargetKind
 from daskls.run.blocks import (
     UNPACKED_COPIES,

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskls.errors import AdviceWarning, DataError, warn_user
 from daskls.kernels.checksum import row_checksum
-from daskls.plan import Resources
+from daskls.plan.bundles import Resources
 from daskls.records import (
     LARGEST,
     MIB,

@@ -25,7 +25,7 @@ from dask.utils import parse_bytes
 
 from daskls._version import __version__
 from daskls.errors import ClusterError, DasklsError, MemoryPlanError, ParameterError
-from daskls.plan import Resources
+from daskls.plan.bundles import Resources
 from daskls.records import MIB
 from daskls.run.client import current_client
 from daskls.run.patience import (

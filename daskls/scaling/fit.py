@@ -16,7 +16,7 @@ from daskls.errors import ParameterError
 from daskls.kernels.copies import find_copies
 from daskls.kernels.frame import scaled
 from daskls.kernels.kernel import find_kernel, kernels_with
-from daskls.plan import Extent
+from daskls.plan.bundles import Extent
 from daskls.records import (
     LARGEST_FEATURE,
     Coding,
@@ -90,7 +90,7 @@ def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
     if len(candidates) > 1 or scaling.kernels or search.learns:
         decision = search.decide(candidates)
         taken, summary = decision.taken, decision.to_json()
-        spec = _spec_with(spec, taken) if scaling.kernels else spec
+        spec = _spec_with(spec, taken.trial) if scaling.kernels else spec
     else:
         (taken,) = candidates
         summary = {"decision": taken.name, "coding": taken.coding}
@@ -99,9 +99,24 @@ def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
     return Resolved(search.scale_of(taken), spec, summary)
 
 
-def _spec_with(spec: SolverSpec, taken: Candidate) -> SolverSpec:
+def is_open(scaling: ScalingSpec) -> bool:
+    """Whether a fit of many rows has anything to choose for all cells."""
+    is_one = scaling.feature_scale != "learned" and scaling.feature_coding != "auto"
+    return bool(scaling.kernels) or not is_one
+
+
+def usual_spec(spec: SolverSpec, scaling: ScalingSpec | None) -> SolverSpec:
+    """Return a spec with parameters such as are usually chosen for all cells."""
+    if scaling is None or not scaling.kernels:
+        return spec
+    # The middle one of the candidate kernels, which take about the same memory.
+    kernel = scaling.kernels[len(scaling.kernels) // 2]
+    return _spec_with(spec, TrialGrid.of(spec).of_kernel(kernel).start(kernel))
+
+
+def _spec_with(spec: SolverSpec, trial: Trial) -> SolverSpec:
     """Return a spec with the chosen parameters; C stays open where cells choose it."""
-    found = taken.trial.resolve(spec)
+    found = trial.resolve(spec)
     return replace(found, C=spec.C) if find_loss(spec).costs_by_cell else found
 
 

@@ -15,7 +15,8 @@ from dask.tokenize import tokenize
 
 from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
-from daskls.plan import Resources, check_usable
+from daskls.plan.bundles import Resources
+from daskls.plan.checks import check_usable
 from daskls.records import F4, F8, AnyArray, Float32, Float64, KernelSpec, SolverSpec, Targets
 from daskls.run.compute import compute_each
 from daskls.solvers.squares.aims import Aim
@@ -298,13 +299,10 @@ class Steps:
 
 def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: Resources) -> None:
     """Raise a `MemoryPlanError`, before X is read for regions, if a task does not fit in memory."""
-    d, rows = sizes.n_features, region_rows(sizes.n_features)
-    outputs = sizes.n_outputs
-    collecting = assign_nbytes(sizes, block_rows) + block_rows * d * F4
-    needed = max(trial_nbytes(rows, d, outputs, cell_rows), collecting)
+    d = sizes.n_features
     check_usable(
-        f"Comparing scales on a region of {rows} rows x {d} features",
-        needed,
+        f"Comparing scales on a region of {region_rows(d)} rows x {d} features",
+        regions_nbytes(sizes, block_rows, cell_rows),
         resources,
         'give feature_scale="spread" or factors, and with loss="squared_error" one C and one gamma',
     )
@@ -317,12 +315,10 @@ def check_race(
 
     ``parts`` and ``n_features`` are as of `rung_nbytes`, for the coding with the most features.
     """
-    outputs = sizes.n_outputs
     n_rows = sum(m + q for m, q in parts)
-    learning = trial_nbytes(n_rows, n_features, outputs, TRIAL_ROWS)
     check_usable(
         f"Comparing candidates on {n_rows} rows x {n_features} features",
-        max(rung_nbytes(parts, n_features, outputs), learning),
+        race_nbytes(parts, n_features, sizes.n_outputs),
         resources,
         'give feature_coding="none", feature_scale="spread" or factors, and with '
         'loss="squared_error" one kernel, one C and one gamma',
@@ -336,6 +332,19 @@ def region_rows(n_features: int) -> int:
     (20000, 4012, 4000)
     """
     return max(min(REGION_ROWS, REGION_NBYTES // (F4 * n_features)), LEAST_REGION_ROWS)
+
+
+def regions_nbytes(sizes: TaskSizes, block_rows: int, cell_rows: int) -> int:
+    """Return the peak bytes of a task that collects regions, or compares scales on one."""
+    d = sizes.n_features
+    collecting = assign_nbytes(sizes, block_rows) + block_rows * d * F4
+    return max(trial_nbytes(region_rows(d), d, sizes.n_outputs, cell_rows), collecting)
+
+
+def race_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: int) -> int:
+    """Return the peak bytes of a task of a race, whose last rung has these parts."""
+    learning = trial_nbytes(sum(m + q for m, q in parts), n_features, n_outputs, TRIAL_ROWS)
+    return max(rung_nbytes(parts, n_features, n_outputs), learning)
 
 
 def trial_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -> int:

@@ -13,7 +13,6 @@ LEARNED = "learned"
 # without the smaller half. Of many uninformative features, chance decides which end at a small
 # factor and which at 0; each one that is kept makes cells less dense and models larger.
 WEAK_SHARES = (0.3, 0.1, 0.03)
-MOST_FEWER = len(WEAK_SHARES) + 1
 # The fewest groups of rows for a comparison.
 LEAST_GROUPS = 10
 

@@ -41,6 +41,8 @@ FINAL_ROWS, RESERVED_ROWS, LEARNING_ROWS, LEARNING_ROWS_ALONE = 2000, 1500, 1000
 # With at least this many rows, all of them sampled, cells join the race: their number, and the most
 # rows of one.
 DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
+# Rows of a drawn cell, as a share of the most.
+DRAWN_SHARE = 0.8
 # Of these, so many settle the width and the ridge of each candidate before scales are learned: in
 # dense rows the best width is smaller (on 50,000 rows of covtype a quarter to a thirtieth of the
 # thin rows'), and a scale that was learned at the thin rows' width lost to none. Half of a cell's
@@ -268,6 +270,24 @@ def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
     dense = Rung(settling[0], tuple(settling[1:]), (2, 1), SETTLING_TRIALS) if settling else None
     last = Rung(final, cells, (1,), LAST_TRIALS)
     return RacePlan(rungs, first, last, drawn.runs, learning, dense)
+
+
+def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tuple[int, int]]:
+    """Return the sizes of the last rung's parts, before rows are drawn from a sample.
+
+    >>> expected_parts(2000, 500, has_cells=True), expected_parts(50_000, 2000, has_cells=False)
+    ([(1500, 0)], [(2000, 1500)])
+    """
+    n_pool, n_reserved = race_rows(n_sample)
+    held = n_sample // HELD_SHARE if n_reserved else 0
+    cells: tuple[tuple[Int64, Int64], ...] = ()
+    if has_cells and held and n_sample >= DENSE_FROM:
+        rows = int(DRAWN_SHARE * min(CELL_ROWS, cell_rows))
+        asked = rows // HELD_SHARE
+        cells = ((np.arange(rows - asked), np.arange(asked)),) * N_CELLS
+    pool, reserved = min(n_pool, n_sample - held), min(n_reserved, held)
+    drawn = Drawn(np.arange(pool), np.arange(reserved), cells)
+    return [part.sizes for part in plan_race(drawn, cell_rows).last.parts]
 
 
 def _cell_parts(drawn: Drawn) -> tuple[Part, ...]:

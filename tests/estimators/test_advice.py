@@ -24,7 +24,7 @@ from daskls import (
 )
 from daskls.estimators.advice import EDGE_SHARE, ONE_CLASS_SHARE
 from daskls.partition.base import Shrinkage
-from daskls.plan import Resources
+from daskls.plan.bundles import Resources
 from daskls.run.blocks import BlockRows
 from daskls.run.rows import open_rows
 from daskls.run.scan import warn_of_chunks

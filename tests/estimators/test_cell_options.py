@@ -19,7 +19,7 @@ from daskls import (
 from daskls.datasets import write
 from daskls.memory import TaskSizes
 from daskls.methods.cells.method import check_cells
-from daskls.plan import Extent, Resources
+from daskls.plan.bundles import Extent, Resources
 from daskls.plotting import GridDisplay
 from daskls.records import MIB, SolverSpec
 from daskls.solvers.hinge.solver import HINGE

@@ -175,7 +175,7 @@ def test_the_default_follows_from_the_data(maker, params, shape, expected):
     # A fit of some of the rows, for probabilities, is of the same kind as the whole.
     assert request.for_data(100, shape[1], n_aims).n_partitions == expected
     # The plan is of the same numbers.
-    bills = [own.plan(shape, timed=False) for own in (given, by_default)]
+    bills = [own.plan(shape) for own in (given, by_default)]
     assert bills[0].n_models == bills[1].n_models
     assert bills[0].exchange == bills[1].exchange
 
@@ -209,7 +209,7 @@ def test_rows_of_weight_0_are_not_counted():
 def test_features_and_classes_count_in_a_fit_and_in_a_plan():
     X, y = checkers(16_000, d=42, n_classes=3, dtype="f4")
     model = VoronoiSVC(cell_size=200, **SQUARES)
-    of_two, of_three = (model.plan(X, labels, timed=False) for labels in (y % 2, y))
+    of_two, of_three = (model.plan(X, labels) for labels in (y % 2, y))
     assert of_three.n_models == 4 * of_two.n_models
     assert partitions_of(model.fit(X, y)) == 4
     assert partitions_of(model.fit(X[:, :41], y)) == 1
@@ -221,7 +221,7 @@ def test_reserved_rows_do_not_count():
     one, default = (
         VoronoiSVR(cell_size=300, interval=0.8, n_partitions=n, **SQUARES) for n in (1, None)
     )
-    assert default.plan(X, timed=False).n_models == one.plan(X, timed=False).n_models
+    assert default.plan(X).n_models == one.plan(X).n_models
     assert partitions_of(default.fit(X, y * 1.0)) == 1
 
 

@@ -15,7 +15,7 @@ from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import TaskSizes
 from daskls.methods.sampling.plan import check_selection
 from daskls.partition.shuffle import shuffle_numbers
-from daskls.plan import Extent, Resources, n_selecting
+from daskls.plan.bundles import Extent, Resources, n_selecting
 from daskls.plotting import SelectionDisplay
 from daskls.records import SolverSpec
 from daskls.seeds import SUBSAMPLES

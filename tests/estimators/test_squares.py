@@ -22,7 +22,7 @@ from daskls import (
 )
 from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
-from daskls.plan import cell_nbytes
+from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
 from daskls.scaling.descent import TrialSplit
 from daskls.scaling.grid import Trial, TrialCell

@@ -9,7 +9,7 @@ from support import few
 
 from daskls import MemoryPlanError
 from daskls.memory import TaskSizes
-from daskls.plan import Resources
+from daskls.plan.bundles import Resources
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
 from daskls.scaling.coding import find_bases

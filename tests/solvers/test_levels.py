@@ -10,7 +10,7 @@ from support import compiled, few
 
 from daskls.kernels.hinge import solve_tube
 from daskls.memory import TaskSizes
-from daskls.plan import cell_nbytes
+from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.solvers.registry import find_measure

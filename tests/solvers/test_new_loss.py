@@ -14,7 +14,7 @@ import daskls.solvers
 from daskls import load
 from daskls.kernels.frame import decide_pairs
 from daskls.memory import TaskSizes
-from daskls.plan import cell_nbytes
+from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.registry import LOSSES, Loss, losses_of
 from examples import load_example

@@ -9,7 +9,7 @@ from support import checkers
 from test_plan import sizes_of
 
 from daskls import ParameterError, RandomChunkSVC, VoronoiSVC
-from daskls.plan import cell_nbytes, model_nbytes
+from daskls.plan.bundles import cell_nbytes, model_nbytes
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers import registry
 from daskls.solvers.base import CellRows, LocalSolver

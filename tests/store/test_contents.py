@@ -88,7 +88,7 @@ def stores(tmp_path_factory):
         # As of more rows than a sample holds.
         patch.setattr("daskls.plan.bundles.MIN_SAMPLE", 200)
         patch.setattr("daskls.plan.bundles.SAMPLED_PER_LEAF", 50)
-        patch.setattr("daskls.plan.demand.MOST_RUNS", 1)
+        patch.setattr("daskls.plan.exchange.MOST_RUNS", 1)
         patch.setattr("daskls.run.rows.BLOCK_NBYTES", 1600)
         dense = daskls.VoronoiSVC(120, store=folder / "dense", random_state=0)
         dense.fit(*draw_rows("three"))

@@ -9,7 +9,7 @@ from damages import DAMAGES, files_of
 
 from daskls.errors import DamageError
 from daskls.memory import TaskSizes
-from daskls.plan.demand import plan_exchange
+from daskls.plan.exchange import plan_exchange
 from daskls.records import SolverSpec
 from daskls.store.exchange import Exchange, stored_grids
 from daskls.store.folder import Folder, FolderReader
@@ -137,9 +137,9 @@ def test_blocks_are_merged_in_ranges_of_leaves_and_large_leaves_block_by_block(
 def test_requests_are_as_the_plan_says(tmp_path, monkeypatch):
     """Count what a folder is asked for while rows are regrouped and every leaf is read."""
     sizes, n = (TaskSizes(3, 4, 2, 10, SolverSpec()), 4000)
-    monkeypatch.setattr("daskls.plan.demand.MOST_RUNS", 100)
-    monkeypatch.setattr("daskls.plan.demand.GROUP_BLOCKS", 4)
-    monkeypatch.setattr("daskls.plan.demand.block_nbytes", lambda *_: 12 * 400)
+    monkeypatch.setattr("daskls.plan.exchange.MOST_RUNS", 100)
+    monkeypatch.setattr("daskls.plan.exchange.GROUP_BLOCKS", 4)
+    monkeypatch.setattr("daskls.plan.exchange.block_nbytes", lambda *_: 12 * 400)
     plan = plan_exchange(sizes, n, 12, 1, 1 << 30)
     assert (plan.n_blocks, plan.n_groups, plan.n_windows) == (10, 3, 4)
     rng, n_requests = np.random.default_rng(0), 0

@@ -16,7 +16,7 @@ from daskls.partition.grow import cut_into_cells
 from daskls.partition.space import BRANCH_SIZES, Space
 from daskls.partition.stored import Nested, StoredTrees, read_partition, stored
 from daskls.partition.tree import Tree, read_trees, tree_arrays
-from daskls.plan import plan_bundles
+from daskls.plan.bundles import plan_bundles
 from daskls.records import (
     F8,
     Bundle,

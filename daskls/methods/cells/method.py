@@ -12,18 +12,9 @@ from daskls.memory import TaskSizes
 from daskls.methods.scores import mean_of_all, mean_of_views
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition
-from daskls.plan import (
-    Demand,
-    Extent,
-    Outlook,
-    Resources,
-    SamplePlan,
-    check_block,
-    demand_of_cells,
-    group_nbytes,
-    mib,
-    plan_sample,
-)
+from daskls.plan.bundles import Extent, Resources, SamplePlan, group_nbytes, plan_sample
+from daskls.plan.checks import check_block, mib
+from daskls.plan.fit import Expected
 from daskls.records import F4, MIB, Float64, Reals
 from daskls.run.contract import FitState, Method
 from daskls.solvers.registry import find_loss, find_solver
@@ -122,10 +113,12 @@ class Chunked(Voronoi):
         """As of `Method`: the number of chunks."""
         return -(-n_rows // cell_size)
 
-    def demand(self, outlook: Outlook) -> Demand:
-        """As of `Method`: no tree is grown, and chunks are of equal size."""
-        n_chunks = outlook.n_leaves // outlook.n_partitions
-        return demand_of_cells(outlook, (n_chunks, outlook.extent.n_rows // n_chunks))
+    def expected(
+        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+    ) -> Expected:
+        """As of `Method`: each leaf is a chunk."""
+        own = super().expected(extent, n_leaves, n_partitions, resources)
+        return replace(own, n_models=n_leaves)
 
 
 def check_cells(extent: Extent, resources: Resources) -> None:

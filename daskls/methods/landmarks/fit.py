@@ -1,16 +1,15 @@
 """A fit of L3-SVMs: landmarks, the choice of C, the joint problem.
 
-What is finished in the store is not done again. The expected work of a fit comes last.
+What is finished in the store is not done again.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from daskls.kernels.joint import N_STATS, solve_cell
 from daskls.kernels.kernel import find_kernel
-from daskls.kernels.landmarks import find_normalization, mean_square, project_rows
+from daskls.kernels.landmarks import find_normalization, mean_square
 from daskls.methods.landmarks.parts import (
     LinearModel,
     drop_phase,
@@ -22,14 +21,11 @@ from daskls.methods.landmarks.parts import (
     write_linear_model,
 )
 from daskls.methods.landmarks.plan import (
-    COST_SHARES,
-    ROWS_PER_LANDMARK,
     LandmarkSpec,
     count_clusters,
     default_costs,
     edge_of,
     group_cells,
-    landmark_nbytes,
     most_landmarks,
     n_candidates,
     pick_cost,
@@ -43,25 +39,17 @@ from daskls.methods.landmarks.solve import (
     stored_cells,
 )
 from daskls.partition.space import VoronoiCells, cluster_cells
-from daskls.plan import Demand, Outlook, StageDemand, Work
-from daskls.records import F8, CellReport, Float64, Int64, Mask, Table
+from daskls.records import CellReport, Float64, Int64, Mask, Table
 from daskls.run.begin import regroup_all, scale_gamma
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
-from daskls.run.pace import Setting, seconds_in
 from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total
 from daskls.solvers.landmarks import BiasSearch, Evaluation, draw_landmarks, find_components
 
 # Columns of a round's statistics: Newton steps, and rows with alpha > 0.
 STEPS_STAT, SUPPORT_STAT = 5, 6
-# Functions below that time a piece of work, by the names that a bill carries.
-CLUSTER = "methods.landmarks.fit:cluster_rows"
-SOLVE_ALL, SOLVE_ONE = "methods.landmarks.fit:solve_all", "methods.landmarks.fit:solve_one"
-# Rounds of one search of biases, and their cost in units of the first: later rounds start from the
-# one before, and solve fewer problems.
-BIAS_ROUNDS, FIRST_ROUNDS = 12, 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,81 +293,3 @@ def _report(
         for cell in range(len(leaf_rows))
     ]
     return np.array(rows, CellReport.dtype())
-
-
-# ---- the bill: the expected work, and the functions that time it on a worker ----
-
-
-def demand_of_landmarks(method: LandmarkSpec, outlook: Outlook) -> Demand:
-    """Return the demand of clustering, of the choice of C, and of the joint problem."""
-    extent, sizes, n_cells = outlook.extent, outlook.extent.sizes, outlook.n_leaves
-    rows = max(extent.n_rows // n_cells, 1)
-    n_landmarks = method.n_landmarks or sizes.n_features
-    n_outputs = sizes.n_outputs
-    n_problems = n_candidates(sizes.spec) * n_outputs
-    n_groups = len(group_cells([rows] * n_cells, sizes.n_features, n_landmarks, n_problems))
-    clustering = StageDemand("cut", 0, 0, (Work(CLUSTER, outlook.n_sample, 1),))
-    stages = [clustering]
-    if n_candidates(sizes.spec) > 1:
-        stages.append(_searching("select", SOLVE_ALL, outlook, n_groups, n_problems, n_landmarks))
-    stages.append(_searching("train", SOLVE_ONE, outlook, n_groups, n_outputs, n_landmarks))
-    model = (n_cells * (n_landmarks + sizes.n_features) * n_outputs + n_landmarks**2) * F8
-    return Demand(tuple(stages), n_cells, model, 0, n_groups)
-
-
-def _searching(
-    name: str, what: str, outlook: Outlook, n_groups: int, n_problems: int, n_landmarks: int
-) -> StageDemand:
-    """Return the demand of a stage that searches the biases of some problems."""
-    extent, n_cells = outlook.extent, outlook.n_leaves
-    rows = max(extent.n_rows // n_cells, 1)
-    nbytes = landmark_nbytes(extent.sizes, rows, n_landmarks, n_problems)
-    reading = replace(outlook.reading, count=BIAS_ROUNDS * outlook.reading.count)
-    works = reading, Work(what, rows, FIRST_ROUNDS * n_cells)
-    return StageDemand(name, BIAS_ROUNDS * n_groups, nbytes, works, BIAS_ROUNDS)
-
-
-def cluster_rows(size: int, setting: Setting) -> float:
-    """Time the clustering of a sample of ``size`` rows."""
-    X, _ = setting.draw(size)
-    return seconds_in(lambda: cluster_cells(X, setting.n_leaves, 0))
-
-
-def solve_all(size: int, setting: Setting) -> float:
-    """Time the first round of all candidates of C on a cluster of ``size`` rows."""
-    spec, cv = setting.spec, setting.spec.cv
-    n_costs = len(spec.C or COST_SHARES)
-    return _solved(size, setting, [(c, f) for c in range(n_costs) for f in range(cv)])
-
-
-def solve_one(size: int, setting: Setting) -> float:
-    """Time the first round of the final models, at one C, on a cluster of ``size`` rows."""
-    middle = len(setting.spec.C or COST_SHARES) // 2
-    return _solved(size, setting, [(middle, -1)])
-
-
-def _solved(size: int, setting: Setting, candidates: list[tuple[int, int]]) -> float:
-    """Time a first round of candidates, each an index of C and the fold left out, or -1."""
-    X, codes = setting.draw(size)
-    method = cast(LandmarkSpec, setting.method)
-    center = X.mean(axis=0, dtype=np.float64)
-    n_landmarks = min(method.n_landmarks or setting.n_features, size)
-    landmarks = draw_landmarks(X, find_normalization(X), n_landmarks, (0,))
-    gamma = 1.0 / setting.n_features if find_kernel(method.projection).has_width else None
-    costs = sorted(setting.spec.C or default_costs(mean_square(X, center, landmarks, gamma)))
-    positive = [1] if setting.n_classes == 2 else range(setting.n_classes)
-    problems = np.array(
-        [(code, costs[c], fold, 0.0) for c, fold in candidates for code in positive], np.float64
-    )
-    folds = np.arange(size) % setting.spec.cv
-    theta, deltas = np.zeros((len(problems), n_landmarks)), np.ones(len(problems))
-    stats = np.empty((len(problems), N_STATS))
-
-    def work() -> None:
-        M = project_rows(X, center, landmarks, gamma)
-        few = size <= ROWS_PER_LANDMARK * n_landmarks
-        G = M @ M.T if few else np.empty((0, 0))
-        weights, tol = np.ones(size), setting.spec.tol / 2
-        solve_cell(M, G, codes, weights, folds, problems, theta, deltas, tol, stats)
-
-    return seconds_in(work)

@@ -11,9 +11,15 @@ from daskls.methods.landmarks.parts import (
     read_linear_model,
     score_linearly,
 )
-from daskls.methods.landmarks.plan import LandmarkSpec, check_landmarks, count_clusters
+from daskls.methods.landmarks.plan import (
+    LandmarkSpec,
+    check_landmarks,
+    count_clusters,
+    expected_landmarks,
+)
 from daskls.partition.base import Partition
-from daskls.plan import Demand, Extent, Outlook, Resources, SamplePlan
+from daskls.plan.bundles import Extent, Resources, SamplePlan
+from daskls.plan.fit import Expected
 from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method
 from daskls.store.contents import StorePart
@@ -41,11 +47,11 @@ class L3(LandmarkSpec, Method):
         """As of `Method`: the number of clusters."""
         return min(self.n_cells or count_clusters(n_rows), sampling.n_sample)
 
-    def demand(self, outlook: Outlook) -> Demand:
+    def expected(
+        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+    ) -> Expected:
         """As of `Method`."""
-        from daskls.methods.landmarks.fit import demand_of_landmarks
-
-        return demand_of_landmarks(self, outlook)
+        return expected_landmarks(self, extent, n_leaves)
 
     def cut(self, state: FitState) -> Partition:
         """Cluster the sample."""

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
-from daskls.plan import Extent, Resources, check_block, group_open, mib, plan_sample, share_of
+from daskls.plan.bundles import Extent, Resources, group_open, plan_sample, share_of
+from daskls.plan.checks import check_block, mib
+from daskls.plan.fit import Expected
 from daskls.records import F8, Mask, SolverSpec
 from daskls.solvers.base import ROW_TEMPORARIES
 
@@ -88,6 +90,17 @@ def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) 
             f"needs {mib(needed)} but a task may use {mib(resources.task_nbytes)}; "
             f"raise n_cells, lower n_landmarks, give fewer values of C, or {resources.more}"
         )
+
+
+def expected_landmarks(method: LandmarkSpec, extent: Extent, n_cells: int) -> Expected:
+    """Return what the joint problem takes, with clusters of equal size."""
+    sizes, rows = extent.sizes, max(extent.n_rows // n_cells, 1)
+    n_landmarks = method.n_landmarks or sizes.n_features
+    n_problems = n_candidates(sizes.spec) * sizes.n_outputs
+    groups = group_cells([rows] * n_cells, sizes.n_features, n_landmarks, n_problems)
+    nbytes = landmark_nbytes(sizes, rows, n_landmarks, n_problems)
+    models = n_cells * (n_landmarks + sizes.n_features) * sizes.n_outputs + n_landmarks**2
+    return Expected(len(groups), n_cells, nbytes, models * F8)
 
 
 def most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:

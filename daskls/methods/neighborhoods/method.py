@@ -17,7 +17,8 @@ from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size, check_ne
 from daskls.methods.probability import shares
 from daskls.methods.scores import empty_scores, mean_of_views, model_scores
 from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
-from daskls.plan import Demand, Extent, Outlook, Resources
+from daskls.plan.bundles import Extent, Resources
+from daskls.plan.fit import Expected
 from daskls.records import F8, Float64, Int64, Ints, LocalModel, Reals
 from daskls.run.contract import FitState, Method
 from daskls.seeds import QUERY
@@ -46,11 +47,13 @@ class NeighborMethod(NeighborSpec, Method):
         """As of `Method`."""
         check_neighborhoods(extent, resources, max(self.n_neighbors))
 
-    def demand(self, outlook: Outlook) -> Demand:
+    def expected(
+        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+    ) -> Expected:
         """As of `Method`."""
-        from daskls.methods.neighborhoods.fit import demand_of_rows
+        from daskls.methods.neighborhoods.fit import expected_rows
 
-        return demand_of_rows(self, outlook)
+        return expected_rows(self, extent, resources)
 
     def fit(self, state: FitState) -> None:
         """Gather the rows by leaf, as the rows are the model, and select parameters."""
@@ -90,11 +93,13 @@ class Falk(NeighborMethod):
         """As of `Method`."""
         return CENTER_PARTS
 
-    def demand(self, outlook: Outlook) -> Demand:
+    def expected(
+        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+    ) -> Expected:
         """As of `Method`."""
-        from daskls.methods.neighborhoods.fit import demand_of_centers
+        from daskls.methods.neighborhoods.fit import expected_centers
 
-        return demand_of_centers(self, outlook)
+        return expected_centers(self, extent, resources)
 
     def fit(self, state: FitState) -> None:
         """Gather the rows by leaf, choose centers, train their neighborhoods."""

@@ -5,16 +5,8 @@ from typing import ClassVar, Self
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, neighbor_search_nbytes
-from daskls.plan import (
-    Extent,
-    Resources,
-    cell_nbytes,
-    check_block,
-    check_gather,
-    mib,
-    model_nbytes,
-    usable_nbytes,
-)
+from daskls.plan.bundles import Extent, Resources, cell_nbytes, model_nbytes
+from daskls.plan.checks import check_block, check_gather, mib, usable_nbytes
 from daskls.records import F8
 
 # Bytes of the neighborhoods' rows that a task gathers at once.

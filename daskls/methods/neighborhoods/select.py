@@ -36,7 +36,7 @@ from daskls.methods.neighborhoods.train import (
 from daskls.methods.scores import misses_of, model_scores
 from daskls.neighbors.search import metric_of
 from daskls.partition.cover import Cover
-from daskls.plan import n_selecting
+from daskls.plan.bundles import n_selecting
 from daskls.records import Float64, Int64, Keys, Mask, RowNumbers, SolverSpec
 from daskls.run.begin import resolved_spec
 from daskls.run.blas import one_blas_thread, undisturbed

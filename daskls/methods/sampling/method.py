@@ -15,7 +15,8 @@ from daskls.methods.sampling.plan import (
     most_pairs,
 )
 from daskls.methods.scores import mean_of_views
-from daskls.plan import Demand, Extent, Outlook, Resources
+from daskls.plan.bundles import Extent, Resources
+from daskls.plan.fit import Expected
 from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method
 from daskls.store.contents import StorePart
@@ -37,8 +38,8 @@ class Sampling(SamplingSpec, Method):
     n_copies = 1
     # The one model is trained with given parameters.
     chosen = ()
-    # Whether all subsamples are trained first, and balls around their support rows grow.
-    has_radii: ClassVar[bool] = False
+    # The expected rows of the largest sample for each row of all subsamples; measured on ijcnn1.
+    growth: ClassVar[float]
 
     @classmethod
     def parts(cls) -> tuple[StorePart, ...]:
@@ -49,11 +50,13 @@ class Sampling(SamplingSpec, Method):
     def searcher(self) -> "type[SampleSearch]":
         """Return the class of the search, which trains one model after the other."""
 
-    def demand(self, outlook: Outlook) -> Demand:
+    def expected(
+        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+    ) -> Expected:
         """As of `Method`."""
-        from daskls.methods.sampling.fit import demand_of_samples
+        from daskls.methods.sampling.fit import expected_samples
 
-        return demand_of_samples(self, outlook, has_radii=self.has_radii)
+        return expected_samples(self, extent, resources, self.growth)
 
     def fit(self, state: FitState) -> None:
         """Gather the rows, train on drawn rows, then on the rows near their support rows."""
@@ -83,7 +86,7 @@ class LocalSampling(Sampling):
 
     name = "local-sampling"
     step = "radius_scale"
-    has_radii = True
+    growth = 6.0
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""
@@ -104,6 +107,7 @@ class CGLQ(Sampling):
 
     name = "cglq"
     step = "round"
+    growth = 2.5
 
     def check(self, extent: Extent, resources: Resources) -> None:
         """As of `Method`."""

@@ -13,15 +13,8 @@ from daskls.memory import TaskSizes, neighbor_search_nbytes
 from daskls.methods.scores import LEAST_SLAB_ROWS, slab_rows
 from daskls.neighbors.balls import MARKED_PAIRS
 from daskls.partition.shuffle import Draws, plan_draws, sampling_sizes
-from daskls.plan import (
-    Extent,
-    Resources,
-    check_block,
-    check_gather,
-    check_usable,
-    n_selecting,
-    usable_nbytes,
-)
+from daskls.plan.bundles import Extent, Resources, n_selecting
+from daskls.plan.checks import check_block, check_gather, check_usable, usable_nbytes
 from daskls.records import F4, F8, SolverSpec
 
 # Bytes that loading scikit-learn's SVC adds to a process, measured with pandas installed.

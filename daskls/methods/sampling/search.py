@@ -23,7 +23,7 @@ from daskls.methods.sampling.train import (
     read_further,
 )
 from daskls.partition.shuffle import plan_draws, sampling_sizes
-from daskls.plan import group_open
+from daskls.plan.bundles import group_open
 from daskls.records import CellReport, Int64, RowNumbers
 from daskls.run.begin import resolved_spec
 from daskls.run.blas import one_blas_thread, undisturbed

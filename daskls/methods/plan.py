@@ -1,0 +1,130 @@
+"""The plan of a fit: tasks, bytes and refusals, by the steps of a fit with expected sizes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from daskls.errors import MemoryPlanError
+from daskls.memory import TaskSizes, assign_nbytes
+from daskls.plan.bundles import Extent, Resources, plan_sample
+from daskls.plan.checks import check_sample, growing_nbytes
+from daskls.plan.exchange import plan_exchange
+from daskls.plan.fit import FitPlan
+from daskls.records import F4
+from daskls.run.begin import sizes_of
+from daskls.run.blocks import BlockRows
+from daskls.run.contract import FitRequest
+from daskls.run.reserve import rows_expected
+from daskls.run.workers import free_nbytes
+from daskls.scaling.fit import MAX_CELL_ROWS, is_open, usual_spec
+from daskls.scaling.grid import check_race, check_regions, race_nbytes, regions_nbytes
+from daskls.scaling.rungs import expected_parts
+from daskls.store.caches import BASELINE_NBYTES
+from daskls.targets import Target
+
+
+def plan_fit(
+    request: FitRequest,
+    rows: BlockRows,
+    target: Target,
+    resources: Resources,
+    notes: tuple[str, ...] = (),
+) -> FitPlan:
+    """Return the plan of a fit; no row is read.
+
+    Parameters
+    ----------
+    rows : BlockRows. Only the shape, dtype and blocks of X are used.
+    target : Target. With the expected number of classes or outputs.
+    notes : tuple of str. Assumptions that the plan lists.
+    """
+    n_rows, row_nbytes = rows.n_rows, rows.n_features * rows.X.dtype.itemsize
+    reserved = request.reserved_for
+    n_reserved = 0 if reserved is None else rows_expected(reserved, n_rows, row_nbytes)
+    request = request.for_data(n_rows - n_reserved, rows.n_features, target.n_aims)
+    rows, method = rows.planned(resources.task_nbytes), request.method
+    given = sizes_of(request, rows, replace(target, quantile=request.spec.quantile))
+    sampling = plan_sample(n_rows, rows.n_features, request.cell_size)
+    before = Extent(given, n_rows, min(sampling.largest_rows, n_rows), rows.block_rows)
+    after = replace(before, sizes=_chosen(request, given))
+
+    n_partitions = request.n_partitions
+    n_leaves = n_partitions * method.expected_leaves(n_rows, sampling, request.cell_size)
+    exchange = plan_exchange(after.sizes, n_rows, n_leaves, n_partitions, resources.task_nbytes)
+    training = method.expected(after, n_leaves, n_partitions, resources)
+    # Two tasks a block draw the sample, as the first counts labels; one regroups it.
+    n_tasks = 3 * rows.n_blocks + exchange.n_windows + training.n_tasks
+    if exchange.n_windows > 1:
+        n_tasks += exchange.n_groups * exchange.n_windows
+
+    chosen_nbytes, choice_checks = _choice(request, before, sampling.n_sample, resources)
+    largest = max(training.nbytes, exchange.manifest_nbytes, chosen_nbytes)
+    largest = max(largest, *(assign_nbytes(own.sizes, rows.block_rows) for own in (before, after)))
+    checks = [partial(check_sample, sampling, given, free_nbytes(), request.sample_remedy)]
+    # A method reports only the first task that does not fit. Where that is a block's, checking
+    # again with blocks of one row finds the next.
+    extents = before, _without_blocks(before), after, _without_blocks(after)
+    checks += [partial(method.check, own, resources) for own in extents]
+    return FitPlan(
+        estimator=request.estimator,
+        n_rows=n_rows,
+        n_features=rows.n_features,
+        n_tasks=n_tasks,
+        n_bundles=training.n_tasks,
+        n_models=training.n_models,
+        resources=resources,
+        task_nbytes=largest,
+        client_nbytes=growing_nbytes(sampling, given)
+        + training.client_nbytes
+        + n_reserved * row_nbytes,
+        worker_nbytes=BASELINE_NBYTES + largest,
+        exchange=exchange,
+        model_nbytes=training.model_nbytes,
+        refusals=_refusals([*checks, *choice_checks]),
+        notes=notes,
+    )
+
+
+def _chosen(request: FitRequest, sizes: TaskSizes) -> TaskSizes:
+    """Return the sizes of tasks once scale and parameters are chosen, as they usually are."""
+    sizes = replace(sizes, spec=usual_spec(request.spec, request.scaling))
+    if request.scaling is None or request.scaling.feature_scale is None:
+        return sizes
+    return replace(sizes, itemsize=F4, raw_nbytes=sizes.n_features * sizes.itemsize)
+
+
+def _choice(
+    request: FitRequest, extent: Extent, n_sample: int, resources: Resources
+) -> tuple[int, list[Callable[[], None]]]:
+    """Return the peak bytes of a task that compares what all cells share, and the checks of it."""
+    sizes, scaling = extent.sizes, request.scaling
+    if scaling is None or not is_open(scaling):
+        return 0, []
+    is_whole, cell_rows = n_sample == extent.n_rows, min(request.cell_size, MAX_CELL_ROWS)
+    parts = expected_parts(n_sample, cell_rows, has_cells=is_whole and not scaling.by_chance)
+    raced = race_nbytes(parts, sizes.n_features, sizes.n_outputs)
+    check = partial(check_race, parts, sizes.n_features, sizes, resources)
+    if is_whole or scaling.by_chance:
+        return raced, [check]
+    regions = sizes, extent.block_rows, cell_rows
+    return max(raced, regions_nbytes(*regions)), [
+        check,
+        partial(check_regions, *regions, resources),
+    ]
+
+
+def _without_blocks(extent: Extent) -> Extent:
+    """Return an extent whose blocks need almost no memory."""
+    sizes = replace(extent.sizes, source_nbytes=0, unpack_nbytes=0)
+    return replace(extent, sizes=sizes, block_rows=1)
+
+
+def _refusals(checks: Sequence[Callable[[], None]]) -> tuple[str, ...]:
+    """Return the messages of the memory errors that ``checks`` raise, each once."""
+    found = []
+    for check in checks:
+        try:
+            check()
+        except MemoryPlanError as error:
+            found.append(str(error))
+    return tuple(dict.fromkeys(found))

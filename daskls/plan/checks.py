@@ -1,0 +1,83 @@
+"""The refusals of tasks that would not fit in memory; each names what to change."""
+
+from daskls.errors import MemoryPlanError
+from daskls.memory import TaskSizes, assign_nbytes, gather_nbytes, grow_nbytes, largest_block
+from daskls.plan.bundles import Extent, Resources, SamplePlan
+from daskls.records import MIB
+
+
+def check_sample(
+    sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int, remedy: str = ""
+) -> None:
+    """Raise MemoryPlanError if the client cannot hold the sample while it grows the tree on it."""
+    needed = growing_nbytes(sampling, sizes)
+    if needed > client_nbytes:
+        raise MemoryPlanError(
+            f"Cutting space by a sample of {sampling.n_sample} rows x {sizes.n_features} "
+            f"features needs {mib(needed)} on the client but {mib(client_nbytes)} are free; "
+            f"{remedy or 'give the client more memory'}, or use fewer features."
+        )
+
+
+def growing_nbytes(sampling: SamplePlan, sizes: TaskSizes) -> int:
+    """Return the client's peak bytes of the sample while it grows trees on it."""
+    held = 2 * sampling.n_sample * sizes.n_features * sizes.itemsize
+    return held + grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
+
+
+def check_block(extent: Extent, resources: Resources) -> None:
+    """Raise MemoryPlanError if a task cannot regroup the largest block."""
+    sizes, block_rows = extent.sizes, extent.block_rows
+    block = assign_nbytes(sizes, block_rows)
+    if block > resources.task_nbytes and (sizes.source_nbytes or sizes.unpack_nbytes):
+        # The chunk is either cut into blocks (source_nbytes), or is itself a block.
+        chunk_rows = max(sizes.source_nbytes // (sizes.n_features * sizes.itemsize), block_rows)
+        rows = max(resources.task_nbytes * chunk_rows // block, 1)
+        raise MemoryPlanError(
+            f"A chunk of {chunk_rows} rows x {sizes.n_features} features of X is held whole, which "
+            f"needs {mib(block)} but a task may use {mib(resources.task_nbytes)}; store X "
+            f"uncompressed, or store or rechunk it in chunks of at most {rows} rows, or "
+            f"{resources.more}"
+        )
+    if block > resources.task_nbytes:
+        rows = largest_block(sizes, resources.task_nbytes)
+        raise MemoryPlanError(
+            f"A block of {block_rows} rows x {sizes.n_features} features needs {mib(block)} but "
+            f"a task may use {mib(resources.task_nbytes)}; store or rechunk X in blocks of at "
+            f"most {rows} rows, or {resources.more}"
+        )
+
+
+def check_gather(extent: Extent, resources: Resources) -> None:
+    """Raise MemoryPlanError if a task cannot gather the largest leaf."""
+    leaf_rows, at = extent.leaf_rows, extent.at
+    leaf, usable = gather_nbytes(extent.sizes, leaf_rows), usable_nbytes(resources)
+    if leaf > usable:
+        raise MemoryPlanError(
+            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs {mib(leaf)} but a task may "
+            f"use {mib(usable)} for it; use fewer features, or {resources.more}"
+        )
+
+
+def check_usable(what: str, needed: int, resources: Resources, remedy: str, least: int = 0) -> None:
+    """Raise MemoryPlanError if ``needed`` bytes are more than a task may use.
+
+    The message names the remedy only if it helps: if ``least``, the bytes needed with it, fit.
+    """
+    usable = usable_nbytes(resources)
+    if needed > usable:
+        remedy = f"{remedy}, or " if least <= usable else ""
+        raise MemoryPlanError(
+            f"{what} needs {mib(needed)} but a task may use {mib(usable)} for it; {remedy}"
+            f"{resources.more}"
+        )
+
+
+def usable_nbytes(resources: Resources) -> int:
+    """Return three quarters of a task's memory; the rest is for the rows that a process caches."""
+    return resources.task_nbytes * 3 // 4
+
+
+def mib(nbytes: int) -> str:
+    """Format bytes for a message."""
+    return f"{nbytes / MIB:.0f} MiB" if nbytes < 10_000 * MIB else f"{nbytes / MIB / 1024:.1f} GiB"

@@ -1,0 +1,92 @@
+"""What a fit is expected to take, and how people read it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from daskls.plan.bundles import Resources
+from daskls.plan.checks import mib
+from daskls.plan.exchange import ExchangePlan
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What training is expected to take, once rows are regrouped.
+
+    Attributes
+    ----------
+    n_tasks : int. Tasks that train; 0 where only predictions do.
+    n_models : int. Cells, or other parts with a model of their own.
+    nbytes : int. Projected peak of the largest task.
+    model_nbytes : int. Upper bound of the model's size.
+    client_nbytes : int. Held by the client beside the sample.
+    """
+
+    n_tasks: int
+    n_models: int
+    nbytes: int
+    model_nbytes: int
+    client_nbytes: int = 0
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What a fit is expected to take, and what it would refuse.
+
+    Attributes
+    ----------
+    estimator : str
+    n_rows, n_features : int
+    n_tasks : int. Tasks that read blocks, regroup rows and train. What all cells share takes some
+        hundred more, however many rows there are.
+    n_bundles : int. Those that train; each holds one cell at a time.
+    n_models : int. Cells, or other parts with a model of their own.
+    resources : Resources
+    task_nbytes : int. The projected peak of the largest task.
+    client_nbytes : int. The client's peak, without its baseline.
+    worker_nbytes : int. The peak of a worker process with one slot, its baseline included.
+    exchange : ExchangePlan
+    model_nbytes : int. Upper bound of the model's size.
+    refusals : tuple of str. Why `fit` would refuse, each with the parameter to change.
+    notes : tuple of str. The assumptions.
+    """
+
+    estimator: str
+    n_rows: int
+    n_features: int
+    n_tasks: int
+    n_bundles: int
+    n_models: int
+    resources: Resources
+    task_nbytes: int
+    client_nbytes: int
+    worker_nbytes: int
+    exchange: ExchangePlan
+    model_nbytes: int
+    refusals: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The estimator and the size of the data."""
+        return f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield names and texts: the sizes, the refusals and the assumptions."""
+        exchange, may_use = self.exchange, mib(self.resources.task_nbytes)
+        yield "tasks", f"{self.n_tasks:,}, {self.n_bundles:,} of them train"
+        yield "models", f"{self.n_models:,}"
+        yield "largest task", f"{mib(self.task_nbytes)} of {may_use} that a task may use"
+        yield "client", f"{mib(self.client_nbytes)} on top of what it holds"
+        yield "worker with one slot", mib(self.worker_nbytes)
+        yield "exchange", f"{mib(exchange.nbytes)}, {exchange.requests:,} reads and writes"
+        yield "model", f"at most {mib(self.model_nbytes)}"
+        yield from (("refused", text) for text in self.refusals)
+        yield from (("assumed", text) for text in self.notes)
+
+    def __str__(self) -> str:
+        return "\n".join([self.title, *(f"{name:22}{text}" for name, text in self.pairs())])
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook shows."""
+        return f"<pre>{escape(str(self))}</pre>"
