@@ -278,7 +278,11 @@ def plant(tmp_path):
     ("file", "source", "found"),
     [
         ("kernels/a.py", "import daskls.solvers", "imports daskls.solvers (L1 kernels -> L2"),
-        ("kernels/a.py", "from daskls.plan import Plan", "imports daskls.plan (L1 kernels -> L3"),
+        (
+            "kernels/a.py",
+            "from daskls.plan import bundles",
+            "imports daskls.plan (L1 kernels -> L3",
+        ),
         ("kernels/a.py", "from daskls import solvers", "imports daskls.solvers"),
         ("kernels/a.py", "from .. import solvers", "imports daskls.solvers"),
         ("kernels/a.py", "from ..solvers import cell", "imports daskls.solvers.cell"),

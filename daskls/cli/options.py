@@ -47,7 +47,6 @@ OPTION_GROUPS = {
         "threads_per_worker",
         "memory_limit",
         "dashboard",
-        "timed",
     ),
     "output": ("quiet", "help"),
 }

@@ -175,9 +175,9 @@ def test_the_default_follows_from_the_data(maker, params, shape, expected):
     # A fit of some of the rows, for probabilities, is of the same kind as the whole.
     assert request.for_data(100, shape[1], n_aims).n_partitions == expected
     # The plan is of the same numbers.
-    bills = [own.plan(shape) for own in (given, by_default)]
-    assert bills[0].n_models == bills[1].n_models
-    assert bills[0].exchange == bills[1].exchange
+    plans = [own.plan(shape) for own in (given, by_default)]
+    assert plans[0].n_models == plans[1].n_models
+    assert plans[0].exchange == plans[1].exchange
 
 
 def test_chunks_are_one_partition():
