@@ -10,7 +10,7 @@ cells are added: random rows alone are less dense than those that models are tra
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from dask.tokenize import tokenize
@@ -278,15 +278,11 @@ def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tu
     >>> expected_parts(2000, 500, has_cells=True), expected_parts(50_000, 2000, has_cells=False)
     ([(1500, 0)], [(2000, 1500)])
     """
-    n_pool, n_reserved = race_rows(n_sample)
-    held = n_sample // HELD_SHARE if n_reserved else 0
-    cells: tuple[tuple[Int64, Int64], ...] = ()
-    if has_cells and held and n_sample >= DENSE_FROM:
+    drawn = draw_race_rows(n_sample, *race_rows(n_sample), 0)
+    if has_cells and n_sample >= DENSE_FROM:
         rows = int(DRAWN_SHARE * min(CELL_ROWS, cell_rows))
-        asked = rows // HELD_SHARE
-        cells = ((np.arange(rows - asked), np.arange(asked)),) * N_CELLS
-    pool, reserved = min(n_pool, n_sample - held), min(n_reserved, held)
-    drawn = Drawn(np.arange(pool), np.arange(reserved), cells)
+        train, asked = np.split(np.arange(rows), [rows - rows // HELD_SHARE])
+        drawn = replace(drawn, cells=((train, asked),) * N_CELLS)
     return [part.sizes for part in plan_race(drawn, cell_rows).last.parts]
 
 
