@@ -74,6 +74,8 @@ class TestEveryMethod:
             told = refusal_of(small(name))
         assert (told is not None) == bool(plan.refusals)
         assert told is None or told in plan.refusals
+        # A task may use three quarters of its memory, or all of it.
+        assert told is None or plan.task_nbytes > nbytes * 3 // 4
 
     def test_all_of_it_is_told(self, name):
         plan = small(name).plan(X, Y)
