@@ -2,7 +2,6 @@
 
 import math
 from contextlib import ExitStack
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -81,28 +80,16 @@ class Plans(Predictions):
         request: FitRequest = self._request()
         client = current_client(self.client)
         resources = _resources(workers, threads_per_worker, memory_limit, client)
-        unread = unread_rows(X, y, self._kind)
-        with open_rows(unread.X, unread.y, None, Scratch.temporary(), self._kind) as rows:
-            return plan_fit(request, rows, unread.target, resources, unread.notes)
+        source, target, notes = unread_rows(X, y, self._kind)
+        dtype = np.float64 if self._kind == "numbers" else np.int32
+        targets = da.zeros(_count_rows(source), dtype=dtype, chunks=-1)
+        with open_rows(source, targets, None, Scratch.temporary(), self._kind) as rows:
+            return plan_fit(request, rows, target, resources, notes)
 
 
-@dataclass(frozen=True)
-class UnreadRows:
-    """Rows that are not read, with what is expected of them.
-
-    Attributes
-    ----------
-    X : Source. On Zarr or lazy; an array in memory, or one that does not exist yet, is replaced by
-        a lazy one of its shape.
-    y : Dask array (n,), of zeros
-    target : Target. With the expected number of classes or of columns.
-    notes : tuple of str. The assumptions.
-    """
-
-    X: Source
-    y: da.Array
-    target: Target
-    notes: tuple[str, ...] = ()
+# Rows on Zarr, or a lazy array of their shape; the target with the expected number of classes or of
+# columns; and the assumptions.
+UnreadRows = tuple[Source, Target, tuple[str, ...]]
 
 
 def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
@@ -130,8 +117,7 @@ def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
     if source.in_memory:
         array = source.given if hasattr(source.given, "shape") else np.asarray(source.given)
         return _of_shape(array.shape, _dtype_of(array), target, notes)
-    n_rows = _count_rows(source)
-    return UnreadRows(source, _zeros(n_rows, kind), target, notes)
+    return source, target, notes
 
 
 def _of_shape(
@@ -145,13 +131,7 @@ def _of_shape(
         )
     rows = max(BLOCK_NBYTES // (shape[1] * dtype.itemsize), 1)
     lazy = da.zeros(shape, dtype=dtype, chunks=(rows, -1))
-    X = Source(lazy, "dask")
-    return UnreadRows(X, _zeros(shape[0], target.kind), target, (*more, *notes))
-
-
-def _zeros(n_rows: int, kind: TargetKind) -> da.Array:
-    """Return a stand-in for y, of the dtype of classes or of numbers."""
-    return da.zeros(n_rows, dtype=np.float64 if kind == "numbers" else np.int32, chunks=-1)
+    return Source(lazy, "dask"), target, (*more, *notes)
 
 
 def _dtype_of(array: Any) -> np.dtype[Any]:
