@@ -15,7 +15,7 @@ from benchmarks.suite.data import Data, scaled, to_unit, write_set
 from benchmarks.suite.figures import Figure, lines, plain_log, plt, ticks_at
 from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.places import cluster
-from daskls.datasets import load_real
+from benchmarks.suite.real import load_real
 
 CELL_SIZES = (500, 1000, 2000, 5000, 10_000, 15_000)
 ROWS = {"covtype": (10_000, 30_000, 100_000, 464_429), "higgs-11k": (3000, 9000)}

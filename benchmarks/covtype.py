@@ -5,17 +5,19 @@ of each part of a set, for a look: give another ``--results``, which it does not
 """
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from benchmarks.peers import Data
+from benchmarks.sets import TwoGaussians
 from benchmarks.suite import PEAK, Experiment, Journal, Record, Run, table
 from benchmarks.suite.apart import run_peer
 from benchmarks.suite.data import scaled, to_unit
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.tables import versions
-from daskls.datasets import bayes_accuracy, make_checkerboard, make_two_gaussians
+from daskls.datasets._base import Generator
+from daskls.datasets.sets import Checkerboard
 
 CELL_SIZE = 2000
 N_SYNTHETIC = 20_000
@@ -60,23 +62,19 @@ liquidSVM / this, predict = reference['predict_cpu_s'] / predict_cpu_s:.2f
 """
 
 
-def synthetic(make: Callable[..., Any], **params: Any) -> Data:
-    X, y = make(N_SYNTHETIC, **params)
-    X_test, y_test = make(N_SYNTHETIC, random_state=1, **params)
+def synthetic(made: Generator) -> Data:
+    (X, y), (X_test, y_test) = (made.rows(0, N_SYNTHETIC, seed) for seed in (0, 1))
     X, X_test = to_unit(X, X_test)
     return Data(X, y, X_test, y_test)
 
 
+MADE: dict[str, Generator] = {"two_gaussians": TwoGaussians(8), "checkerboard": Checkerboard()}
 SETS: dict[str, Callable[[], Data]] = {
     "covtype": lambda: scaled("covtype"),
     "ijcnn1": lambda: scaled("ijcnn1"),
-    "two_gaussians": lambda: synthetic(make_two_gaussians, d=8),
-    "checkerboard": lambda: synthetic(make_checkerboard),
+    **{name: partial(synthetic, made) for name, made in MADE.items()},
 }
-BAYES = {
-    "two_gaussians": 1 - bayes_accuracy("two_gaussians", d=8),
-    "checkerboard": 1 - bayes_accuracy("checkerboard"),
-}
+BAYES = {name: 1 - made.bayes_accuracy() for name, made in MADE.items()}
 
 
 @lru_cache(maxsize=1)

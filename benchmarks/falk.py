@@ -12,10 +12,12 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
+from benchmarks.sets import Ndcc
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite.data import Data, scaled
 from daskls import FalkSVC
-from daskls.datasets import bayes_accuracy, make_checkerboard, make_ndcc, make_two_spirals
+from daskls.datasets._base import Generator
+from daskls.datasets.sets import Checkerboard, TwoSpirals
 
 SEEDS = (0, 1, 2)
 # FaLK-SVM 1.02, one thread, the same selection: CPU seconds and accuracy.
@@ -47,16 +49,21 @@ k = n_neighbors | C = C:g | width = 'p%g' % percentile if 'percentile' in r else
 """
 
 
-def synthetic(make: Any, n: int) -> Data:
-    return Data(*make(n, random_state=0), *make(100_000, random_state=1))
+def synthetic(made: Generator, n: int) -> Data:
+    return Data(*made.rows(0, n, 0), *made.rows(0, 100_000, 1))
 
 
+MADE: dict[str, Generator] = {
+    "two_spirals": TwoSpirals(),
+    "ndcc": Ndcc(),
+    "checkerboard": Checkerboard(),
+}
 SETS = {
     "ijcnn1": lambda: scaled("ijcnn1"),
     "covtype": lambda: scaled("covtype").first(100_000),
-    "two_spirals": lambda: synthetic(make_two_spirals, 100_000),
-    "ndcc": lambda: synthetic(make_ndcc, 100_000),
-    "checkerboard": lambda: synthetic(make_checkerboard, 300_000),
+    "two_spirals": lambda: synthetic(MADE["two_spirals"], 100_000),
+    "ndcc": lambda: synthetic(MADE["ndcc"], 100_000),
+    "checkerboard": lambda: synthetic(MADE["checkerboard"], 300_000),
 }
 rows_of = lru_cache(maxsize=1)(lambda name: SETS[name]())
 
@@ -128,8 +135,7 @@ def report(journal: Journal) -> str:
     def cpp(r: Record) -> str:
         return "" if r["method"] == "SVC" else by_this(r, FALK_102[r["set"]][0])
 
-    best = {name: bayes_accuracy(name) for name in ("two_spirals", "ndcc", "checkerboard")}
-    known = ", ".join(f"{name} {100 * value:.2f} %" for name, value in best.items() if value)
+    known = ", ".join(f"{name} {100 * own.bayes_accuracy():.2f} %" for name, own in MADE.items())
     return (
         f"# FaLK-SVM with local selection\n\n{journal.machine}; one process, one thread.\n\n"
         + table(COLUMNS, merged(journal), by_this=by_this, svc_s=svc_s, cpp=cpp)

@@ -16,8 +16,8 @@ from sklearn.svm import SVC
 
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite.data import to_unit
+from benchmarks.suite.real import load_real
 from daskls import KNNSVC, FalkSVC
-from daskls.datasets import load_real
 
 KERNELS = ("linear", "rbf", "poly")
 METHODS = ("SVC", "KNNSVC", "FalkSVC")

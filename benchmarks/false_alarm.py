@@ -16,8 +16,8 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, grid, table
+from benchmarks.suite.real import load_real
 from daskls import VoronoiSVC
-from daskls.datasets import load_real
 from daskls.methods.reserved import threshold_of
 from daskls.records import FalseAlarmSpec
 from daskls.solvers.order_statistic import rows_needed

@@ -10,8 +10,8 @@ and of standard deviation 1.
 import numpy as np
 
 from benchmarks.suite import Experiment, Journal, Record, Run, grid, page
+from benchmarks.suite.real import load_real
 from daskls import LandmarkSVC
-from daskls.datasets import load_real
 
 SIZES = (5000, 10_000, 20_000, 30_000, 40_000, 49_990)
 FEATURES = ("as they are", "standard deviation 1")

@@ -20,12 +20,13 @@ from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, LinearSVC
 
+from benchmarks.sets import make_xor
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite.data import Data, by_deviation, loaded
 from benchmarks.suite.figures import Figure, plt
 from benchmarks.suite.tables import mean_of
 from daskls import LandmarkSVC
-from daskls.datasets import make_swiss_roll, make_xor
+from daskls.datasets import make_swiss_roll
 from daskls.plotting import PartitionDisplay
 
 # Clusters of table 2; accuracies of table 3 and training seconds of table 4: RBF, linear, L3.

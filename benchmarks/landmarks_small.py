@@ -18,8 +18,8 @@ from benchmarks.landmarks import COSTS
 from benchmarks.suite import Experiment, Journal, Record, Run, grid, table
 from benchmarks.suite.data import Data, by_deviation
 from benchmarks.suite.figures import Figure, plain_log, plt, ticks_at
+from benchmarks.suite.real import load_real
 from daskls import LandmarkSVC
-from daskls.datasets import load_real
 
 # Rows and features.
 SETS = {"liver": (345, 6), "heart": (270, 13), "ionosphere": (351, 34)}

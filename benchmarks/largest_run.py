@@ -1,7 +1,7 @@
 """The paper's largest run, ECBDL'14, scaled: 631 features, 2 % positive rows, a 20 x 20 grid.
 
 Section 5.1 of the spatial decomposition paper trains 32 million rows on 11 machines in 32.2 hours.
-Here a set of the same features and the same rare class is drawn, `make_rare`: cells of 5000 rows
+Here a set of the same features and the same rare class is drawn, `Rare`: cells of 5000 rows
 are trained whole, and one cell of up to 20,000 rows on one fold, with and without its matrix in
 memory. What one row, one byte and one task cost is then carried over to the paper's sizes.
 """
@@ -16,6 +16,7 @@ import numpy as np
 import zarr
 
 from benchmarks.peers import Data
+from benchmarks.sets import RARE_BEST_PRODUCT, Rare
 from benchmarks.suite import Experiment, Journal, Record, Run, fit_predict, table
 from benchmarks.suite.apart import run_peer
 from benchmarks.suite.data import labels, written
@@ -23,7 +24,6 @@ from benchmarks.suite.measure import MIB, nbytes_of
 from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.projection import JOBS, draw_projection, project, projected
 from benchmarks.suite.runner import RESULTS
-from daskls.datasets import make_rare, rare_best_product
 from daskls.memory import TaskSizes, grow_nbytes
 from daskls.plan.bundles import cell_nbytes, group_nbytes, plan_sample
 from daskls.records import SolverSpec
@@ -70,8 +70,8 @@ exchange, GB = exchange_gb:,.0f | blocks = n_blocks:, | leaves = n_leaves:,
 writes + reads = requests:,
 """
 TEXT = (
-    "{machine}\n\n`make_rare`: 631 float32 features that follow eight hidden ones, 2 % of the rows "
-    f"positive; the best possible TPR x TNR is {rare_best_product():.3f}. Hinge loss with the "
+    "{machine}\n\n`Rare`: 631 float32 features that follow eight hidden ones, 2 % of the rows "
+    f"positive; the best possible TPR x TNR is {RARE_BEST_PRODUCT:.3f}. Hinge loss with the "
     "paper's weight of the positive class, 0.987; 20 x 20 candidates scaled to each cell, 5 folds, "
     'chosen by TPR x TNR (`scoring="tpr_x_tnr"`; liquidSVM chooses by its own weighted loss); one '
     "process of one thread, on a machine that others worked on: CPU seconds count."
@@ -170,7 +170,7 @@ def _one_fold(sender: Any, rows: int, share: float, values: Path) -> None:
     """Measure the parts of a search, and keep the decision values of the held-out rows."""
     from daskls.cli.demo import PeakMemory
 
-    X, y = make_rare(rows)
+    X, y = Rare().rows(0, rows, 0)
     cache = None if share == 1 else share * rows * rows * 4 / MIB
     spec = SolverSpec(n_grid=(LARGE_GRID, LARGE_GRID), cache_size=cache, scoring="tpr_x_tnr")
     # Compiled before it is measured.

@@ -10,10 +10,10 @@ from contextlib import nullcontext
 
 import numpy as np
 
+from benchmarks.sets import RISKS, TwoGaussians
 from benchmarks.suite import Experiment, Journal, Record, Run, page
 from benchmarks.suite.figures import Figure, plt
 from benchmarks.suite.papers import PaperSVC
-from daskls.datasets import make_two_gaussians, two_gaussians_bayes_risk
 
 DIMENSIONS = (4, 8, 16)
 SMALLEST = 1000
@@ -37,11 +37,11 @@ def keys(run: Run) -> Iterator[Record]:
 
 
 def measure(this: Run, d: int, rows: int, run: int) -> Record:
-    X, y = make_two_gaussians(rows, d=d, random_state=1 + run)
-    X_test, y_test = make_two_gaussians(N_TEST, d=d, random_state=10_001 + run)
+    X, y = TwoGaussians(d).rows(0, rows, 1 + run)
+    X_test, y_test = TwoGaussians(d).rows(0, N_TEST, 10_001 + run)
     model = PaperSVC(cell_size=cell_size(d, rows), random_state=run).fit(X, y)
     error = float(np.mean(model.predict(X_test) != y_test))
-    return {"excess": error - two_gaussians_bayes_risk(d)}
+    return {"excess": error - RISKS[d]}
 
 
 def line(journal: Journal, d: int) -> list[Record]:

@@ -25,10 +25,10 @@ from benchmarks.suite import Experiment, Journal, Record, Run, table
 from benchmarks.suite import standing as st
 from benchmarks.suite.defaults import LIMIT_S, Task, cost_of
 from benchmarks.suite.figures import Figure, plain_log, plt
+from benchmarks.suite.real import load_real
 from benchmarks.suite.tables import versions
 from benchmarks.untuned import standing_of, words
 from daskls import VoronoiSVR
-from daskls.datasets import load_real
 
 SETS = ("diabetes", "cpu-act", "pol", "houses", "house-16h", "fried", "mv")
 PART, N_SPLITS, OURS = "split", 5, "VoronoiSVR"

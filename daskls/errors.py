@@ -144,10 +144,11 @@ class GridEdgeWarning(AdviceWarning):
     Examples
     --------
     >>> import warnings, daskls
-    >>> from daskls.datasets import make_xor
+    >>> from daskls.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(400)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     _ = daskls.LandmarkSVC(3, C=[1e-6, 1e-5, 1], random_state=0).fit(*make_xor(400))
+    ...     _ = daskls.LandmarkSVC(3, C=[1e-6, 1e-5, 1], random_state=0).fit(X, y)
     >>> [warning.category.__name__ for warning in caught]
     ['GridEdgeWarning']
     """
@@ -159,12 +160,12 @@ class NonConvergenceWarning(AdviceWarning):
     Examples
     --------
     >>> import warnings, daskls
-    >>> from daskls.datasets import make_xor
+    >>> from daskls.datasets import make_checkerboard
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = daskls.VoronoiSVC(
     ...         loss="hinge", feature_scale=None, C=1e9, gamma=1, tol=1e-9, random_state=0
-    ...     ).fit(*make_xor(400))
+    ...     ).fit(*make_checkerboard(400))
     >>> [warning.category.__name__ for warning in caught]
     ['NonConvergenceWarning']
     """

@@ -184,7 +184,7 @@ MEDIAN_ROWS = KeyStream(1 << 57, users=("sources.scan",))
 # Not part of any fit. A data set and a fit of the same seed meet, which is harmless: the stream
 # that made the rows then assigns other rows to folds, or draws other cuts.
 
-# The rows of a data set, one group at a time; and what all its rows share: centers, planes.
+# The rows of a data set, one group at a time.
 SET_ROWS = Stream(
     ("set_id", "group"),
     users=("datasets._base",),
@@ -193,7 +193,6 @@ SET_ROWS = Stream(
         *("QUERY", "LEFT_OUT", "CANDIDATE", "LANDMARKS"),
     ),
 )
-SET_STRUCTURE = Stream(("set_id", 0, 1), users=("datasets._base",), meets=("TRUNK",))
 
 
 def register() -> dict[str, Stream | KeyStream | LegacyStream]:

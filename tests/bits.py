@@ -28,9 +28,9 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import zarr
+from support import load_real
 
 import daskls
-from daskls.datasets.real import load_real
 
 RECORD = Path(__file__).with_suffix(".json")
 LIBRARIES = ("numpy", "numba", "scikit-learn", "scipy")

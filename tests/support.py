@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import naive
@@ -58,6 +59,13 @@ def small_svc(**params):
             **{**PAPERS, **params},
         }
     )
+
+
+def load_real(name):
+    """Return the arrays of a set in the folder DASKLS_DATA: X, y, and X_test, y_test or None."""
+    with np.load(Path(os.environ["DASKLS_DATA"]) / f"{name}.npz") as arrays:
+        found = {key.removesuffix("_train"): arrays[key] for key in arrays}
+    return SimpleNamespace(**{"X_test": None, "y_test": None, **found})
 
 
 def few(values, n=1):

@@ -110,15 +110,15 @@ def is_blas(found):
 def set_threads(number):
     """Set every library's number from a thread of its own, as a user's code may."""
     for library in blas._limit.libraries():
-        library.set(number)
+        blas.set_threads(library, number)
 
 
 @pytest.fixture(autouse=True)
 def restored():
-    before = {library: library.get() for library in blas._limit.libraries()}
+    before = {library: library.num_threads for library in blas._limit.libraries()}
     yield
     for library, number in before.items():
-        library.set(number)
+        blas.set_threads(library, number)
 
 
 def test_the_limit_is_held_in_any_thread_and_lifted_by_the_last():
@@ -196,12 +196,9 @@ def test_an_error_of_the_work_itself_is_not_hidden():
 class Stubborn:
     """A library that does not do as it is told."""
 
-    name, is_own, is_held = "libstubborn", False, False
+    filepath, num_threads = "libstubborn", 8
 
-    def get(self):
-        return 8
-
-    def set(self, number):
+    def set_num_threads(self, number):
         pass
 
 

@@ -9,7 +9,8 @@ import zarr
 from sklearn.model_selection import train_test_split
 
 from benchmarks.peers import Data
-from daskls.datasets import RealData, covtype_split, load_real, write
+from benchmarks.suite.real import RealData, covtype_split, load_real
+from daskls.datasets import write
 from daskls.errors import DataError
 from daskls.store.dataset import DatasetWriter
 
@@ -80,7 +81,7 @@ def whole(name: str) -> RealData:
     data = load_real(name)
     if data.X_test is None or data.y_test is None:
         return data
-    return RealData(name, np.concatenate([data.X, data.X_test]), np.append(data.y, data.y_test))
+    return RealData(np.concatenate([data.X, data.X_test]), np.append(data.y, data.y_test))
 
 
 def drawn(name: str, seed: int, most: int) -> Data:

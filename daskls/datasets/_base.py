@@ -1,112 +1,83 @@
-"""How all generators draw rows: in fixed groups of global rows, each with its own random stream.
+"""How all synthetic sets draw rows: in fixed groups, each with its own random stream.
 
 Row i is in group i // 4096, regardless of the block or Zarr chunk that needs it. So n rows are a
 prefix of 2n rows, and any range of rows can be drawn without the rows before it.
 """
 
-from collections.abc import Callable
-from enum import IntEnum
-from typing import TypeAlias
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from daskls.errors import ParameterError
-from daskls.records import AnyArray, Codes, Float32, Float64, Floats, Mask
-from daskls.seeds import SET_ROWS, SET_STRUCTURE
+from daskls.records import AnyArray, Float32, Floats, Labels
+from daskls.seeds import SET_ROWS
 
 GROUP_ROWS = 4096
 CLASSES = (-1, 1)
 
-
-class SetId(IntEnum):
-    """The number of each set, which separates its random streams from those of the others.
-
-    Rows depend on it, so a set keeps its number. That FRIEDMAN1 and RARE have the same one was a
-    mistake; it is harmless, as the two sets draw different distributions from the stream.
-    """
-
-    CHECKERBOARD = 1
-    XOR = 2
-    TWO_SPIRALS = 3
-    SWISS_ROLL = 4
-    TWO_GAUSSIANS = 5
-    NDCC = 6
-    NOISY28 = 7
-    RARE = 11
-    FRIEDMAN1 = 11
-    FRIEDMAN2 = 12
-    FRIEDMAN3 = 13
+# X, float32 (m, d), C-contiguous; and y (m,): -1 and +1 as int32, or numbers as float64.
+Rows: TypeAlias = tuple[Float32, Labels]
 
 
-Rows: TypeAlias = tuple[Float32, Codes]
-# Draws m rows: X (m, d), and a boolean (m,) that is true where the label is +1.
-DrawGroup: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Mask]]
-NumberRows: TypeAlias = tuple[Float32, Float64]
-# Draws m rows: X (m, d), and numbers (m,).
-DrawNumbers: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Float64]]
+@dataclass(frozen=True)
+class Generator(ABC):
+    """A synthetic set: rows without end, of which any range can be drawn.
 
+    Subclasses are frozen dataclasses, whose fields are the set's parameters.
 
-def generate_rows(draw: DrawGroup, set_id: SetId, first_row: int, n_rows: int, seed: int) -> Rows:
-    """Return rows first_row .. first_row + n_rows - 1 of an unbounded data set.
-
-    Parameters
+    Attributes
     ----------
-    draw : function of (generator, m) that draws one group of m rows
-    set_id : SetId
-    first_row, n_rows : int, >= 0
-    seed : int, 0 <= seed < 2**32
-
-    Returns
-    -------
-    X : float32 array, shape (n_rows, d), C-contiguous
-    y : int32 array, shape (n_rows,), of -1 and +1
+    set_id : int. Separates its random streams from those of other sets; its rows depend on it.
     """
-    X, positive = _drawn(draw, set_id, first_row, n_rows, seed)
-    return X, np.where(positive, 1, -1).astype(np.int32)
+
+    set_id: ClassVar[int]
+
+    @abstractmethod
+    def _draw(self, rng: np.random.Generator, m: int) -> tuple[Floats, AnyArray]:
+        """Return m rows: X (m, d), and numbers (m,), or booleans, true where the label is +1."""
+
+    @abstractmethod
+    def bayes_accuracy(self) -> float:
+        """Return the accuracy of the best possible classifier; of numbers, the best R2."""
+
+    def rows(self, first_row: int, n_rows: int, seed: int) -> Rows:
+        """Return rows first_row .. first_row + n_rows - 1.
+
+        Parameters
+        ----------
+        first_row, n_rows : int, >= 0
+        seed : int, 0 <= seed < 2**32
+
+        Returns
+        -------
+        X : float32 array, shape (n_rows, d)
+        y : array, shape (n_rows,). int32, -1 and +1; or float64.
+
+        Raises
+        ------
+        ParameterError : an argument is out of its range.
+        """
+        check_at_least("first_row", first_row, 0)
+        check_at_least("n_rows", n_rows, 0)
+        _check_seed(seed)
+        first_group = first_row // GROUP_ROWS
+        last_group = max(first_row + n_rows - 1, first_row) // GROUP_ROWS
+        # Always draw whole groups: the number of rows asked for must not shift the stream.
+        groups = [
+            self._draw(SET_ROWS.generator(seed, set_id=self.set_id, group=group), GROUP_ROWS)
+            for group in range(first_group, last_group + 1)
+        ]
+        begin = first_row - first_group * GROUP_ROWS
+        inside = slice(begin, begin + n_rows)
+        X, y = (np.concatenate(parts)[inside] for parts in zip(*groups, strict=True))
+        if y.dtype == bool:
+            y = np.where(y, 1, -1).astype(np.int32)
+        return np.ascontiguousarray(X, np.float32), y
 
 
-def generate_numbers(
-    draw: DrawNumbers, set_id: SetId, first_row: int, n_rows: int, seed: int
-) -> NumberRows:
-    """Like `generate_rows`, for a set whose targets are numbers: y is float64 (n_rows,)."""
-    return _drawn(draw, set_id, first_row, n_rows, seed)
-
-
-def _drawn(
-    draw: Callable[[np.random.Generator, int], tuple[Floats, AnyArray]],
-    set_id: SetId,
-    first_row: int,
-    n_rows: int,
-    seed: int,
-) -> tuple[Float32, AnyArray]:
-    """Return features and targets of a range of rows."""
-    check_at_least("first_row", first_row, 0)
-    check_at_least("n_rows", n_rows, 0)
-    check_seed(seed)
-    first_group, last_group = first_row // GROUP_ROWS, max(first_row + n_rows - 1, 0) // GROUP_ROWS
-    # Always draw whole groups: the number of rows asked for must not shift the stream.
-    groups = [
-        draw(SET_ROWS.generator(seed, set_id=set_id, group=group), GROUP_ROWS)
-        for group in range(first_group, max(last_group, first_group) + 1)
-    ]
-    inside = slice(first_row - first_group * GROUP_ROWS, None)
-    X = np.concatenate([X.astype(np.float32, copy=False) for X, _ in groups])[inside][:n_rows]
-    targets = np.concatenate([own for _, own in groups])[inside][:n_rows]
-    return np.ascontiguousarray(X), targets
-
-
-def structure_rng(seed: int, set_id: SetId) -> np.random.Generator:
-    """Return the generator for what all rows share (centers, planes); no group of rows uses it."""
-    check_seed(seed)
-    return SET_STRUCTURE.generator(seed, set_id=set_id)
-
-
-def flip_labels(rng: np.random.Generator, positive: Mask, flip: float) -> Mask:
-    """Swap each label with probability `flip`."""
-    return positive ^ (rng.random(len(positive)) < flip)
-
-
-def check_seed(seed: int) -> None:
+def _check_seed(seed: int) -> None:
     """Refuse a seed that is not a whole number of 32 bits."""
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**32:
         raise ParameterError(

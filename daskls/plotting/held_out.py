@@ -226,8 +226,8 @@ class RocDisplay(RocCurve):
     Examples
     --------
     >>> from daskls import VoronoiSVC
-    >>> from daskls.datasets import make_two_gaussians
-    >>> X, y = make_two_gaussians(3000, d=2, random_state=0)
+    >>> from daskls.datasets import make_two_spirals
+    >>> X, y = make_two_spirals(3000, random_state=0)
     >>> model = VoronoiSVC(max_false_alarm=0.1, random_state=0).fit(X, y)
     >>> display = RocDisplay.from_estimator(model).plot()
     >>> display.predicted[0] < 0.1 < 0.8 < display.area

@@ -14,7 +14,7 @@ from support import assert_same_model, checkers, small_svc
 
 import daskls
 from daskls import KNNSVC, DataError, FalkNoiseFilter, ParameterError, RandomChunkSVC, VoronoiSVC
-from daskls.datasets import convert, load_real, write
+from daskls.datasets import convert, write
 from daskls.store.dataset import DatasetWriter, open_dataset
 
 N = 300
@@ -184,10 +184,7 @@ def test_the_home_folder_in_every_path(home):
     }
 
 
-def test_the_home_folder_in_settings(home, monkeypatch):
-    np.savez(home / "tiny.npz", X=X, y=Y)
-    monkeypatch.setenv("DASKLS_DATA", "~")
-    np.testing.assert_array_equal(load_real("tiny").X, X)
+def test_the_home_folder_in_settings(home):
     import dask
 
     with dask.config.set({"temporary-directory": "~/scratch"}):

@@ -9,10 +9,9 @@ from landmarks import small_landmarks
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.svm import LinearSVC
 from small import assert_same_bits
-from support import checkers, few
+from support import checkers, few, load_real
 
 from daskls import GridEdgeWarning, LandmarkSVC
-from daskls.datasets import load_real
 from daskls.methods.landmarks.plan import count_clusters, pick_cost
 
 N = 1200

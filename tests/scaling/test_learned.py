@@ -8,10 +8,10 @@ import dask
 import numpy as np
 import pytest
 from small import small_sample
-from support import PAPERS, few
+from support import PAPERS, few, load_real
 
 from daskls import FalkSVC, KernelKNNClassifier, VoronoiSVC
-from daskls.datasets import load_real, make_noisy28
+from daskls.datasets import make_noisy28
 from daskls.kernels.kernel import find_kernel
 from daskls.scaling.coding import find_bases
 from daskls.scaling.decide import (
