@@ -168,18 +168,18 @@ def fit_one_fold(run: Run, rows: int, share: float) -> Record:
 
 def _one_fold(sender: Any, rows: int, share: float, values: Path) -> None:
     """Measure the parts of a search, and keep the decision values of the held-out rows."""
-    from daskls.cli.demo import PeakMemory
+    from daskls.cli.demo import watch_memory
 
     X, y = Rare().rows(0, rows, 0)
     cache = None if share == 1 else share * rows * rows * 4 / MIB
     spec = SolverSpec(n_grid=(LARGE_GRID, LARGE_GRID), cache_size=cache, scoring="tpr_x_tnr")
     # Compiled before it is measured.
     _searched(X[:400], y[:400], _small(spec))
-    with PeakMemory() as memory:
+    with watch_memory() as seen:
         found, kept = _searched(X, y, spec)
     np.save(values, kept)
     planned = cell_nbytes(sizes_of(spec, rows), rows) / MIB
-    peak, before = memory.peak_nbytes / MIB, memory.start_nbytes / MIB
+    peak, before = max(seen)[0] / MIB, seen[0][0] / MIB
     sender.send({**found, "peak_mib": peak, "before_mib": before, "planned_mib": planned})
 
 

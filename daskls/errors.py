@@ -111,13 +111,12 @@ class ClusterError(DasklsError):
 
 
 class DamageError(StoreError):
-    """A file of a store is missing or damaged; ``where`` names it, ``why`` is the reason."""
+    """A file of a store is missing or damaged; ``where`` names it."""
 
-    def __init__(self, message: str, where: str = "", why: str = "") -> None:
+    def __init__(self, message: str, where: str = "") -> None:
         super().__init__(message)
-        # Attributes, unlike arguments of __init__, are pickled with an exception.
+        # An attribute, unlike arguments of __init__, is pickled with an exception.
         self.where = where
-        self.why = why
 
 
 class AdviceWarning(UserWarning):

@@ -26,14 +26,14 @@ The kernel has one home: its name, degree and coef0 are in the root's `meta.spec
 array of each bundle, one value per cell. Where neighbors are searched for queries, the attribute
 `gamma` of `index` is that of the metric, and of the models trained at the query. The attribute
 `report` of a bundle, or of `index`, is the table of cells that `fit_report_` shows: it is for
-people, and predictions do not read it. Bundles of earlier versions lack `gamma` and `n_kept`, which
-are then read from the report. `errors` of a bundle is for people too: the validation error of each
-combination of the grid in each cell, -1 where it was not tried to the end. `held_*` of a bundle are
-what the maps to probabilities are fitted to: of some of its rows the number, the class, the weight
-and what a model without the row says of it. `false_alarm` holds the scores and classes of the rows
-that were held out for `max_false_alarm`, before the threshold, which is one of them, an attribute.
-`interval` holds the size of residuals in each cell, in units of that of all, by which predictions
-scale its half widths; and, for people, those of the rows held out for `interval`, so scaled.
+people, and predictions do not read it. `errors` of a bundle is for people too: the validation error
+of each combination of the grid in each cell, -1 where it was not tried to the end. `held_*` of a
+bundle are what the maps to probabilities are fitted to: of some of its rows the number, the class,
+the weight and what a model without the row says of it. `false_alarm` holds the scores and classes
+of the rows that were held out for `max_false_alarm`, before the threshold, which is one of them, an
+attribute. `interval` holds the size of residuals in each cell, in units of that of all, by which
+predictions scale its half widths; and, for people, those of the rows held out for `interval`, so
+scaled.
 """
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / "build" / "release"
-EXTRAS = ("plots", "tables", "parquet")
+EXTRAS = ("plots", "tables")
 BOUND = re.compile(r"^(?P<name>[\w.-]+)(\[[\w,]+\])?\s*>=\s*(?P<version>[\d.]+)$")
 
 

@@ -129,7 +129,7 @@ def as_options(**params):
     for name, value in params.items():
         if isinstance(value, list):
             value = ",".join(map(str, value))
-        options += [f"--{name.replace('_', '-')}", "none" if value is None else value]
+        options += [f"--{name.replace('_', '-')}", value]
     return options
 
 

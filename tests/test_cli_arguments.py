@@ -41,7 +41,7 @@ def test_bare_it_prints_its_help(args):
         (("--class-weight", "1=nan"), "class_weight of 1 is nan; it must be a number"),
         (("--method", "chunks", "--C", "0"), "'C' parameter"),
         (("--method", "l3", "--C", "1e39"), "C holds 1e+39"),
-        (("--method", "falk", "--n-neighbors", "0"), "--n-neighbors"),
+        (("--method", "falk", "--n-neighbors", "0"), "n_neighbors"),
         (("--method", "cglq", "--C", "1,-2"), "C holds -2; every value must be positive"),
     ],
 )

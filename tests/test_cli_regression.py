@@ -77,9 +77,9 @@ def test_few_whole_numbers_are_classes_unless_one_insists(table, tmp_path):
     ("options", "message"),
     [
         (("--method", "l3", "--task", "regression"), "--method l3 learns classes only"),
-        (("--class-weight", "balanced"), "--class-weight is not for numbers: VoronoiSVR"),
+        (("--class-weight", "balanced"), "VoronoiSVR has no --class-weight; Vor"),
         (("--loss", "hinge"), "must be a str among"),
-        (("--quantile", "0.5", "--epsilon", "1"), "takes all of --quantile, --epsilon with these"),
+        (("--quantile", "0.5", "--epsilon", "1"), "VoronoiQuantileRegressor has no --epsilon"),
     ],
 )
 def test_what_is_not_for_numbers_is_refused(table, tmp_path, options, message):
@@ -168,7 +168,7 @@ def test_losses_of_numbers_are_words_and_options_of_theirs_are_taken(table, tmp_
     assert type(model) is VoronoiSVR
     assert (model.loss, model.epsilon) == ("epsilon_insensitive", 1.0)
     given = ("--label", "grade", "--quantile", 0.5, "-q")
-    assert "--quantile is not for classes" in run("fit", table, tmp_path / "b", *given, code=2)
+    assert "VoronoiSVC has no --quantile" in run("fit", table, tmp_path / "b", *given, code=2)
 
 
 def test_levels_are_fitted_scored_predicted_and_told(table, tmp_path):

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 
 from benchmarks.suite.journal import Record
-from daskls.cli.demo import PeakMemory
+from daskls.cli.demo import watch_memory
 
 MIB = 1 << 20
 Result = TypeVar("Result")
@@ -47,7 +47,7 @@ def cpu_seconds() -> float:
 def measured() -> Iterator[Cost]:
     """Yield a `Cost` that is filled in at the end; processes must outlive the body."""
     cost = Cost()
-    with PeakMemory() as memory:
+    with watch_memory() as seen:
         wall, cpu = time.perf_counter(), cpu_seconds()
         try:
             yield cost
@@ -55,8 +55,8 @@ def measured() -> Iterator[Cost]:
             cost.wall_s = time.perf_counter() - wall
             cost.cpu_s = cpu_seconds() - cpu
     # Reading the processes' maps takes 8 % of a core, which is none of the work's.
-    cost.cpu_s -= memory.sampling_cpu_s
-    cost.peak_nbytes, cost.baseline_nbytes = memory.peak_nbytes, memory.start_nbytes
+    cost.cpu_s -= seen[-1][1]
+    cost.peak_nbytes, cost.baseline_nbytes = max(seen)[0], seen[0][0]
 
 
 def fit_predict(model: Any, train: Path, X: Any, peak_of_fit: bool = False) -> tuple[Any, Record]:

@@ -122,7 +122,6 @@ def denoise(
     check_output(out)
     noise = build_estimator(ctx, method)
     noise.set_params(verbose=0 if quiet else 1)
-    noise._validate_params()
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     with cluster.open_client(where, data) as client:
         cleaned = noise.set_params(client=client).fit(data).clean_dataset(data, out)

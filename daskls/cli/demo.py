@@ -1,14 +1,11 @@
 """`daskls demo`: a million rows on disk, two workers of 1 GiB, a model, its score and a picture."""
 
-import subprocess
-import sys
 import threading
 import time
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any
 
 import psutil
 import typer
@@ -16,57 +13,11 @@ import typer
 from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs
 
-# The argument of `compile_ahead`.
-TRAIN_FEW = "from daskls.cli.demo import train_few; train_few({name!r})"
-# Candidates of C, and of gamma.
-N_VALUES = 4
-MAX_TEST_ROWS = 200_000
-# Seconds between two measurements of memory.
-MEASURE_INTERVAL_S = 0.2
-
-
-class DemoSet(StrEnum):
-    """The data sets of the demo: synthetic, of two features, with a known Bayes accuracy."""
-
-    CHECKERBOARD = "checkerboard"
-    TWO_SPIRALS = "two_spirals"
-
-
-# The data set of --task regression, with a known best R2.
-REGRESSION_SET = "friedman1"
-# The side of the square that holds the rows.
-SIDES = {DemoSet.CHECKERBOARD: 1.0, DemoSet.TWO_SPIRALS: 2.4}
-
-
-@dataclass(frozen=True)
-class DemoResult:
-    """What the demo measures; ``score`` and ``best`` are accuracies, or R2 of a regression.
-
-    Bytes are those of this process and its children: ``baseline_nbytes`` before the fit.
-    """
-
-    score: float
-    best: float
-    n_rows: int
-    n_test_rows: int
-    n_cells: int
-    n_support: int
-    fit_s: float
-    score_s: float
-    baseline_nbytes: int
-    peak_nbytes: int
+DATA_SET, CELL_SIZE = "two_spirals", 1000
 
 
 def demo(
     rows: Annotated[int, typer.Option(min=1000, help="Rows to train on.")] = 1_000_000,
-    task: Annotated[
-        Literal["classification", "regression"],
-        typer.Option(help="Classes; or numbers: Friedman's first function with noise."),
-    ] = "classification",
-    dataset: Annotated[
-        DemoSet, typer.Option("--set", help="The data set of a classification.")
-    ] = DemoSet.TWO_SPIRALS,
-    cell_size: Annotated[int, typer.Option(min=100, help="The most rows of a cell.")] = 1000,
     output: Annotated[
         Path,
         typer.Option(
@@ -80,266 +31,112 @@ def demo(
     """Train on a million synthetic rows here, compare with the best possible, draw the result."""
     where = cluster.Where(None, workers, 1, memory_limit)
     where.check()
-    name = REGRESSION_SET if task == "regression" else dataset.value
-    how = (
-        "least squares in a learned scale"
-        if name == REGRESSION_SET
-        else f"a {N_VALUES} x {N_VALUES} grid of C and gamma, 5 folds"
-    )
-    typer.echo(
-        f"{name}: {rows:,} rows to Zarr, cells of {cell_size}, {how}; {workers} workers of "
-        f"{memory_limit}."
-    )
-    result = run_demo(name, rows, cell_size, output, where, show=not quiet)
-    _print_result(result, is_numbers=name == REGRESSION_SET)
-    from daskls.cli.picture import draw_cells, draw_predictions
+    import daskls
+    from daskls.cli.convert import rows_progress
+    from daskls.datasets import bayes_accuracy, write
+    from daskls.store.layout import Root
 
-    draw = draw_predictions if name == REGRESSION_SET else draw_cells
-    typer.echo(f"Picture: {draw(output)}")
-
-
-def run_demo(
-    name: str, n_rows: int, cell_size: int, output: Path, where: Any, *, show: bool
-) -> DemoResult:
-    """Write the rows, train, score; return what was measured.
-
-    Parameters
-    ----------
-    name : str. The value of a `DemoSet`, or `REGRESSION_SET`.
-    n_rows : int. Training rows. The test set has a fifth as many, `MAX_TEST_ROWS` at most.
-    output : Path. Gets `train.zarr`, `test.zarr` and `model.zarr`; older ones are replaced.
-    show : bool. Whether to draw progress bars.
-
-    Raises
-    ------
-    StoreError : `output` holds something else under these names
-    """
-    from daskls.datasets import bayes_accuracy
-
-    _write_rows(name, n_rows, output, show=show)
-    _remove_model(output / "model.zarr")
-    compile_ahead(TRAIN_FEW.format(name=name))
-    with cluster.open_client(where) as client, PeakMemory() as memory:
+    train, test, model = (output / f"{name}.zarr" for name in ("train", "test", "model"))
+    n_test = min(rows // 5, 200_000)
+    for path, n, seed in ((train, rows, 0), (test, n_test, 1)):
+        with rows_progress("write", show=not quiet) as progress:
+            write(DATA_SET, path, n, random_state=seed, overwrite=True, progress=progress)
+    if model.exists():
+        # Refuses what is no model.
+        Root.open(model).store.drop("", strict=True)
+    with cluster.open_client(where) as client, watch_memory() as seen:
         started = time.perf_counter()
-        estimator = _fit(name, n_rows, cell_size, output, client, show=show)
+        estimator = daskls.VoronoiSVC(CELL_SIZE, store=model, client=client, **_params(rows))
+        estimator.set_params(verbose=int(not quiet)).fit(train)
         fit_s = time.perf_counter() - started
-        score, n_test = _score(estimator, output / "test.zarr", client, show=show)
+        accuracy = float(estimator.score(test))
         score_s = time.perf_counter() - started - fit_s
-    return DemoResult(
-        score=score,
-        best=bayes_accuracy(name),
-        n_rows=n_rows,
-        n_test_rows=n_test,
-        n_cells=estimator.n_cells_,
-        n_support=int(estimator.fit_report_.n_support.sum()),
-        fit_s=fit_s,
-        score_s=score_s,
-        baseline_nbytes=memory.start_nbytes,
-        peak_nbytes=memory.peak_nbytes,
+    peak, idle = (f"{nbytes >> 20} MiB" for nbytes, _ in (max(seen), seen[0]))
+    print_pairs(
+        f"{DATA_SET}: {rows:,} rows",
+        [
+            ("accuracy", f"{format_share(accuracy)} on {n_test:,} other rows"),
+            ("Bayes accuracy", f"{format_share(bayes_accuracy(DATA_SET))}, the best possible"),
+            ("cells", format_number(estimator.n_cells_)),
+            ("support rows", format_number(estimator.fit_report_.n_support.sum())),
+            ("seconds to train", f"{fit_s:.1f} (regrouping on disk included)"),
+            ("seconds to score", f"{score_s:.1f}"),
+            ("peak memory", f"{peak} PSS of client and workers; {idle} of it when idle"),
+        ],
     )
+    typer.echo(f"Picture: {_draw(daskls.load(model), test, output / 'demo.png')}")
 
 
-def train_few(name: str) -> None:
-    """Train and score on few rows in this thread, which compiles and caches what the demo runs."""
-    import tempfile
+def _params(n_rows: int) -> dict[str, Any]:
+    """Return the parameters: every cell chooses from 4 x 4 values, the method of the paper.
 
-    import dask
-
-    n_rows, cell_size = 2000, 1000
-    with tempfile.TemporaryDirectory() as folder, dask.config.set(scheduler="synchronous"):
-        output = Path(folder)
-        _write_rows(name, n_rows, output, show=False)
-        estimator = _fit(name, n_rows, cell_size, output, None, show=False)
-        _score(estimator, output / "test.zarr", None, show=False)
-
-
-def demo_grid(dataset: DemoSet, n_rows: int, cell_size: int) -> dict[str, list[float]]:
-    """Return the 4 x 4 grid: C from 50 / m to 50, widths from 2 r to r / 2.
-
-    r is half the diagonal of a square cell of full size, m the number of rows in its training
-    folds. The estimator's own grid is wider and finer, and takes several times as long. Kernels
-    narrower than r / 2 gain nothing here, but one cell in ten would choose one by chance, and its
-    predictions would show islands of the other class.
-
-    Examples
-    --------
-    >>> grid = demo_grid(DemoSet.CHECKERBOARD, 1_000_000, 1000)
-    >>> [round(C, 4) for C in grid["C"]]
-    [0.0625, 0.5802, 5.3861, 50.0]
+    Widths are from 2 r to r / 2 with r half the diagonal of a square cell. The grid of the
+    estimator is wider and finer, and takes several times as long. Narrower kernels gain nothing
+    here, but some cells would choose one by chance, and predict islands of the other class.
     """
     import numpy as np
 
-    m = 4 * cell_size / 5
-    radius = SIDES[dataset] * (cell_size / n_rows / 2) ** 0.5
+    # The spirals lie in a square of this side.
+    radius = 2.4 * (CELL_SIZE / n_rows / 2) ** 0.5
     return {
-        "C": np.geomspace(50 / m, 50, N_VALUES).tolist(),
-        "gamma": (np.geomspace(0.25, 4, N_VALUES) / radius**2).tolist(),
-    }
-
-
-def _write_rows(dataset: str, n_rows: int, output: Path, *, show: bool) -> None:
-    """Write the training and the test set, which differ by their seeds."""
-    from daskls.cli.convert import rows_progress
-    from daskls.datasets import write
-
-    n_test = min(max(n_rows // 5, 1), MAX_TEST_ROWS)
-    for name, n, seed in (("train", n_rows, 0), ("test", n_test, 1)):
-        with rows_progress("write", show=show) as progress:
-            write(
-                dataset,
-                output / f"{name}.zarr",
-                n,
-                random_state=seed,
-                overwrite=True,
-                progress=progress,
-            )
-
-
-def _remove_model(path: Path) -> None:
-    """Remove an earlier demo's model; refuse anything else."""
-    if path.exists():
-        from daskls.store.layout import Root
-
-        Root.open(path).store.drop("", strict=True)
-
-
-def _fit(name: str, n_rows: int, cell_size: int, output: Path, client: Any, *, show: bool) -> Any:
-    """Return the fitted estimator."""
-    import daskls
-
-    shared = {
-        "store": output / "model.zarr",
-        "client": client,
+        "loss": "hinge",
+        "kernel": "rbf",
+        "feature_scale": None,
+        "C": np.geomspace(0.0625, 50, 4).tolist(),
+        "gamma": (np.geomspace(0.25, 4, 4) / radius**2).tolist(),
         "random_state": 0,
-        "verbose": int(show),
     }
-    if name == REGRESSION_SET:
-        return daskls.VoronoiSVR(cell_size, **shared).fit(output / "train.zarr")
-    grid = demo_grid(DemoSet(name), n_rows, cell_size)
-    estimator = daskls.VoronoiSVC(
-        cell_size,
-        # As in the paper, and what the demo is to show: every cell chooses for itself.
-        loss="hinge",
-        kernel="rbf",
-        feature_scale=None,
-        C=grid["C"],
-        gamma=grid["gamma"],
-        **shared,
-    )
-    return estimator.fit(output / "train.zarr")
 
 
-def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> tuple[float, int]:
-    """Return accuracy or R2 on the test rows, and their number."""
-    from daskls.estimators.view import progress_bars
-    from daskls.run.confusion import count_confusion, score_numbers
-    from daskls.store.dataset import open_dataset
+def _draw(estimator: Any, test: Path, path: Path) -> Path:
+    """Draw the cells and the decision boundary, whole and magnified; return the picture's path."""
+    import numpy as np
+    import zarr
 
-    with progress_bars(show=show) as listen:
-        if estimator._kind == "numbers":
-            misses = score_numbers(estimator, open_dataset(path), client, listen)
-            return float(misses.r2[0]), misses.n_rows
-        counts = count_confusion(estimator, open_dataset(path), client, listen).counts
-    return int(counts.trace()) / int(counts.sum()), int(counts.sum())
+    from daskls.plotting import PartitionDisplay
+    from daskls.plotting.plane import import_matplotlib
 
-
-def _print_result(result: DemoResult, *, is_numbers: bool) -> None:
-    """Print the result."""
-    from dask.utils import format_bytes
-
-    peak, baseline = format_bytes(result.peak_nbytes), format_bytes(result.baseline_nbytes)
-    what, best, as_text = "accuracy", "Bayes accuracy", format_share
-    if is_numbers:
-        what, best, as_text = "R2", "R2 without noise", "{:.4f}".format
-    print_pairs(
-        "Result",
-        [
-            (what, f"{as_text(result.score)} on {result.n_test_rows:,} other rows"),
-            (best, f"{as_text(result.best)}, the best possible"),
-            ("cells", format_number(result.n_cells)),
-            ("support rows", format_number(result.n_support)),
-            ("seconds to train", f"{result.fit_s:.1f} (regrouping on disk included)"),
-            ("seconds to score", f"{result.score_s:.1f}"),
-            ("peak memory", f"{peak} PSS of client and workers; {baseline} of it when idle"),
-        ],
-    )
+    figure = import_matplotlib("figure").Figure(figsize=(11, 5.2), layout="constrained")
+    X, codes = (np.asarray(zarr.open_array(test / name)[:100_000]) for name in ("X", "y"))
+    y = estimator.classes_[codes]
+    whole, magnified = figure.subplots(1, 2)
+    PartitionDisplay.from_estimator(estimator, X=X).plot(ax=whole, show_rows=False)
+    whole.set_title(f"{estimator.n_cells_} cells")
+    # A quarter of each axis.
+    low, high = X.min(axis=0), X.max(axis=0)
+    center, half = low + 0.525 * (high - low), 0.125 * (high - low)
+    rows = np.flatnonzero((np.abs(X - center) < half).all(axis=1))[:1500]
+    window = np.stack([center - half, center + half], axis=1)
+    display = PartitionDisplay.from_estimator(estimator, X=X[rows], y=y[rows], limits=window)
+    display.plot(ax=magnified)
+    magnified.set_title("magnified, with test rows")
+    figure.savefig(path, dpi=100)
+    return path
 
 
-# Compilation
+@contextmanager
+def watch_memory() -> Iterator[list[tuple[int, float]]]:
+    """Yield measurements, five a second: bytes, and the CPU seconds that measuring has taken.
 
-
-def is_compiled() -> bool:
-    """Whether numba's cache holds the SVM solver; also True where no cache can be written."""
-    from daskls.kernels.line import line_solver
-
-    solver: Any = line_solver(unit=True, with_offset=False)
-    kernel = getattr(solver, "func", solver)
-    folder = getattr(getattr(kernel, "stats", None), "cache_path", None)
-    return folder is None or any(Path(folder).glob(f"*.{kernel.__name__}-*.nbi"))
-
-
-def compile_ahead(call: str) -> None:
-    """Run Python code that compiles in a process of its own, unless this machine has a cache.
-
-    Then it is compiled once, not in each worker. A process that compiles keeps some 200 MiB, which
-    one that reads the cache never needs.
+    The bytes are the PSS of this process and its children, which counts shared pages once.
     """
-    if is_compiled():
-        return
-    typer.echo("Compiling, once on this machine.")
-    # What fails here fails in the workers too, which report it.
-    subprocess.run([sys.executable, "-c", call], capture_output=True, check=False)
 
+    def measure() -> int:
+        nbytes, me = 0, psutil.Process()
+        for process in (me, *me.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                nbytes += process.memory_full_info().pss
+        return nbytes
 
-# Memory
+    def repeat() -> None:
+        while not stopped.wait(0.2):
+            seen.append((measure(), time.thread_time()))
 
-
-def tree_nbytes() -> int:
-    """Return the memory of this process and its children: the sum of their PSS, else of their RSS.
-
-    The proportional set size (PSS) divides a shared page by the number of processes that share it,
-    so that the sum counts each page once.
-    """
-    me = psutil.Process()
-    return sum(_nbytes(process) for process in [me, *me.children(recursive=True)])
-
-
-def _nbytes(process: psutil.Process) -> int:
-    """Return one process's share; 0 if it has just ended."""
+    seen, stopped = [(measure(), 0.0)], threading.Event()
+    thread = threading.Thread(target=repeat, name="daskls-memory", daemon=True)
+    thread.start()
     try:
-        full = process.memory_full_info()
-        return int(getattr(full, "pss", full.rss))
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return 0
-
-
-class PeakMemory:
-    """A context that samples `tree_nbytes`.
-
-    Attributes
-    ----------
-    start_nbytes, peak_nbytes : int. The first and the largest sample.
-    sampling_cpu_s : float. CPU seconds that the sampling itself has taken so far.
-    """
-
-    def __enter__(self) -> Self:
-        self.start_nbytes = self.peak_nbytes = tree_nbytes()
-        self.sampling_cpu_s = 0.0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._sample, name="daskls-memory", daemon=True)
-        self._thread.start()
-        return self
-
-    def _sample(self) -> None:
-        while not self._stopped.wait(MEASURE_INTERVAL_S):
-            self.peak_nbytes = max(self.peak_nbytes, tree_nbytes())
-            self.sampling_cpu_s = time.thread_time()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stopped.set()
-        self._thread.join()
+        yield seen
+    finally:
+        stopped.set()
+        thread.join()

@@ -105,7 +105,6 @@ def fit(
     kind = find_kind(source, label, task, has_regressor=_has_regressor(method))
     estimator = build_estimator(ctx, method, classes, kind)
     estimator.set_params(store=model, verbose=0 if quiet else 1)
-    estimator._validate_params()
     check_free(store_at(model, what="model"))
     started = time.perf_counter()
     with cluster.open_client(where, data) as client:

@@ -218,23 +218,6 @@ def set_unknown(estimator: Any, unknown: str | None) -> None:
     estimator.table_ = estimator.table_.with_unknown(unknown)
 
 
-def parse_numbers(name: str, text: str, kind: type[int] | type[float]) -> list[int] | list[float]:
-    """Return the numbers of an option's text, in which commas separate them.
-
-    Examples
-    --------
-    >>> parse_numbers("C", "1,10,100", float)
-    [1.0, 10.0, 100.0]
-    """
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError as error:
-        what, as_in = ("whole number", "500,1000") if kind is int else ("number", "1,10,100")
-        raise typer.BadParameter(
-            f"--{name} {text!r} holds a value that is not a {what}; write it as {as_in}"
-        ) from error
-
-
 def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:
     """Return class weights: "balanced", or a dict that is parsed from LABEL=WEIGHT pairs.
 

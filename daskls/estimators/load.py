@@ -9,7 +9,6 @@ from daskls.estimators.inputs import params_from_json
 from daskls.methods.base import method_of
 from daskls.registry import find_class, load_object
 from daskls.store.artifacts import store_at
-from daskls.store.earlier import fill_params
 from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle
 
@@ -28,7 +27,7 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:
 
     Raises
     ------
-    StoreError : there is no model, or it is unfinished, damaged or of a newer format
+    StoreError : there is no model, or it is unfinished, damaged or of another format
 
     Notes
     -----
@@ -57,6 +56,6 @@ def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:
     # Check the index on disk: what this process keeps open of the model may be older.
     method_of(reader.method, f"The model at {store}").check_index(reader)
     kind: type[LocalEstimator] = load_object(place)
-    estimator = kind(**fill_params(name, params_from_json(reader.meta["params"])))
+    estimator = kind(**params_from_json(reader.meta["params"]))
     estimator.set_params(client=client)
     return estimator._adopt(ModelHandle(store.where(), reader.fingerprint))

@@ -30,9 +30,6 @@ LEAST_ODDS = 0.02
 # Maps of log odds are taken only if they lower the log loss by this much: on few rows they win by
 # chance. On 18 data sets any value from 2 to 8 worked.
 LEAST_GAIN = 2.0
-# Suffix of the kind in a store, so that earlier versions refuse maps of log odds instead of
-# misreading them.
-OF_ODDS = "_of_odds"
 
 
 class ScoreMaps(ABC):
@@ -246,16 +243,14 @@ def _steps(scores: Float64, positive: Mask, weights: Float64) -> tuple[Float64, 
 
 def write_maps(root: Root, maps: ScoreMaps, counts: dict[str, int]) -> None:
     """Store maps, and the counts of what they were fitted to."""
-    kind = f"{maps.kind}{OF_ODDS}" if maps.of_odds else maps.kind
-    attributes = {"kind": kind, "of_margins": maps.of_margins, **counts}
-    root.write_group(CALIBRATION, maps.arrays(), attributes)
+    form = {"kind": maps.kind, "of_margins": maps.of_margins, "of_odds": maps.of_odds}
+    root.write_group(CALIBRATION, maps.arrays(), {**form, **counts})
 
 
 def read_maps(group: Group) -> ScoreMaps:
     """Return the maps that a store keeps."""
-    stored = str(group.attrs.get("kind"))
-    kind, of_odds = stored.removesuffix(OF_ODDS), stored.endswith(OF_ODDS)
-    form = bool(group.attrs.get("of_margins")), of_odds
+    kind = group.attrs.get("kind")
+    form = bool(group.attrs.get("of_margins")), bool(group.attrs.get("of_odds"))
     if kind == Sigmoids.kind:
         a = group.read("a", shape=(None,), kind="f")
         return Sigmoids(a, group.read("b", shape=(len(a),), kind="f"), *form)
@@ -264,7 +259,7 @@ def read_maps(group: Group) -> ScoreMaps:
         values = group.read("values", shape=(len(knots),), kind="f")
         ptr = group.read("ptr", shape=(None,), kind="i")
         return Isotonics(knots, values, ptr, *form)
-    raise damaged(group.where(), f"maps of kind {stored!r}")
+    raise damaged(group.where(), f"maps of kind {kind!r}")
 
 
 @cached(maxsize=8)

@@ -302,7 +302,7 @@ def _times(subject: Subject) -> Panel:
     """Return the panel of the seconds of each stage."""
     seconds = getattr(subject.estimator, "stage_s_", None)
     if not seconds:
-        note = "The model is of an earlier version, which did not store the times of stages."
+        note = "The fit was interrupted before it stored the times of its stages."
         return Panel("times", "Time by stage", note)
     names = [STAGE_LABELS.get(name, name) for name in seconds]
 

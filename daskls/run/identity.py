@@ -18,7 +18,6 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import FitRequest, Method
 from daskls.run.scan import TargetScan, name_classes
 from daskls.store.artifacts import Location, is_artifact, open_store
-from daskls.store.checks import spec_to_json
 from daskls.store.contents import StorePart
 from daskls.store.flat import DESCRIPTION
 from daskls.store.layout import HOLD_ROOT_COPY, Root, find_root
@@ -30,12 +29,12 @@ log = logging.getLogger("daskls")
 
 
 def check_free(store: Location) -> None:
-    """Raise StoreError if the place holds something else, or a fit of an incompatible version."""
+    """Raise StoreError if the place holds something else, or a fit of another format."""
     opened = open_store(store)
     names = opened.names()
     if DESCRIPTION in names or set(names) & set(HOLD_ROOT_COPY):
         restore_root(opened)
-        Root.open(opened).check_format()
+        Root.open(opened)
     # What a fit writes before its root is no obstacle: inputs from memory, the owner, the probe.
     elif is_artifact(opened) or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
@@ -80,7 +79,7 @@ def open_root(
         },
         "parameters": {
             "estimator": request.estimator,
-            "spec": spec_to_json(request.spec),
+            "spec": asdict(request.spec),
             "cell_size": request.cell_size,
             "n_partitions": request.n_partitions,
             "class_weight": _json_weight(request.class_weight),
@@ -96,7 +95,7 @@ def open_root(
         meta = {
             "estimator": request.estimator,
             "params": request.params,
-            "spec": spec_to_json(request.spec),
+            "spec": asdict(request.spec),
             "method": request.method.to_json(),
             "seed": seed,
             **_options_to_json(request),

@@ -21,12 +21,10 @@ from daskls.store.dataset_checks import check_there
 from daskls.store.files import MALFORMED, expand_path
 from daskls.store.sources import (
     OWN_ARRAY,
-    GuardedBucket,
+    ReadStore,
     open_array,
     own_codecs,
     read_errors,
-    read_range,
-    unit_rows,
     writable,
 )
 
@@ -40,7 +38,7 @@ class ArrayHandle:
     """A Zarr array on disk: its path, and its sizes for planning.
 
     ``chunk_rows`` is the number of rows in one file (a chunk or a shard); ``unit_rows`` of them are
-    read together.
+    unpacked together.
     """
 
     path: str
@@ -55,17 +53,14 @@ class ArrayHandle:
         return np.dtype(self.dtype).itemsize
 
     def read(self, start: int, stop: int) -> AnyArray:
-        """Return rows start .. stop - 1, C-contiguous; an uncompressed chunk is read only in part.
+        """Return rows start .. stop - 1, C-contiguous.
 
         Raises
         ------
         StoreError : when the array is gone, or cannot be read
         """
-        ends = start % self.chunk_rows, stop % self.chunk_rows if stop < self.shape[0] else 0
         with remote_errors(self.path), read_errors(self.path):
-            array = self._open()
-            rows = read_range(array, start, stop) if any(ends) else None
-            rows = array[start:stop] if rows is None else rows
+            rows = self._open()[start:stop]
         return np.ascontiguousarray(rows, np.dtype(self.dtype))
 
     def _open(self) -> "zarr.Array[Any]":
@@ -116,11 +111,9 @@ def _dtype(array: "zarr.Array[Any]") -> str:
 
 
 def _handle(path: str, array: "zarr.Array[Any]") -> ArrayHandle:
-    rows = array.shards or array.chunks
-    chunk_rows = max(int(rows[0]), 1) if rows else 1
-    return ArrayHandle(
-        path, tuple(array.shape), _dtype(array), chunk_rows, min(unit_rows(array), chunk_rows)
-    )
+    sizes = (array.shards or array.chunks, array.chunks)
+    chunk_rows, unit_rows = (max(int(rows[0]), 1) if rows else 1 for rows in sizes)
+    return ArrayHandle(path, tuple(array.shape), _dtype(array), chunk_rows, unit_rows)
 
 
 def shared_path(source: str | os.PathLike[str]) -> str:
@@ -154,8 +147,8 @@ def find_array(source: Any) -> ArrayHandle | None:
         place, key = source.store_path.store, source.store_path.path
         if isinstance(place, LocalStore):
             return _handle(str(place.root / key), source)
-        if isinstance(place, GuardedBucket):
-            return _handle(f"{place.url}/{key}".rstrip("/"), source)
+        if isinstance(place, ReadStore):
+            return _handle(f"{place.where}/{key}".rstrip("/"), source)
     return None
 
 

@@ -4,14 +4,13 @@ A checksum says that a file is what was written. These checks say that its value
 by, even in files that daskls did not write.
 """
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from daskls.kernels.kernel import KERNELS
 from daskls.records import SCORINGS, CellReport, Int64, Ints, SolverSpec, Table
-from daskls.store.earlier import EARLIER_SPEC
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
 from daskls.targets import TARGET_DTYPES, Target
@@ -46,17 +45,8 @@ def _expect(is_so: bool, what: str) -> None:
         raise ValueError(f"{what} is not as expected")
 
 
-def spec_to_json(spec: SolverSpec) -> dict[str, Any]:
-    """Return the spec as JSON values.
-
-    Fields added later are omitted at their default, so older stores keep their fingerprint.
-    """
-    values = asdict(spec)
-    return {key: value for key, value in values.items() if (key, value) not in EARLIER_SPEC}
-
-
 def spec_from_json(values: dict[str, Any]) -> SolverSpec:
-    """Return the spec that `spec_to_json` wrote.
+    """Return the spec whose fields JSON values are.
 
     Raises
     ------

@@ -81,8 +81,8 @@ POINT_ARRAYS = "points float64 cells, d"
 LABEL_ARRAYS = "codes int32 n; weights float64 n; numbers int64 n"
 ROWS_ARRAYS = f"X X n, d; {LABEL_ARRAYS}"
 COUNT_ARRAYS = (
-    "leaf_rows int64 leaves; n_cells int64 leaves; cell_rows int64 cells; "
-    "cells float64 cells, 3 d + 2; leaves float64 leaves, 3 d + 2"
+    "leaf_rows int64 leaves; n_regions int64 leaves; region_rows int64 regions; "
+    "regions float64 regions, 3 d + 2; leaves float64 leaves, 3 d + 2"
 )
 # With a damaged block go its marker, its rows of all attempts, and what was made from blocks.
 MANIFESTS = "exchange-*/manifest-*"

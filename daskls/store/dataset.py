@@ -112,7 +112,7 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     with read_errors(where):
         attributes = dict(group.attrs)
     check_attributes(where, attributes)
-    with read_errors(where):
+    with remote_errors(where), read_errors(where):
         X, y = (_member(where, group, name) for name in ("X", "y"))
     check_arrays(where, X, y)
     return Dataset(
@@ -126,7 +126,7 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
 
 
 def _member(where: str, group: zarr.Group, name: str) -> Any:
-    """Return an array of a group with limits of its own: a missing chunk is not read as zeros."""
+    """Return an array of a group, opened by itself: a missing chunk is not read as zeros."""
     member = group.get(name)
     return open_array(f"{where}/{name}") if isinstance(member, zarr.Array) else member
 

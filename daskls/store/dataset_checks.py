@@ -15,8 +15,9 @@ from daskls.store.artifacts import is_artifact, is_bucket, open_store, write_err
 from daskls.store.backend import CLAIM, Backend
 from daskls.store.files import expand_path
 from daskls.store.flat import DESCRIPTION
-from daskls.store.sources import MAX_METADATA_NBYTES, read_errors
+from daskls.store.sources import read_errors
 
+MAX_METADATA_NBYTES = 64 << 20
 DATASET_FORMAT = 1
 DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"

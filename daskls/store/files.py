@@ -39,7 +39,6 @@ def damaged(where: str | os.PathLike[str], why: str) -> DamageError:
         "the same data, parameters and store: what is damaged is removed, and only that is "
         "trained again.",
         str(where),
-        why,
     )
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from daskls.records import AnyArray, Bytes
 from daskls.store.backend import Attempt
-from daskls.store.earlier import CHUNK_SEPARATOR
 from daskls.store.files import checksum, sum_as_bytes
 
 DESCRIPTION = "zarr.json"
@@ -43,7 +42,6 @@ class ArraySpec:
     shape: tuple[int, ...]
     chunk_rows: int
     sums: tuple[int, ...]
-    separator: str = SEPARATOR
 
     @classmethod
     def of(cls, values: AnyArray, chunk_rows: int) -> "ArraySpec":
@@ -62,13 +60,10 @@ class ArraySpec:
         ValueError, TypeError, KeyError : when the values are no spec
         """
         dtype, shape, chunk_rows = values["dtype"], values["shape"], values["chunk_rows"]
-        separator = values.get("separator", CHUNK_SEPARATOR)
-        spec = cls(dtype, tuple(shape), chunk_rows, tuple(values["sums"]), separator)
+        spec = cls(dtype, tuple(shape), chunk_rows, tuple(values["sums"]))
         numbers = (*spec.shape, spec.chunk_rows, *spec.sums)
         if dtype not in PACKED_DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
             raise ValueError("an array with an unknown dtype, or an invalid shape or sums")
-        if separator not in (SEPARATOR, CHUNK_SEPARATOR):
-            raise ValueError(f"an array whose chunks are named with the separator {separator!r}")
         if not spec.shape or chunk_rows < 1:
             raise ValueError("an array without rows or chunks")
         if len(spec.sums) != spec.n_chunks:
@@ -87,13 +82,13 @@ class ArraySpec:
 
     def chunk_key(self, number: int) -> str:
         """Return the key of a chunk below its array's key."""
-        return self.separator.join(("c", str(number), *("0" for _ in self.shape[1:])))
+        return SEPARATOR.join(("c", str(number), *("0" for _ in self.shape[1:])))
 
     def describe(self) -> dict[str, Any]:
         """Return the content of the array's own ``zarr.json``, for other Zarr libraries."""
         dtype = np.dtype(self.dtype)
         chunk_shape = [self.chunk_rows, *(max(n, 1) for n in self.shape[1:])]
-        keys = {"name": "default", "configuration": {"separator": self.separator}}
+        keys = {"name": "default", "configuration": {"separator": SEPARATOR}}
         return {
             "zarr_format": 3,
             "node_type": "array",

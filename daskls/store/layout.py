@@ -16,7 +16,6 @@ from daskls.records import AnyArray, CellReport, Table
 from daskls.store.artifacts import Location, open_store
 from daskls.store.checks import check_report, check_root
 from daskls.store.contents import SHARED_PARTS, StorePart
-from daskls.store.earlier import fill_row
 from daskls.store.files import malformed_is_damage
 from daskls.store.flat import DESCRIPTION, MAX_CHUNK_ROWS
 from daskls.store.groups import (
@@ -31,9 +30,7 @@ from daskls.store.groups import (
 from daskls.store.lock import check_owner
 from daskls.targets import Target
 
-# 2: every file has a checksum. 3: chunks lie in the folder of their array, and a bundle's small
-# arrays are packed into one. 4: another exchange; finished models are the same as in 3.
-MODEL_FORMAT, READABLE = 4, (2, 3, 4)
+MODEL_FORMAT = 5
 MODEL_KIND = "model"
 # Groups that keep a copy of the root's attributes, from which a damaged root is restored.
 HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition", "scale"), "root"
@@ -61,7 +58,7 @@ def report_from_json(group: Group, n_cells: int | None = None) -> Table:
         rows = group.attrs["report"]
         table = np.empty(len(rows), CellReport.dtype())
         for i, row in enumerate(rows):
-            table[i] = fill_row(tuple(np.nan if value is None else value for value in row))
+            table[i] = tuple(np.nan if value is None else value for value in row)
         check_report(table, n_cells)
     return table
 
@@ -135,18 +132,6 @@ class Root:
         """Whether the model is marked complete: all bundles and the index are written."""
         return bool(self.group.attrs.get("complete", False))
 
-    def check_format(self) -> None:
-        """Raise a `StoreError` if the fit is unfinished and its exchange has an earlier format."""
-        found = self.group.attrs["daskls_format"]
-        # A model with an index needs the exchange no more, so it may be repaired.
-        is_unfinished = not self.is_complete and not has_group(self.store, "index")
-        if is_unfinished and found != MODEL_FORMAT:
-            raise StoreError(
-                f"The store {self.where()} holds an unfinished fit of format {found!r}, and this "
-                f"daskls continues those of format {MODEL_FORMAT}. Finish it with the daskls "
-                "that began it, or give another store; nothing was changed."
-            )
-
     @property
     def n_features(self) -> int:
         """The number of features of the data."""
@@ -171,9 +156,7 @@ class Root:
         """
         # A suspended fit whose store was taken over must find out before it sets the marker.
         check_owner(self.store)
-        # A store started in an earlier format continues in this one.
-        own = {**self.group.attrs, "daskls_format": MODEL_FORMAT, **attributes}
-        write_description(self.store, "", own)
+        write_description(self.store, "", {**self.group.attrs, **attributes})
         self.group = open_group(self.store, "")
 
     def write_group(
@@ -226,11 +209,11 @@ def _check_kind(path: str, attributes: dict[str, Any]) -> None:
             f"{path} is {what}, not a daskls model. Give a path that save() or `daskls fit` wrote."
         )
     found = attributes.get("daskls_format")
-    if found not in READABLE:
+    if found != MODEL_FORMAT:
         older = type(found) is int and found < MODEL_FORMAT
         remedy = "Train the model again with this daskls" if older else "Upgrade daskls to open it"
         where = ", into a store that does not exist yet" if older else ""
         raise StoreError(
-            f"The model at {path} has format {found!r}; this daskls reads formats "
-            f"{READABLE[0]} to {MODEL_FORMAT}. {remedy}{where}."
+            f"The model at {path} has format {found!r}; this daskls reads format "
+            f"{MODEL_FORMAT}. {remedy}{where}."
         )

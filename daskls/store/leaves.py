@@ -83,10 +83,9 @@ def write_leaves(
         "weights": np.concatenate([leaf.weights for leaf in leaves]),
         "numbers": np.concatenate([leaf.numbers for leaf in leaves]),
         "leaf_rows": np.array([len(leaf.X) for leaf in leaves]),
-        # Regions were called cells in earlier versions; stores keep these names.
-        "n_cells": np.array([len(ptr) - 1 for ptr in region_ptrs]),
-        "cell_rows": np.concatenate([np.diff(ptr) for ptr in region_ptrs]),
-        "cells": np.concatenate([pack(own) for own in inner]),
+        "n_regions": np.array([len(ptr) - 1 for ptr in region_ptrs]),
+        "region_rows": np.concatenate([np.diff(ptr) for ptr in region_ptrs]),
+        "regions": np.concatenate([pack(own) for own in inner]),
         "leaves": pack(regions),
     }
     key = bundle_key(first_leaf, first_leaf + len(leaves) - 1, ROWS_KIND)
@@ -99,7 +98,7 @@ def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
     arrays = {
         # Regions of leaves without rows have no bounds.
         name: np.concatenate([group.read(name, finite=False) for group in groups])
-        for name in ("leaf_rows", "n_cells", "cell_rows", "leaves", "cells")
+        for name in ("leaf_rows", "n_regions", "region_rows", "leaves", "regions")
     }
     arrays["bundles"] = np.array(bundles, np.int64)
     root.write_group(INDEX, arrays, {})
@@ -127,13 +126,13 @@ class LeafReader:
         where, width = index.where(), 3 * width_of(root) + 2
         leaf_rows = index.read("leaf_rows", shape=(None,), kind="i")
         n_leaves = len(leaf_rows)
-        n_regions = index.read("n_cells", shape=(n_leaves,), kind="i")
-        self._region_rows = index.read("cell_rows", shape=(None,), kind="i")
+        n_regions = index.read("n_regions", shape=(n_leaves,), kind="i")
+        self._region_rows = index.read("region_rows", shape=(None,), kind="i")
         self._bundles = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2))]
         check_tiles(where, self._bundles, n_leaves)
         check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
-        check_counts(where, "n_cells", n_regions, len(self._region_rows))
-        check_counts(where, "cell_rows", self._region_rows, root.n_rows)
+        check_counts(where, "n_regions", n_regions, len(self._region_rows))
+        check_counts(where, "region_rows", self._region_rows, root.n_rows)
         self._store, self._target = root.store, root.target
         self.first_positions = np.r_[0, np.cumsum(leaf_rows)]
         self._region_ptr = np.r_[0, np.cumsum(n_regions)]
@@ -142,7 +141,7 @@ class LeafReader:
             raise damaged(where, "the rows of cells do not add up to those of leaves")
         self.regions = unpack(index.read("leaves", shape=(n_leaves, width), finite=False))
         shape = len(self._region_rows), width
-        self._inner_regions = unpack(index.read("cells", shape=shape, kind="f", finite=False))
+        self._inner_regions = unpack(index.read("regions", shape=shape, kind="f", finite=False))
         self._first_leaves = np.array([first for first, _ in self._bundles])
         self._cache = SizedCache(cache_nbytes)
         self._groups: dict[int, Group] = {}

@@ -29,7 +29,6 @@ from daskls.records import (
 )
 from daskls.store.artifacts import Location, open_store
 from daskls.store.checks import check_codes, check_counts
-from daskls.store.earlier import kernels_of
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.flat import DESCRIPTION
 from daskls.store.groups import Group, has_group, open_group, write_group
@@ -167,10 +166,7 @@ def write_bundle(
         "n_kept": np.array([len(m.classes) for m in models]),
         **extra,
     }
-    attributes: dict[str, Any] = {"report": report_to_json(report)}
-    if models[0].decision != "ovo":
-        # Omitted for "ovo", as in bundles of earlier versions.
-        attributes["decision"] = models[0].decision
+    attributes = {"report": report_to_json(report), "decision": models[0].decision}
     write_group(
         root, bundle_key(first_leaf, last_leaf), arrays, attributes, separate=(*LARGE, ERRORS)
     )
@@ -272,7 +268,7 @@ class BundleModels:
     def _cells(self) -> dict[str, AnyArray]:
         """Small arrays of all cells, and where each cell's part of the large ones begins."""
         group, n_cells = self.group, self.count_cells()
-        n_kept, gamma = self._kernels(n_cells)
+        n_kept = group.read("n_kept", shape=(n_cells,), kind="i")
         # Checked first: the sum of damaged counts may overflow.
         most = group.shape_of("classes")[0] if self.n_functions is None else self.n_functions
         check_codes(group.where(), "n_kept", n_kept - 1, most)
@@ -287,7 +283,7 @@ class BundleModels:
             "classes": group.read("classes", shape=(int(class_ptr[-1]),), kind="i"),
             "support": support,
             "intercepts": group.read("intercepts", shape=(int(function_ptr[-1]),), kind="f"),
-            "gamma": gamma,
+            "gamma": group.read("gamma", shape=(n_cells,), kind="f"),
             "function_ptr": function_ptr,
             "class_ptr": class_ptr,
             "row_ptr": _starts(n_support),
@@ -309,19 +305,10 @@ class BundleModels:
     def decision(self) -> Decision:
         """The meaning of the bundle's decision functions."""
         with malformed_is_damage(self.group.where()):
-            found: Decision = self.group.attrs.get("decision", "ovo")
+            found: Decision = self.group.attrs["decision"]
             if found not in get_args(Decision):
                 raise ValueError(f"its functions are {found!r}")
         return found
-
-    def _kernels(self, n_cells: int) -> tuple[Int64, Float64]:
-        """Return how many classes each cell keeps, and its gamma."""
-        if "gamma" in self.group:
-            return (
-                self.group.read("n_kept", shape=(n_cells,), kind="i"),
-                self.group.read("gamma", shape=(n_cells,), kind="f"),
-            )
-        return kernels_of(self._table)
 
     def _check_classes(self, small: dict[str, AnyArray]) -> None:
         """Refuse class codes that are out of range or order."""

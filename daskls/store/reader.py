@@ -130,7 +130,7 @@ class ModelReader:
         self.root = root
         self.fingerprint = str(root.attributes["fingerprint"])
         self.meta: dict[str, Any] = root.attributes["meta"]
-        # Models of earlier versions have none.
+        # Set after the model is complete: a client that died between left none.
         self.stage_s: dict[str, float] = root.attributes.get("stage_s", {})
         index = root.find_group("index")
         if index is None:

@@ -14,7 +14,7 @@ from daskls.store.backend import Backend
 from daskls.store.contents import SHARED_PARTS, StorePart
 from daskls.store.flat import DESCRIPTION
 from daskls.store.groups import check_seal, has_group, open_group, read_attributes
-from daskls.store.layout import HOLD_ROOT_COPY, MODEL_KIND, READABLE, ROOT_COPY, Root
+from daskls.store.layout import HOLD_ROOT_COPY, MODEL_FORMAT, MODEL_KIND, ROOT_COPY, Root
 from daskls.store.models import bundle_key, finished_bundles
 from daskls.store.packs import read_pack
 
@@ -124,7 +124,7 @@ def restore_root(location: Location) -> None:
     except StoreError as error:
         found = _root_attributes(store)
         kind, version = ((found or {}).get(name) for name in ("kind", "daskls_format"))
-        if kind == MODEL_KIND and version not in READABLE:
+        if kind == MODEL_KIND and version != MODEL_FORMAT:
             raise
         if _restore_root(store):
             return

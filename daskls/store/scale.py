@@ -1,13 +1,13 @@
 """What a fit chooses before it cuts space: the scale of features, and parameters of all cells."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from daskls.records import AnyArray, FeatureCoding, FeatureScale, SolverSpec, TargetKind
-from daskls.store.checks import spec_from_json, spec_to_json
+from daskls.store.checks import spec_from_json
 from daskls.store.files import damaged, malformed_is_damage
 from daskls.store.groups import Group
 from daskls.store.layout import Root
@@ -70,7 +70,7 @@ def write_resolved(root: Root, resolved: Resolved) -> None:
     if scale is not None:
         arrays = {"center": scale.center, "factors": scale.factors}
         arrays |= {} if scale.coding is None else vars(scale.coding)
-    attributes = {"spec": spec_to_json(resolved.spec), "summary": dict(resolved.summary)}
+    attributes = {"spec": asdict(resolved.spec), "summary": dict(resolved.summary)}
     root.write_group(GROUP, arrays, attributes)
 
 

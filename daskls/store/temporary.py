@@ -108,11 +108,10 @@ class ModelHandle:
         self.keep = keep
 
     def __getstate__(self) -> dict[str, Any]:
-        # "path" is the name in pickles of earlier versions.
-        return {"path": self.location, "fingerprint": self.fingerprint, "keep": None}
+        return {"location": self.location, "fingerprint": self.fingerprint, "keep": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.location, self.fingerprint, self.keep = state["path"], state["fingerprint"], None
+        self.location, self.fingerprint, self.keep = state["location"], state["fingerprint"], None
 
     def __dask_tokenize__(self) -> tuple[str, str, str]:
         return ("daskls.ModelHandle", self.location, self.fingerprint)

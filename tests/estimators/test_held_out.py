@@ -243,7 +243,7 @@ def test_maps_of_odds_are_stored_as_such(tmp_path):
     model = squares(cell_size=2000, gamma=1.0, store=tmp_path / "m").fit(X, y)
     assert maps_of(model._reader).of_odds
     # Of a daskls that does not know of odds: refused, rather than read as a map of scores.
-    assert open_group(tmp_path / "m", "calibration").attrs["kind"] == "sigmoid_of_odds"
+    assert open_group(tmp_path / "m", "calibration").attrs["of_odds"] is True
     assert np.abs(model.predict_proba(X)[:, 1] - X[:, 0]).mean() < 0.04
 
 

@@ -1,4 +1,4 @@
-"""X in one chunk is cut into blocks: read by range where it can be, else unpacked once a pass."""
+"""X in one chunk is cut into blocks, and read once a pass."""
 
 from collections import Counter
 
@@ -19,7 +19,6 @@ from daskls.store.temporary import Scratch
 N = 600
 X, Y = checkers(N)
 PACKED = {"compressors": "auto"}
-PLAIN = {"compressors": None}
 
 
 @pytest.fixture
@@ -48,13 +47,13 @@ def chunk_reads(monkeypatch):
     return counter
 
 
-@pytest.mark.parametrize("kind", ["plain", "packed", "dask"])
+@pytest.mark.parametrize("kind", ["packed", "dask"])
 def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, small_blocks):
     expected = small_svc().fit(X, Y)
     if kind == "dask":
         data = da.from_array(X, chunks=-1)
     else:
-        write(tmp_path / "X", **(PLAIN if kind == "plain" else PACKED))
+        write(tmp_path / "X", **PACKED)
         data = tmp_path / "X"
     model = small_svc().fit(data, Y)
     assert_same_model(model, expected)
@@ -66,9 +65,8 @@ def test_the_model_and_its_answers_are_those_of_small_chunks(kind, tmp_path, sma
     assert kind != "dask" or scores.chunks == ((N,),)
 
 
-@pytest.mark.parametrize("options", [PLAIN, PACKED], ids=["plain", "packed"])
-def test_its_blocks_are_tasks_of_their_own(options, tmp_path, small_blocks):
-    write(tmp_path / "X", **options)
+def test_its_blocks_are_tasks_of_their_own(tmp_path, small_blocks):
+    write(tmp_path / "X", **PACKED)
     with rows.open_rows(tmp_path / "X", Y, None, Scratch.at(tmp_path / "scratch")) as opened:
         assert opened.X.chunks[0] == (50,) * 12
     whole = rows.open_whole(tmp_path / "X", "X", 50 * 16)
@@ -85,21 +83,13 @@ def test_a_packed_chunk_is_unpacked_once_a_pass(tmp_path, small_blocks, chunk_re
         assert chunk_reads[chunk] == 3
 
 
-def test_a_plain_chunk_is_never_read_whole(tmp_path, small_blocks, chunk_reads):
-    write(tmp_path / "X", **PLAIN)
-    small_svc().fit(tmp_path / "X", Y).predict(tmp_path / "X").compute()
-    assert chunk_reads["X", "c", "0", "0"] == 0
-
-
 def test_blocks_of_large_chunks_end_where_the_chunks_end(tmp_path, small_blocks):
-    zarr.create_array(tmp_path / "X", data=X, chunks=(140, 2), compressors=None)
     zarr.create_array(tmp_path / "S", data=X, chunks=(20, 2), shards=(200, 2))
     zarr.create_array(tmp_path / "P", data=X, chunks=(90, 2))
-    blocks = [rows.open_whole(tmp_path / name, "X", 50 * 16).chunks[0] for name in "XSP"]
-    assert blocks[0] == (50, 50, 40) * 4 + (40,)
-    # Of shards whole chunks; a packed chunk of less than the bound is a block.
-    assert blocks[1] == (40,) * 15
-    assert blocks[2] == (90,) * 6 + (60,)
+    blocks = [rows.open_whole(tmp_path / name, "X", 50 * 16).chunks[0] for name in "SP"]
+    # Of shards whole chunks; a chunk of less than the bound is a block.
+    assert blocks[0] == (40,) * 15
+    assert blocks[1] == (90,) * 6 + (60,)
 
 
 def test_a_chunk_of_less_than_the_bound_stays_a_block():
@@ -121,14 +111,14 @@ def wide():
 @pytest.mark.slow
 def test_a_chunk_that_no_worker_holds_is_fitted_or_refused(wide, tmp_path):
     X, y, model = wide
-    write(tmp_path / "plain", X, **PLAIN)
-    write(tmp_path / "packed", X, **PACKED)
+    write(tmp_path / "whole", X, **PACKED)
+    zarr.create_array(tmp_path / "parts", data=X, chunks=(8000, 256))
     with start_cluster(1, 1, "512MiB") as cluster, Client(cluster) as client:
         model.set_params(client=client)
         with pytest.raises(MemoryPlanError, match=r"of 80000 rows x 256 .* held whole") as error:
-            model.fit(tmp_path / "packed", y)
-        model.fit(tmp_path / "plain", y)
-        n_wrong = (model.predict(tmp_path / "plain") != y).sum()
+            model.fit(tmp_path / "whole", y)
+        model.fit(tmp_path / "parts", y)
+        n_wrong = (model.predict(tmp_path / "parts") != y).sum()
         assert client.compute(n_wrong).result() < 200
     # Of 160 MiB, which are there three times while they are unpacked.
     most = int(str(error.value).split("at most ")[1].split()[0])

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fixtures.models import MODELS, draw_rows
 
 import daskls
 from daskls.methods.base import method_of
@@ -19,7 +18,30 @@ from daskls.store.layout import Root
 from daskls.store.packs import read_pack
 
 DOCS = Path(__file__).parents[2] / "docs"
-CASES = [case for case in MODELS if case.endswith("-two") or "Landmark" in case]
+LABELS = {"two": np.array([-1, 1]), "three": np.array([3, 5, 8])}
+ONE = {"C": 4.0, "gamma": 2.0}
+PAPERS = {"loss": "hinge", "kernel": "rbf", "feature_scale": None}
+GRID = {"C": [1.0, 10.0], "gamma": [1.0, 4.0]}
+LANDMARKS = {"n_cells": 2, "n_landmarks": 12, "cv": 2, "C": [0.1, 1.0]}
+SAMPLED = {"sample_fraction": 0.3, **ONE}
+# case: (estimator, labels, parameters)
+CASES = {
+    "VoronoiSVC-two": ("VoronoiSVC", "two", {**PAPERS, "cell_size": 120, **GRID}),
+    "RandomChunkSVC-two": ("RandomChunkSVC", "two", {"chunk_size": 120, **GRID}),
+    "FalkSVC-two": ("FalkSVC", "two", {"n_neighbors": 40, **ONE}),
+    "KNNSVC-two": ("KNNSVC", "two", {"n_neighbors": 30, **ONE}),
+    "KernelKNNClassifier-two": ("KernelKNNClassifier", "two", {"n_neighbors": 5}),
+    "LandmarkSVC-two": ("LandmarkSVC", "two", LANDMARKS),
+    "LandmarkSVC-three": ("LandmarkSVC", "three", LANDMARKS),
+    "LandmarkSVC-rbf": ("LandmarkSVC", "three", {**LANDMARKS, "projection": "rbf"}),
+    "LocalSamplingSVC-two": (
+        "LocalSamplingSVC",
+        "two",
+        {**SAMPLED, "n_subsamples": 2, "radius_scale": 1.0},
+    ),
+    "NeighborSamplingSVC-two": ("NeighborSamplingSVC", "two", SAMPLED),
+    "KNNSVMNoiseFilter-two": ("KNNSVMNoiseFilter", "two", {"n_neighbors": 30}),
+}
 # Made by nobody here: no method scales features yet, and the lock is of `store/lock.py`.
 UNSEEN = {
     ("bundles/*", "scale"),
@@ -61,6 +83,15 @@ def is_kind(array, name, values):
     return dtype == "any" or (values.dtype.name in dtypes and values.ndim == n_axes)
 
 
+def draw_rows(labels):
+    """Return rows in the unit square, and labels of bands across it."""
+    X = np.random.default_rng(0).random((300, 2))
+    classes = LABELS[labels]
+    bands = X[:, 1] + 0.25 * np.sin(6 * X[:, 0])
+    edges = np.quantile(bands, np.arange(1, len(classes)) / len(classes))
+    return X, classes[np.searchsorted(edges, bands)]
+
+
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     """Stores of every method, of which nothing was dropped."""
@@ -68,7 +99,7 @@ def stores(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Folder, "drop", lambda *args, **kwargs: None)
         for case in CASES:
-            estimator, labels, params = MODELS[case]
+            estimator, labels, params = CASES[case]
             model = getattr(daskls, estimator)(store=folder / case, random_state=0, **params)
             model.fit(*draw_rows(labels))
         for scale, kind in (("learned", daskls.VoronoiSVC), ("spread", daskls.RandomChunkSVC)):
@@ -119,7 +150,7 @@ def test_the_tables_are_what_stores_hold(stores):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_finished_model_is_sealed_groups_and_nothing_else(case, tmp_path):
-    estimator, labels, params = MODELS[case]
+    estimator, labels, params = CASES[case]
     getattr(daskls, estimator)(store=tmp_path, random_state=0, **params).fit(*draw_rows(labels))
     store = Folder(str(tmp_path))
     places = [key.rpartition("/")[0] for key in store.below() if key.endswith("zarr.json")]

@@ -247,8 +247,6 @@ def swap(one, other):
         lambda a: a["arrays"]["coef"].update(dtype="O"),
         lambda a: a["arrays"]["coef"].update(dtype=8),
         lambda a: a["arrays"]["coef"].update(sums=7),
-        lambda a: a["arrays"]["coef"].update(separator="/../"),
-        lambda a: a["arrays"]["coef"].update(separator=["."]),
         lambda a: a["arrays"]["coef"].pop("sums"),
         lambda a: a["arrays"].update(coef=None),
         lambda a: a.update(arrays=[1]),

@@ -24,7 +24,6 @@ EXCEPTIONS = {
     "run/rows.py": {"handle": ARRAY, "dataset": DATA_SET},
     "store/arrays.py": {"self": ARRAY, "source.store_path": "Zarr's"},
     "store/dataset.py": {"self": DATA_SET},
-    "store/sources.py": {"array.store_path": "Zarr's"},
 }
 
 

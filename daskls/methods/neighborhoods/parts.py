@@ -22,7 +22,7 @@ _HERE = "methods/neighborhoods"
 CENTER_PARTS = (
     StorePart("index", _HERE, "centers X cells, d; numbers int64 cells"),
     StorePart("bundles/*", _HERE, "leaf int64 cells", kind="bundles"),
-    StorePart(CENTERS_GROUP, _HERE, "places int64 cells; owner int32 n"),
+    StorePart(CENTERS_GROUP, _HERE, "positions int64 cells; owner int32 n"),
 )
 # A query reads the owners of one leaf's rows, some 16,384, which mostly lie in one chunk.
 CENTER_CHUNK_ROWS = 1 << 16
@@ -67,8 +67,8 @@ def write_centers(
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
     number[order] = np.arange(len(taken))
-    # "places" is what earlier versions called positions; the name stays in stores.
-    arrays: dict[str, Ints] = {"places": taken[order], "owner": number[owner]}
+    # "positions" is what earlier versions called positions; the name stays in stores.
+    arrays: dict[str, Ints] = {"positions": taken[order], "owner": number[owner]}
     counts = {"n_rounds": n_rounds, "n_searched": n_searched}
     root.write_group(CENTERS_GROUP, arrays, counts, CENTER_CHUNK_ROWS)
     written = read_centers(root)
@@ -83,7 +83,7 @@ def read_centers(root: Root) -> Centers | None:
         return None
     with malformed_is_damage(group.where()):
         n_rounds, n_searched = (int(str(group.attrs[name])) for name in ("n_rounds", "n_searched"))
-    positions = group.read("places", shape=(None,), kind="i")
+    positions = group.read("positions", shape=(None,), kind="i")
     n_rows = group.shape_of("owner")[0]
     if (
         not len(positions)
@@ -91,7 +91,7 @@ def read_centers(root: Root) -> Centers | None:
         or positions[-1] >= n_rows
         or (np.diff(positions) <= 0).any()
     ):
-        raise damaged(group.where("places"), "positions of centers do not increase within the rows")
+        raise damaged(group.where("positions"), "those of centers do not increase within the rows")
     return Centers(positions, n_rounds, n_searched, group)
 
 

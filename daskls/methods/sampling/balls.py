@@ -182,12 +182,12 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     if has_part(job.root, INITIAL, 0, 0):
         return
     rows = join_rows([read_part_rows(job.root, SUPPORT, *tile) for tile in tiles])
-    positions = [read_part(job.root, SUPPORT, *tile, ("places",))["places"] for tile in tiles]
+    positions = [read_part(job.root, SUPPORT, *tile, ("positions",))["positions"] for tile in tiles]
     # By number first, as the order of the parts depends on the workers.
     by_number = np.argsort(rows.numbers)
     with one_blas_thread():
         order = by_number[order_by_leaf(rows.X[by_number], job.handle.open().regions)]
-    joined = {**as_arrays(rows.take(order)), "places": np.concatenate(positions)[order]}
+    joined = {**as_arrays(rows.take(order)), "positions": np.concatenate(positions)[order]}
     write_part(job.root, INITIAL, 0, 0, joined)
 
 
@@ -266,7 +266,7 @@ def draw_balls(part: tuple[int, int], job: BallJob) -> None:
     pairs = join_pairs(kept, quotas)
     _check_kept(pairs, job)
     drawn, first = np.unique(pairs.numbers, return_index=True)
-    write_part(own.root, kind, *part, {"numbers": drawn, "places": pairs.positions[first]})
+    write_part(own.root, kind, *part, {"numbers": drawn, "positions": pairs.positions[first]})
 
 
 def _check_kept(pairs: BallPairs, job: BallJob) -> None:
@@ -306,7 +306,7 @@ def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, 
     ------
     MemoryPlanError : the drawn rows do not fit on the client
     """
-    names = ("numbers", "places")
+    names = ("numbers", "positions")
     root = job.own.root
     parts = [read_part(root, INITIAL, 0, 0, names)]
     n_rows = len(parts[0]["numbers"])
@@ -321,7 +321,7 @@ def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, 
                 f"{job.scale:g}, or lower sample_fraction."
             )
     numbers, first = np.unique(np.concatenate([p["numbers"] for p in parts]), return_index=True)
-    return numbers, np.concatenate([p["places"] for p in parts])[first]
+    return numbers, np.concatenate([p["positions"] for p in parts])[first]
 
 
 def draws_of(step: int) -> str:

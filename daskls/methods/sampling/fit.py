@@ -148,7 +148,7 @@ def search_support(part: tuple[int, int], job: EnrichJob) -> None:
     others = found.others(support.numbers[queries])
     numbers, first = np.unique(found.numbers[others], return_index=True)
     write_part(
-        own.root, kind, *part, {"numbers": numbers, "places": found.positions[others][first]}
+        own.root, kind, *part, {"numbers": numbers, "positions": found.positions[others][first]}
     )
 
 
@@ -178,10 +178,10 @@ def merge_round(
     drawn : the parts that hold the rows drawn by number
     """
     size = job.draws.subsample_rows
-    kept = read_part(job.root, KEPT, step, step, ("numbers", "places"))
+    kept = read_part(job.root, KEPT, step, step, ("numbers", "positions"))
     parts = [tuple(kept.values()), read_further(job, drawn, step * size, (step + 1) * size)]
     for tile in tiles:
-        near = read_part(job.root, nearest_of(step), *tile, ("numbers", "places"))
+        near = read_part(job.root, nearest_of(step), *tile, ("numbers", "positions"))
         parts.append(tuple(near.values()))
     numbers, first = np.unique(np.concatenate([p[0] for p in parts]), return_index=True)
     return numbers, np.concatenate([p[1] for p in parts])[first]

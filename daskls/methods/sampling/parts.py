@@ -16,10 +16,9 @@ from daskls.store.sorted_rows import Rows
 FOLDER = "sampling"
 # Names of stored arrays, and the fields of `Rows` that they hold.
 ROW_ARRAYS = {"X": "X", "codes": "targets", "weights": "weights", "numbers": "numbers"}
-# "places" is what earlier versions called positions; the name stays in stores.
-NUMBERED = "numbers int64 n; places int64 n"
-PLACED = f"{ROWS_ARRAYS}; places int64 n"
-FURTHER_HELD = "further_numbers int64 n; further_order int64 n; further_places int64 n"
+NUMBERED = "numbers int64 n; positions int64 n"
+PLACED = f"{ROWS_ARRAYS}; positions int64 n"
+FURTHER_HELD = "further_numbers int64 n; further_order int64 n; further_positions int64 n"
 SAMPLING_PARTS = tuple(
     StorePart(f"{FOLDER}/{kind}/*", "methods/sampling", holds, FINISH, "packs", tuple(follows))
     for kind, holds, *follows in (

@@ -231,7 +231,7 @@ class SampleSearch:
 
     def write_sample(self, step: int, numbers: RowNumbers, positions: Int64) -> None:
         """Write the numbers and positions of the rows that a step trains on."""
-        write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "places": positions})
+        write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "positions": positions})
 
 
 @undisturbed

@@ -27,7 +27,7 @@ from daskls.store.sorted_rows import Rows
 # Kinds of parts: rows drawn by number, support rows of subsamples, samples to train on, support
 # rows of samples.
 DRAWN, SUPPORT, SAMPLES, KEPT = "drawn", "support", "samples", "kept"
-FURTHER = ("further_order", "further_numbers", "further_places")
+FURTHER = ("further_order", "further_numbers", "further_positions")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
         *leaves,
         {
             "order": order[reserved],
-            "places": position[reserved],
+            "positions": position[reserved],
             **as_arrays(read_positions(reader, position[reserved])),
             **dict(zip(FURTHER, further, strict=True)),
         },
@@ -111,11 +111,11 @@ def read_drawn(
     parts: list[Rows] = []
     orders, positions = [], []
     for tile in tiles:
-        found = read_part(job.root, DRAWN, *tile, ("order", "places"))
+        found = read_part(job.root, DRAWN, *tile, ("order", "positions"))
         wanted = (found["order"] >= start) & (found["order"] < stop)
         parts.append(read_part_rows(job.root, DRAWN, *tile).take(np.flatnonzero(wanted)))
         orders.append(found["order"][wanted])
-        positions.append(found["places"][wanted])
+        positions.append(found["positions"][wanted])
     rows = join_rows(parts)
     by_number = np.argsort(rows.numbers)
     return (
@@ -170,7 +170,9 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
             _, kept = _fit(rows.take(members), own)
             support.append(members[kept])
     kept = np.concatenate(support)
-    write_part(own.root, SUPPORT, *which, {**as_arrays(rows.take(kept)), "places": positions[kept]})
+    write_part(
+        own.root, SUPPORT, *which, {**as_arrays(rows.take(kept)), "positions": positions[kept]}
+    )
 
 
 def _fit(rows: Rows, job: SamplingJob) -> tuple[LocalModel, Int64]:
@@ -188,16 +190,16 @@ def fit_sample(step: int, job: TrainJob) -> None:
     own = job.own
     if has_bundle(own.root, step, step):
         return
-    found = read_part(own.root, SAMPLES, step, step, ("places",))
+    found = read_part(own.root, SAMPLES, step, step, ("positions",))
     with one_blas_thread():
-        rows = own.handle.open().read_positions(found["places"])
+        rows = own.handle.open().read_positions(found["positions"])
         model, support = _fit(rows, own)
         kept = rows.take(support)
         del rows
         error = _validation_error(model, job)
-    positions = found["places"][support]
+    positions = found["positions"][support]
     # Written before the model, which is the marker of both.
-    write_part(own.root, KEPT, step, step, {**as_arrays(kept), "places": positions})
+    write_part(own.root, KEPT, step, step, {**as_arrays(kept), "positions": positions})
     report = replace(model.report, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
