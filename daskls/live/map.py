@@ -1,9 +1,9 @@
 """Maps of a partition, drawn from it and from the sample that it was grown on.
 
-Two features: the regions as they are. Other numbers of features: rectangles, arranged like the
-means of their rows in the plane of the leading components, with areas proportional to their numbers
-of rows. A plane through a space of many dimensions misses most of its cells, but a map should show
-every cell. Chunks, which have no place in space: equal squares.
+Trees over two features: the regions as they are. Other partitions, and more features: rectangles,
+arranged like the means of their rows in the plane of the leading components, with areas
+proportional to their numbers of rows. A plane through a space of many dimensions misses most of its
+cells, but a map should show every cell. Chunks, which have no place in space: equal squares.
 """
 
 import heapq
@@ -14,15 +14,12 @@ import numpy as np
 
 from daskls.live.record import SIDE, Map
 from daskls.partition.base import Partition
-from daskls.partition.polygons import cell_polygons, power_polygons
-from daskls.partition.space import Forest, VoronoiCells
+from daskls.partition.space import Forest
 from daskls.partition.tree import Tree
 from daskls.records import Float64, Int64, Ints, Reals
 
 # The most regions; of more leaves, neighbors share a region.
 MAX_DRAWN = 2000
-# The most points whose Voronoi regions are drawn: the cost grows with the square of their number.
-MAX_POINTS = 300
 # The most rows and the most features from which components are computed.
 MAX_ROWS, MAX_FEATURES = 4096, 1024
 # The share of the sample beyond each side of the map: a few outliers would shrink all the rest.
@@ -50,8 +47,6 @@ def _draw(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
     note = f"partition 1 of {partition.n_partitions}; " if partition.n_partitions > 1 else ""
     if X.shape[1] == 2 and isinstance(partition, Forest):
         return _draw_tree(partition, X, (names[0], names[1]), note)
-    if X.shape[1] == 2 and isinstance(partition, VoronoiCells) and partition.n_leaves <= MAX_POINTS:
-        return _draw_voronoi(partition, X, (names[0], names[1]))
     return _draw_rectangles(partition, X, names, note)
 
 
@@ -93,6 +88,51 @@ def _draw_tree(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> M
         names,
         f"{note}groups of neighboring cells, as space is cut{thinned}",
     )
+
+
+def cell_polygons(tree: Tree, limits: Float64) -> dict[int, Float64]:
+    """Cut a rectangle by the half-planes of a tree.
+
+    Parameters
+    ----------
+    tree : Tree of 2 features
+    limits : float64 array, shape (2, 2). The least and the greatest value of each feature.
+
+    Returns
+    -------
+    polygons : dict cell -> float64 array (n_corners, 2), convex; only cells that reach into the
+        rectangle
+    """
+    (left, right), (bottom, top) = np.asarray(limits, np.float64)
+    corners = np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
+    if not len(tree.thresholds):
+        return {0: corners}
+    polygons = {}
+    pending = [(0, corners)]
+    while pending:
+        node, polygon = pending.pop()
+        sides = (polygon - tree.center) @ tree.directions[node] - tree.thresholds[node]
+        for child, distance in zip(tree.children[node], (sides, -sides), strict=True):
+            part = _clip(polygon, distance)
+            if len(part) < 3:
+                continue
+            if child < 0:
+                polygons[int(~child)] = part
+            else:
+                pending.append((int(child), part))
+    return dict(sorted(polygons.items()))
+
+
+def _clip(polygon: Float64, distance: Float64) -> Float64:
+    """Return the part of a convex polygon where the corners' signed distance is negative."""
+    corners: list[Float64] = []
+    for i in range(len(polygon)):
+        a, b = distance[i - 1], distance[i]
+        if (a < 0) != (b < 0):
+            corners.append(polygon[i - 1] + (a / (a - b)) * (polygon[i] - polygon[i - 1]))
+        if b < 0:
+            corners.append(polygon[i])
+    return np.array(corners).reshape(-1, 2)
 
 
 def thin_tree(tree: Tree, max_leaves: int) -> tuple[Tree, Int64]:
@@ -156,18 +196,6 @@ def _leaves_below(tree: Tree, child: int) -> list[int]:
         else:
             pending += tree.children[node].tolist()
     return leaves
-
-
-def _draw_voronoi(cells: VoronoiCells, X: Reals, names: tuple[str, str]) -> Map:
-    """Return the Voronoi regions of the points."""
-    limits = _limits(X)
-    points = cells.points + cells.center
-    found = power_polygons(points, np.zeros(len(points)), limits)
-    number = np.full(len(points), -1)
-    number[list(found)] = np.arange(len(found))
-    note = "cells of space as they are"
-    shapes = _in_units(found.values(), limits)
-    return Map(shapes, number.tolist(), _as_tuples(limits), names, note)
 
 
 def _draw_rectangles(partition: Partition, X: Reals, names: Sequence[str], note: str) -> Map:

@@ -1,7 +1,6 @@
 """What is seen of a fitted regressor: surfaces, curves, residuals, and words for numbers."""
 
 import re
-from itertools import pairwise
 
 import dask.array as da
 import numpy as np
@@ -19,7 +18,6 @@ from daskls.plotting import (
     CellDisplay,
     FeatureDisplay,
     GridDisplay,
-    NeighborhoodDisplay,
     PartitionDisplay,
     ReportDisplay,
     SelectionDisplay,
@@ -68,19 +66,21 @@ def panels(display):
 # Surfaces and curves
 
 
+def middles(low, high, n):
+    """Return the middles of n equal parts of a range."""
+    return low + (np.arange(n) + 0.5) * (high - low) / n
+
+
 def test_a_surface_is_what_is_predicted(plane):
     X, y = rows(100, 1)
     display = PartitionDisplay.from_estimator(plane, X=X, y=y, resolution=40).plot()
-    (left, right), (low, high) = display.limits
-    x, up = np.meshgrid(np.linspace(left, right, 40), np.linspace(low, high, 40))
+    x, up = np.meshgrid(*(middles(*ends, 40) for ends in display.limits))
     expected = plane.predict(np.stack([x.ravel(), up.ravel()], axis=1)).reshape(40, 40)
-    np.testing.assert_array_equal(display.numbers_.get_array(), expected)
-    assert len(display.regions_.get_paths()) == plane.n_cells_
-    np.testing.assert_array_equal(display.regions_.get_facecolor(), np.empty((0, 4)))
+    np.testing.assert_array_equal(display.image_.get_array(), expected)
     # Rows have the colors of their numbers, on the scale of the surface.
     np.testing.assert_array_equal(display.rows_.get_array(), y)
-    assert display.rows_.get_clim() == display.numbers_.get_clim()
-    assert display.rows_.cmap.name == display.numbers_.cmap.name
+    assert display.rows_.get_clim() == display.image_.get_clim()
+    assert display.rows_.cmap.name == display.image_.cmap.name
     (bar,) = [ax for ax in display.figure_.axes if ax is not display.ax_]
     assert bar.get_ylabel() == "y"
     assert display.boundary_ is None
@@ -89,19 +89,16 @@ def test_a_surface_is_what_is_predicted(plane):
 
 def test_other_fills_have_lines_of_equal_numbers(plane):
     display = PartitionDisplay.from_estimator(plane).plot(fill="validation_error")
-    errors = plane.fit_report_.validation_error[list(display.polygons)]
-    np.testing.assert_array_equal(display.regions_.get_array(), errors)
+    errors = plane.fit_report_.validation_error[display.cells]
+    np.testing.assert_array_equal(display.image_.get_array(), errors)
     (bar,) = [ax for ax in display.figure_.axes if ax is not display.ax_]
     assert bar.get_ylabel() == "squared error / variance of y"
-    assert display.numbers_ is None
-    levels, values = display.boundary_.levels, display.surface.values
+    levels, values = display.boundary_.levels, display.values
     assert len(levels) > 2
     assert ((levels > values.min()) & (levels < values.max())).all()
     path = display.boundary_.get_paths()[len(levels) // 2]
     found = plane.predict(path.vertices)
     assert np.median(np.abs(found - levels[len(levels) // 2])) < 0.02 * np.ptp(values)
-    display.plot(fill="cell")
-    assert len(np.unique(display.regions_.get_facecolor(), axis=0)) > 1
 
 
 def test_a_constant_has_no_lines():
@@ -109,33 +106,26 @@ def test_a_constant_has_no_lines():
     display = PartitionDisplay.from_estimator(small("VoronoiSVR").fit(X, np.full(200, 7.0)))
     assert display.plot(fill="cell").boundary_ is None
     display.plot()
-    assert set(np.unique(display.numbers_.get_array())) == {7.0}
+    assert set(np.unique(display.image_.get_array())) == {7.0}
 
 
 def test_a_curve_is_what_is_predicted_and_borders_are_where_the_cell_changes(line):
     X, y = rows(100, 1, 1)
-    display = PartitionDisplay.from_estimator(line, X=X, y=y, resolution=50).plot()
-    x, numbers = display.numbers_.get_data()
-    assert (x[0], x[-1]) == (X.min(), X.max())
+    display = PartitionDisplay.from_estimator(line, X=X, y=y, resolution=500).plot()
+    x, numbers = display.image_.get_data()
+    np.testing.assert_allclose(x, middles(X.min(), X.max(), 500))
     np.testing.assert_array_equal(numbers, line.predict(x[:, None]))
     np.testing.assert_array_equal(display.rows_.get_offsets(), np.stack([X[:, 0], y], axis=1))
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("feature 0", "y")
-    intervals = sorted(own.ravel().tolist() for own in display.polygons.values())
-    assert len(intervals) == line.n_cells_ == len(display.regions_.get_paths())
-    assert (intervals[0][0], intervals[-1][1]) == (X.min(), X.max())
+    assert len(display.borders_.get_segments()) == line.n_cells_ - 1
     forest = line._fitted_method().space(line._reader)
-    for (_, end), (begin, _) in pairwise(intervals):
-        assert end == begin
-        sides = np.array([[end - 1e-9], [end + 1e-9]])
+    for (place, _), _ in display.borders_.get_segments():
+        sides = np.array([[place - 0.002], [place + 0.002]])
         assert len(np.unique(forest.find(line._reader.enter(sides))[0])) == 2
-    # Without numbers rows are marks on the axis; without rows the cells give the range.
-    marks = PartitionDisplay.from_estimator(line, X=X).plot().rows_.get_offsets()
-    assert len(np.unique(marks[:, 1])) == 1
+    # Without rows the cells give the range.
     low, high = PartitionDisplay.from_estimator(line).limits[0]
     assert low < 0.05
     assert high > 0.95
-    tinted = PartitionDisplay.from_estimator(line).plot(fill="cell").regions_.get_facecolor()
-    assert not (tinted[1:] == tinted[:-1]).all(axis=1).any()
 
 
 def test_a_curve_along_ranks_has_borders_too():
@@ -144,13 +134,8 @@ def test_a_curve_along_ranks_has_borders_too():
     assert model._reader.resolved.scale.coding is not None
     low, high = PartitionDisplay.from_estimator(model).limits[0]
     assert (low, high) == pytest.approx(((X**6).min(), (X**6).max()))
-    given = {"limits": [-0.1, 1.1], "resolution": 3000}
-    display = PartitionDisplay.from_estimator(model, **given).plot()
-    assert len(display.regions_.get_paths()) == model.n_cells_
-    # Between its ends a cell has the rows that it was trained on.
-    for cell, ((left,), (right,)) in display.polygons.items():
-        n_inside = int(((X[:, 0] ** 6 > left) & (X[:, 0] ** 6 <= right)).sum())
-        assert n_inside == model.fit_report_.n_rows[cell]
+    display = PartitionDisplay.from_estimator(model, limits=[-0.1, 1.1], resolution=3000).plot()
+    assert len(display.borders_.get_segments()) == model.n_cells_ - 1
 
 
 def test_one_feature_of_several_is_drawn_with_the_others_at_their_means():
@@ -158,23 +143,19 @@ def test_one_feature_of_several_is_drawn_with_the_others_at_their_means():
     model = small("VoronoiSVR").fit(X, y)
     display = PartitionDisplay.from_estimator(model, X=X, features=(1,), resolution=20).plot()
     point = np.tile(X.mean(axis=0), (20, 1))
-    point[:, 1] = np.linspace(X[:, 1].min(), X[:, 1].max(), 20)
-    np.testing.assert_array_equal(display.numbers_.get_ydata(), model.predict(point))
-    assert "the other 2 features at the means of X" in display.note_.get_text()
+    point[:, 1] = middles(X[:, 1].min(), X[:, 1].max(), 20)
+    np.testing.assert_allclose(display.image_.get_ydata(), model.predict(point))
+    assert display.note == "slice: 2 other feature(s) at the mean of X"
     assert display.ax_.get_xlabel() == "feature 1"
 
 
-def test_one_of_several_columns_is_drawn():
+def test_the_first_of_several_columns_is_drawn():
     X, y = rows(300, 0)
     both = np.stack([y, -1e-3 * y], axis=1)
     model = small("VoronoiSVR").fit(X, both)
-    for column in (0, 1):
-        display = PartitionDisplay.from_estimator(model, X=X, y=both, column=column).plot()
-        np.testing.assert_array_equal(display.rows_.get_array(), both[:, column])
-        assert np.sign(display.numbers_.get_array()).mean() == (-1) ** column
-        assert display.surface.label == f"y, column {column}"
-    with pytest.raises(ParameterError, match="column is 2; it must be a number from 0 to 1"):
-        PartitionDisplay.from_estimator(model, column=2)
+    display = PartitionDisplay.from_estimator(model, X=X, y=both).plot()
+    np.testing.assert_array_equal(display.rows_.get_array(), y)
+    assert display.names[-1] == "y, column 0"
     with pytest.raises(DataError, match=r"y has shape \(300,\), but X has 300 rows and the model"):
         PartitionDisplay.from_estimator(model, X=X, y=y)
 
@@ -195,15 +176,13 @@ def test_what_numbers_do_not_have_is_refused(plane, line):
         PartitionDisplay.from_estimator(plane, features=(1,))
     with pytest.raises(ParameterError, match=r"limits has shape \(2, 2\); 1 feature"):
         PartitionDisplay.from_estimator(line, limits=[[0, 1], [0, 1]])
-    with pytest.raises(DataError, match="the model predicts numbers"):
+    with pytest.raises(DataError, match="a regressor needs numbers"):
         PartitionDisplay.from_estimator(plane, X=X, y=np.full(50, "high"))
     with pytest.raises(ParameterError, match="drawn by ReportDisplay") as told:
         GridDisplay.from_estimator(plane)
     assert "hinge" not in str(told.value)
     with pytest.raises(ParameterError, match="no selection"):
         SelectionDisplay.from_estimator(plane)
-    with pytest.raises(ParameterError, match="no centers"):
-        NeighborhoodDisplay.from_estimator(plane)
 
 
 def test_histograms_and_importances_of_a_regressor():
@@ -211,7 +190,7 @@ def test_histograms_and_importances_of_a_regressor():
     model = small("VoronoiSVR", feature_scale="spread").fit(X, y)
     display = CellDisplay.from_estimator(model).plot()
     names = [ax.get_xlabel() for ax in display.axes_]
-    assert names == ["rows of a cell", "squared error / variance of y", "seconds to train"]
+    assert names == ["n rows", "squared error / variance of y", "seconds"]
     shown = FeatureDisplay.from_estimator(model).plot()
     np.testing.assert_allclose(shown.importances, np.sort(model.feature_importances_)[::-1])
 
@@ -391,7 +370,7 @@ def test_the_command_line_reports_on_numbers(plane, tmp_path):
 
 def test_a_notebook_shows_numbers(plane):
     shown = plane._repr_html_()
-    for words in ("R2 of held-out rows", "center 1", "Predicted numbers as colors"):
+    for words in ("R2 of held-out rows", "center 1", "Predicted y as colors"):
         assert words in shown
     assert "classes" not in words_of(shown).partition("rows trained on")[2]
     assert daskls.VoronoiSVR()._repr_html_().count("R2") == 0

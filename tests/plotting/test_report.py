@@ -113,13 +113,13 @@ def test_a_space_of_more_features_is_drawn_as_a_map_of_rows():
             ReportDisplay.from_estimator(own, X, y).plot()
 
 
-def test_cells_along_ranks_are_drawn_as_a_map():
+def test_cells_along_ranks_are_drawn_in_the_values():
     X, y = rows(300, 0)
     own = small("VoronoiSVC", loss="squared_error", cv=5, gamma=None, feature_coding="ranks")
     own.set_params(C=10.0, feature_scale="spread").fit(X**4, y)
     assert own._reader.width == 2
     display = ReportDisplay.from_estimator(own, X**4, y).plot()
-    assert display.axes_["partition"].get_xlabel() == "rank(feature 0)"
+    assert display.axes_["partition"].get_xlabel() == "feature 0"
 
 
 def test_confusion_is_that_of_the_predictions(model):
@@ -287,7 +287,7 @@ def test_regressors_with_and_without_cells_are_drawn(name, n_features):
         assert panel.draw is None
         assert panel.note.endswith("only one or two features are drawn, not 3.")
     else:
-        assert panel.note.startswith("Predicted numbers as")
+        assert panel.note.startswith("Predicted y as")
         assert display.axes_["partition"].has_data()
 
 
