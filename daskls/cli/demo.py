@@ -233,15 +233,14 @@ def _fit(name: str, n_rows: int, cell_size: int, output: Path, client: Any, *, s
 def _score(estimator: Any, path: Path, client: Any, *, show: bool) -> tuple[float, int]:
     """Return accuracy or R2 on the test rows, and their number."""
     from daskls.estimators.view import progress_bars
-    from daskls.run.confusion import count_confusion, score_numbers
+    from daskls.run.confusion import Confusion, score_dataset
     from daskls.store.dataset import open_dataset
 
     with progress_bars(show=show) as listen:
-        if estimator._kind == "numbers":
-            misses = score_numbers(estimator, open_dataset(path), client, listen)
-            return float(misses.r2[0]), misses.n_rows
-        counts = count_confusion(estimator, open_dataset(path), client, listen).counts
-    return int(counts.trace()) / int(counts.sum()), int(counts.sum())
+        found = score_dataset(estimator, open_dataset(path), client, listen)
+    if not isinstance(found, Confusion):
+        return float(found.r2[0]), found.n_rows
+    return int(found.counts.trace()) / int(found.counts.sum()), int(found.counts.sum())
 
 
 def _print_result(result: DemoResult, *, is_numbers: bool) -> None:

@@ -16,7 +16,6 @@ from daskls.plotting.evaluation import (
     CODING_WORDS,
     ORANGE,
     SCALES,
-    HeldOutNumbers,
     Panel,
     Subject,
 )
@@ -67,12 +66,10 @@ def _partition(subject: Subject) -> Panel:
 
 def _predictions(subject: Subject) -> Panel:
     """Return the panel of one or two features: what is predicted there, and the cells."""
-    found = subject.evaluation
-    y = found.of_rows if isinstance(found, HeldOutNumbers) and subject.rows is not None else None
+    found, rows = subject.evaluation, subject.rows
+    y = found.true if found and subject.is_regressor and rows is not None else None
     try:
-        display = PartitionDisplay.from_estimator(
-            subject.estimator, X=subject.rows, y=y, resolution=400
-        )
+        display = PartitionDisplay.from_estimator(subject.estimator, X=rows, y=y, resolution=400)
     except DataError as error:
         return Panel("partition", "Predictions", str(error))
     is_line, has_cells = len(display.limits) == 1, display.cells is not None
@@ -182,7 +179,7 @@ def _choice(subject: Subject) -> Panel:
         grid = GridDisplay.from_estimator(estimator)
         note = (
             "Numbers: cells that chose it. Color: mean error above that of the choice. "
-            "Hatched: tried in none; x: dropped early."
+            "White: tried to the end in none."
         )
         return Panel(*panel, note, grid.plot)
     if has_selection(estimator):
