@@ -59,8 +59,8 @@ def score(
         dataset = open_dataset(rows)
         measures = measure(score_dataset(estimator, dataset, client, listen))
         if estimator._reader.interval is not None:
-            found = score_intervals(estimator, dataset, client, listen)
-            measures |= {"covered": found.covered.tolist(), "width": found.width.tolist()}
+            covered, width = score_intervals(estimator, dataset, client, listen)
+            measures |= {"covered": covered.tolist(), "width": width.tolist()}
     if as_json:
         typer.echo(json.dumps(measures))
     elif "levels" in measures:

@@ -160,9 +160,7 @@ def _path(subject: Subject) -> Panel:
 
     def draw(ax: Any) -> None:
         values, errors = np.array(tried, float).T
-        ax.plot(values, errors, "o-", color=BLUE)
-        best = values == summary["best"]
-        ax.plot(values[best], errors[best], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
+        _draw_tried(ax, values, errors, summary["best"])
         ax.set(xlabel=step.replace("_", " "), ylabel="validation error")
 
     note = f"Models tried one after the other, by {step.replace('_', ' ')}; square: the one kept."
@@ -203,10 +201,15 @@ def _choice(subject: Subject) -> Panel:
 def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
     """Draw the error of each candidate of C."""
     costs, errors = np.array(selected["candidates"]), np.array(selected["errors"])
-    ax.semilogx(costs, errors, "o-", color=BLUE)
-    best = costs == selected["C"]
-    ax.plot(costs[best], errors[best], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
-    ax.set(xlabel="C", ylabel="cross-validation error")
+    _draw_tried(ax, costs, errors, selected["C"])
+    ax.set(xlabel="C", ylabel="cross-validation error", xscale="log")
+
+
+def _draw_tried(ax: Any, values: Float64, errors: Float64, best: float) -> None:
+    """Draw the error of each value that was tried, and a square around the best."""
+    ax.plot(values, errors, "o-", color=BLUE)
+    own = values == best
+    ax.plot(values[own], errors[own], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
 
 
 def _one_for_all(candidates: list[dict[str, Any]], measure: Measure) -> Panel:

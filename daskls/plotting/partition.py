@@ -207,6 +207,10 @@ class PartitionDisplay:
             if 1 / 3 < across / up < 3:
                 ax.set_aspect("equal")
         self.rows_ = self._draw_rows() if show_rows and self.rows is not None else None
+        shows_classes = fill == "class" or (self.rows_ is not None and self.y is not None)
+        if self.classes is not None and shows_classes and len(self.classes) <= MOST_IN_LEGEND:
+            entries = class_entries(self.classes)
+            ax.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
         if self.note:
             box = {"facecolor": "white", "edgecolor": EDGE, "linewidth": 0.5, "pad": 2.5}
             place: dict[str, Any] = {"transform": ax.transAxes, "zorder": 6, "bbox": box}
@@ -234,12 +238,9 @@ class PartitionDisplay:
         if fill == "class":
             colors = [_tint(color) for color in class_colors(range(len(self.classes)))]
             winners = self.values > 0 if self.values.dtype.kind == "f" else self.values
-            self._draw_legend(colors)
             return self._fill_pixels(winners, colors)
         if fill == "number":
-            low, high = np.quantile(self.values, [BEYOND, 1 - BEYOND])
-            style = {"cmap": NUMBER_COLORS, "vmin": low, "vmax": high}
-            image, label = self._show(self.values, **style), self.names[-1]
+            image, label = self._show(self.values, **self._number_colors()), self.names[-1]
         else:
             of_cell = np.ma.masked_invalid(self.report[fill])
             image, label = self._show(of_cell[self.cells], cmap="viridis_r"), fill.replace("_", " ")
@@ -247,6 +248,11 @@ class PartitionDisplay:
             label = MEASURES[self.measured_as].axis_label
         self.figure_.colorbar(image, ax=self.ax_, label=label, shrink=0.8)
         return image
+
+    def _number_colors(self) -> dict[str, Any]:
+        """Return the arguments of matplotlib that color pixels and rows alike."""
+        low, high = np.quantile(self.values, [BEYOND, 1 - BEYOND])
+        return {"cmap": NUMBER_COLORS, "vmin": low, "vmax": high}
 
     def _fill_pixels(self, numbers: Any, colors: Any) -> Any:
         """Fill each pixel with the color of its number."""
@@ -258,17 +264,6 @@ class PartitionDisplay:
         """Draw an image over the drawn ranges."""
         place: dict[str, Any] = {"extent": self.limits.ravel(), "origin": "lower", "aspect": "auto"}
         return self.ax_.imshow(pixels, **place, interpolation="nearest", **style)
-
-    def _draw_legend(self, colors: Any) -> None:
-        """Name the tints of classes."""
-        from matplotlib.patches import Patch
-
-        if len(self.classes) > MOST_IN_LEGEND:
-            return
-        pairs = zip(self.classes.tolist(), colors, strict=True)
-        edge: dict[str, Any] = {"edgecolor": EDGE, "linewidth": 0.5}
-        entries = [Patch(facecolor=color, label=str(label), **edge) for label, color in pairs]
-        self.ax_.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
 
     def _draw_borders(self, width: float) -> Any:
         """Draw the edges between pixels of different cells."""
@@ -318,14 +313,8 @@ class PartitionDisplay:
         (self.image_,) = self.ax_.plot(x, self.values, color=CURVE, linewidth=1.6, zorder=3)
         if self.cells is not None:
             places = ((x[1:] + x[:-1]) / 2)[self.cells[1:] != self.cells[:-1]]
-            self.borders_ = self.ax_.vlines(
-                places,
-                0,
-                1,
-                BORDER,
-                linewidth=border_width,
-                transform=self.ax_.get_xaxis_transform(),
-            )
+            style = {"lw": border_width, "transform": self.ax_.get_xaxis_transform()}
+            self.borders_ = self.ax_.vlines(places, 0, 1, BORDER, **style)
         shown = self.values if self.y is None else np.append(self.values, self.y)
         low, high = np.quantile(shown, [BEYOND, 1 - BEYOND])
         pad = 0.06 * (high - low) or 1.0
@@ -341,13 +330,9 @@ class PartitionDisplay:
         if self.y is None:
             return self.ax_.scatter(*self.rows.T, c="#333333", **style)
         if self.classes is not None:
-            entries = class_entries(self.classes)
-            self.ax_.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
             return draw_dots(self.ax_, self.rows, self.y, **style)
-        low, high = np.quantile(self.values, [BEYOND, 1 - BEYOND])
         style = {"s": 11, "linewidths": 0.35, "edgecolors": "white", "zorder": 2}
-        colors = {"cmap": NUMBER_COLORS, "vmin": low, "vmax": high}
-        return self.ax_.scatter(*self.rows.T, c=self.y, **style, **colors)
+        return self.ax_.scatter(*self.rows.T, c=self.y, **style, **self._number_colors())
 
 
 def color_cells(labels: Ints, n_colors: int) -> Int64:

@@ -189,28 +189,14 @@ def _added(sums: Any) -> Float64:
     return found
 
 
-@dataclass(frozen=True)
-class IntervalScores:
-    """How prediction intervals fit the numbers of a data set, one value per column of y.
-
-    Attributes
-    ----------
-    covered : float64 array, shape (t,). The share of rows whose number lies in its interval.
-    width : float64 array, shape (t,). The mean width, in the units of y.
-    """
-
-    covered: Float64
-    width: Float64
-
-
 def score_intervals(
     estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
-) -> IntervalScores:
-    """Compare a regressor's intervals with a data set that `score_dataset` accepts."""
+) -> tuple[Float64, Float64]:
+    """Return the share of a data set's rows in their intervals, and the mean width: (t,) each."""
     predicted, y = estimator.predict_interval(dataset.path), da.from_zarr(dataset.y)
     tasks = _each_block(cover_block, None, predicted, y)
     n, covered, widths = np.sum(_run_blocks(tasks, client, on_progress), axis=0)
-    return IntervalScores(covered / n, widths / n)
+    return covered / n, widths / n
 
 
 def cover_block(ends: Float64, y: Float64, _: None) -> Float64:

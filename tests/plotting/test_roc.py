@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 import daskls
 from daskls import ParameterError, VoronoiSVC, VoronoiSVR
-from daskls.methods.held_out import HeldOutRows
+from daskls.methods.held_out import HeldOutRows, _of_both
 from daskls.plotting import ReportDisplay, RocDisplay
 
 N = 1500
@@ -57,6 +57,11 @@ def test_without_a_bound_it_is_of_values_without_each_row(n_partitions):
     # Nearly that of rows that nobody has seen.
     other = overlapping(6000, seed=7)
     assert abs(area - roc_auc_score(other[1], model.decision_function(other[0]))) < 0.03
+
+
+def test_rows_of_one_class_have_no_curve():
+    ones = np.ones(5)
+    assert _of_both(np.ones(5, np.int32), ones, ones) is None
 
 
 def test_it_is_drawn_by_scikit_learn(bounded):
