@@ -2,8 +2,9 @@
 Neighborhoods: FalkSVC
 ======================
 
-How ``FalkSVC`` works: neighborhoods that cover all rows, and the predictions they make together.
-The picture follows figures 1 and 2 of Segata and Blanzieri, 2009.
+``FalkSVC`` trains an SVM on the nearest rows of each of a few centers, and the center of a query's
+nearest row predicts. With few neighbors the boundary follows the noise; with many, kernels of one
+width lose its bends.
 
 ``python examples/plot_neighborhoods.py neighborhoods.png`` saves the picture; without a file name
 it is shown.
@@ -11,27 +12,23 @@ it is shown.
 
 import sys
 
-import numpy as np
 from matplotlib import pyplot as plt
 
 from daskls import FalkSVC
-from daskls.plotting import NeighborhoodDisplay
+from daskls.datasets import make_two_spirals
+from daskls.plotting import PartitionDisplay
 
 
 def main(path: str | None = None) -> None:
-    """Train on a few rows, draw two pictures, save or show them."""
-    rng = np.random.default_rng(3)
-    X = rng.random((185, 2)) * [3, 2]
-    height = 1 + 0.5 * np.sin(2.2 * X[:, 0]) + 0.08 * rng.normal(size=len(X))
-    y = np.where(X[:, 1] > height, "above", "below")
-    # Far fewer neighbors than any real data needs, so that the circles can be seen.
-    model = FalkSVC(n_neighbors=15, n_assigned=4, C=10, gamma=4, random_state=0).fit(X, y)
-    figure, (upper, lower) = plt.subplots(2, 1, figsize=(8.5, 9.5), layout="constrained")
-    display = NeighborhoodDisplay.from_estimator(model, feature_names=("x", "y"))
-    display.plot(upper, show_joint=False)
-    upper.set_title("What is trained: 15 rows around each center", fontsize=10)
-    display.plot(lower, show_circles=False, show_local=False, show_regions=True)
-    lower.set_title("What is predicted: each center answers for its own rows", fontsize=10)
+    """Train with more and more neighbors, draw the predictions, save or show them."""
+    X, y = make_two_spirals(2_000, random_state=0)
+    X_test, y_test = make_two_spirals(4_000, random_state=1)
+    figure, axes = plt.subplots(1, 3, figsize=(16, 5.4), layout="constrained")
+    for ax, k in zip(axes, (20, 100, 500), strict=True):
+        model = FalkSVC(n_neighbors=k, C=1, gamma=10, random_state=0).fit(X, y)
+        PartitionDisplay.from_estimator(model, X=X[:1500], y=y[:1500]).plot(ax)
+        score = f"{model.score(X_test, y_test):.1%} right"
+        ax.set_title(f"{k} neighbors of each of {model.n_cells_} centers: {score}", fontsize=10)
     if path is not None:
         figure.savefig(path, dpi=100)
     plt.show()

@@ -14,7 +14,7 @@ from support import run_cli
 
 import daskls
 from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
-from daskls.run.confusion import score_numbers
+from daskls.run.confusion import score_dataset
 from daskls.sources.labels import kind_of_arrays, kind_of_data, kind_of_values
 from daskls.store.dataset import DatasetWriter, open_dataset
 
@@ -120,15 +120,15 @@ def test_a_data_set_is_scored_block_by_block(tmp_path):
     model = VoronoiSVR(100, kernel="rbf", C=50.0, gamma=3.0, random_state=0).fit(X, Y)
     with DatasetWriter(tmp_path / "d", 2, "float64", y_dtype="float64", chunk_rows=70) as writer:
         writer.append(X, Y)
-    found = score_numbers(model, open_dataset(tmp_path / "d"), None, None)
+    found = score_dataset(model, open_dataset(tmp_path / "d"), None, None)
     assert found.r2.tolist() == [pytest.approx(model.score(X, Y), rel=1e-9)]
     wide = VoronoiSVR(100, kernel="rbf", C=50.0, gamma=3.0, random_state=0).fit(X, both)
     with pytest.raises(DataError, match="has 1 columns, but the model predicts 2"):
-        score_numbers(wide, open_dataset(tmp_path / "d"), None, None)
+        score_dataset(wide, open_dataset(tmp_path / "d"), None, None)
     with DatasetWriter(tmp_path / "e", 2, "float64", classes=["a", "b"]) as writer:
         writer.append(X, np.arange(400) % 2)
     with pytest.raises(DataError, match="y holds classes, but a regressor needs numbers"):
-        score_numbers(model, open_dataset(tmp_path / "e"), None, None)
+        score_dataset(model, open_dataset(tmp_path / "e"), None, None)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def score(
     where.check()
     import daskls
     from daskls.estimators.view import progress_bars
+    from daskls.run.confusion import score_dataset, score_intervals
     from daskls.store.dataset import open_dataset
 
     estimator = daskls.load(model)
@@ -56,21 +57,10 @@ def score(
         open_rows_of(estimator, data, label, with_y=True, on_progress=listen) as rows,
     ):
         dataset = open_dataset(rows)
-        if estimator._reader.target.quantile is not None:
-            from daskls.run.confusion import score_levels
-
-            measures = measure_levels(score_levels(estimator, dataset, client, listen))
-        elif estimator._kind == "numbers":
-            from daskls.run.confusion import score_intervals, score_numbers
-
-            measures = measure_misses(score_numbers(estimator, dataset, client, listen))
-            if estimator._reader.interval is not None:
-                found = score_intervals(estimator, dataset, client, listen)
-                measures |= {"covered": found.covered.tolist(), "width": found.width.tolist()}
-        else:
-            from daskls.run.confusion import count_confusion
-
-            measures = measure(count_confusion(estimator, dataset, client, listen))
+        measures = measure(score_dataset(estimator, dataset, client, listen))
+        if estimator._reader.interval is not None:
+            covered, width = score_intervals(estimator, dataset, client, listen)
+            measures |= {"covered": covered.tolist(), "width": width.tolist()}
     if as_json:
         typer.echo(json.dumps(measures))
     elif "levels" in measures:
@@ -81,7 +71,16 @@ def score(
         _print_measures(measures, data)
 
 
-def measure(confusion: "Confusion") -> dict[str, Any]:
+def measure(found: "Confusion | NumberScores | LevelScores") -> dict[str, Any]:
+    """Return the measures of what was scored, as JSON values."""
+    from daskls.run.confusion import Confusion, LevelScores
+
+    if isinstance(found, Confusion):
+        return measure_classes(found)
+    return measure_levels(found) if isinstance(found, LevelScores) else measure_misses(found)
+
+
+def measure_classes(confusion: "Confusion") -> dict[str, Any]:
     """Return the measures of a confusion matrix, as JSON values.
 
     For two classes, of which the second is the positive one, also "tpr_x_tnr", the product of both

@@ -1,12 +1,11 @@
 """Maps of a partition, drawn from it and from the sample that it was grown on.
 
-Two features: the regions as they are. Other numbers of features: rectangles, arranged like the
-means of their rows in the plane of the leading components, with areas proportional to their numbers
-of rows. A plane through a space of many dimensions misses most of its cells, but a map should show
-every cell. Chunks, which have no place in space: equal squares.
+A tree over two features: the regions as they are. Others, and many leaves or features: rectangles,
+arranged like the means of their rows in the plane of the leading components, with areas
+proportional to their numbers of rows. A plane through a space of many dimensions misses most of its
+cells, but a map should show every cell. Chunks, which have no place in space: equal squares.
 """
 
-import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,15 +13,12 @@ import numpy as np
 
 from daskls.live.record import SIDE, Map
 from daskls.partition.base import Partition
-from daskls.partition.polygons import cell_polygons, power_polygons
-from daskls.partition.space import Forest, VoronoiCells
+from daskls.partition.space import Forest
 from daskls.partition.tree import Tree
 from daskls.records import Float64, Int64, Ints, Reals
 
 # The most regions; of more leaves, neighbors share a region.
 MAX_DRAWN = 2000
-# The most points whose Voronoi regions are drawn: the cost grows with the square of their number.
-MAX_POINTS = 300
 # The most rows and the most features from which components are computed.
 MAX_ROWS, MAX_FEATURES = 4096, 1024
 # The share of the sample beyond each side of the map: a few outliers would shrink all the rest.
@@ -48,10 +44,12 @@ def _draw(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
     if partition.find(X[:1]) is None:
         return _draw_squares(partition.n_leaves)
     note = f"partition 1 of {partition.n_partitions}; " if partition.n_partitions > 1 else ""
-    if X.shape[1] == 2 and isinstance(partition, Forest):
+    if (
+        X.shape[1] == 2
+        and isinstance(partition, Forest)
+        and partition.trees[0].n_leaves <= MAX_DRAWN
+    ):
         return _draw_tree(partition, X, (names[0], names[1]), note)
-    if X.shape[1] == 2 and isinstance(partition, VoronoiCells) and partition.n_leaves <= MAX_POINTS:
-        return _draw_voronoi(partition, X, (names[0], names[1]))
     return _draw_rectangles(partition, X, names, note)
 
 
@@ -76,98 +74,66 @@ def _group_leaves(n_leaves: int, n_regions: int) -> Int64:
 
 
 def _draw_tree(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> Map:
-    """Return the leaves of the first tree as polygons; a tree of too many leaves is pruned."""
-    tree, region_of = thin_tree(forest.trees[0], MAX_DRAWN)
+    """Return the leaves of the first tree as polygons."""
+    tree = forest.trees[0]
     limits = _limits(X)
     found = cell_polygons(tree, limits)
     # Regions outside of the map have no polygon.
     number = np.full(tree.n_leaves, -1)
     number[list(found)] = np.arange(len(found))
-    regions = number[region_of]
-    others = np.full(forest.n_leaves - len(regions), -1)
-    thinned = _thinned(len(regions), tree.n_leaves)
+    others = np.full(forest.n_leaves - tree.n_leaves, -1)
     return Map(
         _in_units(found.values(), limits),
-        np.concatenate([regions, others]).tolist(),
+        np.concatenate([number, others]).tolist(),
         _as_tuples(limits),
         names,
-        f"{note}groups of neighboring cells, as space is cut{thinned}",
+        f"{note}groups of neighboring cells, as space is cut",
     )
 
 
-def thin_tree(tree: Tree, max_leaves: int) -> tuple[Tree, Int64]:
-    """Return the top of a tree, and the leaf of the top that holds each leaf of the whole tree.
+def cell_polygons(tree: Tree, limits: Float64) -> dict[int, Float64]:
+    """Cut a rectangle by the half-planes of a tree.
 
     Parameters
     ----------
-    tree : Tree
-    max_leaves : int, >= 1. The most leaves of the top: nodes are split from the root down,
-        those above the most leaves first.
+    tree : Tree of 2 features
+    limits : float64 array, shape (2, 2). The least and the greatest value of each feature.
 
     Returns
     -------
-    top : Tree
-    leaf_of : int64 array, shape (tree.n_leaves,)
+    polygons : dict cell -> float64 array (n_corners, 2), convex; only cells that reach into the
+        rectangle
     """
-    if tree.n_leaves <= max_leaves:
-        return tree, np.arange(tree.n_leaves)
-    inner = _find_largest_nodes(tree, max_leaves - 1)
-    place = {node: i for i, node in enumerate(inner)}
-    children = np.empty((len(inner), 2), np.int32)
-    leaf_of = np.empty(tree.n_leaves, np.int64)
-    n_leaves = 0
-    for i, node in enumerate(inner):
-        for side, child in enumerate(tree.children[node].tolist()):
-            if child in place:
-                children[i, side] = place[child]
-                continue
-            children[i, side] = ~n_leaves
-            leaf_of[_leaves_below(tree, child)] = n_leaves
-            n_leaves += 1
-    top = Tree(tree.center, tree.directions[inner], tree.thresholds[inner], children)
-    return top, leaf_of
-
-
-def _find_largest_nodes(tree: Tree, n_nodes: int) -> list[int]:
-    """Return nodes, increasing, taken from the root down, those above the most leaves first."""
-    children = tree.children.tolist()
-    n_below = np.ones(len(children), np.int64)
-    # Children have larger numbers than their parents.
-    for node in range(len(children) - 1, -1, -1):
-        n_below[node] = sum(n_below[c] if c >= 0 else 1 for c in children[node])
-    heap = [(-int(n_below[0]), 0)]
-    taken: list[int] = []
-    while heap and len(taken) < n_nodes:
-        _, node = heapq.heappop(heap)
-        taken.append(node)
-        for child in children[node]:
-            if child >= 0:
-                heapq.heappush(heap, (-int(n_below[child]), child))
-    return sorted(taken)
-
-
-def _leaves_below(tree: Tree, child: int) -> list[int]:
-    """Return the leaves of the subtree of a child; a negative child is a leaf itself."""
-    pending, leaves = [child], []
+    (left, right), (bottom, top) = np.asarray(limits, np.float64)
+    corners = np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
+    if not len(tree.thresholds):
+        return {0: corners}
+    polygons = {}
+    pending = [(0, corners)]
     while pending:
-        node = pending.pop()
-        if node < 0:
-            leaves.append(~node)
-        else:
-            pending += tree.children[node].tolist()
-    return leaves
+        node, polygon = pending.pop()
+        sides = (polygon - tree.center) @ tree.directions[node] - tree.thresholds[node]
+        for child, distance in zip(tree.children[node], (sides, -sides), strict=True):
+            part = _clip(polygon, distance)
+            if len(part) < 3:
+                continue
+            if child < 0:
+                polygons[int(~child)] = part
+            else:
+                pending.append((int(child), part))
+    return dict(sorted(polygons.items()))
 
 
-def _draw_voronoi(cells: VoronoiCells, X: Reals, names: tuple[str, str]) -> Map:
-    """Return the Voronoi regions of the points."""
-    limits = _limits(X)
-    points = cells.points + cells.center
-    found = power_polygons(points, np.zeros(len(points)), limits)
-    number = np.full(len(points), -1)
-    number[list(found)] = np.arange(len(found))
-    note = "cells of space as they are"
-    shapes = _in_units(found.values(), limits)
-    return Map(shapes, number.tolist(), _as_tuples(limits), names, note)
+def _clip(polygon: Float64, distance: Float64) -> Float64:
+    """Return the part of a convex polygon where the corners' signed distance is negative."""
+    corners: list[Float64] = []
+    for i in range(len(polygon)):
+        a, b = distance[i - 1], distance[i]
+        if (a < 0) != (b < 0):
+            corners.append(polygon[i - 1] + (a / (a - b)) * (polygon[i] - polygon[i - 1]))
+        if b < 0:
+            corners.append(polygon[i])
+    return np.array(corners).reshape(-1, 2)
 
 
 def _draw_rectangles(partition: Partition, X: Reals, names: Sequence[str], note: str) -> Map:

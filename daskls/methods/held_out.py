@@ -38,8 +38,6 @@ LEAST_DRAWN, MOST_DRAWN = 2000, 20_000
 MOST_NBYTES = 64 << 20
 # Rows that a class needs for a sigmoid of its own: with fewer, one that classes share is better.
 LEAST_OWN_ROWS = 500
-# Points of a ROC curve: as many as a figure shows, in a few kilobytes.
-MOST_POINTS = 1000
 
 
 @dataclass(frozen=True)
@@ -211,32 +209,9 @@ def _mean(scores: Float64, n_partitions: int) -> Float64:
     return mean
 
 
-@dataclass(eq=False, repr=False)
-class RocCurve:
-    """A ROC curve: shares of the rows whose decision value is at least each threshold.
-
-    Attributes
-    ----------
-    fpr : float64 array, shape (p,), nondecreasing. The share of ``classes_[0]``.
-    tpr : float64 array, shape (p,), nondecreasing. The share of ``classes_[1]``.
-    thresholds : float64 array, shape (p,), decreasing. Decision values; the first is infinite.
-    area : float. The area under the curve of all points, before it was thinned.
-    predicted : (float, float). Both rates of `predict`, that is of decision values above 0.
-    n_negatives, n_positives : int. Numbers of rows.
-    """
-
-    fpr: Float64
-    tpr: Float64
-    thresholds: Float64
-    area: float
-    predicted: tuple[float, float]
-    n_negatives: int
-    n_positives: int
-
-
 @cached(maxsize=8)
-def roc_of(reader: ModelReader) -> RocCurve | None:
-    """Return a model's ROC curve.
+def roc_of(reader: ModelReader) -> tuple[Codes, Float64, Float64] | None:
+    """Return the codes, decision values and weights of held-out rows, each (m,).
 
     None with more than two classes, where the model has no held-out scores, or none of one class.
 
@@ -251,49 +226,15 @@ def roc_of(reader: ModelReader) -> RocCurve | None:
         assert reader.false_alarm is not None
         scores, codes = found
         decisions = scores - reader.false_alarm.threshold
-        return curve_of(decisions, codes, np.ones(len(codes)))
+        return _of_both(codes, decisions, np.ones(len(codes)))
     if reader.meta.get("probability") != HELD_OUT:
         return None
     held = HeldOutRows.joined(HeldOutRows.read(own.group) for own in reader.each_bundle()).merged()
-    return curve_of(held.scores.astype(np.float64), held.codes, held.weights)
+    return _of_both(held.codes, held.scores.astype(np.float64), held.weights)
 
 
-def curve_of(decisions: Float64, codes: Codes, weights: Float64) -> RocCurve | None:
-    """Return the thinned ROC curve of decision values; None if either class has no rows.
-
-    Parameters
-    ----------
-    decisions : float64 array, shape (m,)
-    codes : int array, shape (m,). 0 or 1.
-    weights : float64 array, shape (m,), > 0
-    """
-    from sklearn.metrics import auc, roc_curve
-
-    n_negatives, n_positives = np.bincount(codes, minlength=2).tolist()
-    if not n_negatives or not n_positives:
-        return None
-    fpr, tpr, thresholds = roc_curve(codes, decisions, sample_weight=weights)
-    above = decisions > 0
-    negative, positive = (
-        float(np.average(above[codes == code], weights=weights[codes == code])) for code in (0, 1)
-    )
-    own = _thinned(fpr, tpr)
-    return RocCurve(
-        fpr[own],
-        tpr[own],
-        thresholds[own].astype(np.float64),
-        float(auc(fpr, tpr)),
-        (negative, positive),
-        n_negatives,
-        n_positives,
-    )
-
-
-def _thinned(fpr: Float64, tpr: Float64) -> np.ndarray:
-    """Return the indices of points evenly spaced along the curve, both ends among them."""
-    if len(fpr) <= MOST_POINTS:
-        return np.arange(len(fpr))
-    # Both rates are nondecreasing, so their sum is the (city-block) length along the curve.
-    along = fpr + tpr
-    wanted = np.linspace(along[0], along[-1], MOST_POINTS)
-    return np.unique(np.searchsorted(along, wanted).clip(0, len(fpr) - 1))
+def _of_both(
+    codes: Codes, decisions: Float64, weights: Float64
+) -> tuple[Codes, Float64, Float64] | None:
+    """Return the arguments, or None if either class has no rows."""
+    return None if np.bincount(codes, minlength=2).min() == 0 else (codes, decisions, weights)

@@ -170,11 +170,3 @@ class Nested(Refined):
         listed = group.read("bundles", shape=(None, 2), kind="i")
         bundles = tuple((int(first), int(last)) for first, last in listed)
         return cls(base, StoredTrees(group.store, bundles, first_cells, base.center))
-
-
-def whole(partition: Partition) -> Partition:
-    """Return a partition with all of its trees in memory, for callers that need all cells."""
-    if not isinstance(partition, Nested):
-        return partition
-    joined: Partition = partition.base.join(list(partition.branches))
-    return joined

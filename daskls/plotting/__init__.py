@@ -4,7 +4,6 @@ from daskls.plotting.cells import CellDisplay
 from daskls.plotting.choice import FeatureDisplay, SelectionDisplay
 from daskls.plotting.grid import GridDisplay
 from daskls.plotting.held_out import RocDisplay
-from daskls.plotting.neighborhoods import NeighborhoodDisplay
 from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.report import ReportDisplay
 
@@ -12,7 +11,6 @@ __all__ = [
     "CellDisplay",
     "FeatureDisplay",
     "GridDisplay",
-    "NeighborhoodDisplay",
     "PartitionDisplay",
     "ReportDisplay",
     "RocDisplay",

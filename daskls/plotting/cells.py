@@ -2,24 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES
 from daskls.plotting.plane import new_axes, whole_numbers
-from daskls.records import Float64, Reals
+from daskls.records import Reals
 
-COLUMN_LABELS = {
-    "n_rows": "rows of a cell",
-    "validation_error": "validation error",
-    "seconds": "seconds to train",
-    "n_support": "support rows",
-    "radius": "radius",
-    "n_steps": "solver steps",
-}
-N_HISTOGRAM_BINS = 30
+N_BINS = 30
 
 
 @dataclass(repr=False)
@@ -31,7 +23,7 @@ class CellDisplay:
     Parameters
     ----------
     values : dict field -> array. The field's values over the cells, without NaN.
-    labels : dict field -> str. Labels of the axes that differ from the default ones.
+    labels : dict field -> str. Labels of the axes that are not the field's name.
 
     Attributes
     ----------
@@ -117,7 +109,7 @@ class CellDisplay:
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
         self.bars_ = [
-            _draw_histogram(axes, values, {**COLUMN_LABELS, **self.labels}.get(name, name))
+            _draw_histogram(axes, values, self.labels.get(name, name.replace("_", " ")))
             for axes, (name, values) in zip(self.axes_, self.values.items(), strict=True)
         ]
         self.ax_.set_ylabel("cells")
@@ -126,7 +118,7 @@ class CellDisplay:
 
 def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
     """Draw the histogram of one field, and its median."""
-    _, _, bars = ax.hist(values, bins=_find_bins(values), color="#5b8db8")
+    _, _, bars = ax.hist(values, bins=min(N_BINS, max(len(values), 1)), color="#5b8db8")
     ax.yaxis.set_major_locator(whole_numbers())
     if values.dtype.kind == "i":
         ax.xaxis.set_major_locator(whole_numbers())
@@ -137,16 +129,3 @@ def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
         ax.axvline(median, color="#d96a00", linewidth=1.2)
         ax.set_title(f"median {median:.4g}", fontsize=9, color="#d96a00")
     return bars
-
-
-def _find_bins(values: Reals) -> Float64 | int:
-    """Return the edges of a histogram's bins, or their number.
-
-    For whole numbers each bin covers equally many of them, with edges halfway between two.
-    """
-    if values.dtype.kind != "i" or not len(values):
-        return min(N_HISTOGRAM_BINS, max(len(values), 1))
-    low, high = int(values.min()), int(values.max())
-    step = max(-(-(high - low + 1) // N_HISTOGRAM_BINS), 1)
-    # numpy's stubs do not know that int64 and float are float64.
-    return cast(Float64, np.arange(low, high + step + 1, step) - 0.5)

@@ -1,16 +1,16 @@
 """The grid of C and gamma: how many cells chose each combination, and the errors of all."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
 from daskls.errors import DataError, ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.base import method_of
-from daskls.plotting.plane import new_axes, whole_numbers, write_in_square
+from daskls.plotting.plane import new_axes, write_in_square
 from daskls.records import Float64, Int64, SolverSpec
-from daskls.solvers.grid import find_choice, resolve_grid, tried_points
+from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.registry import find_loss
 from daskls.store.checks import spec_from_json
 from daskls.store.reader import ModelReader
@@ -21,26 +21,22 @@ class GridDisplay:
     """A heat map over the grid of C and gamma: errors, and how many cells chose each combination.
 
     A number counts the cells that chose a combination. Its color is the mean, over the cells that
-    tried it on all folds, of its error above that of the cell's choice: 0 is as good. Hatched
-    combinations were tried by no cell; those with a cross were tried, but dropped before the last
-    fold in every cell.
+    tried it on all folds, of its error above that of the cell's choice: 0 is as good. White
+    combinations were tried to the end by no cell.
 
     A grid that is scaled to each cell is drawn in its own coordinates: the regularization
     ``lambda = 1 / (2 C m)``, and the width ``1 / sqrt(gamma)`` between 5 r and 0.2 r m^(-1/d). Many
-    cells on an edge mean that the best value may lie beyond it. Models of earlier versions, which
-    did not store errors, are colored by the counts.
+    cells on an edge mean that the best value may lie beyond it.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
     counts : int array (n_gammas, n_costs). Cells that chose each combination.
-    n_tried : int array (n_gammas, n_costs). Cells that tried it.
     cost_labels, gamma_labels : the values, in increasing order
     names : the axes' labels
-    n_untrained : int. Cells of one class, which had nothing to choose.
     edge_share : float. Share of the trained cells whose choice lies on an edge.
-    errors : float array (n_gammas, n_costs), or None. Mean validation error above that of the
+    errors : float array (n_gammas, n_costs). Mean validation error above that of the
         cell's choice, over the cells that tried the combination on all folds; NaN: none did.
 
     Attributes
@@ -49,8 +45,6 @@ class GridDisplay:
     figure_ : matplotlib Figure
     image_ : AxesImage
     text_ : list of Text, one per combination that was chosen
-    untried_ : list of Rectangle, one per combination that no cell tried
-    dropped_ : list of Text, one per combination that was tried and dropped in every cell
 
     Examples
     --------
@@ -66,19 +60,15 @@ class GridDisplay:
     """
 
     counts: Int64
-    n_tried: Int64
     cost_labels: list[str]
     gamma_labels: list[str]
     names: tuple[str, str]
-    n_untrained: int
     edge_share: float
-    errors: Float64 | None = None
+    errors: Float64
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
     image_: Any = field(default=None, init=False)
     text_: Any = field(default=None, init=False)
-    untried_: Any = field(default=None, init=False)
-    dropped_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
@@ -124,23 +114,19 @@ class GridDisplay:
         np.add.at(counts, tuple(np.array(points).T), 1)
         return cls(
             counts=counts,
-            n_tried=_count_tried(trained, counts.shape),
             cost_labels=_cost_labels(spec),
             gamma_labels=_gamma_labels(spec, n_gammas),
             names=_axis_names(spec),
-            n_untrained=len(report) - len(trained),
             edge_share=float(np.mean(trained.edge != "")),
             errors=_mean_excess(estimator._reader, counts.shape),
         )
 
-    def plot(self, ax: Any = None, *, fill: Literal["error", "cells"] | None = None) -> Self:
+    def plot(self, ax: Any = None) -> Self:
         """Draw.
 
         Parameters
         ----------
         ax : matplotlib Axes, or None for a new figure
-        fill : "error" or "cells", or None. What colors a combination: its error, or the number of
-            cells that chose it. None: the error, if the model has it.
 
         Returns
         -------
@@ -149,17 +135,15 @@ class GridDisplay:
         Raises
         ------
         ImportError : no ``ax``, and matplotlib is not installed
-        ParameterError : ``fill="error"`` for a model without errors
         """
         if ax is None:
             _, (ax,) = new_axes()
         self.ax_, self.figure_ = ax, ax.figure
-        if fill is None:
-            fill = "cells" if self.errors is None else "error"
-        self.image_ = self._draw_errors() if fill == "error" else self._draw_counts()
+        style: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "viridis_r"}
+        self.image_ = ax.imshow(np.ma.masked_invalid(100 * self.errors), **style)
+        label = "error above that of the choice, points"
+        self.figure_.colorbar(self.image_, ax=ax, label=label)
         self.text_ = self._write_counts()
-        self.untried_ = self._hatch_untried()
-        self.dropped_ = self._mark_dropped()
         ax.set_xticks(range(len(self.cost_labels)), self.cost_labels)
         ax.set_yticks(range(len(self.gamma_labels)), self.gamma_labels)
         if max(map(len, self.cost_labels)) * len(self.cost_labels) > 40:
@@ -167,49 +151,8 @@ class GridDisplay:
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         n_trained = int(self.counts.sum())
         title = f"selected in {n_trained} cells; {100 * self.edge_share:.0f} % on an edge"
-        marks = ["hatched: tried in none"] if self.untried_ else []
-        marks += ["x: dropped early"] if self.dropped_ else []
-        ax.set_title("\n".join([title, "; ".join(marks)]).strip(), fontsize=10)
+        ax.set_title(title, fontsize=10)
         return self
-
-    def _draw_counts(self) -> Any:
-        """Color combinations by the number of cells that chose them."""
-        axes: dict[str, Any] = {"origin": "lower", "aspect": "auto"}
-        image = self.ax_.imshow(self.counts, cmap="Blues", vmin=0, **axes)
-        bar = self.figure_.colorbar(image, ax=self.ax_, label="cells")
-        bar.locator = whole_numbers()
-        bar.update_ticks()
-        return image
-
-    def _draw_errors(self) -> Any:
-        """Color combinations by their errors."""
-        if self.errors is None:
-            raise ParameterError(
-                'fill is "error", but the model was trained before errors of all combinations were '
-                'kept with it; train it again, or draw fill="cells".'
-            )
-        axes: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "viridis_r"}
-        image = self.ax_.imshow(np.ma.masked_invalid(100 * self.errors), **axes)
-        label = "error above that of the choice, points"
-        self.figure_.colorbar(image, ax=self.ax_, label=label)
-        return image
-
-    def _mark_dropped(self) -> list[Any]:
-        """Mark combinations that were tried, but dropped before the last fold in every cell."""
-        if self.errors is None:
-            return []
-        places = np.argwhere(np.isnan(self.errors) & (self.n_tried > 0)).tolist()
-        return [write_in_square(self.ax_, j, i, "x", light=False) for i, j in places]
-
-    def _hatch_untried(self) -> list[Any]:
-        """Hatch the squares of combinations that no cell tried."""
-        from matplotlib.patches import Rectangle
-
-        style: dict[str, Any] = {"fill": False, "hatch": "////", "edgecolor": "#cccccc"}
-        return [
-            self.ax_.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, linewidth=0, **style))
-            for i, j in np.argwhere(self.n_tried == 0)
-        ]
 
     def _write_counts(self) -> list[Any]:
         """Write each count into its square, light on dark."""
@@ -224,19 +167,16 @@ def has_grid(estimator: Any) -> bool:
     """Whether each cell of a fitted estimator has chosen from a grid."""
     reader = estimator._reader
     chose = method_of(reader.method).has_grids and not find_loss(reader.spec).is_global
-    # Not `> 1`: n_tried is 0 in models of earlier versions, which did not count.
-    return chose and bool(((reader.report.n_trained > 0) & (reader.report.n_tried != 1)).any())
+    return chose and bool((reader.report.n_tried > 1).any())
 
 
-def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64 | None:
-    """Return the mean error of each combination above that of the cell's choice; None if unknown.
+def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64:
+    """Return the mean error of each combination above that of the cell's choice.
 
     The mean is over the cells that tried the combination on all folds; NaN where none did.
     """
     errors = reader.grid_errors(shape[0] * shape[1])
     known = np.isfinite(errors)
-    if not known.any():
-        return None
     above = np.where(known, errors - reader.report.validation_error[:, None], 0.0)
     n_known = known.sum(axis=0)
     mean = np.full(len(n_known), np.nan)
@@ -244,16 +184,6 @@ def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64 | None:
     # The error of the choice is stored in float64, the others in float32, which may be below it.
     found: Float64 = np.maximum(mean, 0.0).reshape(shape)
     return found
-
-
-def _count_tried(trained: Any, shape: tuple[int, int]) -> Int64:
-    """Return how many cells tried each combination."""
-    n_tried = np.zeros(shape, int)
-    for row in trained:
-        first = int(row.coarse_gamma), int(row.coarse_cost)
-        for point in tried_points(shape, first):
-            n_tried[point] += 1
-    return n_tried
 
 
 def _cost_labels(spec: SolverSpec) -> list[str]:

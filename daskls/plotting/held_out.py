@@ -10,190 +10,100 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.methods.held_out import RocCurve, roc_of
-from daskls.plotting.evaluation import (
-    BLUE,
-    GRAY,
-    ORANGE,
-    HeldOutLevels,
-    HeldOutNumbers,
-    HeldOutResult,
-    Panel,
-    Subject,
-)
-from daskls.plotting.plane import new_axes, write_in_square
-from daskls.records import Float64
+from daskls.methods.held_out import roc_of
+from daskls.plotting.evaluation import BLUE, GRAY, ORANGE, Panel, Subject
+from daskls.plotting.plane import new_axes
+from daskls.plotting.slices import name_numbers
+from daskls.records import Codes, Float64
 
-# Of more classes only the lowest recalls are drawn.
-MOST_CLASSES_DRAWN = 12
-# More rows are counted in hexagons, as dots would hide each other.
-MOST_DOTS = 1500
-N_HEXAGONS = 35
-# Fewer rows are not grouped: quantiles of so small groups mean little.
-LEAST_GROUPED = 100
-N_GROUPS = 10
-# Intervals between ticks: more labels of large numbers run into each other.
-MOST_TICKS = 4
+# Of more classes the numbers would run into each other.
+MOST_CLASSES_WRITTEN = 12
 NO_LABELS = "Left out: rows and labels of a test set were not given."
 NO_NUMBERS = "Left out: rows and numbers of a test set were not given."
 
 
-# Classifiers
-
-
 def confusion(subject: Subject) -> Panel:
-    """Return the panel of the confusion matrix; of many classes, of the lowest recalls."""
+    """Return the panel of the confusion matrix."""
     panel = "confusion", "Confusion"
-    if not isinstance(subject.evaluation, HeldOutResult):
+    if subject.evaluation is None:
         return Panel(*panel, NO_LABELS)
-    found = subject.evaluation.confusion
-    if len(found.labels) > MOST_CLASSES_DRAWN:
-        note = f"The lowest recalls of {len(found.labels)} classes."
-        return Panel(*panel, note, lambda ax: _draw_recalls(found, ax))
+    found: Any = subject.evaluation.scores
+    written = len(found.labels) <= MOST_CLASSES_WRITTEN
+
+    def draw(ax: Any) -> None:
+        from sklearn.metrics import ConfusionMatrixDisplay
+
+        # From the counts of all rows.
+        shown = ConfusionMatrixDisplay(found.counts, display_labels=found.labels)
+        style = {"include_values": written, "values_format": ",", "cmap": "Blues"}
+        shown.plot(ax=ax, colorbar=not written, **style)
+        if not written:
+            ax.set(xticks=[], yticks=[])
+
     note = "Rows of the test set: true class by row, predicted class by column."
-    return Panel(*panel, note, lambda ax: _draw_confusion(found, ax))
-
-
-def _draw_confusion(found: Any, ax: Any) -> None:
-    """Draw counts as numbers, and as shades their shares of each true class."""
-    # scikit-learn's ConfusionMatrixDisplay shades by the numbers: a rare class would be blank.
-    shares = found.counts / np.maximum(found.counts.sum(axis=1, keepdims=True), 1)
-    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for (i, j), count in np.ndenumerate(found.counts):
-        write_in_square(ax, j, i, f"{count:,}", light=bool(shares[i, j] > 0.5))
-    names = list(map(str, found.labels))
-    ax.set_xticks(range(len(names)), names)
-    ax.set_yticks(range(len(names)), names)
-    ax.set(xlabel="predicted", ylabel="true")
-
-
-def _draw_recalls(found: Any, ax: Any) -> None:
-    """Draw the lowest recalls, with the rows of each class."""
-    totals = found.counts.sum(axis=1)
-    recall = found.counts.diagonal() / np.maximum(totals, 1)
-    order = [i for i in np.argsort(recall, kind="stable") if totals[i]][:MOST_CLASSES_DRAWN]
-    names = [f"{found.labels[i]} ({totals[i]:,})" for i in order]
-    bars = ax.barh(names, recall[order], color="#9db7cf", edgecolor=BLUE)
-    ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8)
-    ax.invert_yaxis()
-    ax.set(xlabel="recall; in brackets: rows", xlim=(0, 1.15))
+    return Panel(*panel, note, draw)
 
 
 def calibration(subject: Subject) -> Panel:
     """Return the panel of frequencies beside probabilities."""
-    panel = "calibration", "Calibration"
-    if not isinstance(subject.evaluation, HeldOutResult):
-        return Panel(*panel, NO_LABELS)
-    found = subject.evaluation.calibration
+    panel, found = ("calibration", "Calibration"), subject.evaluation
     if found is None:
+        return Panel(*panel, NO_LABELS)
+    if found.probable is None:
         return Panel(*panel, "Left out: the model has no probabilities.")
+    classes = subject.estimator.classes_
+    which = np.ones(len(found.true), int) if len(classes) == 2 else found.probable.argmax(axis=1)
+    probable = np.take_along_axis(found.probable, which[:, None], axis=1)[:, 0]
+    is_named, of = found.true == classes[which], f"class {classes[1]}"
+    if len(classes) > 2:
+        of = "the likeliest class"
 
     def draw(ax: Any) -> None:
-        ax.plot([0, 1], [0, 1], "--", color=GRAY, lw=1)
-        ax.plot(found.expected, found.observed, "o-", color=BLUE)
-        ax.set(xlabel=f"probability of {found.of}", ylabel="share of rows", xlim=(0, 1))
-        ax.set(ylim=(0, 1), aspect="equal")
+        from sklearn.calibration import CalibrationDisplay
 
-    note = (
-        f"Calibrated probabilities lie on the dashed line; mean distance {found.error:.3f}. "
-        "Bins without rows are left out."
-    )
-    return Panel(*panel, note, draw)
+        CalibrationDisplay.from_predictions(is_named, probable, n_bins=10, ax=ax, color=BLUE)
+        ax.set(xlabel=f"probability of {of}", ylabel="share of rows", aspect="equal")
+        ax.get_legend().remove()
 
-
-# Regressors
+    return Panel(*panel, "Calibrated probabilities lie on the dotted line.", draw)
 
 
 def predictions(subject: Subject) -> Panel:
     """Return the panel of true numbers beside predicted ones."""
-    panel = "answers", "Predictions"
-    if not isinstance(subject.evaluation, HeldOutNumbers):
-        return Panel(*panel, NO_NUMBERS)
-    true, predicted, unit, note = _as_one_column(subject, subject.evaluation)
-
-    def draw(ax: Any) -> None:
-        ends = [min(true.min(), predicted.min()), max(true.max(), predicted.max())]
-        _draw_rows(ax, predicted, true)
-        ax.plot(ends, ends, "--", color=GRAY, lw=1)
-        ax.set(xlabel=f"predicted{unit}", ylabel=f"true{unit}")
-        ax.locator_params(axis="x", nbins=MOST_TICKS)
-
-    note = f"Rows of the test set; exact predictions lie on the dashed line.{note}"
-    return Panel(*panel, note, draw)
+    note = "exact predictions lie on the dashed line."
+    return _beside(subject, "answers", "Predictions", "actual_vs_predicted", note)
 
 
 def residuals(subject: Subject) -> Panel:
     """Return the panel of residuals beside predictions."""
-    panel = "residuals", "Residuals"
-    if not isinstance(subject.evaluation, HeldOutNumbers):
-        return Panel(*panel, NO_NUMBERS)
-    true, predicted, unit, note = _as_one_column(subject, subject.evaluation)
-    residual = true - predicted
-    is_grouped = len(residual) >= LEAST_GROUPED
+    note = "above 0 the prediction is too small."
+    return _beside(subject, "residuals", "Residuals", "residual_vs_predicted", note)
+
+
+def _beside(subject: Subject, name: str, title: str, kind: str, note: str) -> Panel:
+    """Return a panel of scikit-learn's picture of numbers, of the first column or level."""
+    found = subject.evaluation
+    if found is None:
+        return Panel(name, title, NO_NUMBERS)
+    true, predicted = (own.reshape(len(own), -1)[:, 0] for own in (found.true, found.predicted))
 
     def draw(ax: Any) -> None:
-        _draw_rows(ax, predicted, residual)
-        ax.axhline(0.0, color=GRAY, lw=1, ls="--")
-        if is_grouped:
-            _draw_groups(ax, predicted, residual)
-        ax.set(xlabel=f"predicted{unit}", ylabel=f"true - predicted{unit}")
-        ax.locator_params(axis="x", nbins=MOST_TICKS)
+        from sklearn.metrics import PredictionErrorDisplay
 
-    note = f"Above 0: the prediction is too small.{note}"
-    if is_grouped:
-        note += " Orange: medians of tenths of the rows; 80 % lie between the dotted lines."
-    return Panel(*panel, note, draw)
+        dots = {"s": 9, "color": BLUE, "alpha": 0.5, "linewidths": 0}
+        PredictionErrorDisplay.from_predictions(
+            true, predicted, kind=kind, ax=ax, random_state=0, scatter_kwargs=dots
+        )
 
-
-def _as_one_column(subject: Subject, found: HeldOutNumbers) -> tuple[Float64, Float64, str, str]:
-    """Return true and predicted numbers as one column, (k,); their unit; and a note about them.
-
-    Of several levels it is the one nearest to 1/2. Several columns, whose units may differ, are
-    joined in units of their deviations.
-    """
-    true, predicted, unit, note = found.true, found.predicted, "", ""
-    if isinstance(found, HeldOutLevels):
-        at = int(np.argmin(np.abs(np.array(found.levels) - 0.5)))
-        return true[:, at], predicted[:, at], unit, f" Of the level {found.levels[at]:g}."
-    if true.shape[1] > 1:
-        target = subject.reader.target
-        # Centered, so that the columns' points lie in the same range.
-        true, predicted = ((own - target.center) / target.scale for own in (true, predicted))
-        unit, note = ", in deviations", f" All {found.true.shape[1]} columns, each around its mean."
-    return true.ravel(), predicted.ravel(), unit, note
-
-
-def _draw_rows(ax: Any, x: Float64, y: Float64) -> None:
-    """Draw rows as dots; of many rows, the number in each hexagon."""
-    # scikit-learn's PredictionErrorDisplay has dots only, of a sample of the rows.
-    if len(x) <= MOST_DOTS:
-        ax.scatter(x, y, s=9, color=BLUE, alpha=0.5, linewidths=0)
-        return
-    from matplotlib import colormaps
-    from matplotlib.colors import ListedColormap
-
-    # Without the palest colors, which are hardly visible on white.
-    colors = ListedColormap(colormaps["Blues"](np.linspace(0.25, 1.0, 256)))
-    counted: dict[str, Any] = {"bins": "log", "mincnt": 1, "linewidths": 0.1}
-    hexagons = ax.hexbin(x, y, gridsize=N_HEXAGONS, cmap=colors, **counted)
-    ax.figure.colorbar(hexagons, ax=ax, label="rows", shrink=0.8)
-
-
-def _draw_groups(ax: Any, x: Float64, y: Float64) -> None:
-    """Draw the median and the 10 % and 90 % quantiles of y in tenths of the rows, ordered by x."""
-    parts = np.array_split(np.argsort(x, kind="stable"), N_GROUPS)
-    middle = [float(np.median(x[part])) for part in parts]
-    low, median, high = np.array([np.quantile(y[part], [0.1, 0.5, 0.9]) for part in parts]).T
-    ax.plot(middle, median, "o-", color=ORANGE, lw=1.6, ms=3)
-    for side in (low, high):
-        ax.plot(middle, side, color=ORANGE, lw=1, ls=":")
+    which = "" if found.predicted.ndim == 1 else f", {name_numbers(subject.estimator)}"
+    return Panel(name, title, f"Some rows of the test set{which}: {note}", draw)
 
 
 # ROC curves
 
 
 @dataclass(repr=False)
-class RocDisplay(RocCurve):
+class RocDisplay:
     """The ROC curve of a classifier of two classes on rows that its fit held out.
 
     With ``max_false_alarm`` these rows were held out of the whole fit. Otherwise, if
@@ -206,13 +116,9 @@ class RocDisplay(RocCurve):
 
     Parameters
     ----------
-    fpr : float array (n_points,). Share of the rows of ``classes_[0]`` above each threshold; at
-        most 1000 points.
-    tpr : float array (n_points,). Share of the rows of ``classes_[1]`` above each threshold.
-    thresholds : float array (n_points,), decreasing. Values of ``decision_function``.
-    area : float. Area under the curve through all points, before points were left out.
-    predicted : (float, float). Both shares at the threshold of `predict`, 0.
-    n_negatives, n_positives : int. Rows of each class.
+    codes : int array (m,). 0 or 1: the rows' classes.
+    decisions : float array (m,). Their decision values without themselves.
+    weights : float array (m,)
     max_false_alarm : float or None. The bound, drawn as a line.
     labels : (str, str). Names of the classes.
 
@@ -220,7 +126,7 @@ class RocDisplay(RocCurve):
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-    display_ : scikit-learn's RocCurveDisplay
+    display_ : scikit-learn's RocCurveDisplay, with ``fpr``, ``tpr`` and ``roc_auc``
     marker_ : Line2D. The point of `predict`.
 
     Examples
@@ -230,10 +136,13 @@ class RocDisplay(RocCurve):
     >>> X, y = make_two_spirals(3000, random_state=0)
     >>> model = VoronoiSVC(max_false_alarm=0.1, random_state=0).fit(X, y)
     >>> display = RocDisplay.from_estimator(model).plot()
-    >>> display.predicted[0] < 0.1 < 0.8 < display.area
+    >>> display.predicted[0] < 0.1 < 0.8 < display.display_.roc_auc
     True
     """
 
+    codes: Codes
+    decisions: Float64
+    weights: Float64
     max_false_alarm: float | None = None
     labels: tuple[str, str] = ("0", "1")
     ax_: Any = field(default=None, init=False)
@@ -269,8 +178,8 @@ class RocDisplay(RocCurve):
                 f"A ROC curve needs two classes, but this {name} has {got}. Fit one class against "
                 "the rest."
             )
-        curve = roc_of(reader)
-        if curve is None:
+        found = roc_of(reader)
+        if found is None:
             raise ParameterError(
                 f"This {name} keeps no scores of held-out rows of both classes. Fit VoronoiSVC or "
                 'RandomChunkSVC with max_false_alarm=..., or VoronoiSVC with probability="auto" '
@@ -280,7 +189,17 @@ class RocDisplay(RocCurve):
         bound = reader.false_alarm
         first, second = map(str, estimator.classes_)
         rate = None if bound is None else bound.rate
-        return cls(**vars(curve), max_false_alarm=rate, labels=(first, second))
+        return cls(*found, max_false_alarm=rate, labels=(first, second))
+
+    @property
+    def predicted(self) -> tuple[float, float]:
+        """The shares of each class's rows that `predict` gives to the second: above 0."""
+        above = self.decisions > 0
+        first, second = (
+            float(np.average(above[own], weights=self.weights[own]))
+            for own in (self.codes == 0, self.codes == 1)
+        )
+        return first, second
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -302,12 +221,12 @@ class RocDisplay(RocCurve):
         if ax is None:
             (ax,) = new_axes(1, (4.6, 4.2))[1]
         self.ax_, self.figure_ = ax, ax.figure
-        drawn = RocCurveDisplay(fpr=self.fpr, tpr=self.tpr, roc_auc=self.area)
         style = {"color": BLUE, "lw": 1.6}
         chance = {"color": GRAY, "lw": 1, "ls": "--", "label": None}
-        self.display_ = drawn.plot(
-            ax=ax, curve_kwargs=style, plot_chance_level=True, chance_level_kw=chance
-        )
+        self.display_ = RocCurveDisplay.from_predictions(
+            self.codes, self.decisions, sample_weight=self.weights, ax=ax, curve_kwargs=style,
+            plot_chance_level=True, chance_level_kw=chance,
+        )  # fmt: skip
         rate, found = self.predicted
         label = f"predict: {100 * found:.3g} % at {100 * rate:.2g} %"
         (self.marker_,) = ax.plot(rate, found, "o", color=ORANGE, ms=6, label=label, zorder=3)
@@ -322,10 +241,11 @@ class RocDisplay(RocCurve):
 
 def roc(subject: Subject) -> Panel | None:
     """Return the panel of the ROC curve; None for a model without one."""
-    curve = roc_of(subject.reader)
-    if curve is None:
+    found = roc_of(subject.reader)
+    if found is None:
         return None
+    n_negatives, n_positives = np.bincount(found[0], minlength=2)
     is_reserved = subject.reader.false_alarm is not None
     how = "that the fit did not see" if is_reserved else "each scored by its cell without it"
-    note = f"{curve.n_negatives:,} and {curve.n_positives:,} training rows, {how}; dot: predict."
+    note = f"{n_negatives:,} and {n_positives:,} training rows, {how}; dot: predict."
     return Panel("roc", "ROC", note, RocDisplay.from_estimator(subject.estimator).plot)

@@ -16,14 +16,12 @@ from daskls.errors import listed
 from daskls.live.record import mean_error
 from daskls.plotting.evaluation import (
     SCALES,
-    HeldOutLevels,
-    HeldOutNumbers,
-    HeldOutResult,
     Panel,
     Subject,
 )
 from daskls.plotting.plane import import_matplotlib
 from daskls.records import Float64
+from daskls.run.confusion import Confusion, LevelScores, NumberScores
 from daskls.solvers.registry import find_loss
 from daskls.store.files import disk_errors, exists_already
 from daskls.store.reader import ModelReader
@@ -79,23 +77,23 @@ def find_facts(subject: Subject) -> Entries:
     found += _guarantee(reader)
     if reader.stage_s:
         found.append(("seconds of the fit", f"{sum(reader.stage_s.values()):,.1f}"))
-    return found if evaluation is None else [*found, *_scores(evaluation)]
+    return found if evaluation is None else [*found, *_scores(evaluation.scores)]
 
 
-def _scores(found: HeldOutResult | HeldOutNumbers) -> Entries:
+def _scores(found: Confusion | NumberScores | LevelScores) -> Entries:
     """Return the scores on the test set."""
-    if isinstance(found, HeldOutResult):
-        n_rows = int(found.confusion.counts.sum())
-        return [("accuracy", f"{100 * found.accuracy:.2f} % of {n_rows:,} other rows")]
-    if isinstance(found, HeldOutLevels):
+    if isinstance(found, Confusion):
+        n_rows, n_right = int(found.counts.sum()), int(found.counts.trace())
+        return [("accuracy", f"{100 * (n_right / n_rows):.2f} % of {n_rows:,} other rows")]
+    if isinstance(found, LevelScores):
         levels = ", ".join(f"{level:g}" for level in found.levels[:MOST_COLUMNS])
         return [
-            ("D2", f"{found.d2.mean():.4f} of {len(found.true):,} other rows"),
+            ("D2", f"{found.d2.mean():.4f} of {found.n_rows:,} other rows"),
             (f"D2 at {levels}", _columns(found.d2, ".4f")),
             (f"share at or below {levels}", _columns(found.covered, ".4f")),
         ]
-    mean = f"{found.r2.mean():.4f} of {len(found.true):,} other rows"
-    if found.true.shape[1] > 1:
+    mean = f"{found.r2.mean():.4f} of {found.n_rows:,} other rows"
+    if len(found.r2) > 1:
         mean += f", the mean of {_columns(found.r2, '.4f')}"
     return [
         ("R2", mean),
@@ -169,11 +167,11 @@ def _caveats(subject: Subject) -> Iterator[str]:
             "slightly optimistic."
         )
         return
-    if isinstance(subject.evaluation, HeldOutNumbers):
-        return
-    unseen = set(subject.evaluation.confusion.labels) - set(subject.estimator.classes_.tolist())
-    if unseen:
-        yield f"Classes of the test set that the model has not seen: {len(unseen)}."
+    scores = subject.evaluation.scores
+    # The model's classes come first.
+    if isinstance(scores, Confusion) and len(scores.labels) > subject.reader.n_classes:
+        n_unseen = len(scores.labels) - subject.reader.n_classes
+        yield f"Classes of the test set that the model has not seen: {n_unseen}."
 
 
 # HTML

@@ -5,19 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from daskls.errors import DataError
 from daskls.kernels.frame import encoded_names
 from daskls.live.map import draw_map
 from daskls.live.record import MEASURES, SIDE, Map, Measure
-from daskls.partition.stored import whole
 from daskls.plotting.cells import CellDisplay
 from daskls.plotting.choice import SelectionDisplay, has_selection
-from daskls.plotting.cuts import CUTS
 from daskls.plotting.evaluation import (
     BLUE,
     CODING_WORDS,
     ORANGE,
     SCALES,
-    HeldOutNumbers,
     Panel,
     Subject,
 )
@@ -29,9 +27,6 @@ from daskls.records import Float64
 from daskls.run.client import find_single_class
 from daskls.run.progress import STAGE_LABELS
 from daskls.store.scale import candidates_of
-
-# How a small picture of a partition is drawn.
-PLAIN: dict[str, Any] = {"show_rows": False, "border_width": 0.3}
 
 
 def find_panels(subject: Subject) -> list[Panel]:
@@ -47,94 +42,47 @@ def find_panels(subject: Subject) -> list[Panel]:
 
 
 def _partition(subject: Subject) -> Panel:
-    """Return the panel of the cells, on a map for more than two features, or of the boundary."""
-    panel = "partition", "Partition"
-    reader, method, rows = subject.reader, subject.method, subject.rows
-    if not method.has_space(reader):
-        return _boundary(subject)
-    space = method.space(reader)
-    if subject.is_regressor and _has_outlines(subject, (1, 2)):
-        return _surface(subject)
-    if _has_outlines(subject, (2,)):
-        display = PartitionDisplay.from_estimator(subject.estimator, X=rows, resolution=300)
-        fill = "validation_error" if _has_errors(reader.report) else "cell"
-        color = "darker: more held-out rows are wrong; white: cells of one class"
-        if fill == "cell":
-            color = "neighbors have different tints"
-        note = f"Cells and the decision boundary (black); {color}."
-        return Panel(*panel, note, partial(display.plot, fill=fill, **PLAIN))
+    """Return the panel of the cells and what is predicted; of more than two features, of a map."""
+    reader, estimator, rows = subject.reader, subject.estimator, subject.rows
+    n_own, has_cells = estimator.n_features_in_, subject.method.has_space(reader)
+    if n_own == 2 or (n_own == 1 and subject.is_regressor):
+        return _predictions(subject)
+    if not has_cells:
+        which = "one or two features" if subject.is_regressor else "two features"
+        note = f"A {type(estimator).__name__} has no cells of space; without them, only {which} "
+        return Panel("partition", "Predictions", f"{note}are drawn, not {n_own}.")
+    space = subject.method.space(reader)
     seen = np.zeros((1, reader.width)) if rows is None else reader.enter(rows)
     if rows is None and space.find(seen) is not None:
-        reason = f"The model has {subject.estimator.n_features_in_} features: the map of its cells"
-        return Panel(*panel, f"{reason} needs rows, as an array or a data set.")
+        note = f"The model has {n_own} features: the map of its cells needs rows, as an array or a "
+        return Panel("partition", "Partition", f"{note}data set.")
     drawn = draw_map(space, seen, _column_names(subject))
     # The map's note explains the colors of a running fit, which a report does not use.
     note = drawn.note.partition(". White")[0].replace("of the sample", "of the rows given")
     errors, label = _region_errors(drawn, reader.report), subject.measure.axis_label
     note = f"{note[:1].upper()}{note[1:]}."
-    return Panel(*panel, note, lambda ax: _draw_map(drawn, errors, label, ax))
+    return Panel("partition", "Partition", note, lambda ax: _draw_map(drawn, errors, label, ax))
 
 
-def _has_outlines(subject: Subject, n_features: tuple[int, ...]) -> bool:
-    """Whether a model has one of these numbers of features, and cells with outlines in them."""
-    reader, n_own = subject.reader, subject.estimator.n_features_in_
-    if n_own not in n_features or whole(subject.method.space(reader)).kind not in CUTS:
-        return False
-    scale = reader.resolved.scale
-    if n_own == 1 or scale is None:
-        return True
-    # Along ranks or indicators cells have ends, but no straight edges.
-    is_coded = scale.coding is not None and len(scale.coding.points) > 0
-    return reader.width == 2 and not is_coded
-
-
-def _surface(subject: Subject) -> Panel:
-    """Return the panel of what a regressor of one or two features predicts, and its cells."""
-    found = subject.evaluation
-    of_rows = found.of_rows if isinstance(found, HeldOutNumbers) else None
-    if of_rows is not None and subject.rows is None:
-        of_rows = None
-    is_line = subject.estimator.n_features_in_ == 1
-    display = PartitionDisplay.from_estimator(
-        subject.estimator, X=subject.rows, y=of_rows, resolution=600 if is_line else 300
-    )
-    what = _drawn_column(subject)
-    note = f"Predicted {what} as colors, and the borders of the cells."
-    if is_line:
-        dots = "" if subject.rows is None else ", over the rows of the test set"
-        note = f"Predicted {what} as a curve{dots}; borders of the cells as lines."
-    draw = partial(display.plot, fill="number", **{**PLAIN, "show_rows": is_line})
-    return Panel("partition", "Partition", note, draw)
-
-
-def _boundary(subject: Subject) -> Panel:
-    """Return the panel of what a model without cells predicts."""
-    panel = "partition", "Predictions"
-    n_own, name = subject.estimator.n_features_in_, type(subject.estimator).__name__
-    if n_own != 2 and not (subject.is_regressor and n_own == 1):
-        which = "one or two features" if subject.is_regressor else "two features"
-        note = f"A {name} has no cells of space; without them, only {which} are drawn, not {n_own}."
-        return Panel(*panel, note)
-    if subject.rows is None:
-        return Panel(*panel, "The model has no cells of space; pass rows to draw what it predicts.")
-    display = PartitionDisplay.of_predictions(subject.estimator, subject.rows, resolution=200)
+def _predictions(subject: Subject) -> Panel:
+    """Return the panel of one or two features: what is predicted there, and the cells."""
+    found, rows = subject.evaluation, subject.rows
+    y = found.true if found and subject.is_regressor and rows is not None else None
+    try:
+        display = PartitionDisplay.from_estimator(subject.estimator, X=rows, y=y, resolution=400)
+    except DataError as error:
+        return Panel("partition", "Predictions", str(error))
+    is_line, has_cells = len(display.limits) == 1, display.cells is not None
+    fill, note = "class", "Predicted classes (tints) and the decision boundary (black)."
     if subject.is_regressor:
-        how = "as a curve" if n_own == 1 else "as colors"
-        return Panel(
-            *panel,
-            f"Predicted {_drawn_column(subject)} {how}; there are no cells.",
-            partial(display.plot, **PLAIN),
-        )
-    note = "Predicted classes (tints) and the decision boundary (black); there are no cells."
-    return Panel(*panel, note, partial(display.plot, fill="class", **PLAIN))
-
-
-def _drawn_column(subject: Subject) -> str:
-    """Return what a regressor predicts, of which the first column or level is drawn."""
-    target = subject.reader.target
-    if isinstance(target.quantile, tuple):
-        return f"level {target.quantile[0]:g}"
-    return "column 0" if target.width > 1 else "numbers"
+        borders = "; lines: borders of cells" if has_cells else ""
+        how = "a curve" if is_line else "colors"
+        fill, note = "number", f"Predicted {display.names[-1]} as {how}{borders}."
+    elif has_cells and _has_errors(subject.reader.report):
+        fill = "validation_error"
+        note = "Cells and the decision boundary (black); darker: more held-out rows are wrong."
+    draw = partial(display.plot, fill=fill, show_rows=is_line, border_width=0.3)
+    return Panel("partition", "Partition" if has_cells else "Predictions", note, draw)
 
 
 def _draw_map(drawn: Map, errors: Float64 | None, label: str, ax: Any) -> None:
@@ -212,9 +160,7 @@ def _path(subject: Subject) -> Panel:
 
     def draw(ax: Any) -> None:
         values, errors = np.array(tried, float).T
-        ax.plot(values, errors, "o-", color=BLUE)
-        best = values == summary["best"]
-        ax.plot(values[best], errors[best], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
+        _draw_tried(ax, values, errors, summary["best"])
         ax.set(xlabel=step.replace("_", " "), ylabel="validation error")
 
     note = f"Models tried one after the other, by {step.replace('_', ' ')}; square: the one kept."
@@ -231,7 +177,7 @@ def _choice(subject: Subject) -> Panel:
         grid = GridDisplay.from_estimator(estimator)
         note = (
             "Numbers: cells that chose it. Color: mean error above that of the choice. "
-            "Hatched: tried in none; x: dropped early."
+            "White: tried to the end in none."
         )
         return Panel(*panel, note, grid.plot)
     if has_selection(estimator):
@@ -255,10 +201,15 @@ def _choice(subject: Subject) -> Panel:
 def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
     """Draw the error of each candidate of C."""
     costs, errors = np.array(selected["candidates"]), np.array(selected["errors"])
-    ax.semilogx(costs, errors, "o-", color=BLUE)
-    best = costs == selected["C"]
-    ax.plot(costs[best], errors[best], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
-    ax.set(xlabel="C", ylabel="cross-validation error")
+    _draw_tried(ax, costs, errors, selected["C"])
+    ax.set(xlabel="C", ylabel="cross-validation error", xscale="log")
+
+
+def _draw_tried(ax: Any, values: Float64, errors: Float64, best: float) -> None:
+    """Draw the error of each value that was tried, and a square around the best."""
+    ax.plot(values, errors, "o-", color=BLUE)
+    own = values == best
+    ax.plot(values[own], errors[own], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
 
 
 def _one_for_all(candidates: list[dict[str, Any]], measure: Measure) -> Panel:

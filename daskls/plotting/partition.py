@@ -1,73 +1,75 @@
-"""The partition of space in a plane, with the decision boundary or the predicted numbers."""
+"""Cells as a label image over two features, or along one, with what a model predicts there."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES
-from daskls.partition.polygons import color_cells
-from daskls.plotting.cuts import find_cut, line_intervals
 from daskls.plotting.plane import (
-    CELL_COLORS,
     class_colors,
     class_entries,
-    draw_boundary,
     draw_dots,
-    draw_frame,
-    fill_pixels,
+    name_features,
     new_axes,
-    pixel_grid,
 )
-from daskls.plotting.surface import (
-    Slice,
-    Surface,
-    axis_names,
+from daskls.plotting.slices import (
     check_drawn_rows,
+    find_cells,
     find_slice,
-    find_surface,
+    name_numbers,
+    numbers_of,
+    pixel_middles,
 )
-from daskls.records import Float64, Int32, Int64, Ints, Labels, Reals
+from daskls.records import Float64, Int64, Ints, MeasuredAs, Reals
 
+# Pale, so that rows and the boundary stand out.
+CELL_COLORS = ("#dbe7f4", "#fbe3cf", "#dcefd9", "#efe0f0", "#fbf3c9", "#e8e4dc", "#d5efee")
+BORDER, EDGE, CURVE, DOT = "#7f8790", "#8a8f96", "#17518f", "#8a8f96"
+# Of numbers, not the colors of errors; light where they are large.
+NUMBER_COLORS = "plasma"
+# The share of points at each end whose numbers share the last color: a few outliers would leave a
+# single color to all others.
+BEYOND = 0.005
+N_LEVELS = 6
 # A legend of more classes would hide the picture.
 MOST_IN_LEGEND = 10
 
 
 @dataclass(repr=False)
 class PartitionDisplay:
-    """Cells as polygons, their borders, rows, and the decision boundary.
+    """The cells of a model, rows, and the decision boundary or the predicted numbers.
 
-    For a regressor the numbers that it predicts: colors over two features, or a curve over one.
+    Points of a grid are predicted, and find their cells, as rows do: colors, borders and lines are
+    as exact as a pixel. A model without cells of space is drawn by its predictions alone. Of a
+    regressor the numbers are colors over two features, or a curve along one.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
-    polygons : dict cell -> array (corners, 2); along one feature the cell's two ends (2, 1)
     limits : array (2, 2), along one feature (1, 2). The drawn range of each axis.
-    decided : array (resolution, resolution). The index of the winning class at each pixel; None for
-        a regressor.
-    scores : array (resolution, resolution). Decision values of two classes; otherwise None.
-    cells : int array (resolution, resolution), or (resolution,). The cell of each pixel.
-    classes : array (n_classes,) of labels; empty for a regressor
+    values : array (resolution, resolution), or along one feature (resolution,). Decision values of
+        two classes; of more classes the index of the winner; the numbers of a regressor.
+    cells : int array of this shape. The cell of each pixel; None for a model without cells.
+    classes : array (n_classes,) of labels; None for a regressor
     names : the axes' labels
-    report : the rows of the estimator's `fit_report_` that describe these cells
+    report : the estimator's `fit_report_`
+    measured_as : str. How the errors in the report are measured.
     rows : array (m, 2) of rows to draw, or (m, 1), or None
-    row_classes : int array (m,). Indices of their classes, or None
+    y : array (m,). The index of each row's class, or its number; or None.
     note : str. Which slice of a space of more features is drawn; written on the picture.
-    surface : Surface. What a regressor predicts, and the rows' numbers; None for a classifier.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-    regions_ : PolyCollection, one polygon per visible cell
-    boundary_ : ContourSet. The decision boundary; for a regressor lines of equal numbers, unless
-        colors or a curve show the numbers.
-    numbers_ : AxesImage, or along one feature Line2D. The predicted numbers; None for a classifier.
+    image_ : AxesImage, which colors cells, classes or numbers; along one feature the curve, Line2D
+    borders_ : LineCollection. The borders of cells; None without cells.
+    boundary_ : ContourSet. The decision boundary, or where colors do not show a regressor's
+        numbers, lines of equal numbers; None if there are none.
     rows_ : PathCollection, or None
-    note_ : Text, or None if all features are drawn
 
     Examples
     --------
@@ -76,29 +78,26 @@ class PartitionDisplay:
     >>> X, y = make_checkerboard(1200)
     >>> model = VoronoiSVC(cell_size=300, C=1, gamma=30, random_state=0).fit(X, y)
     >>> display = PartitionDisplay.from_estimator(model, X=X[:200], y=y[:200]).plot()
-    >>> len(display.polygons) == model.n_cells_
+    >>> len(np.unique(display.cells)) == model.n_cells_
     True
     """
 
-    polygons: dict[int, Float64]
     limits: Float64
-    decided: Int64 | None
-    scores: Float64 | None
-    cells: Int32
-    classes: Labels
+    values: Reals
+    cells: Any
+    classes: Any
     names: tuple[str, ...]
     report: Any
-    rows: Reals | None = None
-    row_classes: Ints | None = None
+    measured_as: MeasuredAs = "classes"
+    rows: Any = None
+    y: Any = None
     note: str = ""
-    surface: Surface | None = None
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
-    regions_: Any = field(default=None, init=False)
+    image_: Any = field(default=None, init=False)
+    borders_: Any = field(default=None, init=False)
     boundary_: Any = field(default=None, init=False)
-    numbers_: Any = field(default=None, init=False)
     rows_: Any = field(default=None, init=False)
-    note_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(
@@ -109,68 +108,21 @@ class PartitionDisplay:
         y: Any = None,
         features: tuple[int, ...] | None = None,
         limits: Any = None,
-        resolution: int = 400,
-        feature_names: Any = None,
-        partition: int = 0,
-        column: int = 0,
+        resolution: int = 600,
     ) -> Self:
         """Compute what `plot` draws.
 
+        Of several partitions the cells of the first are drawn, of several columns or levels the
+        first; the whole model predicts.
+
         Parameters
         ----------
-        estimator : fitted estimator that predicts a row by the model of its cell
+        estimator : fitted estimator of two features; a regressor may have one
         X : array (m, d) of rows to draw, or None. Also sets the range of the axes, and the values
             of features that are not drawn: their means.
         y : array (m,) of their labels, or for a regressor of their numbers, or None
         features : the two features to draw, for a regressor also a single one; None: the first two
         limits : array (2, 2), the range of each axis, or None: that of X, or of the cells
-        resolution : int, >= 2. Pixels along a side, for the boundary or the numbers.
-        feature_names : sequence of str, or None: those of the columns trained on, if any
-        partition : int. The partition whose cells to draw; the whole model predicts.
-        column : int. Which number to draw, for a regressor that predicts several per row.
-
-        Returns
-        -------
-        display : PartitionDisplay, not drawn yet
-
-        Raises
-        ------
-        ParameterError : features, a partition or a column that the estimator does not have
-        DataError : X or y of another shape; no X for a model of more features than are drawn
-        """
-        cut = find_cut(estimator, partition)
-        report = estimator.fit_report_[estimator.fit_report_.partition == partition]
-        X = None if X is None else check_drawn_rows(X, estimator.n_features_in_)
-        own = find_slice(
-            estimator, X, features, limits, resolution, lambda drawn: cut.reach(drawn, report)
-        )
-        pixels = own.pixels()
-        cells = cut.find(pixels).reshape(own.shape)
-        return cls(
-            polygons=(
-                line_intervals(cut, own.point, own.features[0], own.limits[0], cells)
-                if own.is_line
-                else cut.polygons((own.features[0], own.features[1]), own.point, own.limits)
-            ),
-            limits=own.limits,
-            cells=cells,
-            names=axis_names(own.features, feature_names, estimator),
-            report=report,
-            rows=None if X is None else X[:, own.features],
-            note=own.note,
-            **_predict(estimator, own, pixels, y, 0 if X is None else len(X), column),
-        )
-
-    @classmethod
-    def of_predictions(cls, estimator: Any, X: Any, *, resolution: int = 400) -> Self:
-        """Compute the picture of an estimator without cells: its predictions only.
-
-        Draw it with ``fill="class"``; for a regressor, without ``fill``.
-
-        Parameters
-        ----------
-        estimator : fitted estimator of two features; a regressor may have one
-        X : array (m, 2) of rows, which set the range of the axes
         resolution : int, >= 2. Pixels along a side.
 
         Returns
@@ -179,18 +131,35 @@ class PartitionDisplay:
 
         Raises
         ------
-        DataError : rows, or an estimator, of another width
+        ParameterError : features or limits that do not fit the estimator, or too few pixels
+        DataError : X or y of another shape; no X where more features, or the scale, need it
         """
-        rows = check_drawn_rows(X, estimator.n_features_in_)
-        features = tuple(range(estimator.n_features_in_))
-        own = find_slice(estimator, rows, features, None, resolution)
+        reader = estimator._reader
+        rows = None if X is None else check_drawn_rows(X, estimator.n_features_in_)
+        own = find_slice(estimator, rows, features, limits, resolution)
+        points, classes, label = own.points(), None, ""
+        if estimator._kind == "numbers":
+            values = np.asarray(estimator.predict(points)).reshape(len(points), -1)[:, 0]
+            y = None if y is None else numbers_of(y, rows, reader.target.width)
+            label = name_numbers(estimator)
+        else:
+            values = np.asarray(estimator._predict_in_kind(points, "scores"))
+            values = values if values.ndim == 1 else values.argmax(axis=1)
+            classes = estimator.classes_
+            y = None if y is None else np.searchsorted(classes, np.asarray(y))
+        cells = find_cells(reader, points)
+        names = name_features(None, estimator)
         return cls(
-            polygons={},
             limits=own.limits,
-            cells=np.zeros(own.shape, np.int32),
-            names=axis_names(own.features, None, estimator),
-            report=estimator.fit_report_[:0],
-            **_predict(estimator, own, own.pixels(), None, len(rows), 0),
+            values=values.reshape(own.shape),
+            cells=None if cells is None else cells.reshape(own.shape),
+            classes=classes,
+            names=(*(names[feature] for feature in own.features), label),
+            report=estimator.fit_report_,
+            measured_as=reader.target.measured_as,
+            rows=None if rows is None else rows[:, own.features],
+            y=y,
+            note=own.note,
         )
 
     def plot(
@@ -207,9 +176,9 @@ class PartitionDisplay:
         ----------
         ax : matplotlib Axes, or None for a new figure
         fill : "cell", "class", "number", or a numeric field of the report such as
-            "validation_error" or "n_rows"; or None. What colors a cell: the cell itself, the
-            predicted classes or numbers, or the field, with a color bar. None: the cell, for a
-            regressor the predicted numbers. Along one feature these are always a curve.
+            "validation_error" or "n_rows"; or None. What colors a pixel: its cell, the predicted
+            class or number, or the field of its cell. None: the cell, where there are cells; for a
+            regressor the number. Along one feature it is always a curve.
         show_rows : bool. Whether to draw the rows, if there are any.
         border_width : float, points. Width of the cells' borders; 0: none.
 
@@ -222,167 +191,173 @@ class PartitionDisplay:
         ParameterError : a ``fill`` that is no numeric field of the report; "class" for a regressor,
             or "number" for a classifier
         """
+        fill = self._check_fill(fill)
         if ax is None:
             _, (ax,) = new_axes()
         self.ax_, self.figure_ = ax, ax.figure
-        if fill is None:
-            fill = "cell" if self.surface is None else "number"
-        self._check_fill(fill)
-        self.numbers_ = self._draw_numbers(fill)
-        self.regions_ = self._draw_regions(fill, border_width)
+        if len(self.limits) == 1:
+            self._draw_curve(border_width)
+        else:
+            self.image_ = self._draw_image(fill)
+            self.borders_ = self._draw_borders(border_width)
+            self.boundary_ = None if fill == "number" else self._draw_lines()
+            ax.set(xlabel=self.names[0], ylabel=self.names[1])
+            # Squares stay square where both features have a similar range.
+            across, up = np.diff(self.limits, axis=1).ravel()
+            if 1 / 3 < across / up < 3:
+                ax.set_aspect("equal")
         self.rows_ = self._draw_rows() if show_rows and self.rows is not None else None
-        self.boundary_ = self._draw_boundary(fill)
-        self._draw_frame()
-        self.note_ = self._draw_note() if self.note else None
+        shows_classes = fill == "class" or (self.rows_ is not None and self.y is not None)
+        if self.classes is not None and shows_classes and len(self.classes) <= MOST_IN_LEGEND:
+            entries = class_entries(self.classes)
+            ax.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
+        if self.note:
+            box = {"facecolor": "white", "edgecolor": EDGE, "linewidth": 0.5, "pad": 2.5}
+            place: dict[str, Any] = {"transform": ax.transAxes, "zorder": 6, "bbox": box}
+            ax.text(0.015, 0.015, self.note, fontsize=7, va="bottom", **place)
         return self
 
-    def _draw_note(self) -> Any:
-        """Write which slice is drawn; inside the axes, as the title is left to the caller."""
-        note = self.note
-        if self.rows_ is not None:
-            note += ";\nrows are projected onto it"
-        box = {"facecolor": "white", "edgecolor": "#8a8f96", "linewidth": 0.5, "pad": 2.5}
-        place = {"transform": self.ax_.transAxes, "zorder": 6, "bbox": box}
-        return self.ax_.text(0.015, 0.015, note, fontsize=7, va="bottom", **place)
-
-    def _check_fill(self, fill: str) -> None:
-        """Raise a `ParameterError` if cells would be colored by what they do not have."""
-        own, other = ("class", "numbers") if self.surface is None else ("number", "classes")
+    def _check_fill(self, fill: str | None) -> str:
+        """Return what colors a pixel; refuse what the model does not have."""
+        own, other = ("number", "classes") if self.classes is None else ("class", "numbers")
+        if fill is None:
+            return own if self.cells is None or self.classes is None else "cell"
         names = self.report.dtype.names or ()
-        is_field = fill in names and self.report.dtype[fill].kind in "if"
-        if fill not in ("cell", own) and not is_field:
+        of_cell = fill == "cell" or (fill in names and self.report.dtype[fill].kind in "if")
+        if fill != own and not (of_cell and self.cells is not None):
             raise ParameterError(
-                f"fill is {fill!r}; it must be 'cell', {own!r}, or a number in fit_report_, as "
-                f"'validation_error': the model predicts no {other}."
+                f"fill is {fill!r}; it must be {own!r}, or for a model with cells 'cell' or a "
+                f"number in fit_report_, as 'validation_error': the model predicts no {other}."
             )
+        return fill
 
-    def _draw_numbers(self, fill: str) -> Any:
-        """Draw the numbers that a regressor predicts, unless something else colors the plane."""
-        if self.surface is None:
-            return None
-        if len(self.limits) == 1:
-            return self.surface.draw_curve(self.ax_, self.limits)
-        return self.surface.draw_colors(self.ax_, self.limits) if fill == "number" else None
-
-    def _draw_regions(self, fill: str, border_width: float) -> Any:
-        """Fill the cells and draw their borders."""
-        from matplotlib.collections import PolyCollection
-
-        style: dict[str, Any] = {"linewidth": border_width, "edgecolor": "#7f8790"}
+    def _draw_image(self, fill: str) -> Any:
+        """Color every pixel; a legend or a bar explains colors that have a meaning."""
+        if fill == "cell":
+            return self._fill_pixels(color_cells(self.cells, len(CELL_COLORS)), CELL_COLORS)
         if fill == "class":
-            self._draw_classes()
-        if fill in ("class", "number"):
-            style["facecolor"] = "none"
-        elif fill == "cell":
-            # Along one feature the pixels are a single row.
-            colors = color_cells(np.atleast_2d(self.cells), len(self.report), len(CELL_COLORS))
-            style["facecolor"] = [CELL_COLORS[colors[cell]] for cell in self.polygons]
+            colors = [_tint(color) for color in class_colors(range(len(self.classes)))]
+            winners = self.values > 0 if self.values.dtype.kind == "f" else self.values
+            return self._fill_pixels(winners, colors)
+        if fill == "number":
+            image, label = self._show(self.values, **self._number_colors()), self.names[-1]
         else:
-            style.update(array=self.report[fill][list(self.polygons)], cmap="viridis_r")
-        if len(self.limits) == 1:
-            # Strips of full height behind the rows; pale, so that the rows stand out.
-            style |= {"transform": self.ax_.get_xaxis_transform(), "zorder": 0.5}
-            style |= {"alpha": 0.4} if "array" in style else {}
-        regions = PolyCollection([_outline(own) for own in self.polygons.values()], **style)
-        self.ax_.add_collection(regions, autolim=False)
-        if regions.get_array() is not None:
-            self.figure_.colorbar(regions, ax=self.ax_, label=self._field_label(fill), shrink=0.8)
-        return regions
+            of_cell = np.ma.masked_invalid(self.report[fill])
+            image, label = self._show(of_cell[self.cells], cmap="viridis_r"), fill.replace("_", " ")
+        if fill == "validation_error":
+            label = MEASURES[self.measured_as].axis_label
+        self.figure_.colorbar(image, ax=self.ax_, label=label, shrink=0.8)
+        return image
 
-    def _field_label(self, fill: str) -> str:
-        """Return the label of the color bar of a field of the report."""
-        if fill != "validation_error":
-            return fill.replace("_", " ")
-        measured_as = "classes" if self.surface is None else self.surface.measured_as
-        return MEASURES[measured_as].axis_label
+    def _number_colors(self) -> dict[str, Any]:
+        """Return the arguments of matplotlib that color pixels and rows alike."""
+        low, high = np.quantile(self.values, [BEYOND, 1 - BEYOND])
+        return {"cmap": NUMBER_COLORS, "vmin": low, "vmax": high}
 
-    def _draw_classes(self) -> None:
-        """Tint every pixel by the class that wins there."""
-        from matplotlib.patches import Patch
+    def _fill_pixels(self, numbers: Any, colors: Any) -> Any:
+        """Fill each pixel with the color of its number."""
+        from matplotlib.colors import ListedColormap
 
-        assert self.decided is not None
-        colors = [_tint(color) for color in class_colors(range(len(self.classes)))]
-        fill_pixels(self.ax_, self.decided, self.limits, colors)
-        if len(colors) > MOST_IN_LEGEND:
-            return
-        edge: dict[str, Any] = {"edgecolor": "#8a8f96", "linewidth": 0.5}
-        pairs = zip(colors, self.classes.tolist(), strict=True)
-        entries = [Patch(facecolor=color, label=str(label), **edge) for color, label in pairs]
-        self.ax_.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
+        return self._show(numbers, cmap=ListedColormap(colors), vmin=-0.5, vmax=len(colors) - 0.5)
+
+    def _show(self, pixels: Any, **style: Any) -> Any:
+        """Draw an image over the drawn ranges."""
+        place: dict[str, Any] = {"extent": self.limits.ravel(), "origin": "lower", "aspect": "auto"}
+        return self.ax_.imshow(pixels, **place, interpolation="nearest", **style)
+
+    def _draw_borders(self, width: float) -> Any:
+        """Draw the edges between pixels of different cells."""
+        from matplotlib.collections import LineCollection
+
+        if self.cells is None:
+            return None
+        low, high = self.limits.T
+        x, y = np.linspace(low, high, len(self.cells) + 1).T
+        i, j = np.nonzero(self.cells[:, 1:] != self.cells[:, :-1])
+        upright = np.stack([x[j + 1], y[i], x[j + 1], y[i + 1]], axis=1)
+        i, j = np.nonzero(self.cells[1:] != self.cells[:-1])
+        level = np.stack([x[j], y[i + 1], x[j + 1], y[i + 1]], axis=1)
+        edges: Any = np.concatenate([upright, level]).reshape(-1, 2, 2)
+        # Caps close the gaps between edges that follow each other; not snapped to the screen's
+        # pixels, steps of slanted borders are smooth.
+        style: dict[str, Any] = {"color": BORDER, "capstyle": "projecting", "snap": False}
+        lines = LineCollection(edges, linewidth=width, **style)
+        return self.ax_.add_collection(lines, autolim=False)
+
+    def _draw_lines(self) -> Any:
+        """Draw where the predicted class changes, or lines of equal numbers; None without any."""
+        from matplotlib.patheffects import withStroke
+        from matplotlib.ticker import MaxNLocator
+
+        low, high = self.values.min(), self.values.max()
+        levels: Any = [0.0] if self.values.dtype.kind == "f" else np.arange(low, high) + 0.5
+        if self.classes is None:
+            levels = MaxNLocator(N_LEVELS).tick_values(low, high)
+        # matplotlib warns about a contour without lines.
+        levels = [level for level in levels if low < level < high]
+        if not levels:
+            return None
+        x, y = pixel_middles(self.limits, len(self.values))
+        style: dict[str, Any] = {"linewidths": 1.3 if self.classes is not None else 0.9}
+        style |= {"colors": "black", "negative_linestyles": "solid", "zorder": 3}
+        lines = self.ax_.contour(x, y, self.values, levels, **style)
+        texts = [] if self.classes is not None else self.ax_.clabel(lines, fontsize=7, fmt="%g")
+        for drawn in (lines, *texts):
+            # A white edge, so that lines are visible on dark cells, too.
+            drawn.set(path_effects=[withStroke(linewidth=2.6, foreground="white")])
+        return lines
+
+    def _draw_curve(self, border_width: float) -> None:
+        """Draw the numbers along one feature; the axis shows most of them."""
+        (x,) = pixel_middles(self.limits, len(self.values))
+        (self.image_,) = self.ax_.plot(x, self.values, color=CURVE, linewidth=1.6, zorder=3)
+        if self.cells is not None:
+            places = ((x[1:] + x[:-1]) / 2)[self.cells[1:] != self.cells[:-1]]
+            style = {"lw": border_width, "transform": self.ax_.get_xaxis_transform()}
+            self.borders_ = self.ax_.vlines(places, 0, 1, BORDER, **style)
+        shown = self.values if self.y is None else np.append(self.values, self.y)
+        low, high = np.quantile(shown, [BEYOND, 1 - BEYOND])
+        pad = 0.06 * (high - low) or 1.0
+        self.ax_.set(xlabel=self.names[0], ylabel=self.names[-1], xlim=self.limits[0])
+        self.ax_.set_ylim(low - pad, high + pad)
 
     def _draw_rows(self) -> Any:
-        """Draw rows as dots in their classes' colors, with a legend of the classes."""
-        assert self.rows is not None
-        if self.surface is not None:
-            return self.surface.draw_rows(self.ax_, self.rows)
+        """Draw rows in the colors of their classes or numbers, or over a line at their numbers."""
+        if self.rows.shape[1] == 1:
+            style: dict[str, Any] = {"s": 7, "c": DOT, "linewidths": 0, "alpha": 0.6, "zorder": 2}
+            return None if self.y is None else self.ax_.scatter(self.rows[:, 0], self.y, **style)
         style = {"s": 5, "linewidths": 0, "alpha": 0.75, "zorder": 2}
-        if self.row_classes is None:
+        if self.y is None:
             return self.ax_.scatter(*self.rows.T, c="#333333", **style)
-        entries = class_entries(self.classes)
-        self.ax_.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
-        return draw_dots(self.ax_, self.rows, self.row_classes, **style)
-
-    def _draw_frame(self) -> None:
-        """Set the axes' labels and ranges."""
-        if len(self.limits) == 2:
-            draw_frame(self.ax_, self.limits, self.names)
-            return
-        assert self.surface is not None
-        self.ax_.set(xlabel=self.names[0], ylabel=self.surface.label, xlim=self.limits[0])
-
-    def _draw_boundary(self, fill: str) -> Any:
-        """Draw where the predicted class changes; for a regressor, lines of equal numbers."""
-        if self.surface is not None:
-            # Colors or a curve show the numbers already.
-            is_shown = fill == "number" or len(self.limits) == 1
-            return None if is_shown else self.surface.draw_levels(self.ax_, self.limits)
-        assert self.decided is not None
-        grid = pixel_grid(self.limits, len(self.decided))
-        decisions = self.decided if self.scores is None else self.scores
-        style = {"colors": "black", "linewidths": 1.3, "zorder": 3}
-        boundary = draw_boundary(self.ax_, grid, decisions, len(self.classes), **style)
-        if boundary is not None:
-            from matplotlib.patheffects import withStroke
-
-            # A white edge, so that the line is visible on dark cells, too.
-            boundary.set(path_effects=[withStroke(linewidth=2.6, foreground="white")])
-        return boundary
+        if self.classes is not None:
+            return draw_dots(self.ax_, self.rows, self.y, **style)
+        style = {"s": 11, "linewidths": 0.35, "edgecolors": "white", "zorder": 2}
+        return self.ax_.scatter(*self.rows.T, c=self.y, **style, **self._number_colors())
 
 
-def _predict(
-    estimator: Any, own: Slice, pixels: Float64, y: Any, n_rows: int, column: int
-) -> dict[str, Any]:
-    """Return predictions at the pixels, and the rows' classes or numbers, as fields of the display.
+def color_cells(labels: Ints, n_colors: int) -> Int64:
+    """Return a color number for each pixel: neighboring cells differ, as far as possible.
 
     Parameters
     ----------
-    pixels : float64 array, shape (p, d). Those of the slice.
-    y : array (n_rows,) of the rows' labels or numbers, or None
-    column : int. For a regressor, which number to take.
+    labels : int array, shape (h, w). The cell of each pixel.
+    n_colors : int
     """
-    if estimator._kind == "numbers":
-        found = find_surface(estimator, pixels, y, n_rows, column)
-        surface = replace(found, values=found.values.reshape(own.shape))
-        return {"decided": None, "scores": None, "classes": np.empty(0), "surface": surface}
-    classes = estimator.classes_
-    scores: Float64 = np.asarray(estimator._predict_in_kind(pixels, "scores"))
-    is_binary = len(classes) == 2
-    decided = (scores > 0).astype(int) if is_binary else scores.argmax(axis=1)
-    return {
-        "decided": decided.reshape(own.shape),
-        "scores": scores.reshape(own.shape) if is_binary else None,
-        "classes": classes,
-        "row_classes": None if y is None else np.searchsorted(classes, np.asarray(y)),
-    }
-
-
-def _outline(polygon: Float64) -> Float64:
-    """Return the corners of a cell; along one feature, of a strip that fills the axes' height."""
-    if polygon.shape[1] == 2:
-        return polygon
-    (left,), (right,) = polygon.tolist()
-    # Beyond the frame, so that the strip's upper and lower border are not visible.
-    return np.array([[left, -0.1], [right, -0.1], [right, 1.1], [left, 1.1]])
+    found, inverse = np.unique(labels, return_inverse=True)
+    labels = inverse.reshape(labels.shape)
+    sides = [(labels[:, 1:], labels[:, :-1]), (labels[1:], labels[:-1])]
+    pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in sides])
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    earlier: list[list[int]] = [[] for _ in found]
+    for a, b in pairs.tolist():
+        earlier[b].append(a)
+    colors = np.zeros(len(found), np.int64)
+    for cell, neighbors in enumerate(earlier):
+        used = np.bincount(colors[neighbors], minlength=n_colors)
+        # Ties start from a different color for each cell, which spreads the colors evenly.
+        order = (np.arange(n_colors) + cell) % n_colors
+        colors[cell] = order[used[order].argmin()]
+    return colors[labels]
 
 
 def _tint(color: str) -> tuple[float, ...]:

@@ -20,6 +20,9 @@ from daskls.run.labels import check_numbers
 from daskls.run.progress import Progress
 from daskls.solvers.registry import find_measure
 
+# The most rows that a client takes of a data set: for pictures, and for the best constants.
+MOST_ROWS = 20_000
+
 
 @dataclass(frozen=True)
 class Confusion:
@@ -29,30 +32,65 @@ class Confusion:
     counts: Int64
 
 
-def count_confusion(
+def score_dataset(
     estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
-) -> Confusion:
-    """Compare a classifier's predictions with the labels of a data set.
+) -> Any:
+    """Compare predictions with a data set: `Confusion`, `NumberScores` or `LevelScores`.
 
     Parameters
     ----------
-    estimator : fitted classifier
+    estimator : fitted estimator
     dataset : Dataset
     client : distributed Client, or None for this process's threads
     on_progress : called with a `Progress` as blocks finish, or None
 
     Raises
     ------
-    DataError : no labels, no rows, or no label that is a class of the model
+    DataError : no y, no rows, or a y of another kind than the model predicts
     """
     _check_scored(dataset)
-    known = estimator.classes_.tolist()
-    _check_labels(dataset, known)
-    counts = _score_blocks(
-        count_block, dataset.classes, estimator.predict, dataset, client, on_progress
-    )
-    total = sum(counts, Counter[tuple[Any, Any]]())
-    return tabulate(total, known)
+    if estimator._kind == "classes":
+        _check_labels(dataset, estimator.classes_.tolist())
+    # Predicted from the path, by which the names of the columns are found too.
+    predicted, y = estimator.predict(dataset.path), da.from_zarr(dataset.y)
+    tasks, combine = score_blocks(estimator, predicted, y, dataset.classes, client)
+    return combine(_run_blocks(tasks, client, on_progress))
+
+
+def score_blocks(
+    estimator: Any, predicted: da.Array, y: da.Array, classes: Any, client: Any
+) -> tuple[list[Any], Callable[[Any], Any]]:
+    """Return a lazy sum for every block of rows, and the function that makes scores of all sums.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    predicted, y : Dask arrays (n,) or (n, t)
+    classes : labels that y has codes of, or None
+
+    Raises
+    ------
+    DataError : for a regressor, y that holds no numbers, or another number of columns
+    """
+    target, spec = estimator._reader.target, estimator._reader.resolved.spec
+    if estimator._kind == "classes":
+        known = estimator.classes_.tolist()
+        tasks = _each_block(count_block, classes, predicted, y)
+        return tasks, lambda counts: tabulate(sum(counts, Counter[tuple[Any, Any]]()), known)
+    check_numbers(y.dtype, classes)
+    width = y.shape[1] if y.ndim > 1 else 1
+    if width != target.width:
+        raise DataError(
+            f"y has {width} columns, but the model predicts {target.width}. Score on targets of "
+            "the kind that it was trained on."
+        )
+    if target.quantile is None:
+        return _each_block(miss_block, target.center, predicted, y), _of_sums
+    measure = find_measure(spec)
+    some = compute([y[:: -(-len(y) // MOST_ROWS)]], client)[0].reshape(-1).astype(np.float64)
+    best = [measure.constant(some, np.ones(len(some)), level) for level in spec.levels]
+    tasks = _each_block(miss_levels, (spec, best), predicted, y)
+    return tasks, lambda sums: _of_level_sums(spec.levels, sums)
 
 
 def count_block(
@@ -116,30 +154,6 @@ class NumberScores:
     mae: Float64
 
 
-def score_numbers(
-    estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
-) -> NumberScores:
-    """Compare a regressor's predictions with the numbers of a data set; as `count_confusion`.
-
-    Raises
-    ------
-    DataError : no y, no rows, classes, or another number of columns than the model predicts
-    """
-    _check_scored(dataset)
-    check_numbers(dataset.y.dtype, dataset.classes)
-    target = estimator._reader.target
-    width = dataset.y.shape[1] if dataset.y.ndim > 1 else 1
-    if width != target.width:
-        raise DataError(
-            f"y of {dataset.path} has {width} columns, but the model predicts {target.width}. "
-            "Score on targets of the kind that it was trained on."
-        )
-    found = _score_blocks(
-        miss_block, target.center, estimator.predict, dataset, client, on_progress
-    )
-    return _of_sums(np.sum(found, axis=0))
-
-
 def miss_block(predicted: Float64, y: Float64, center: Float64) -> Float64:
     """Return sums over the rows of one block, float64 (5, t).
 
@@ -152,37 +166,37 @@ def miss_block(predicted: Float64, y: Float64, center: Float64) -> Float64:
     return np.stack([*sums, (missed**2).sum(axis=0), np.abs(missed).sum(axis=0)])
 
 
-def _of_sums(sums: Float64) -> NumberScores:
+def _of_sums(sums: Any) -> NumberScores:
     """Return the errors of all rows from the sums of `miss_block`."""
-    n, apart, squares, missed, absolute = sums
+    n, apart, squares, missed, absolute = _added(sums)
     total = squares - apart**2 / n
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r2 = np.where(total > 0, 1.0 - missed / total, (missed == 0).astype(float))
+    # Of a constant, what rounding leaves of the difference is no variance.
+    is_varied = total > 1e-12 * squares
+    r2 = np.where(is_varied, 1.0 - missed / np.where(is_varied, total, 1.0), missed == 0)
     return NumberScores(int(n[0]), r2, np.sqrt(missed / n), absolute / n)
 
 
-@dataclass(frozen=True)
-class IntervalScores:
-    """How prediction intervals fit the numbers of a data set, one value per column of y.
+def _added(sums: Any) -> Float64:
+    """Return the sum of all blocks' sums.
 
-    Attributes
-    ----------
-    covered : float64 array, shape (t,). The share of rows whose number lies in its interval.
-    width : float64 array, shape (t,). The mean width, in the units of y.
+    Raises
+    ------
+    DataError : a number of y is NaN or infinite
     """
-
-    covered: Float64
-    width: Float64
+    found: Float64 = np.sum(sums, axis=0)
+    if not np.isfinite(found).all():
+        raise DataError("y contains NaN or infinity. Remove such rows.")
+    return found
 
 
 def score_intervals(
     estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
-) -> IntervalScores:
-    """Compare a regressor's intervals with a data set that `score_numbers` accepts."""
-    predict = estimator.predict_interval
-    found = _score_blocks(cover_block, None, predict, dataset, client, on_progress)
-    n, covered, widths = np.sum(found, axis=0)
-    return IntervalScores(covered / n, widths / n)
+) -> tuple[Float64, Float64]:
+    """Return the share of a data set's rows in their intervals, and the mean width: (t,) each."""
+    predicted, y = estimator.predict_interval(dataset.path), da.from_zarr(dataset.y)
+    tasks = _each_block(cover_block, None, predicted, y)
+    n, covered, widths = np.sum(_run_blocks(tasks, client, on_progress), axis=0)
+    return covered / n, widths / n
 
 
 def cover_block(ends: Float64, y: Float64, _: None) -> Float64:
@@ -204,7 +218,8 @@ class LevelScores:
     levels : tuple of float
     loss : float64 array, shape (q,). The mean loss, in the units of y; squared losses in their
         square.
-    d2 : float64 array, shape (q,). 1 minus the loss divided by that of the best constant.
+    d2 : float64 array, shape (q,). 1 minus the loss divided by that of the best constant for some
+        of the rows, `MOST_ROWS` at most.
     covered : float64 array, shape (q,). The share of rows whose number is at most the prediction.
     """
 
@@ -215,73 +230,53 @@ class LevelScores:
     covered: Float64
 
 
-def score_levels(
-    estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
-) -> LevelScores:
-    """Compare a regressor's predictions at levels with a data set; as `count_confusion`.
+def miss_levels(predicted: Float64, y: Float64, given: tuple[SolverSpec, list[float]]) -> Float64:
+    """Return sums over the rows of one block, float64 (4, q).
 
-    The best constant needs all rows at once: the client holds y, 8 bytes per row.
-
-    Raises
-    ------
-    DataError : no y, no rows, classes, or several columns
+    These are the number of rows, losses, losses of constants, and covered rows.
     """
-    _check_scored(dataset)
-    check_numbers(dataset.y.dtype, dataset.classes)
-    if dataset.y.ndim > 1 and dataset.y.shape[1] > 1:
-        raise DataError(
-            f"y of {dataset.path} has {dataset.y.shape[1]} columns, but the model predicts "
-            "levels of one. Score on targets of the kind that it was trained on."
-        )
-    spec = estimator._reader.resolved.spec
-    found = _score_blocks(miss_levels, spec, estimator.predict, dataset, client, on_progress)
-    n, losses, covered = np.sum(found, axis=0)
-    (whole,) = compute([da.from_zarr(dataset.y)], client)
-    own, measure = whole.reshape(-1).astype(np.float64), find_measure(spec)
-    best = np.array([measure.constant_loss(own, level) for level in spec.levels])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        d2 = np.where(best > 0, 1.0 - losses / n / best, (losses == 0).astype(float))
-    return LevelScores(int(n[0]), spec.levels, losses / n, d2, covered / n)
-
-
-def miss_levels(predicted: Float64, y: Float64, spec: SolverSpec) -> Float64:
-    """Return sums over the rows of one block, float64 (3, q): rows, losses, and covered rows."""
+    spec, constants = given
     own, answers = y.reshape(-1, 1).astype(np.float64), predicted.reshape(len(y), -1)
-    measure, columns = find_measure(spec), zip((own - answers).T, spec.levels, strict=True)
-    losses = [measure.losses(missed, level).sum() for missed, level in columns]
-    covered = (own <= answers).sum(axis=0)
-    return np.stack([np.full(len(losses), float(len(own))), losses, covered])
+    measure = find_measure(spec)
+    losses = [
+        [
+            measure.losses(column, level).sum()
+            for column, level in zip(missed.T, spec.levels, strict=True)
+        ]
+        for missed in (own - answers, own - np.array(constants))
+    ]
+    rows = np.full(len(constants), float(len(own)))
+    return np.stack([rows, *np.array(losses), (own <= answers).sum(axis=0)])
 
 
-def _score_blocks(
-    score: Callable[..., Any],
-    context: Any,
-    predict: Callable[[str], da.Array],
-    dataset: Any,
-    client: Any,
-    on_progress: Callable[[Any], None] | None,
+def _of_level_sums(levels: tuple[float, ...], sums: Any) -> LevelScores:
+    """Return the losses of all rows from the sums of `miss_levels`."""
+    n, losses, best, covered = _added(sums)
+    d2 = np.where(best > 0, 1.0 - losses / np.where(best > 0, best, 1.0), losses == 0)
+    return LevelScores(int(n[0]), levels, losses / n, d2, covered / n)
+
+
+def _each_block(
+    score: Callable[..., Any], context: Any, predicted: da.Array, y: da.Array
 ) -> list[Any]:
-    """Return ``score(predicted, y, context)`` of every block of a data set, in order.
+    """Return ``score(predicted, y, context)`` of every block of rows, lazily, in order.
 
     The dashboard shows the name of ``score``.
     """
-    # Predicted from the path, by which the names of the columns are found too.
-    predicted = predict(dataset.path)
-    y = da.from_zarr(dataset.y, chunks=(predicted.chunks[0], *dataset.y.shape[1:]))
+    y = y.rechunk((predicted.chunks[0], *y.shape[1:]))
     run, name = dask.delayed(score, pure=False), score.__name__
     blocks = zip(predicted.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
-    tasks = [
+    return [
         run(p, t, context, dask_key_name=f"{name}-{dask.base.tokenize(p.key)}-{i}")
         for i, (p, t) in enumerate(blocks)
     ]
-    return _run_blocks(tasks, name, client, on_progress)
 
 
 def _run_blocks(
-    tasks: list[Any], name: str, client: Any, on_progress: Callable[[Any], None] | None
+    tasks: list[Any], client: Any, on_progress: Callable[[Any], None] | None
 ) -> list[Any]:
-    """Return the results of tasks whose keys begin with ``name``, in order; report each."""
-    n_done = 0
+    """Return the results of tasks, in order; report each."""
+    n_done, keys = 0, {task.key for task in tasks}
 
     def advance(step: int = 1) -> None:
         nonlocal n_done
@@ -290,7 +285,7 @@ def _run_blocks(
             on_progress(Progress("scoring blocks", n_done, len(tasks)))
 
     def count_key(key: Any, *_: Any) -> None:
-        advance(int(str(key).startswith(f"{name}-")))
+        advance(int(key in keys))
 
     advance(0)
     if client is None:

@@ -189,20 +189,6 @@ def near_points(shape: Shape, first: GridPoint) -> tuple[list[int], list[int]]:
     return gammas, [index for index in (c - 1, c, c + 1) if 0 <= index < shape[1]]
 
 
-def tried_points(shape: Shape, first: GridPoint) -> set[GridPoint]:
-    """Return all points that a search tried whose coarse pass chose ``first``.
-
-    Without a coarse pass (`NO_PASS`) it tried them all.
-
-    >>> len(tried_points((10, 10), (5, 4))), len(tried_points((3, 2), NO_PASS))
-    (33, 6)
-    """
-    if first == NO_PASS:
-        return {(g, c) for g in range(shape[0]) for c in range(shape[1])}
-    both = [coarse_points(shape), near_points(shape, first)]
-    return {(g, c) for gammas, costs in both for g in gammas for c in costs}
-
-
 def assign_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
     """Assign the rows of each class to the folds in turn, in an order drawn from ``seed``.
 

@@ -261,11 +261,9 @@ def test_a_report_tells_d2_and_coverage_of_other_rows():
     covered = (Y[:, None] <= model.predict(X)).mean(axis=0)
     shares = [float(own) for own in facts["share at or below 0.9, 0.1, 0.5, 0.7"].split(", ")[:4]]
     np.testing.assert_allclose(shares, covered[:4], atol=1e-4)
-    surface = PartitionDisplay.from_estimator(model, X=X, y=Y, column=1).surface
-    assert (surface.label, surface.measured_as) == ("y, level 0.1", "levels")
-    np.testing.assert_array_equal(surface.of_rows, Y)
-    with pytest.raises(ParameterError, match="column is 5; it must be a number from 0 to 4"):
-        PartitionDisplay.from_estimator(model, column=5)
+    display = PartitionDisplay.from_estimator(model, X=X, y=Y)
+    assert (display.names[-1], display.measured_as) == ("y, level 0.9", "levels")
+    np.testing.assert_array_equal(display.y, Y)
 
 
 def test_a_plan_counts_on_a_function_a_level():

@@ -13,9 +13,8 @@ from support import checkers, path_of, small_svc
 import daskls
 from daskls.errors import DamageError
 from daskls.methods.base import method_of
-from daskls.partition.stored import Nested, model_partition, whole
-from daskls.plotting import ReportDisplay
-from daskls.plotting.cuts import find_cut
+from daskls.partition.stored import Nested, model_partition
+from daskls.plotting import PartitionDisplay, ReportDisplay
 from daskls.store.caches import drop_caches
 from daskls.store.groups import open_group, write_group
 
@@ -82,24 +81,13 @@ def test_every_row_is_found_in_the_same_cell(models):
     ]
 
 
-def test_the_whole_is_what_one_level_holds(models):
-    one, two = spaces(models)
-    for name, values in one.arrays().items():
-        np.testing.assert_array_equal(whole(two).arrays()[name], values)
-    assert whole(one) is one
-
-
 def test_tables_and_pictures_are_the_same(models):
     one, two = models
     for name in one.fit_report_.dtype.names:
         if name not in ("seconds",):
             np.testing.assert_array_equal(two.fit_report_[name], one.fit_report_[name])
-    limits = np.array([[0.0, 1.0], [0.0, 1.0]])
-    for partition in range(2):
-        drawn = [find_cut(m, partition).polygons((0, 1), np.zeros(2), limits) for m in models]
-        assert drawn[0].keys() == drawn[1].keys()
-        for cell, polygon in drawn[0].items():
-            np.testing.assert_array_equal(drawn[1][cell], polygon)
+    drawn = [PartitionDisplay.from_estimator(own, limits=[[0, 1], [0, 1]]) for own in models]
+    np.testing.assert_array_equal(drawn[0].cells, drawn[1].cells)
     assert "Partition" in ReportDisplay.from_estimator(two).to_html()
 
 

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from small import small
 from support import PAPERS
 
 import daskls
@@ -39,7 +40,7 @@ def three():
 def test_partition_draws_every_cell_and_the_boundary(halves):
     model, X, y = halves
     display = PartitionDisplay.from_estimator(model, X=X, y=y).plot()
-    assert len(display.regions_.get_paths()) == model.n_cells_
+    assert len(np.unique(display.cells)) == model.n_cells_
     assert display.figure_ is display.ax_.figure
     assert len(display.rows_.get_offsets()) == len(X)
     points = np.concatenate([path.vertices for path in display.boundary_.get_paths()])
@@ -49,27 +50,10 @@ def test_partition_draws_every_cell_and_the_boundary(halves):
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["left", "right"]
 
 
-def test_one_of_several_partitions_is_drawn():
-    X, y = make_checkerboard(900)
-    model = papers(150, cv=2, C=10, gamma=10, n_partitions=2, random_state=0).fit(X, y)
-    first, second = (PartitionDisplay.from_estimator(model, X=X, partition=p) for p in (0, 1))
-    for partition, display in enumerate((first, second)):
-        own = model.fit_report_[model.fit_report_.partition == partition]
-        assert display.report.cell.tolist() == own.cell.tolist()
-        assert len(display.plot().regions_.get_paths()) == len(own)
-    # Other cells, one decision function.
-    assert (first.cells != second.cells).any()
-    np.testing.assert_array_equal(first.scores, second.scores)
-    second.plot(fill="n_rows")
-    for partition in (2, -1):
-        with pytest.raises(ParameterError, match=rf"partition is {partition}; .* from 0 to 1: "):
-            PartitionDisplay.from_estimator(model, X=X, partition=partition)
-
-
 def test_partition_in_a_given_window_draws_fewer_cells(halves):
     model, _, _ = halves
     display = PartitionDisplay.from_estimator(model, limits=[[0.1, 0.2], [0.1, 0.2]]).plot()
-    assert 1 <= len(display.regions_.get_paths()) < model.n_cells_
+    assert 1 <= len(np.unique(display.cells)) < model.n_cells_
     assert display.ax_.get_xlim() == (0.1, 0.2)
     # One class only: there is nothing to draw a boundary of.
     assert display.boundary_ is None
@@ -91,9 +75,8 @@ def test_partition_colors_by_class_and_by_report(halves):
     display.plot(left, fill="class")
     assert len(left.images) == 1
     display.plot(right, fill="n_rows")
-    np.testing.assert_array_equal(
-        display.regions_.get_array(), model.fit_report_.n_rows[list(display.polygons)]
-    )
+    expected = model.fit_report_.n_rows[display.cells]
+    np.testing.assert_array_equal(display.image_.get_array(), expected)
     with pytest.raises(ParameterError, match="fill is 'speed'"):
         display.plot(fill="speed")
 
@@ -101,24 +84,36 @@ def test_partition_colors_by_class_and_by_report(halves):
 def test_neighboring_cells_differ_in_color(halves):
     model, X, _ = halves
     display = PartitionDisplay.from_estimator(model, X=X).plot()
-    colors = display.regions_.get_facecolor()
-    cells = display.cells
-    place = {cell: i for i, cell in enumerate(display.polygons)}
-    a, b = cells[:, 1:][cells[:, 1:] != cells[:, :-1]], cells[:, :-1][cells[:, 1:] != cells[:, :-1]]
-    assert len(a) > 0
-    for left, right in {*zip(a.tolist(), b.tolist(), strict=True)}:
-        assert not np.array_equal(colors[place[left]], colors[place[right]])
+    colors, cells = display.image_.get_array(), display.cells
+    differ = cells[:, 1:] != cells[:, :-1]
+    assert differ.any()
+    np.testing.assert_array_equal(colors[:, 1:] != colors[:, :-1], differ)
+
+
+def test_cells_are_those_of_queries_and_borders_lie_between_them(halves):
+    model, X, _ = halves
+    display = PartitionDisplay.from_estimator(model, X=X, resolution=30).plot()
+    x, y = (low + (np.arange(30) + 0.5) * (high - low) / 30 for low, high in display.limits)
+    points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    space = model._fitted_method().space(model._reader)
+    (expected,) = space.find(model._reader.enter(points))
+    np.testing.assert_array_equal(display.cells.ravel(), expected)
+    np.testing.assert_array_equal(display.values.ravel(), model.decision_function(points))
+    half = np.diff(display.limits, axis=1).ravel() / 60
+    for start, end in display.borders_.get_segments():
+        # Across the middle of each edge.
+        step = half * (1 - np.abs(end - start) / (2 * half))
+        sides = (start + end) / 2 + np.outer([-1, 1], step)
+        assert len(np.unique(space.find(model._reader.enter(sides))[0])) == 2
 
 
 def test_partition_of_more_features_and_classes(three):
     model, X, y = three
     with pytest.raises(DataError, match="pass X"):
         PartitionDisplay.from_estimator(model)
-    display = PartitionDisplay.from_estimator(
-        model, X=X, y=y, features=(0, 3), feature_names=list("abcde")
-    ).plot()
-    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("a", "d")
-    assert set(np.unique(display.decided)) == {0, 1, 2}
+    display = PartitionDisplay.from_estimator(model, X=X, y=y, features=(0, 3)).plot()
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("feature 0", "feature 3")
+    assert set(np.unique(display.values)) == {0, 1, 2}
     assert len(display.boundary_.levels) == 2
     with pytest.raises(ParameterError, match="two different numbers from 0 to 4"):
         PartitionDisplay.from_estimator(model, X=X, features=(0, 5))
@@ -128,18 +123,17 @@ def test_partition_of_more_features_and_classes(three):
 
 def test_grid_of_given_values_counts_the_report(halves):
     model, _, _ = halves
-    display = GridDisplay.from_estimator(model).plot(fill="cells")
+    display = GridDisplay.from_estimator(model).plot()
     report = model.fit_report_
     trained = report[report.n_trained > 0]
     expected = [
         [np.sum((trained.gamma == g) & (trained.C == C)) for C in (10, 100)] for g in (1, 10)
     ]
-    np.testing.assert_array_equal(display.image_.get_array(), expected)
+    np.testing.assert_array_equal(display.counts, expected)
     assert [t.get_text() for t in display.ax_.get_xticklabels()] == ["10", "100"]
     assert sorted(int(t.get_text()) for t in display.text_) == sorted(
         np.array(expected)[np.array(expected) > 0]
     )
-    assert display.n_untrained == len(report) - len(trained)
 
 
 @pytest.mark.parametrize("refit", ["folds", "cell"])
@@ -153,21 +147,10 @@ def test_grid_of_scaled_values_finds_edges_where_the_report_does(refit):
     assert inner == np.sum(model.fit_report_.edge == "")
     display.plot()
     assert "radius" in display.ax_.get_ylabel()
-    # Places of the coarse pass are tried in every cell, what no cell came near in none.
-    np.testing.assert_array_equal(display.n_tried[1::2, 0::2], model.n_cells_)
-    assert display.n_tried.sum() == model.fit_report_.n_tried.sum()
-    assert (display.counts <= display.n_tried).all()
-    assert 0 < len(display.untried_) == np.sum(display.n_tried == 0)
-    assert "hatched" in display.ax_.get_title()
-
-
-def test_a_full_search_leaves_nothing_untried():
-    X, y = make_checkerboard(600)
-    model = papers(300, cv=3, search="full", random_state=0).fit(X, y)
-    display = GridDisplay.from_estimator(model).plot()
-    assert (display.n_tried == model.n_cells_).all()
-    assert display.untried_ == []
-    assert "hatched" not in display.ax_.get_title()
+    # What no cell tried to the end is white; what a cell chose, it tried to the end.
+    errors = display.image_.get_array()
+    assert errors.mask.any()
+    assert not errors.mask[display.counts > 0].any()
 
 
 def test_grid_of_one_class_cells_is_refused():
@@ -203,13 +186,21 @@ def test_clusters_of_landmarks_are_drawn_as_their_regions():
     X, y = make_checkerboard(900)
     model = daskls.LandmarkSVC(30, C=10.0, random_state=0).fit(X, y)
     display = PartitionDisplay.from_estimator(model, X=X, y=y).plot()
-    assert len(display.regions_.get_paths()) == model.n_cells_ == 30
-    counts = np.bincount(display.cells.ravel(), minlength=30)
-    assert counts.min() > 0
+    assert len(np.unique(display.cells)) == model.n_cells_ == 30
     far = PartitionDisplay.from_estimator(model).limits
     assert (far[:, 0] < X.min(axis=0) + 0.1).all()
-    with pytest.raises(ParameterError, match="partition is 1; it must be a number from 0 to 0"):
-        PartitionDisplay.from_estimator(model, partition=1)
+
+
+@pytest.mark.parametrize("name", ["RandomChunkSVC", "KernelKNNClassifier"])
+def test_a_model_without_cells_is_drawn_by_its_predictions(name):
+    X, y = make_checkerboard(400)
+    model = small(name).fit(X, y)
+    display = PartitionDisplay.from_estimator(model, X=X, y=y, resolution=50).plot()
+    assert display.cells is display.borders_ is None
+    with pytest.raises(ParameterError, match="fill is 'cell'; it must be 'class', or for a model"):
+        display.plot(fill="cell")
+    with pytest.raises(DataError, match="pass X"):
+        PartitionDisplay.from_estimator(model)
 
 
 def test_grid_draws_the_errors_that_cells_had():
@@ -229,46 +220,18 @@ def test_grid_draws_the_errors_that_cells_had():
     display = GridDisplay.from_estimator(model).plot()
     expected = (errors - best[:, None, None]).mean(axis=0)
     np.testing.assert_allclose(display.image_.get_array(), 100 * expected, atol=1e-5)
-    assert not display.untried_
-    assert not display.dropped_
-
-
-def test_grid_tells_the_tried_from_the_dropped_and_the_untried():
-    X, y = make_checkerboard(600, random_state=1)
-    model = papers(150, cv=2, random_state=0).fit(X, y)
-    display = GridDisplay.from_estimator(model).plot()
-    errors = display.image_.get_array()
-    assert (errors.mask == np.isnan(display.errors)).all()
-    assert len(display.untried_) == (display.n_tried == 0).sum() > 0
-    assert not (display.errors[display.n_tried == 0] >= 0).any()
-    assert len(display.dropped_) == (np.isnan(display.errors) & (display.n_tried > 0)).sum()
-    # What a cell chose, it tried to the end.
-    assert np.isfinite(display.errors[display.counts > 0]).all()
-    title = display.ax_.get_title()
-    assert "hatched: tried in none" in title
-    assert ("x: dropped early" in title) == bool(display.dropped_)
-
-
-def test_grid_of_a_model_without_errors_counts(halves):
-    display = GridDisplay.from_estimator(halves[0])
-    display.errors = None
-    display.plot()
-    np.testing.assert_array_equal(display.image_.get_array(), display.counts)
-    with pytest.raises(ParameterError, match="train it again"):
-        display.plot(fill="error")
 
 
 def test_slices_of_more_features_say_so(three, halves):
     model, X, y = three
     display = PartitionDisplay.from_estimator(model, X=X, y=y, features=(0, 3)).plot()
-    assert "the other 3 features at the means of X" in display.note_.get_text()
-    assert "projected" in display.note_.get_text()
-    assert "projected" not in display.plot(show_rows=False).note_.get_text()
+    assert display.note == "slice: 3 other feature(s) at the mean of X"
+    assert display.note in [text.get_text() for text in display.ax_.texts]
     model, X, y = halves
-    assert PartitionDisplay.from_estimator(model, X=X, y=y).plot().note_ is None
+    assert not PartitionDisplay.from_estimator(model, X=X, y=y).plot().ax_.texts
 
 
 def test_displays_print_as_objects_not_as_all_their_values():
     displays = [getattr(plotting, name) for name in plotting.__all__ if name.endswith("Display")]
-    assert len(displays) >= 8
+    assert len(displays) >= 7
     assert all(own.__repr__ is object.__repr__ for own in displays)

@@ -16,7 +16,6 @@ from daskls.solvers.grid import (
     coarse_points,
     near_points,
     resolve_grid,
-    tried_points,
 )
 from daskls.solvers.hinge.width import HingeWidth
 from daskls.solvers.rows import LocalRows
@@ -55,6 +54,14 @@ def test_beaten_beyond_doubt_is_mcnemars_test():
     assert not is_beaten(wrong_rows(*range(5)), wrong_rows(5))
     # One heavy row proves no more than one row.
     assert not is_beaten(100.0 * wrong_rows(0), none)
+
+
+def tried_points(shape, first):
+    """Return the points that a search tries whose coarse pass chose ``first``; (-1, -1): all."""
+    if first == (-1, -1):
+        return set(itertools.product(*map(range, shape)))
+    both = coarse_points(shape), near_points(shape, first)
+    return {point for sides in both for point in itertools.product(*sides)}
 
 
 @pytest.mark.parametrize("shape", list(itertools.product((1, 2, 3, 4, 5, 10, 11), repeat=2)))

@@ -1,0 +1,219 @@
+"""The slice of space that a picture shows: a plane of two features, or a line of one.
+
+The other features keep their means.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskls.errors import DataError, ParameterError
+from daskls.methods.base import method_of
+from daskls.partition.space import Space, VoronoiCells
+from daskls.plotting.plane import check_least
+from daskls.records import Float64, Ints, Reals
+from daskls.run.labels import check_numbers
+from daskls.store.reader import ModelReader
+
+# The share of a range that is left free on either side.
+MARGIN = 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """A slice of space: its points differ in the drawn features only.
+
+    Attributes
+    ----------
+    features : tuple of one or two int. The drawn features.
+    center : float64 array, shape (d,). The values of the other features.
+    limits : float64 array, shape (1 or 2, 2). The drawn range of each axis.
+    resolution : int. Pixels along a side.
+    """
+
+    features: tuple[int, ...]
+    center: Float64
+    limits: Float64
+    resolution: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an array of pixels."""
+        return (self.resolution,) * len(self.features)
+
+    def points(self) -> Float64:
+        """Return the centers of the pixels as rows of all features, the last axis first: (p, d)."""
+        sides = pixel_middles(self.limits, self.resolution)
+        points = np.tile(self.center, (self.resolution ** len(sides), 1))
+        points[:, self.features] = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
+        return points
+
+    @property
+    def note(self) -> str:
+        """Where the slice lies; nothing if all features are drawn."""
+        n_fixed = len(self.center) - len(self.features)
+        return f"slice: {n_fixed} other feature(s) at the mean of X" if n_fixed else ""
+
+
+def pixel_middles(limits: Float64, resolution: int) -> list[Float64]:
+    """Return the middles of the pixels along each axis, (resolution,)."""
+    return list(np.linspace(limits[:, 0], limits[:, 1], 2 * resolution + 1)[1::2].T)
+
+
+def find_slice(
+    estimator: Any,
+    X: Reals | None,
+    features: tuple[int, ...] | None,
+    limits: Any,
+    resolution: int,
+) -> Slice:
+    """Return the slice to draw of an estimator's space.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : array (m, d), or None. Sets the range of the axes, and the values of the other features.
+    features : one or two int, or None: the first two, or the only one
+    limits : array (k, 2), or None: the range of X, else that of the cells
+    resolution : int, >= 2
+
+    Raises
+    ------
+    ParameterError : features or limits that do not fit the estimator, or too few pixels
+    DataError : a classifier of one feature; no X where it is needed
+    """
+    drawn = _check_features(features, estimator)
+    check_least("resolution", resolution, 2)
+    n_features = estimator.n_features_in_
+    if X is None and n_features > len(drawn):
+        raise DataError(
+            f"The model has {n_features} features and the picture {len(drawn)}: pass X, some rows, "
+            "so that the others can be held at their means."
+        )
+    center = np.zeros(n_features) if X is None else X.mean(axis=0, dtype=np.float64)
+    if limits is not None:
+        ends = np.asarray(limits, np.float64)
+        if ends.size != 2 * len(drawn):
+            raise ParameterError(
+                f"limits has shape {ends.shape}; {len(drawn)} feature(s) are drawn, and each needs "
+                f"a minimum and a maximum: pass an array ({len(drawn)}, 2)."
+            )
+        return Slice(drawn, center, ends.reshape(-1, 2), resolution)
+    if X is None:
+        low, high = np.array([_reach(estimator, feature) for feature in drawn]).T
+    else:
+        own = X[:, drawn].astype(np.float64)
+        low, high = own.min(axis=0), own.max(axis=0)
+    # Features with a single value get a range as well. Beyond the rows a curve may go anywhere, and
+    # would flatten all the rest.
+    pad = MARGIN * (high - low) * (len(drawn) - 1) + (high == low)
+    return Slice(drawn, center, np.stack([low - pad, high + pad], axis=1), resolution)
+
+
+def _check_features(features: tuple[int, ...] | None, estimator: Any) -> tuple[int, ...]:
+    """Return the features to draw: two, or for a regressor one or two.
+
+    Raises
+    ------
+    ParameterError : any others
+    DataError : a classifier of one feature
+    """
+    n_features, of_classes = estimator.n_features_in_, estimator._kind == "classes"
+    if n_features < 2 and of_classes:
+        raise DataError("The model has 1 feature, but a picture of its cells needs two.")
+    drawn = tuple(range(min(n_features, 2))) if features is None else tuple(features)
+    counts, wanted = ((2,), "two") if of_classes else ((1, 2), "one or two")
+    if len(drawn) not in counts or len({*drawn} & {*range(n_features)}) != len(drawn):
+        raise ParameterError(
+            f"features is {drawn}; it must be {wanted} different numbers from 0 to "
+            f"{n_features - 1}: the model has {n_features} features."
+        )
+    return drawn
+
+
+def _reach(estimator: Any, feature: int) -> tuple[float, float]:
+    """Return the range of a feature that shows the cells; of a coded one, of its training values.
+
+    Of most cells the radii are known, not the positions: the range is that of a square, or along
+    one feature of an interval, as large as all of them, each taken as a square of 2 r^2.
+
+    Raises
+    ------
+    DataError : nothing is known of the feature, as it takes no part in distances or without cells
+    """
+    reader = estimator._reader
+    scale, column, factor, offset = reader.resolved.scale, feature, 1.0, 0.0
+    if scale is not None:
+        coding = scale.coding
+        if coding is not None and coding.ptr[feature] < coding.ptr[feature + 1]:
+            return coding.points[coding.ptr[feature]], coding.points[coding.ptr[feature + 1] - 1]
+        place = int(np.flatnonzero(scale.sources == feature)[0])
+        column = int(np.searchsorted(scale.columns, place))
+        factor, offset = scale.factors[place], scale.center[place]
+    method = method_of(reader.method)
+    space: Any = method.space(reader) if method.has_space(reader) else None
+    if not factor or not isinstance(space, Space):
+        raise DataError(
+            f"The model does not tell the range of feature {feature}: pass X, some rows, or limits."
+        )
+    radius = reader.report.radius[reader.report.partition == 0]
+    if isinstance(space, VoronoiCells):
+        half = 1.1 * np.abs(space.points[:, column]).max()
+    elif estimator.n_features_in_ > 1:
+        half = np.sqrt((radius**2).sum() / 2)
+    else:
+        half = radius.sum()
+    center = space.center[column]
+    return (center - half) / factor + offset, (center + half) / factor + offset
+
+
+def check_drawn_rows(X: Any, n_features: int) -> Reals:
+    """Return the rows to draw, in memory.
+
+    Raises
+    ------
+    DataError : no rows, or rows of another number of features
+    """
+    rows = np.asarray(X)
+    if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
+        raise DataError(
+            f"X has shape {rows.shape}, but rows of {n_features} features are needed to draw it."
+        )
+    return rows
+
+
+def find_cells(reader: ModelReader, points: Float64) -> Ints | None:
+    """Return the cell of each point, in the first partition; None for a model without cells."""
+    method = method_of(reader.method)
+    if not method.has_space(reader):
+        return None
+    found = method.space(reader).find(reader.enter(points))
+    return None if found is None else found[0]
+
+
+def numbers_of(y: Any, rows: Reals | None, n_columns: int) -> Float64:
+    """Return the first column of the rows' numbers, (m,).
+
+    Raises
+    ------
+    DataError : y of another shape, or not numeric
+    """
+    numbers, n_rows = np.asarray(y), 0 if rows is None else len(rows)
+    check_numbers(numbers.dtype)
+    if numbers.reshape(len(numbers), -1).shape != (n_rows, n_columns):
+        raise DataError(
+            f"y has shape {numbers.shape}, but X has {n_rows} rows and the model predicts "
+            f"{n_columns} number(s) of each; pass one y for each row."
+        )
+    found: Float64 = numbers.reshape(n_rows, -1)[:, 0].astype(np.float64)
+    return found
+
+
+def name_numbers(estimator: Any) -> str:
+    """Return the name of the numbers that are drawn: that of the column trained on, else y."""
+    table, target = getattr(estimator, "table_", None), estimator._reader.target
+    name = "y" if table is None or table.label is None else str(table.label)
+    if isinstance(target.quantile, tuple):
+        return f"{name}, level {target.quantile[0]:g}"
+    return name if target.width == 1 else f"{name}, column 0"
