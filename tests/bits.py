@@ -52,7 +52,6 @@ CELLS = {
     "poly": POLY,
     "linear": {"kernel": "linear", "C": [0.1, 1.0]},
     "fit_intercept": {"fit_intercept": True, **LISTS},
-    "refit": {"refit": "cell", **LISTS},
 }
 FALK = {
     "plain": {"n_neighbors": 250},

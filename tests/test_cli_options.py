@@ -77,7 +77,6 @@ def in_help(command, option):
     ("option", "pairs"),
     [
         ("kernel", {"rbf": "|^2)", "exponential": "z|)", "linear": "x . z", "poly": "degree."}),
-        ("refit", {"folds": "mean of the", "cell": "one model trained"}),
         ("landmarks", {"random": "by seed", "pca": "principal components"}),
         ("projection", {"linear": "(l - m)", "rbf": "exp(-gamma"}),
         ("assign", {"point": "training row", "center": "nearest center", "k_centers": "n_centers"}),

@@ -35,7 +35,6 @@ OPTION_GROUPS = {
         "cv",
         "scoring",
         "search",
-        "refit",
         "selection",
         "percentiles",
         "n_selected",

@@ -25,7 +25,7 @@ loss : <losses>, default <default>
     Loss of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.
     "squared_error": least squares with targets of +-1, one class against the rest, one linear
     system a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen
-    once for all <cell>s, by the squared errors of held-out rows; cv, search, refit and tol have no
+    once for all <cell>s, by the squared errors of held-out rows; cv, search and tol have no
     effect and are refused. ``decision_function`` is then the value of each class, or of the second
     of two; ``fit_report_.validation_error`` is by leave-one-out, on some 64 rows a <cell>.""",
     "cell_kernel": """
@@ -135,10 +135,6 @@ search : "refine" or "full", default "refine"
     searched whole. A pair that is clearly worse after some folds (by 2 standard deviations, on the
     same rows) is not trained on the others. "full": every pair on every fold, as in the paper.
     ("race", an option of version 0.1, means "refine", with a warning.)""",
-    "refit": """
-refit : "folds" or "cell", default "folds"
-    Predict with the mean of the selected fold models, or with one model trained on the whole
-    <cell> at the selected lambda (a given C is used unchanged).""",
     "cache_size": """
 cache_size : float, > 0, or None
     MiB of kernel values that the training of a <cell> may hold, with loss="hinge" and no offset;

@@ -186,7 +186,6 @@ def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
         coef0=float(estimator.coef0),
         cv=cv,
         tol=float(estimator.tol),
-        refit="cell",
         fit_intercept=True,
     )
 

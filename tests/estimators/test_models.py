@@ -221,7 +221,7 @@ def test_loading_runs_no_pickle(tmp_path, monkeypatch):
 
 
 def test_an_open_seed_is_the_stores_own(tmp_path):
-    first = small_svc(store=tmp_path / "m", random_state=None, refit="folds").fit(X, Y)
+    first = small_svc(store=tmp_path / "m", random_state=None).fit(X, Y)
     bits = model_bits(first)
     again = small_svc(store=tmp_path / "m", random_state=None).fit(X, Y)
     assert_same_model(bits, again)
