@@ -37,7 +37,6 @@ OPTION_GROUPS = {
         "search",
         "selection",
         "percentiles",
-        "n_selected",
     ),
     "running": (
         "random_state",

@@ -193,9 +193,7 @@ def test_the_selected_k_is_drawn():
     X = rng.random((300, 2))
     # So noisy that few neighbors mislead.
     y = (X[:, 0] > 0.5) ^ (rng.random(300) < 0.3)
-    model = daskls.FalkSVC(
-        [6, 20], C=1.0, gamma=0.5, selection="local", n_selected=100, cv=3, random_state=0
-    ).fit(X, y)
+    model = daskls.FalkSVC([6, 20], C=1.0, gamma=0.5, cv=3, random_state=0).fit(X, y)
     assert model.selected_["n_neighbors"] == 20
     display = NeighborhoodDisplay.from_estimator(model, resolution=5)
     assert display.counts == (10, 20)

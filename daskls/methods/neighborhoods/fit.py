@@ -14,6 +14,7 @@ from daskls.methods.base import one_leaf
 from daskls.methods.neighborhoods.parts import Centers
 from daskls.methods.neighborhoods.plan import (
     MAX_BATCHES,
+    N_SELECTED,
     NeighborSpec,
     neighborhood_nbytes,
     plan_batch,
@@ -179,7 +180,7 @@ def _searching(n_queries: float) -> Work:
 
 def _selections(method: NeighborSpec, outlook: Outlook) -> tuple[StageDemand, ...]:
     """Return the stage that selects parameters for all neighborhoods, if there is one."""
-    if method.selection not in ("local", "grid", "left_out"):
+    if method.selection not in ("local", "left_out"):
         return ()
     extent, k = outlook.extent, max(method.n_neighbors)
     nbytes = neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, 1)
@@ -192,14 +193,12 @@ def _selecting(method: NeighborSpec, outlook: Outlook) -> tuple[int, list[Work]]
     n_rows, spec = outlook.extent.n_rows, outlook.extent.sizes.spec
     n_candidates = count_gammas(spec, method.percentiles) * spec.n_costs
     if method.selection == "local":
-        compared = [Work(COMPARE, k, method.n_selected) for k in method.n_neighbors]
-        return method.n_selected, [_searching(method.n_selected), *compared]
-    if method.selection == "left_out":
-        asked = n_selecting(n_rows)
-        n_models = asked * sum(_running(n_candidates))
-        works = [_searching(asked), Work(FIT, method.n_neighbors[0], n_models)]
-        return len(ROUNDS) * N_TASKS, works
-    return (spec.cv + 1) * N_SEARCHES, list(_of_folds(method, n_rows, spec.cv, n_candidates))
+        compared = [Work(COMPARE, k, N_SELECTED) for k in method.n_neighbors]
+        return N_SELECTED, [_searching(N_SELECTED), *compared]
+    asked = n_selecting(n_rows)
+    n_models = asked * sum(_running(n_candidates))
+    works = [_searching(asked), Work(FIT, method.n_neighbors[0], n_models)]
+    return len(ROUNDS) * N_TASKS, works
 
 
 def _running(n_candidates: int) -> Iterator[float]:
@@ -208,14 +207,6 @@ def _running(n_candidates: int) -> Iterator[float]:
     for share, n in zip(ROUNDS, (n_candidates, *N_RUNNING), strict=True):
         yield (share - before) * min(n, n_candidates)
         before = share
-
-
-def _of_folds(method: NeighborSpec, n_rows: int, n_folds: int, n_candidates: int) -> Iterator[Work]:
-    """Yield the work of fitting and evaluating the whole method on every fold."""
-    for k in method.n_neighbors:
-        n_centers = _n_centers(n_rows * (n_folds - 1) // n_folds, method.inner(k))
-        yield _searching(n_rows + n_folds * (1 + SEARCHED) * n_centers)
-        yield Work(FIT, k, n_folds * n_centers * n_candidates)
 
 
 def _cover(outlook: Outlook, n_neighbors: int, n_centers: int) -> StageDemand:
