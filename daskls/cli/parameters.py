@@ -70,7 +70,7 @@ class Parameter:
         """Return the words among the values of one method."""
         constraints = self._constraints_of(method)
         options = [own for own in constraints if hasattr(own, "options")]
-        words = {word for own in options for word in own.options - own.deprecated}
+        words = {word for own in options for word in own.options}
         if "boolean" in constraints and words:
             words |= {"true", "false"}
         if None in constraints and words:

@@ -133,8 +133,7 @@ search : "refine" or "full", default "refine"
     How pairs of C and gamma are searched. "refine": every other value of C and of gamma at 10 x
     tol, then the best of these pairs and its neighbors at tol; an axis of three values or fewer is
     searched whole. A pair that is clearly worse after some folds (by 2 standard deviations, on the
-    same rows) is not trained on the others. "full": every pair on every fold, as in the paper.
-    ("race", an option of version 0.1, means "refine", with a warning.)""",
+    same rows) is not trained on the others. "full": every pair on every fold, as in the paper.""",
     "cache_size": """
 cache_size : float, > 0, or None
     MiB of kernel values that the training of a <cell> may hold, with loss="hinge" and no offset;
