@@ -236,16 +236,16 @@ class_weight : dict, "balanced" or None. Multiplies sample_weight by class; "bal
     counts of the whole data.""",
     "probability": """
 probability : "auto", bool, "sigmoid" or "isotonic", default <default>
-    Whether the model has `predict_proba`. "auto": if the fit gives decision values of rows that
-    their models left out, as that of VoronoiSVC with loss="squared_error" does. Platt's sigmoids
-    are fitted to those of all rows, for more than 5000 rows to those of 64 a cell, at least 1000,
-    without a second fit. Otherwise, and with False, it has none. True or "sigmoid": Platt's
-    sigmoid, one per class; "isotonic": increasing steps, one per class, but shared by all classes
-    of fewer than 1000 rows. These are fitted to some 10,000 held-out rows: the method is fitted
-    once more to at most 60,000 rows of a few parts of space, five times if there are fewer than
-    10,000 (or to 10,000 random rows, by methods whose model covers all of space). With more than
-    two classes, decision values are mapped, or their margins over the best other class, whichever
-    makes the rows likelier. Class weights do not change probabilities.""",
+    Whether the model has `predict_proba`. True or "sigmoid": by Platt's sigmoid, one per class, but
+    shared by classes of few rows; "isotonic": by increasing steps, one per class, but shared by all
+    classes of fewer than 1000 rows. They map decision values of held-out rows. VoronoiSVC with
+    loss="squared_error" knows those of its own rows without themselves: of all, for more than 2000
+    rows of 64 a cell, at least 2000. Otherwise the method is fitted once more to at most 60,000
+    rows of a few parts of space (by methods whose model covers all of space, to 10,000 random
+    rows), five times if there are fewer than 10,000. "auto": as True where that costs no second
+    fit, else none. With more than two classes, decision values are mapped, or their margins over
+    the best other class, whichever makes the rows likelier. Class weights do not change
+    probabilities.""",
     # All methods.
     "store": """
 store : path or None

@@ -14,7 +14,7 @@ from typing import Any
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes
 from daskls.methods.calibrate import NestedFit, calibrate, count_folds
-from daskls.methods.held_out import rows_drawn
+from daskls.methods.held_out import maps_held_out, rows_drawn
 from daskls.methods.reserved import ASKED_AT_ONCE, has_used_reserved, stage_of, use_reserved
 from daskls.partition.base import Shrinkage, measure_shrinkage
 from daskls.partition.stored import model_partition
@@ -38,7 +38,7 @@ from daskls.records import F4
 from daskls.run.begin import begin_fit, sizes_of
 from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import BlockRows
-from daskls.run.contract import HELD_OUT, FitRequest, FitState
+from daskls.run.contract import FitRequest, FitState
 from daskls.run.pace import Setting, measure_paces
 from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.reserve import rows_expected
@@ -119,7 +119,7 @@ def run_fit(
             if expected:
                 clock.expect(expected)
         resolved = resolve(state)
-        if request.probability not in (None, HELD_OUT):
+        if request.probability is not None and not maps_held_out(request):
             calibrate(state, resolved, _nested(client))
         # Drops the unscaled sample: training need not run beside two copies.
         state = resolved
@@ -338,7 +338,7 @@ class _ExpectedFit:
 
     def _calibration(self) -> tuple[StageDemand, ...]:
         """Return the stage of calibration, where it fits models of its own."""
-        if self.request.probability in (None, HELD_OUT):
+        if self.request.probability is None or maps_held_out(self.request):
             return ()
         taken = min(self.rows.n_rows, WANTED_ROWS)
         n_folds = count_folds(taken)
