@@ -218,9 +218,11 @@ def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
     # Class weights move the decision boundary; they do not change how probable a class is.
     weights = held.weights / state.class_weight[codes]
     weights *= (shares.min() / shares)[codes]
-    options = {"of_odds": None, "least_own": LEAST_OWN_ROWS} if kind == "sigmoid" else {}
-    scores = held.scores.astype(np.float64)
-    maps = fit_maps(kind, scores, codes, weights, len(shares), **options)
+    given = kind, held.scores.astype(np.float64), codes, weights, len(shares)
+    if kind == "sigmoid":
+        maps = fit_maps(*given, of_odds=None, least_own=LEAST_OWN_ROWS)
+    else:
+        maps = fit_maps(*given)
     write_maps(root, maps, {"n_rows": len(codes)})
 
 
