@@ -106,8 +106,6 @@ class SolverSpec:
     C, gamma : tuples of float. Candidate values; None: the default grid.
     cv : int. Folds.
     tol : float. The duality gap that solvers reach, see ``clipped_gap``.
-    refit : "folds" or "cell". Whether a cell keeps the mean of its fold models, or a model that is
-        trained on all its rows.
     search : "full" or "refine". Whether all combinations are trained, or from coarse to fine.
     fit_intercept : bool
     clipped_gap : bool. Whether ``tol`` is for the gap of decision values clipped to [-1, 1]; else
@@ -133,7 +131,6 @@ class SolverSpec:
     coef0: float = 0.0
     cv: int = 5
     tol: float = 1e-3
-    refit: Literal["folds", "cell"] = "folds"
     search: Literal["refine", "full"] = "refine"
     fit_intercept: bool = False
     clipped_gap: bool = True

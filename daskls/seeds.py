@@ -124,11 +124,9 @@ EVALUATED = Stream(
 SELECTED_ROWS = Stream(
     ("n_rows", 5), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",)
 )
-# The same for the neighborhood of a query, of a training row that is left out of it, and of a
-# center while candidates are compared.
+# The same for the neighborhood of a query, and of a training row that is left out of it.
 QUERY = Stream(("row", 6), users=("methods.neighborhoods.method",), meets=("CELL_FOLDS",))
 LEFT_OUT = Stream(("row", 7), users=("methods.neighborhoods.noise",), meets=("CELL_FOLDS",))
-CANDIDATE = Stream(("row", 8), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",))
 # The order in which rows are considered as centers.
 CENTER_ORDER = KeyStream(0, users=("partition.cover",))
 
@@ -144,7 +142,7 @@ LANDMARKS = Stream(
 # ---- several methods ----
 
 # The fold of each row of the data.
-ROW_FOLDS = KeyStream(1 << 48, users=("run.regroup",))
+ROW_FOLDS = KeyStream(1 << 48, users=("methods.landmarks.solve",))
 
 # ---- probabilities ----
 
@@ -190,7 +188,7 @@ SET_ROWS = Stream(
     users=("datasets._base",),
     meets=(
         *("CELL_FOLDS", "NEIGHBORHOOD", "SELECTED_ROWS"),
-        *("QUERY", "LEFT_OUT", "CANDIDATE", "LANDMARKS"),
+        *("QUERY", "LEFT_OUT", "LANDMARKS"),
     ),
 )
 

@@ -52,7 +52,6 @@ CELLS = {
     "poly": POLY,
     "linear": {"kernel": "linear", "C": [0.1, 1.0]},
     "fit_intercept": {"fit_intercept": True, **LISTS},
-    "refit": {"refit": "cell", **LISTS},
 }
 FALK = {
     "plain": {"n_neighbors": 250},
@@ -61,7 +60,6 @@ FALK = {
     "center": {"n_neighbors": 250, **ONE, "assign": "center"},
     "k_centers": {"n_neighbors": 250, **ONE, "assign": "k_centers"},
     "local": {"n_neighbors": [125, 250], "selection": "local"},
-    "grid": {"n_neighbors": [60, 125], "selection": "grid", **ONE, "cv": 3},
     "each": {"n_neighbors": 250, "selection": "each", "C": [1.0, 10.0]},
 }
 # (estimator, rows, ways)

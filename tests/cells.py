@@ -2,10 +2,13 @@
 
 import naive
 import numpy as np
+from sklearn.svm import SVC
 
 from daskls.records import CellReport, SolverSpec
+from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows
 from daskls.solvers.evaluate import cell_scores
+from daskls.solvers.grid import assign_folds
 from daskls.solvers.registry import find_solver
 
 SEED = (7, 3)
@@ -38,6 +41,13 @@ def fit(X, codes, weights=None, seed=SEED, **spec):
 
 def queries(X, n=25):
     return X.mean(axis=0) + 1.5 * np.random.default_rng(99).normal(size=(n, X.shape[1]))
+
+
+def mean_of_svcs(X, y, queries, **params):
+    """Return mean decisions of scikit-learn's SVCs, each without a fold of a fit's only cell."""
+    folds = assign_folds(np.unique(y, return_inverse=True)[1], 5, CELL_FOLDS(0, leaf=0, cell=0))
+    models = [SVC(**params, tol=1e-8).fit(X[folds != f], y[folds != f]) for f in range(5)]
+    return np.mean([model.decision_function(queries) for model in models], axis=0)
 
 
 def check_model(model, expected, X_query, atol=5e-3):

@@ -26,7 +26,7 @@ def nearest_rows(X, query, k):
 class SlowFalk:
     """FaLK-SVM in one process, from equations 12, 14 and 15 and the order that we state."""
 
-    def __init__(self, X, y, k, inner, C, gamma, seed, rows=None):
+    def __init__(self, X, y, k, inner, C, gamma, seed):
         self.X, self.y, self.k, self.inner = X, y, k, inner
         self.C, self.gamma = C, gamma
         n = len(X)
@@ -35,11 +35,6 @@ class SlowFalk:
         ranked = by_key[: n_ranked_rows(n, inner)]
         first = ranked[farthest_first(X[ranked])]
         order = [*first.tolist(), *(i for i in by_key.tolist() if i not in set(first))]
-        if rows is not None:
-            # Some rows train; what they are called is their place among these.
-            place = {row: i for i, row in enumerate(rows.tolist())}
-            order = [place[row] for row in order if row in place]
-            self.X, self.y = X[rows], y[rows]
         self.order = order
         self._cover()
 

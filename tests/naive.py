@@ -77,20 +77,6 @@ def solve_dual(Q, upper, relative_gap=1e-6):
     return alpha
 
 
-def optimal_offsets(values, y):
-    """Return (least, largest) of the offsets that lose least, given decision values without one.
-
-    The loss is piecewise linear in the offset, so its minima lie between breakpoints.
-    """
-    breakpoints = np.asarray(y, float) - np.asarray(values, float)
-    losses = [
-        math.fsum(max(0.0, 1.0 - sign * (f + b)) for f, sign in zip(values, y, strict=True))
-        for b in breakpoints
-    ]
-    best = breakpoints[np.array(losses) <= min(losses) + 1e-9 * len(y)]
-    return float(best.min()), float(best.max())
-
-
 def walk(row, center, directions, thresholds, children):
     """Return the leaf of one row, node by node."""
     centered = [float(x) - float(c) for x, c in zip(row, center, strict=True)]
@@ -187,10 +173,6 @@ class CellOracle:
             [self.decisions(gamma, C, fold, queries) for fold in range(self.folds.max() + 1)],
             axis=0,
         )
-
-    def whole_decisions(self, gamma, C, queries):
-        """Return the decisions of the model of all rows."""
-        return self.decisions(gamma, C, -1, queries)
 
     def validation_error(self, gamma, C):
         """Return (share of the weight held out decided wrongly, smallest |decision| behind it)."""

@@ -82,12 +82,10 @@ WAYS = {
     "FalkSVC": [
         {"feature_scale": [2.0, 0.5]},
         {"selection": "local", "C": [1, 10], "gamma": None},
-        {"selection": "grid", "C": [1, 10]},
         {"kernel": "poly", "gamma": 1.0, "assign": "center"},
     ],
     "FalkSVR": [
         {"selection": "local", "C": [1, 10], "gamma": None},
-        {"selection": "grid", "C": [1, 10]},
         {"selection": "each", "C": [1, 10], "assign": "k_centers"},
         {"kernel": "poly", "gamma": 1.0, "assign": "center"},
     ],

@@ -64,18 +64,12 @@ def test_cell_of_many_classes(search, n_classes):
     check_projection(900, 5, [1 / n_classes] * n_classes, search=search)
 
 
-@pytest.mark.parametrize("n_classes", few([5, 2]))
-def test_cell_with_a_refit(n_classes):
-    check_projection(1200, 10, BALANCED[n_classes], refit="cell", **ONE)
-
-
-@pytest.mark.parametrize("refit", ["folds", "cell"])
 @pytest.mark.parametrize("n_classes", few([3, 2]))
 @pytest.mark.parametrize(("m", "d"), few([(2500, 200), (3000, 10)]))
-def test_cell_of_which_some_rows_of_the_matrix_are_held(m, d, n_classes, refit):
+def test_cell_of_which_some_rows_of_the_matrix_are_held(m, d, n_classes):
     # A quarter of K; less than a working set's rows are not held.
     cache = 0.25 * m * m * 4 / MIB
-    check_projection(m, d, BALANCED[n_classes], refit=refit, cache_size=cache, **ONE)
+    check_projection(m, d, BALANCED[n_classes], cache_size=cache, **ONE)
 
 
 def test_some_rows_of_a_large_matrix_are_projected_by_their_number():

@@ -18,7 +18,7 @@ from support import HERE, PAPERS, as_options, assert_same_model, checkers, pytho
 from support import run_cli as run
 
 import daskls
-from daskls import DataError, ParameterError, StoreError, TableEncoder
+from daskls import DataError, ParameterError, StoreError
 from daskls.store.dataset import DatasetWriter
 
 X, Y = checkers(300)
@@ -176,28 +176,6 @@ def test_columns_to_leave_out_may_be_joined_by_commas(odd_columns):
     # A name that holds a comma is not to be joined with others.
     with pytest.raises(DataError, match=r"no column 'a', 'b' to leave out"):
         small_svc().fit(odd_columns, "t", drop="id,the day,a,b,gap")
-
-
-def test_the_spelling_of_scikit_learn_for_categories_that_are_new():
-    train = ROWS.assign(color=["red", "blue"] * 150, t=Y)
-    new = train.assign(color="green")
-    model = small_svc().fit(train, "t", unknown="zero")
-    same = small_svc().fit(train, "t", handle_unknown="ignore")
-    np.testing.assert_array_equal(same.decision_function(new), model.decision_function(new))
-    encoded = TableEncoder("t", handle_unknown="ignore").fit(train).transform(new)
-    assert not encoded[:, 2:].any()
-    strict = small_svc().fit(train, "t", handle_unknown="error")
-    with pytest.raises(DataError, match="which no training row had"):
-        strict.predict(new)
-    for unknown, other in (("zero", "error"), ("error", "ignore")):
-        for fit in (
-            lambda **both: small_svc().fit(train, "t", **both),
-            lambda **both: TableEncoder("t", **both).fit(train),
-        ):
-            with pytest.raises(ParameterError, match="contradict each other"):
-                fit(unknown=unknown, handle_unknown=other)
-    with pytest.raises(ParameterError, match="handle_unknown is 'warn'"):
-        small_svc().fit(train, "t", handle_unknown="warn")
 
 
 # Where commands run

@@ -122,8 +122,6 @@ def test_a_planted_seed_is_found(source, tmp_path):
         "rng = np.random.default_rng(seed)",
         "rng = np.random.default_rng()",
         "own = BRANCH(job.seed, leaf=leaf)",
-        "handle = replace(handle, fold=(begun.seed, 5, 1))",
-        "seed, n_folds, fold = handle.fold",
         "most = 1 << 40",
     ],
 )

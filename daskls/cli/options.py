@@ -39,10 +39,8 @@ OPTION_GROUPS = {
         "cv",
         "scoring",
         "search",
-        "refit",
         "selection",
         "percentiles",
-        "n_selected",
     ),
     "running": (
         "random_state",

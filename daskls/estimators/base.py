@@ -194,8 +194,7 @@ class LocalEstimator(Plans, SharesClient):
         sample_weight: Any = None,
         *,
         missing: Literal["refuse", "median"] = "refuse",
-        unknown: Literal["error", "zero"] | None = None,
-        handle_unknown: Literal["error", "ignore"] | None = None,
+        unknown: Literal["error", "zero"] = "error",
         drop: str | Sequence[str] = (),
     ) -> Self:
         """Train on X and y, and keep a handle on the model.
@@ -216,9 +215,8 @@ class LocalEstimator(Plans, SharesClient):
             their weights.
         missing : "refuse" or "median". Missing values in a table are refused, or replaced by the
             median of their column; an added feature marks them.
-        unknown : "error" (also None) or "zero". A category in a query that no training row had
-            raises an error, or becomes 0 in all columns of its feature.
-        handle_unknown : "error" or "ignore", or None. scikit-learn's spelling of ``unknown``.
+        unknown : "error" or "zero". A category in a query that no training row had raises an
+            error, or becomes 0 in all columns of its feature.
         drop : names of table columns to leave out; several may be joined by commas
 
         Returns
@@ -232,14 +230,14 @@ class LocalEstimator(Plans, SharesClient):
         MemoryPlanError : the largest task, or the sample, would not fit into a worker's memory
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
-        from daskls.estimators.tables import TableOptions, training_rows, unknown_of, unless_empty
+        from daskls.estimators.tables import TableOptions, training_rows, unless_empty
 
         self._validate_params()
         request = self._request()
         current_client(self.client)
         weight = sample_weight if isinstance(sample_weight, str) else None
         dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-        options = TableOptions(missing, unknown_of(unknown, handle_unknown), dropped, weight)
+        options = TableOptions(missing, unknown, dropped, weight)
         X, y = with_labels(X, y)
         source = open_source(X)
         if not source.is_table(y):

@@ -213,23 +213,12 @@ class CellClassifier(CellEstimator, LocalClassifier):
         "cv": [Interval(Integral, 2, None, closed="left")],
         "scoring": [StrOptions(set(SCORINGS)), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "search": [StrOptions({"refine", "full", "race"}, deprecated={"race"})],
-        "refit": [StrOptions({"folds", "cell"})],
+        "search": [StrOptions({"refine", "full"})],
         "cache_size": [Interval(Real, 0, None, closed="neither"), None],
         **CLASS_CONSTRAINTS,
         "max_false_alarm": [Interval(Real, 0, 1, closed="neither"), None],
         "delta": [Interval(Real, 0, 1, closed="neither")],
     }
-
-    def _validate_params(self) -> None:
-        """Refuse parameters out of range; warn of a search that was removed."""
-        super()._validate_params()
-        if self.get_params(deep=False)["search"] == "race":
-            warn_user(
-                'search="race" was removed and search="refine" is used: it trains a third of the '
-                'combinations at the same error. Pass search="refine", or leave search out.',
-                FutureWarning,
-            )
 
     def _target_fields(self) -> dict[str, Any]:
         """Add the bound on false alarms.
@@ -286,8 +275,7 @@ class CellClassifier(CellEstimator, LocalClassifier):
             super()._solver(),
             cv=int(params["cv"]),
             tol=float(params["tol"]),
-            refit=params["refit"],
-            search="refine" if params["search"] == "race" else params["search"],
+            search=params["search"],
             n_grid=self._grid_shape(),
             scoring=params["scoring"],
             cache_size=self._cache_size(),

@@ -33,7 +33,7 @@ class RandomChunkSVC(CellClassifier):
         Maximum number of rows of a chunk; sizes differ by at most one row. Training costs about
         rows x chunk_size. None: as for the ``cell_size`` of `VoronoiSVC`.
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
-    {fit_intercept, cell_tol, search, refit, feature_coding, feature_scale, cache_size}
+    {fit_intercept, cell_tol, search, feature_coding, feature_scale, cache_size}
     {class_weight, probability, max_false_alarm, delta, store, client, random_state, verbose}
 
     Attributes
@@ -89,7 +89,6 @@ class RandomChunkSVC(CellClassifier):
         fit_intercept: bool = False,
         tol: float = 1e-3,
         search: Literal["refine", "full"] = "refine",
-        refit: Literal["folds", "cell"] = "folds",
         feature_coding: FeatureCodingParam = "none",
         feature_scale: FeatureScaleParam = None,
         cache_size: float | None = None,
@@ -115,7 +114,6 @@ class RandomChunkSVC(CellClassifier):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.search = search
-        self.refit = refit
         self.feature_coding = feature_coding
         self.feature_scale = feature_scale
         self.cache_size = cache_size

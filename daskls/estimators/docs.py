@@ -25,7 +25,7 @@ loss : <losses>, default <default>
     Loss of the local models. "hinge": SVMs, each with C and gamma of its own by cross-validation.
     "squared_error": least squares with targets of +-1, one class against the rest, one linear
     system a <cell> with a ridge of 1 / (2 C): many times faster. Kernel, width and C are chosen
-    once for all <cell>s, by the squared errors of held-out rows; cv, search, refit and tol have no
+    once for all <cell>s, by the squared errors of held-out rows; cv, search and tol have no
     effect and are refused. ``decision_function`` is then the value of each class, or of the second
     of two; ``fit_report_.validation_error`` is by leave-one-out, on some 64 rows a <cell>.""",
     "cell_kernel": """
@@ -133,12 +133,7 @@ search : "refine" or "full", default "refine"
     How pairs of C and gamma are searched. "refine": every other value of C and of gamma at 10 x
     tol, then the best of these pairs and its neighbors at tol; an axis of three values or fewer is
     searched whole. A pair that is clearly worse after some folds (by 2 standard deviations, on the
-    same rows) is not trained on the others. "full": every pair on every fold, as in the paper.
-    ("race", an option of version 0.1, means "refine", with a warning.)""",
-    "refit": """
-refit : "folds" or "cell", default "folds"
-    Predict with the mean of the selected fold models, or with one model trained on the whole
-    <cell> at the selected lambda (a given C is used unchanged).""",
+    same rows) is not trained on the others. "full": every pair on every fold, as in the paper.""",
     "cache_size": """
 cache_size : float, > 0, or None
     MiB of kernel values that the training of a <cell> may hold, with loss="hinge" and no offset;
@@ -241,16 +236,16 @@ class_weight : dict, "balanced" or None. Multiplies sample_weight by class; "bal
     counts of the whole data.""",
     "probability": """
 probability : "auto", bool, "sigmoid" or "isotonic", default <default>
-    Whether the model has `predict_proba`. "auto": if the fit gives decision values of rows that
-    their models left out, as that of VoronoiSVC with loss="squared_error" does. Platt's sigmoids
-    are fitted to those of all rows, for more than 5000 rows to those of 64 a cell, at least 1000,
-    without a second fit. Otherwise, and with False, it has none. True or "sigmoid": Platt's
-    sigmoid, one per class; "isotonic": increasing steps, one per class, but shared by all classes
-    of fewer than 1000 rows. These are fitted to some 10,000 held-out rows: the method is fitted
-    once more to at most 60,000 rows of a few parts of space, five times if there are fewer than
-    10,000 (or to 10,000 random rows, by methods whose model covers all of space). With more than
-    two classes, decision values are mapped, or their margins over the best other class, whichever
-    makes the rows likelier. Class weights do not change probabilities.""",
+    Whether the model has `predict_proba`. True or "sigmoid": by Platt's sigmoid, one per class, but
+    shared by classes of few rows; "isotonic": by increasing steps, one per class, but shared by all
+    classes of fewer than 1000 rows. They map decision values of held-out rows. VoronoiSVC with
+    loss="squared_error" knows those of its own rows without themselves: of all, for more than 2000
+    rows of 64 a cell, at least 2000. Otherwise the method is fitted once more to at most 60,000
+    rows of a few parts of space (by methods whose model covers all of space, to 10,000 random
+    rows), five times if there are fewer than 10,000. "auto": as True where that costs no second
+    fit, else none. With more than two classes, decision values are mapped, or their margins over
+    the best other class, whichever makes the rows likelier. Class weights do not change
+    probabilities.""",
     # All methods.
     "store": """
 store : path or None

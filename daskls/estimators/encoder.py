@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError
-from daskls.estimators.tables import TableOptions, encoded_lazily, unknown_of
+from daskls.estimators.tables import TableOptions, encoded_lazily
 from daskls.sources.base import TableSource
 from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
@@ -33,9 +33,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     label : str or None. The column of labels, which becomes no feature.
     missing : "refuse" or "median". Missing values are refused, or replaced by the median of a
         seeded sample of rows; an added feature marks them.
-    unknown : "error" (also None) or "zero". A category that no row of `fit` had raises an error, or
-        becomes 0 in all columns of its feature.
-    handle_unknown : "error" or "ignore", or None. scikit-learn's spelling of ``unknown``.
+    unknown : "error" or "zero". A category that no row of `fit` had raises an error, or becomes 0
+        in all columns of its feature, as with ``handle_unknown="ignore"`` of scikit-learn.
     drop : names of columns to leave out
     random_state : int. Seed of the sample that medians are taken from. The sample has the same
         rows, however these are distributed over files, partitions and blocks.
@@ -65,8 +64,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "label": [str, None],
         "missing": [StrOptions({"refuse", "median"})],
-        "unknown": [StrOptions({"error", "zero"}), None],
-        "handle_unknown": [StrOptions({"error", "ignore"}), None],
+        "unknown": [StrOptions({"error", "zero"})],
         "drop": ["array-like"],
         "random_state": [int],
     }
@@ -76,15 +74,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         label: str | None = None,
         *,
         missing: Literal["refuse", "median"] = "refuse",
-        unknown: Literal["error", "zero"] | None = None,
-        handle_unknown: Literal["error", "ignore"] | None = None,
+        unknown: Literal["error", "zero"] = "error",
         drop: Any = (),
         random_state: int = 0,
     ) -> None:
         self.label = label
         self.missing = missing
         self.unknown = unknown
-        self.handle_unknown = handle_unknown
         self.drop = drop
         self.random_state = random_state
 
@@ -106,9 +102,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ParameterError : a parameter is not one of its choices
         """
         self._validate_params()
-        options = TableOptions(
-            self.missing, unknown_of(self.unknown, self.handle_unknown), tuple(self.drop)
-        )
+        options = TableOptions(self.missing, self.unknown, tuple(self.drop))
         with Scratch.temporary() as scratch:
             source = self._open(open_source(X), scratch)
             label = pick_label_column(source, self.label, required=False)

@@ -19,6 +19,7 @@ from daskls.estimators.options import (
     FeatureScaleParam,
     ProbabilityParam,
 )
+from daskls.methods.neighborhoods.plan import N_SELECTED
 
 # Regression needs wider kernels than classification: on cpu-act the error is 0.133 standard
 # deviations with the largest distance among the candidates, 0.142 without.
@@ -40,7 +41,7 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     ----------
     n_neighbors : int, or sequence of int, default 1000
         k, the rows of a neighborhood; at most the number of rows. Several values are candidates
-        for ``selection="local"`` and ``"grid"``.
+        for ``selection="local"``.
     n_assigned : int or None
         k', the inner rows that a center covers: between 1 and k. None: half of k. Smaller
         values need more centers and follow the rows more closely.
@@ -49,13 +50,11 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
         nearest center (FaLK-SVMc: faster, and the model need not hold the training rows), or the
         ``n_centers`` nearest ones, whose decision functions, clipped to [-1, 1], are averaged
         (not in the paper).
-    selection : "local", "grid", "each" or None, default "local"
+    selection : "local", "each" or None, default "local"
         How parameters without a single given value are chosen.
         None: C and gamma are single values. "local" (FaLK-SVMl): k, C and the width are chosen by
-        cross-validation in the neighborhoods of ``n_selected`` rows drawn by seed, with folds drawn
-        from the k' inner rows. "grid": they are chosen by cross-validation of the whole method,
-        with all candidates, on ``cv`` times as many neighborhoods for each k: slow, but reliable
-        for k. "each": C and the width are chosen in every neighborhood, as by "local".
+        cross-validation in the neighborhoods of 10 rows drawn by seed, with folds drawn from the k'
+        inner rows. "each": C and the width are chosen in every neighborhood, as by "local".
     n_centers : int, >= 1, default 3. Of "k_centers".
     {searched_kernel}
     C : float, sequence of float, or None
@@ -67,7 +66,6 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     {degree, coef0}
     percentiles : sequence of float in [0, 100], default (1, 10, 50, 90)
         Candidates of the width where gamma is None and there is a selection.
-    n_selected : int, >= 1, default 10. Neighborhoods that "local" evaluates.
     cv : int, >= 2, default 5. Folds of a selection.
     {k_tol, feature_scale, class_weight, probability, store, client, random_state, verbose}
 
@@ -76,7 +74,7 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     {classes_, n_features_in_, feature_names_in_}
     {feature_scale_}
     n_cells_ : int. Centers.
-    selected_ : dict or None. The choice of "local" or "grid": n_neighbors, C, gamma, percentile,
+    selected_ : dict or None. The choice of "local": n_neighbors, C, gamma, percentile,
         and the error of every candidate as nested lists (k, width from large to small, C).
     cover_ : dict. Rounds in which the centers were chosen, and rows searched for it.
     {stage_s_}
@@ -118,7 +116,7 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
         *,
         n_assigned: int | None = None,
         assign: Literal["point", "center", "k_centers"] = "point",
-        selection: Literal["local", "grid", "each"] | None = "local",
+        selection: Literal["local", "each"] | None = "local",
         n_centers: int = 3,
         kernel: str = "rbf",
         C: Candidates = None,
@@ -126,7 +124,6 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         percentiles: Sequence[float] = PERCENTILES,
-        n_selected: int = 10,
         cv: int = 5,
         tol: float = 1e-3,
         feature_scale: FeatureScaleParam = None,
@@ -148,7 +145,6 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.percentiles = percentiles
-        self.n_selected = n_selected
         self.cv = cv
         self.tol = tol
         self.feature_scale = feature_scale
@@ -164,7 +160,7 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
         method, n_rows = self._method(), int(self._reader.meta["n_rows"])
         inner = min(method.inner(min(method.n_neighbors[0], n_rows)), n_rows)
         if method.selection in ("local", "each") and inner < self.cv:
-            of = self.n_cells_ if method.selection == "each" else min(method.n_selected, n_rows)
+            of = self.n_cells_ if method.selection == "each" else min(N_SELECTED, n_rows)
             warn_user(
                 f"{of} neighborhoods have {inner} inner rows, fewer than cv={self.cv}; each was "
                 "evaluated with as many folds as inner rows. Lower cv, or raise n_assigned.",
@@ -185,7 +181,7 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
     ----------
     n_neighbors : int, or sequence of int, default 1000
         k, the rows of a neighborhood; at most the number of rows. Several values are candidates
-        for ``selection="local"`` and ``"grid"``. A model keeps all k rows.
+        for ``selection="local"``. A model keeps all k rows.
     n_assigned : int or None
         k', the inner rows that a center covers: between 1 and k. None: half of k. Smaller
         values need more centers and follow the rows more closely.
@@ -194,13 +190,11 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
         center (faster, and the model need not hold the training rows), or the ``n_centers``
         nearest ones, whose answers are averaged: not advisable where the data have gaps, as a model
         may answer with any number far from its rows.
-    selection : "local", "grid", "each" or None, default "local"
+    selection : "local", "each" or None, default "local"
         How parameters without a single given value are chosen: by the least squared error.
         None: C and gamma are single values. "local": k, C and the width are chosen in the
-        neighborhoods of ``n_selected`` rows drawn by seed, leaving out each of the k' inner rows in
-        turn. "grid": they are chosen by cross-validation of the whole method, with all candidates,
-        on ``cv`` times as many neighborhoods for each k: slow, but reliable for k. "each": C and
-        the width are chosen in every neighborhood, as by "local".
+        neighborhoods of 10 rows drawn by seed, leaving out each of the k' inner rows in turn.
+        "each": C and the width are chosen in every neighborhood, as by "local".
     n_centers : int, >= 1, default 3. Of "k_centers".
     {searched_kernel}
     C : float, sequence of float, or None
@@ -212,8 +206,6 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
     {degree, coef0}
     percentiles : sequence of float in [0, 100], default (10, 50, 90, 100)
         Candidates of the width where gamma is None and there is a selection.
-    n_selected : int, >= 1, default 10. Neighborhoods that "local" evaluates.
-    cv : int, >= 2, default 5. Folds of "grid".
     {feature_scale, store, client, random_state, verbose}
 
     Attributes
@@ -221,7 +213,7 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
     {n_features_in_, feature_names_in_}
     {feature_scale_}
     n_cells_ : int. Centers.
-    selected_ : dict or None. The choice of "local" or "grid": n_neighbors, C, gamma, percentile,
+    selected_ : dict or None. The choice of "local": n_neighbors, C, gamma, percentile,
         and the squared error of every candidate, in units of the variance of y, as nested lists
         (k, width from large to small, C).
     cover_ : dict. Rounds in which the centers were chosen, and rows searched for it.
@@ -252,7 +244,9 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
 
     _c_candidates = NUMBER_C
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        name: own for name, own in FalkEstimator._parameter_constraints.items() if name != "tol"
+        name: own
+        for name, own in FalkEstimator._parameter_constraints.items()
+        if name not in ("tol", "cv")
     }
 
     def __init__(
@@ -261,7 +255,7 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
         *,
         n_assigned: int | None = None,
         assign: Literal["point", "center", "k_centers"] = "point",
-        selection: Literal["local", "grid", "each"] | None = "local",
+        selection: Literal["local", "each"] | None = "local",
         n_centers: int = 3,
         kernel: str = "rbf",
         C: Candidates = None,
@@ -269,8 +263,6 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
         degree: int = 3,
         coef0: float = 0.0,
         percentiles: Sequence[float] = NUMBER_PERCENTILES,
-        n_selected: int = 10,
-        cv: int = 5,
         feature_scale: FeatureScaleParam = None,
         store: str | os.PathLike[str] | None = None,
         client: Any = None,
@@ -288,15 +280,8 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
         self.degree = degree
         self.coef0 = coef0
         self.percentiles = percentiles
-        self.n_selected = n_selected
-        self.cv = cv
         self.feature_scale = feature_scale
         self.store = store
         self.client = client
         self.random_state = random_state
         self.verbose = verbose
-
-    def _sizes(self) -> dict[str, Any]:
-        # Inner rows are left out one at a time: only "grid" has folds.
-        own = super()._sizes()
-        return own if self._method().selection == "grid" else {**own, "n_folds": None}

@@ -180,7 +180,6 @@ class LandmarkSVC(LocalClassifier):
             gamma=candidates("gamma", self.gamma),
             cv=int(self.cv),
             tol=float(self.tol),
-            refit="cell",
             fit_intercept=True,
             clipped_gap=False,
         )

@@ -86,8 +86,12 @@ class NeighborhoodRegressor(NeighborhoodEstimator, LocalRegressor):
     """A regressor on neighborhoods."""
 
     _local_loss: ClassVar[str] = "squared_error"
-    # Every specification has a tolerance; a linear system is solved exactly and ignores it.
-    tol = 1e-3
+    # Every specification has a tolerance and folds. A linear system is solved exactly, and a
+    # selection leaves rows out one at a time.
+    tol, cv = 1e-3, 5
+
+    def _sizes(self) -> dict[str, Any]:
+        return {**super()._sizes(), "n_folds": None}
 
 
 class FalkEstimator(NeighborhoodEstimator):
@@ -96,12 +100,11 @@ class FalkEstimator(NeighborhoodEstimator):
     n_neighbors: int | Sequence[int]
     n_assigned: int | None
     assign: Literal["point", "center", "k_centers"]
-    selection: Literal["local", "grid", "each"] | None
+    selection: Literal["local", "each"] | None
     n_centers: int
     C: Candidates
     gamma: Candidates
     percentiles: Sequence[float]
-    n_selected: int
     cv: int
     # Candidates of C of a selection where none are given.
     _c_candidates: ClassVar[tuple[float, ...]]
@@ -111,10 +114,9 @@ class FalkEstimator(NeighborhoodEstimator):
         **SVM_CONSTRAINTS,
         "n_assigned": [Interval(Integral, 1, None, closed="left"), None],
         "assign": [StrOptions({"point", "center", "k_centers"})],
-        "selection": [StrOptions({"local", "grid", "each"}), None],
+        "selection": [StrOptions({"local", "each"}), None],
         "n_centers": [Interval(Integral, 1, None, closed="left")],
         "percentiles": ["array-like"],
-        "n_selected": [Interval(Integral, 1, None, closed="left")],
         "cv": [Interval(Integral, 2, None, closed="left")],
     }
 
@@ -125,7 +127,7 @@ class FalkEstimator(NeighborhoodEstimator):
                 if values is not None and len(values) > 1:
                     raise ParameterError(
                         f"{name} has {len(values)} candidates but selection is None; give one "
-                        'value, or a selection: "local", "grid" or "each".'
+                        'value, or a selection: "local" or "each".'
                     )
         is_euclidean = find_kernel(self.kernel).is_euclidean
         if not is_euclidean and spec.gamma is not None and len(spec.gamma) > 1:
@@ -142,10 +144,10 @@ class FalkEstimator(NeighborhoodEstimator):
                 f"n_assigned={self.n_assigned} is above n_neighbors={candidates[0]}; a center "
                 "covers only rows that it is trained on. Lower n_assigned, or raise n_neighbors."
             )
-        if len(candidates) > 1 and self.selection not in ("local", "grid"):
+        if len(candidates) > 1 and self.selection != "local":
             raise ParameterError(
                 f"n_neighbors has {len(candidates)} candidates, which selection="
-                f'{self.selection!r} cannot choose from; give one, or selection="local" or "grid".'
+                f'{self.selection!r} cannot choose from; give one, or selection="local".'
             )
         local_widths = self.selection and self.gamma is None and has_width(self.kernel)
         return Falk(
@@ -155,7 +157,6 @@ class FalkEstimator(NeighborhoodEstimator):
             n_centers=int(self.n_centers),
             selection=None if self._is_given(candidates) else self.selection,
             percentiles=widths(self.percentiles) if local_widths else None,
-            n_selected=int(self.n_selected),
         )
 
     def _is_given(self, candidates: tuple[int, ...]) -> bool:
@@ -186,7 +187,6 @@ def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
         coef0=float(estimator.coef0),
         cv=cv,
         tol=float(estimator.tol),
-        refit="cell",
         fit_intercept=True,
     )
 

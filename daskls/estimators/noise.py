@@ -250,8 +250,8 @@ class FalkNoiseFilter(NoiseFilter):
 
     Parameters
     ----------
-    n_neighbors, n_assigned, selection, kernel, C, gamma, degree, coef0, percentiles, n_selected,
-    cv, tol, feature_scale, store, client, random_state, verbose : as for `FalkSVC`
+    n_neighbors, n_assigned, selection, kernel, C, gamma, degree, coef0, percentiles, cv,
+    tol, feature_scale, store, client, random_state, verbose : as for `FalkSVC`
 
     Attributes
     ----------
@@ -289,14 +289,13 @@ class FalkNoiseFilter(NoiseFilter):
         n_neighbors: int | Sequence[int] = 1000,
         *,
         n_assigned: int | None = None,
-        selection: Literal["local", "grid", "each"] | None = None,
+        selection: Literal["local", "each"] | None = None,
         kernel: str = "rbf",
         C: float | Sequence[float] | None = None,
         gamma: float | Sequence[float] | None = None,
         degree: int = 3,
         coef0: float = 0.0,
         percentiles: Sequence[float] = PERCENTILES,
-        n_selected: int = 10,
         cv: int = 5,
         tol: float = 1e-3,
         feature_scale: FeatureScaleParam = None,
@@ -314,7 +313,6 @@ class FalkNoiseFilter(NoiseFilter):
         self.degree = degree
         self.coef0 = coef0
         self.percentiles = percentiles
-        self.n_selected = n_selected
         self.cv = cv
         self.tol = tol
         self.feature_scale = feature_scale

@@ -17,7 +17,7 @@ from daskls.errors import ParameterError
 from daskls.kernels.frame import encoded_names
 from daskls.kernels.kernel import KERNELS, find_kernel
 from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
-from daskls.run.contract import HELD_OUT, default_names
+from daskls.run.contract import default_names
 from daskls.store.reader import ModelReader
 
 FeatureCodingParam = Literal["auto", "none", "ranks", "indicators", "both"]
@@ -160,12 +160,12 @@ def probability_of(probability: ProbabilityParam, *, knows_held_out: bool) -> st
     """Return the kind of probability maps that `FitRequest` takes; None for no probabilities.
 
     >>> probability_of(True, knows_held_out=False), probability_of("auto", knows_held_out=True)
-    ('sigmoid', 'held_out')
+    ('sigmoid', 'sigmoid')
     >>> probability_of("auto", knows_held_out=False), probability_of(False, knows_held_out=True)
     (None, None)
     """
     if probability == "auto":
-        return HELD_OUT if knows_held_out else None
+        probability = knows_held_out
     if isinstance(probability, str):
         return str(probability)
     return "sigmoid" if probability else None

@@ -32,8 +32,6 @@ from daskls.store.temporary import Scratch, temporary_path
 
 Listener = Callable[[Progress], None] | None
 CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
-# scikit-learn's values of ``handle_unknown``, as values of ``unknown``.
-SPELLINGS = {"error": "error", "ignore": "zero"}
 
 
 @dataclass(frozen=True)
@@ -66,28 +64,6 @@ class TableOptions:
                     "with their labels: CSV and Parquet files, and DataFrames, as in "
                     'fit(df, "label"). Leave it out, or pass such a table.'
                 )
-
-
-def unknown_of(unknown: Any, handle_unknown: Any) -> Any:
-    """Return the value of ``unknown`` that either parameter asks for; it is not checked itself.
-
-    Raises
-    ------
-    ParameterError : ``handle_unknown`` is not one of scikit-learn's values, or the two contradict
-    """
-    if handle_unknown is None:
-        return "error" if unknown is None else unknown
-    if handle_unknown not in SPELLINGS:
-        raise ParameterError(
-            f"handle_unknown is {handle_unknown!r}; it must be one of {tuple(SPELLINGS)}."
-        )
-    meant = SPELLINGS[handle_unknown]
-    if unknown not in (None, meant):
-        raise ParameterError(
-            f"unknown={unknown!r} and handle_unknown={handle_unknown!r} contradict each other: "
-            f"the latter is scikit-learn's spelling of unknown={meant!r}. Give one of them."
-        )
-    return meant
 
 
 @contextmanager

@@ -38,7 +38,7 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         squares about rows x cell_size^2; larger cells are often more accurate. None: 2000; for
         least squares 4000 up to 40,000 rows of data (60,000 where ``n_partitions`` is given or 1).
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
-    {fit_intercept, cell_tol, search, refit}
+    {fit_intercept, cell_tol, search}
     n_partitions : int, >= 1, or None
         The number of different partitions of space. Their decision functions, clipped to [-1, 1],
         are averaged: rows that one partition separates share a cell in another. With more than two
@@ -104,7 +104,6 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         fit_intercept: bool = False,
         tol: float = 1e-3,
         search: Literal["refine", "full"] = "refine",
-        refit: Literal["folds", "cell"] = "folds",
         n_partitions: int | None = None,
         feature_coding: FeatureCodingParam = "auto",
         feature_scale: FeatureScaleParam = "learned",
@@ -131,7 +130,6 @@ class VoronoiSVC(VoronoiEstimator, CellClassifier):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.search = search
-        self.refit = refit
         self.n_partitions = n_partitions
         self.feature_coding = feature_coding
         self.feature_scale = feature_scale

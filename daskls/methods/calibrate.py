@@ -1,9 +1,9 @@
 """Calibration: cross-validated scores, and the maps to probabilities fitted to them.
 
-The whole method is fitted again on some of the rows, leaving out one fold at a time, and scores
-the fold. So all methods are calibrated in the same way, and of several partitions the mean. Scores
-depend on the density of rows: a local method uses all rows of a few parts of space, any other
-method rows drawn at random.
+Where a fit knows no held-out values of its own rows, the whole method is fitted again on some of
+them, leaving out one fold at a time, and scores the fold; so the mean of several partitions is
+calibrated. Scores depend on the density of rows: a local method uses all rows of a few parts of
+space, any other method rows drawn at random.
 """
 
 from collections.abc import Callable, Iterator

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskls.methods.calibrate import NestedFit, calibrate
+from daskls.methods.held_out import maps_held_out
 from daskls.methods.reserved import has_used_reserved, use_reserved
 from daskls.partition.base import Shrinkage, measure_shrinkage
 from daskls.partition.stored import model_partition
 from daskls.run.begin import begin_fit
 from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import BlockRows
-from daskls.run.contract import HELD_OUT, FitRequest, FitState
+from daskls.run.contract import FitRequest, FitState
 from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.scan import warn_of_chunks
 from daskls.scaling.coding import widest_and_narrowest
@@ -75,7 +76,7 @@ def run_fit(
     if not (state.root.is_complete and has_used_reserved(state)):
         warn_of_chunks(rows, state.resources)
         resolved = resolve(state)
-        if request.probability not in (None, HELD_OUT):
+        if request.probability is not None and not maps_held_out(request):
             calibrate(state, resolved, _nested(client))
         # Drops the unscaled sample: training need not run beside two copies.
         state = resolved

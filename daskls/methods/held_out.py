@@ -15,11 +15,22 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from daskls.errors import StoreError
+from daskls.methods.base import method_of
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
 from daskls.methods.scores import held_out_scores
 from daskls.partition.shuffle import row_keys
-from daskls.records import AnyArray, Codes, Float64, Floats, Int32, Int64, LocalModel, RowNumbers
-from daskls.run.contract import HELD_OUT, FitState
+from daskls.records import (
+    AnyArray,
+    Codes,
+    Float64,
+    Floats,
+    Int32,
+    Int64,
+    LocalModel,
+    RowNumbers,
+    SolverSpec,
+)
+from daskls.run.contract import FitRequest, FitState, Method
 from daskls.seeds import MAPPED_ROWS
 from daskls.solvers.registry import find_loss
 from daskls.store.caches import cached
@@ -84,6 +95,16 @@ def rows_drawn(n_rows: int, n_classes: int, cell_size: int) -> int:
     if n_rows <= min(ALL_ROWS, most):
         return n_rows
     return min(max(LEAST_DRAWN, CELL_DRAWN * n_rows // cell_size), most)
+
+
+def knows_held_out(method: Method, spec: SolverSpec) -> bool:
+    """Whether a fit knows the values that its own rows would get as new rows."""
+    return method.knows_held_out and find_loss(spec).knows_held_out
+
+
+def maps_held_out(request: FitRequest) -> bool:
+    """Whether maps to probabilities are fitted to held-out values, without a nested fit."""
+    return request.probability is not None and knows_held_out(request.method, request.spec)
 
 
 def draw_of(state: FitState) -> Draw | None:
@@ -186,17 +207,20 @@ def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
     ----------
     bundles : iterable of BundleModels. All bundles of the model, in the order of leaves.
     """
-    draw, root = draw_of(state), state.root
-    is_wanted = state.request.probability == HELD_OUT
-    if draw is None or not is_wanted or root.find_group(CALIBRATION) is not None:
+    draw, root, kind = draw_of(state), state.root, state.request.probability
+    is_wanted = maps_held_out(state.request) and root.find_group(CALIBRATION) is None
+    if draw is None or kind is None or not is_wanted:
         return
     held = HeldOutRows.joined(HeldOutRows.read(bundle.group) for bundle in bundles).merged()
     codes, shares = held.codes, np.array(draw.shares)
     # Class weights move the decision boundary; they do not change how probable a class is.
     weights = held.weights / state.class_weight[codes]
     weights *= (shares.min() / shares)[codes]
-    given = "sigmoid", held.scores.astype(np.float64), codes, weights, len(shares)
-    maps = fit_maps(*given, of_odds=None, least_own=LEAST_OWN_ROWS)
+    given = kind, held.scores.astype(np.float64), codes, weights, len(shares)
+    if kind == "sigmoid":
+        maps = fit_maps(*given, of_odds=None, least_own=LEAST_OWN_ROWS)
+    else:
+        maps = fit_maps(*given)
     write_maps(root, maps, {"n_rows": len(codes)})
 
 
@@ -227,7 +251,8 @@ def roc_of(reader: ModelReader) -> tuple[Codes, Float64, Float64] | None:
         scores, codes = found
         decisions = scores - reader.false_alarm.threshold
         return _of_both(codes, decisions, np.ones(len(codes)))
-    if reader.meta.get("probability") != HELD_OUT:
+    is_known = knows_held_out(method_of(reader.method), reader.spec)
+    if not is_known or "probability" not in reader.meta:
         return None
     held = HeldOutRows.joined(HeldOutRows.read(own.group) for own in reader.each_bundle()).merged()
     return _of_both(held.codes, held.scores.astype(np.float64), held.weights)

@@ -133,10 +133,8 @@ class Cover:
 
     Attributes
     ----------
-    order : int array, shape (m,). Positions, in the order in which they may become centers.
+    order : int array, shape (n,). All positions, in the order in which they may become centers.
     n_assigned : int. k', the number of rows that a center covers.
-    n_positions : int, or None for m. The number n of all positions, of which ``order`` may hold
-        only some.
     centers : list of int. Positions of the centers, in the order they were taken.
     owner : int32 array, shape (n,). For each position, the index in ``centers`` of the center in
         whose list it has the smallest rank; ties go to the center of the smaller row number. -1:
@@ -147,10 +145,9 @@ class Cover:
 
     order: Int64
     n_assigned: int
-    n_positions: int | None = None
 
     def __post_init__(self) -> None:
-        n = self.n_positions or len(self.order)
+        n = len(self.order)
         self.centers: list[int] = []
         self.owner = np.full(n, -1, np.int32)
         self.n_rounds = self.n_searched = 0

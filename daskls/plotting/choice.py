@@ -140,7 +140,7 @@ def _describe_decision(summary: Any) -> str:
 class SelectionDisplay:
     """Heat maps of the errors of all candidates: width against C, for each number of neighbors.
 
-    For a `FalkSVC` with ``selection="local"`` or ``"grid"``. The chosen candidate is framed. An
+    For a `FalkSVC` with ``selection="local"``. The chosen candidate is framed. An
     error that falls toward an edge means that a better value may lie beyond it.
 
     Make it with `from_estimator`.
@@ -189,7 +189,7 @@ class SelectionDisplay:
 
         Parameters
         ----------
-        estimator : fitted FalkSVC with ``selection="local"`` or ``"grid"``, or KNNSVC
+        estimator : fitted FalkSVC with ``selection="local"``, or KNNSVC
 
         Returns
         -------
@@ -205,8 +205,8 @@ class SelectionDisplay:
         if selected is None:
             raise ParameterError(
                 f"This {type(estimator).__name__} has made no selection for all neighborhoods; "
-                'SelectionDisplay draws that of a FalkSVC with selection="local" or "grid", or of '
-                "a KNNSVC."
+                'SelectionDisplay draws that of a FalkSVC with selection="local", or of a '
+                "KNNSVC."
             )
         if "errors" not in selected:
             raise ParameterError(

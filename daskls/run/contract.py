@@ -54,8 +54,6 @@ if TYPE_CHECKING:
 QUERY_NBYTES = 128
 # Most leaves whose bundles a plan makes one by one.
 MOST_LEAVES = 20_000
-# The value of `FitRequest.probability` for maps that are fitted to held-out values of the loss.
-HELD_OUT = "held_out"
 
 
 @dataclass(frozen=True)
@@ -250,9 +248,7 @@ class FitRequest:
     is_nested : bool. Whether it is part of another fit, which has already given the advice.
     n_folds : int, or None. Each class should have a row for each of these folds; None: nothing is
         cross-validated.
-    probability : "sigmoid" or "isotonic", `HELD_OUT`, or None. Scores are mapped to probabilities:
-        by maps fitted to rows that further fits held out, or by maps fitted to values that this
-        fit itself held out; or not at all.
+    probability : "sigmoid" or "isotonic", or None. The kind of maps from scores to probabilities.
     reserved_for : ReserveSpec, or None. What rows are reserved for, which no stage sees.
     table : dict, or None. How columns of a table became features, as JSON values.
     """

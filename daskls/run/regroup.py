@@ -17,7 +17,6 @@ from daskls.memory import TaskSizes, gather_nbytes
 from daskls.neighbors.balls import measure_regions
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells
-from daskls.partition.shuffle import row_keys
 from daskls.partition.stored import read_partition
 from daskls.plan.bundles import Extent, Resources, group_open
 from daskls.records import (
@@ -25,12 +24,9 @@ from daskls.records import (
     Float64,
     Int64,
     Ints,
-    Keys,
     Labels,
-    LeafRows,
     Reals,
     Regions,
-    RowNumbers,
 )
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start, map_rows
@@ -38,7 +34,6 @@ from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
 from daskls.run.reserve import Reserve
 from daskls.run.scan import block_checksum, take_kept
-from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
@@ -312,38 +307,18 @@ class RowsHandle:
     ----------
     root, fingerprint : str. The store, and the fit that it must belong to.
     cache_nbytes : int. Bytes of rows that a process keeps.
-    fold : (int, int, int), or None. Seed, number of folds, and the fold that all searches exclude.
     """
 
     root: str
     fingerprint: str
     cache_nbytes: int = CACHE_NBYTES
-    fold: tuple[int, int, int] | None = None
 
     def open(self) -> LeafReader:
         """Return the reader of the rows."""
         return open_leaves(self.root, self.fingerprint, self.cache_nbytes)
-
-    def source(self, reader: LeafReader) -> Callable[[int], LeafRows]:
-        """Return the function that reads a leaf for searches, without rows of the excluded fold."""
-        if self.fold is None:
-            return reader.read_leaf
-        seed, n_folds, held_out = self.fold
-
-        def read_training(leaf: int) -> LeafRows:
-            rows = reader.read_leaf(leaf)
-            return rows.only(folds_of(reader.read_units(leaf), seed, n_folds) != held_out)
-
-        return read_training
 
 
 def rows_handle(state: FitState) -> RowsHandle:
     """Return the handle with which tasks open the gathered rows."""
     cache = min(CACHE_NBYTES, state.resources.task_nbytes // 4)
     return RowsHandle(state.root.where(), state.fingerprint, cache)
-
-
-def folds_of(numbers: RowNumbers, seed: int, n_folds: int) -> Keys:
-    """Return the fold of each row, drawn from its global number."""
-    folds: Keys = row_keys(numbers, ROW_FOLDS(seed)) % np.uint64(n_folds)
-    return folds

@@ -4,17 +4,15 @@ A row is reserved if a hash of its features and target lies below a share: that 
 all rows if y holds numbers. So copies of a row are reserved together: were some of them trained on,
 the others would not tell how the model does on new rows. All passes over X find the same rows
 again, whatever the blocks, dtype and order; the first one, which draws the sample, takes their
-features. The number of reserved rows is a share of the data, and enough for the order statistic
-that they give.
+features. How many they are is left to chance; with too few for the order statistic the fit refuses.
 
 A row that very many equal is no copy but a value that new rows will have, too, as that of idle
 sensors or a combination of few categories: such rows are reserved one by one, by their numbers.
-They, and a draw that happened to reserve too few or too many rows, are found when X has been read
-for the sample, which is then drawn again: that takes another reading of X.
+They are found when X has been read for the sample, which is then drawn again: that takes another
+reading of X.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,9 +51,7 @@ MOST_SHARE = 2
 COMFORT = 2
 # The number of reserved rows varies by chance. It is aimed this many deviations above what is
 # needed, but at this share of all rows at the most.
-SPARED_DEVIATIONS, MOST_AIMED = 3.0, 0.6
-# A draw that reserves more than this share of all rows is repeated; and how often.
-MOST_TAKEN, MOST_DRAWS = 0.75, 16
+SPARED_DEVIATIONS, MOST_AIMED = 3.0, 0.75
 # The most negatives, or numbers: more would reduce the random error of the rank only a little.
 MOST_RESERVED = 20_000
 # One in POSITIVE_SHARE of the positives, which are often few: they only serve to draw the curve.
@@ -80,7 +76,6 @@ class Reserve:
     first_kept : int64 array, shape (n_blocks + 1,). Rows of positive weight before each block,
         reserved ones included.
     seed : int. The fit's.
-    draw : int. The number of the draw.
     frequent : uint64 array, or None. Hashes of the rows that very many equal; None until they are
         looked for.
     """
@@ -90,7 +85,6 @@ class Reserve:
     wanted: Int64
     first_kept: Int64
     seed: int
-    draw: int = 0
     frequent: Keys | None = None
 
     def split(
@@ -122,11 +116,10 @@ class Reserve:
 
     def _holds(self, hashes: Keys, codes: Codes, start: int) -> Mask:
         """Return which rows are reserved; ``start`` is the number of the first one."""
-        keys = row_keys(hashes, self.draw)
-        if self.frequent is not None and len(self.frequent):
-            one_by_one = np.flatnonzero(np.isin(hashes, self.frequent))
-            numbers = (start + one_by_one).astype(np.uint64)
-            keys[one_by_one] = row_keys(hashes[one_by_one] + numbers, self.draw)
+        if self.frequent is not None:
+            numbers = (start + np.arange(len(hashes))).astype(np.uint64)
+            hashes = hashes + np.isin(hashes, self.frequent) * numbers
+        keys = row_keys(hashes, 0)
         # The upper 53 bits, which float64 holds exactly.
         found: Mask = (keys >> np.uint64(11)) * 2.0**-53 < (self.wanted / self.counts)[codes]
         return found
@@ -147,41 +140,35 @@ class Reserve:
         sums = np.bincount(held.codes, held.copies, minlength=len(self.counts))
         return sums.astype(np.int64)
 
-    def again(self, held: "ReservedRows", X: Reals, targets: Targets) -> "Reserve | None":
-        """Return another draw, or None if this one serves.
+    def check(self, held: "ReservedRows") -> None:
+        """Refuse reserved rows of which too few are different.
+
+        Raises
+        ------
+        ParameterError : names the number that is needed
+        """
+        # Copies are one observation; frequent rows were reserved one by one, and are one each.
+        n_units = int(np.where(held.units, 1, held.copies)[held.codes == 0].sum())
+        needed = observations_needed(self.spec)
+        if n_units >= needed:
+            return
+        of, easier = _of_and_easier(self.spec)
+        n_first = int(self.counts[0])
+        raise ParameterError(
+            f"{_asked(self.spec)} needs {needed} different {of} that no model is trained on, and "
+            f"equal rows are held out together. Of {n_first} {of}, {n_units} different ones were "
+            f"drawn; fit on more different rows, or {easier}."
+        )
+
+    def find_frequent(self, held: "ReservedRows", X: Reals, targets: Targets) -> Keys:
+        """Return the hashes of numbers, or negatives, that very many equal.
+
+        Of what is no more frequent there are many, so that enough are reserved.
 
         Parameters
         ----------
         held : ReservedRows. Of all blocks.
         X, targets : arrays of the sampled rows, which are some of the others
-
-        Raises
-        ------
-        ParameterError : too few different rows
-        """
-        frequent = self.frequent
-        if frequent is None:
-            frequent = self._find_frequent(held, X, targets)
-            if len(frequent):
-                return replace(self, frequent=frequent)
-        # Copies are one observation; frequent rows were reserved one by one, and are one each.
-        n_units = int(np.where(held.units, 1, held.copies)[held.codes == 0].sum())
-        needed = observations_needed(self.spec)
-        most = np.minimum(2 * self.wanted + 8, (MOST_TAKEN * self.counts).astype(np.int64))
-        is_much = bool((self._taken(held) > most).any())
-        if n_units >= needed and not is_much:
-            return None
-        if self.draw + 1 == MOST_DRAWS:
-            raise _too_few_different(self, needed, n_units)
-        wanted = self.wanted.copy()
-        if not is_much:
-            wanted[0] = max(wanted[0], min(2 * wanted[0], int(MOST_AIMED * self.counts[0])))
-        return replace(self, wanted=wanted, draw=self.draw + 1, frequent=frequent)
-
-    def _find_frequent(self, held: "ReservedRows", X: Reals, targets: Targets) -> Keys:
-        """Return the hashes of numbers, or negatives, that very many equal.
-
-        Of what is no more frequent there are many, so that enough are reserved.
         """
         sampled = _different(X, targets, self._hashes(X, targets))
         n_left = int(self.counts.sum() - held.copies.sum())
@@ -264,78 +251,38 @@ def rows_wanted(spec: ReserveSpec, rows: BlockRows, scan: TargetScan) -> Int64:
     ParameterError : not two classes, or too few rows
     MemoryPlanError : the client cannot hold the rows that are needed
     """
-    row_nbytes = rows.n_features * rows.X.dtype.itemsize
-    found: Int64 = WANTED[spec.name](spec, rows, scan, row_nbytes)
-    return found
-
-
-def _negatives_wanted(
-    spec: FalseAlarmSpec, rows: BlockRows, scan: TargetScan, row_nbytes: int
-) -> Int64:
-    """Return how many rows of each class to reserve for a bound on false alarms, (2,)."""
-    _check_classes(spec, rows, scan)
-    negatives, positives = map(int, scan.counts)
-    needed = rows_needed(spec.rate, spec.delta)
-    if negatives // MOST_SHARE < needed:
-        raise _too_few_negatives(spec, rows, scan, needed)
-    asked = f"max_false_alarm={spec.rate:g} with delta={spec.delta:g}"
-    _check_memory(asked, "Raise max_false_alarm or delta", needed, row_nbytes)
-    return np.array(reserved_counts(spec, negatives, positives, row_nbytes), np.int64)
-
-
-def _numbers_wanted(
-    spec: IntervalSpec, rows: BlockRows, scan: TargetScan, row_nbytes: int
-) -> Int64:
-    """Return how many rows to reserve for intervals, (1,)."""
-    n_rows, needed = scan.n_kept, rows_to_cover(spec.coverage)
-    if n_rows // MOST_SHARE < needed:
-        raise _too_few_numbers(spec, n_rows, needed)
-    row_nbytes += scan.target.nbytes
-    _check_memory(f"interval={spec.coverage:g}", "Lower interval", needed, row_nbytes)
-    return np.array([reserved_numbers(spec, n_rows, row_nbytes)], np.int64)
-
-
-# By the name of the spec, the function that `rows_wanted` calls.
-WANTED: dict[str, Callable[[Any, BlockRows, TargetScan, int], Int64]] = {
-    FalseAlarmSpec.name: _negatives_wanted,
-    IntervalSpec.name: _numbers_wanted,
-}
+    if isinstance(spec, FalseAlarmSpec):
+        _check_classes(spec, rows, scan)
+    needed = observations_needed(spec)
+    if scan.counts[0] // MOST_SHARE < needed:
+        raise _too_few(spec, rows, scan, needed)
+    row_nbytes = rows.n_features * rows.X.dtype.itemsize + scan.target.nbytes
+    _check_memory(spec, needed, row_nbytes)
+    return np.array(reserved_counts(spec, scan.counts.tolist(), row_nbytes), np.int64)
 
 
 def rows_expected(spec: ReserveSpec, n_rows: int, row_nbytes: int) -> int:
     """Return the expected number of reserved rows, before y is read."""
-    if isinstance(spec, IntervalSpec):
-        return reserved_numbers(spec, n_rows, row_nbytes)
     # The sizes of the two classes are unknown, so they are taken as equal.
-    return sum(reserved_counts(spec, n_rows - n_rows // 2, n_rows // 2, row_nbytes))
+    of_classes = [n_rows - n_rows // 2, n_rows // 2]
+    counts = of_classes if isinstance(spec, FalseAlarmSpec) else [n_rows]
+    return sum(reserved_counts(spec, counts, row_nbytes))
 
 
-def reserved_counts(
-    spec: FalseAlarmSpec, negatives: int, positives: int, row_nbytes: int
-) -> tuple[int, int]:
-    """Return how many negatives and positives to reserve on average.
+def reserved_counts(spec: ReserveSpec, counts: list[int], row_nbytes: int) -> list[int]:
+    """Return how many rows to reserve on average: of both classes, or of numbers.
 
-    >>> reserved_counts(FalseAlarmSpec(0.01, 0.05), 45_000, 5_000, 176)
-    (9000, 500)
-    >>> reserved_counts(FalseAlarmSpec(0.01, 0.05), 1_000, 1_000_000, 176)
-    (500, 5000)
+    >>> reserved_counts(FalseAlarmSpec(0.01, 0.05), [45_000, 5_000], 176)
+    [9000, 500]
+    >>> reserved_counts(FalseAlarmSpec(0.01, 0.05), [1_000, 1_000_000], 176)
+    [500, 5000]
+    >>> reserved_counts(IntervalSpec(0.99), [250], 176)
+    [125]
     """
-    needed = rows_needed(spec.rate, spec.delta)
+    needed = observations_needed(spec)
     held = _most_rows(needed, row_nbytes)
-    of_positives = min(positives // POSITIVE_SHARE, MOST_POSITIVES, held)
-    return _reserved_of(negatives, needed, held), of_positives
-
-
-def reserved_numbers(spec: IntervalSpec, n_rows: int, row_nbytes: int) -> int:
-    """Return how many of ``n_rows`` to reserve for intervals on average.
-
-    >>> reserved_numbers(IntervalSpec(0.9), 45_000, 176)
-    9000
-    >>> reserved_numbers(IntervalSpec(0.99), 250, 176)
-    125
-    """
-    needed = rows_to_cover(spec.coverage)
-    return _reserved_of(n_rows, needed, _most_rows(needed, row_nbytes))
+    others = [min(n // POSITIVE_SHARE, MOST_POSITIVES, held) for n in counts[1:]]
+    return [_reserved_of(counts[0], needed, held), *others]
 
 
 def _most_rows(needed: int, row_nbytes: int) -> int:
@@ -351,13 +298,28 @@ def _reserved_of(n_rows: int, needed: int, held: int) -> int:
     return max(wanted, min(spare, int(MOST_AIMED * n_rows)))
 
 
-def _check_memory(asked: str, remedy: str, needed: int, row_nbytes: int) -> None:
+def _of_and_easier(spec: ReserveSpec) -> tuple[str, str]:
+    """Return what is reserved, and what would need fewer of it."""
+    if isinstance(spec, IntervalSpec):
+        return "rows", "lower interval"
+    return "rows of the first class", "raise max_false_alarm or delta"
+
+
+def _asked(spec: ReserveSpec) -> str:
+    """Return what the user has asked for."""
+    if isinstance(spec, IntervalSpec):
+        return f"interval={spec.coverage:g}"
+    return f"max_false_alarm={spec.rate:g} with delta={spec.delta:g}"
+
+
+def _check_memory(spec: ReserveSpec, needed: int, row_nbytes: int) -> None:
     """Raise MemoryPlanError if the client cannot hold the rows that are needed."""
     if needed * row_nbytes > free_nbytes() // 2:
+        _, easier = _of_and_easier(spec)
         raise MemoryPlanError(
-            f"{asked} needs {needed} rows that the "
+            f"{_asked(spec)} needs {needed} rows that the "
             f"client holds, {needed * row_nbytes >> 20} MiB, but {free_nbytes() >> 20} MiB are "
-            f"free here, of which it takes half. {remedy}, or give the client "
+            f"free here, of which it takes half. {easier.capitalize()}, or give the client "
             "more memory."
         )
 
@@ -375,53 +337,23 @@ def _check_classes(spec: FalseAlarmSpec, rows: BlockRows, scan: TargetScan) -> N
     )
 
 
-def _too_few_negatives(
-    spec: FalseAlarmSpec, rows: BlockRows, scan: TargetScan, needed: int
-) -> ParameterError:
-    """Return the error for too few negatives."""
-    name = name_classes(rows, scan.target.labels).tolist()[0]
-    negatives = int(scan.counts[0])
-    most = negatives // MOST_SHARE
-    remedy = ""
-    if most:
-        remedy = (
-            f", or raise max_false_alarm to {_rounded_up(least_rate(most, spec.delta)):g} or delta "
-            f"to {_rounded_up(least_delta(most, spec.rate)):g}"
-        )
-    return ParameterError(
-        f"max_false_alarm={spec.rate:g} with delta={spec.delta:g} needs {needed} rows of class "
-        f"{name!r} that no model is trained on, and may use half of the class; y holds "
-        f"{negatives}, half of which is {most}. Fit on {MOST_SHARE * needed} or more of them"
-        f"{remedy}."
-    )
-
-
-def _too_few_numbers(spec: IntervalSpec, n_rows: int, needed: int) -> ParameterError:
-    """Return the error for too few rows."""
-    most = n_rows // MOST_SHARE
-    # Rounded down to three digits, as a lower coverage needs fewer rows.
-    lower = np.floor(1000 * most_coverage(most)) / 1000
-    remedy = f", or lower interval to {lower:g}" if most else ""
-    return ParameterError(
-        f"interval={spec.coverage:g} needs {needed} rows that no model is trained on, and may use "
-        f"half of all; there are {n_rows} of positive weight, half of which is {most}. "
-        f"Fit on {MOST_SHARE * needed} or more{remedy}."
-    )
-
-
-def _too_few_different(reserve: Reserve, needed: int, n_units: int) -> ParameterError:
-    """Return the error for rows of which too many are equal."""
-    spec = reserve.spec
-    if isinstance(spec, IntervalSpec):
-        asked, of, easier = f"interval={spec.coverage:g}", "rows", "lower interval"
+def _too_few(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, needed: int) -> ParameterError:
+    """Return the error for too few numbers or negatives."""
+    n_first, of = int(scan.counts[0]), "rows"
+    most = n_first // MOST_SHARE
+    if isinstance(spec, FalseAlarmSpec):
+        of = f"rows of class {name_classes(rows, scan.target.labels).tolist()[0]!r}"
+        rate = _rounded_up(least_rate(max(most, 1), spec.delta))
+        delta = _rounded_up(least_delta(most, spec.rate))
+        easier = f"raise max_false_alarm to {rate:g} or delta to {delta:g}"
     else:
-        asked, of = f"max_false_alarm={spec.rate:g}", "rows of the first class"
-        easier = "raise max_false_alarm or delta"
+        # Rounded down to three digits, as a lower coverage needs fewer rows.
+        easier = f"lower interval to {np.floor(1000 * most_coverage(most)) / 1000:g}"
+    remedy = f", or {easier}" if most else ""
     return ParameterError(
-        f"{asked} needs {needed} different {of} that no model is trained on, and equal rows are "
-        f"held out together. There are {int(reserve.counts[0])} {of}, but too few different ones: "
-        f"each of {MOST_DRAWS} draws had too few or left too few, the last one {n_units}. Fit on "
-        f"more different rows, or {easier}."
+        f"{_asked(spec)} needs {needed} {of} that no model is trained on, and may use half of "
+        f"them; there are {n_first} of positive weight, half of which is {most}. Fit on "
+        f"{MOST_SHARE * needed} or more{remedy}."
     )
 
 

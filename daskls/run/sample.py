@@ -6,7 +6,7 @@ for another one, and the cost of a block does not depend on n.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -123,7 +123,7 @@ def sample_rows(
 ) -> DrawnRows:
     """Read X once: sample, validate and checksum it, and take the reserved rows.
 
-    Where `Reserve.again` says so it is read once more.
+    Where very many equal one of the rows to reserve it is read once more, see `daskls.run.reserve`.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def sample_rows(
     ------
     DataError : a value is NaN, infinite or too large, and the error names the first such row; or y
         gave other values than to the scan
-    ParameterError : too many rows are equal to reserve some of them
+    ParameterError : too few different rows were reserved
     """
     n_left = scan.n_kept if reserve is None else reserve.expected(scan).n_kept
     while True:
@@ -165,12 +165,17 @@ def sample_rows(
             return DrawnRows(blocks, scan)
         parts = [b.reserved for b in blocks if b.reserved is not None]
         held = reserve.joined(parts)
-        X, targets = (np.concatenate([getattr(b, own) for b in blocks]) for own in ("X", "targets"))
-        again = reserve.again(held, X, targets)
-        if again is None:
-            left = reserve.left(scan, held, [int(own.copies.sum()) for own in parts])
-            return DrawnRows(blocks, left, reserve, held)
-        reserve = again
+        if reserve.frequent is None:
+            columns = (
+                np.concatenate([getattr(b, own) for b in blocks]) for own in ("X", "targets")
+            )
+            frequent = reserve.find_frequent(held, *columns)
+            if len(frequent):
+                reserve = replace(reserve, frequent=frequent)
+                continue
+        reserve.check(held)
+        left = reserve.left(scan, held, [int(own.copies.sum()) for own in parts])
+        return DrawnRows(blocks, left, reserve, held)
 
 
 def sample_block(

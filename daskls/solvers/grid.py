@@ -25,14 +25,10 @@ STRONGEST, WEAKEST = 0.01, 0.001
 
 @dataclass(frozen=True)
 class Grid:
-    """Candidates in the order they are tried: widest first, smallest C first.
-
-    ``refit_scale`` turns a chosen C into the C of a model of the whole cell with the same lambda.
-    """
+    """Candidates in the order they are tried: widest first, smallest C first."""
 
     gammas: tuple[float, ...]
     costs: tuple[float, ...]
-    refit_scale: float
 
 
 def n_training_rows(n_rows: int, n_folds: int) -> int:
@@ -80,20 +76,18 @@ def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) 
     [0.04, 40000.0]
     """
     m = n_training_rows(n_rows, spec.cv)
-    scale = 1.0
     if spec.C is not None:
         costs = tuple(sorted(spec.C))
     else:
         lambdas = np.geomspace(STRONGEST, min(WEAKEST / m, STRONGEST), spec.n_costs)
         costs = tuple((1.0 / (2.0 * lambdas * m)).tolist())
-        scale = m / n_rows
     if spec.gamma is not None:
         gammas = tuple(sorted(spec.gamma))
     else:
         narrowest = NARROWEST * radius * m ** (-1.0 / n_features)
         widths = np.geomspace(WIDEST * radius, narrowest, count_gammas(spec))
         gammas = tuple((widths ** -find_kernel(spec.kernel).width_power).tolist())
-    return Grid(gammas, costs, scale)
+    return Grid(gammas, costs)
 
 
 def grid_ends(
@@ -138,8 +132,7 @@ def find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:
     n_features : int. Of the rows that distances are taken between.
     """
     grid = resolve_grid(spec, float(row.radius), int(row.n_rows), n_features)
-    scale = grid.refit_scale if spec.refit == "cell" else 1.0
-    return _nearest(grid.gammas, row.gamma), _nearest(grid.costs, row.C / scale)
+    return _nearest(grid.gammas, row.gamma), _nearest(grid.costs, row.C)
 
 
 def _nearest(values: tuple[float, ...], value: float) -> int:

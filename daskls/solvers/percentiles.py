@@ -94,8 +94,8 @@ def neighborhood_grid(
     costs = tuple(sorted(spec.C))
     if percentiles is None:
         gammas = tuple(sorted(spec.gamma)) if spec.gamma is not None else (1.0,)
-        return own.in_units(Grid(gammas, costs, 1.0))
+        return own.in_units(Grid(gammas, costs))
     # Rounding in the expanded squares leaves a distance between equal rows.
     noise = 8 * (own.rows.shape[1] + 8) * EPS * (own.radius / own.unit) ** 2
     # By positions, the pairs do not depend on the order that folds put the rows in.
-    return Grid(width_gammas(base, percentiles, seed, noise, positions), costs, 1.0)
+    return Grid(width_gammas(base, percentiles, seed, noise, positions), costs)

@@ -82,13 +82,13 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
         decision="ovr",
         is_global=True,
         knows_held_out=True,
-        unused=("n_grid", "cv", "scoring", "search", "refit", "tol", "cache_size"),
+        unused=("n_grid", "cv", "scoring", "search", "tol", "cache_size"),
     ),
     ("numbers", "squared_error"): Loss(
         "solvers.squares.solver:NumbersSolver",
         decision="values",
         is_global=True,
-        unused=("epsilon", "cv", "search", "refit", "tol"),
+        unused=("epsilon", "cv", "search", "tol"),
         neighborhoods="solvers.squares.neighborhood:NumberNeighborhoods",
     ),
     ("numbers", "epsilon_insensitive"): Loss(

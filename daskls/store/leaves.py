@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.kernels.copies import find_copies
 from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbers, Targets
 from daskls.store.artifacts import Location
 from daskls.store.caches import SizedCache, fork_safe, on_drop
@@ -191,27 +190,6 @@ class LeafReader:
             found = self._targets(leaf), self._column(leaf, "weights")
             # Successive chunks of neighborhoods read the same leaves.
             self._cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
-        return found
-
-    def read_units(self, leaf: int) -> RowNumbers:
-        """Return the smallest row number among the copies of each of a leaf's rows, cached.
-
-        Classes of equal features are copies, whatever their classes are; numbers are observations
-        of their own unless they are equal, too. Copies are in one leaf and in one region.
-        """
-        found: RowNumbers | None = self._cache.get((leaf, "units"))
-        if found is None:
-            rows = self.read_leaf(leaf)
-            columns = [rows.X]
-            if self._target.kind == "numbers":
-                columns.append(self._read_labels(leaf)[0])
-            copies = find_copies(*columns) if len(rows.X) else None
-            found = rows.numbers
-            if copies is not None:
-                # Rows of a region are in the order of their numbers.
-                first, group = copies
-                found = rows.numbers[first[group]]
-            self._cache.put((leaf, "units"), found, found.nbytes)
         return found
 
     def _column(self, leaf: int, name: str, whole: bool = False) -> AnyArray:

@@ -91,7 +91,6 @@ def test_many_cells_on_an_edge_say_which_way_to_widen(which):
 SELECTED = {
     "FalkSVC, local": FalkSVC(40, selection="local", random_state=0),
     "LocalSamplingSVC": LocalSamplingSVC(0.3, random_state=0),
-    "FalkSVC, grid": FalkSVC(40, selection="grid", random_state=0),
     "KNNSVC": KNNSVC(40, random_state=0),
 }
 
@@ -112,7 +111,7 @@ def test_one_choice_at_an_end_of_what_was_given_says_so(name):
 def test_a_tie_at_an_end_is_no_edge():
     # Classes so far apart that every candidate is right.
     rows = np.r_[X[:200] * 0.1, X[:200] * 0.1 + 5.0]
-    model = FalkSVC(40, C=[1.0, 10.0, 100.0], gamma=1.0, selection="grid", random_state=0)
+    model = FalkSVC(40, C=[1.0, 10.0, 100.0], gamma=1.0, random_state=0)
     assert told_by(model, rows, np.repeat([0, 1], 200)) == []
     assert model.selected_["C"] == 1.0
 

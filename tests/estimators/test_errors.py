@@ -343,7 +343,6 @@ def test_the_proposed_cell_size_fits():
         ({"C": 3.0}, r"C was \[10\.0\], is \[3\.0\]"),
         ({"gamma": [1.0, 2.0]}, r"gamma was \[20\.0\], is \[1\.0, 2\.0\]"),
         ({"kernel": "linear"}, "kernel was 'rbf', is 'linear'"),
-        ({"refit": "cell"}, "refit was 'folds', is 'cell'"),
         ({"cv": 3}, "cv was 2, is 3"),
         ({"tol": 1e-2}, "tol was 0.001, is 0.01"),
         ({"class_weight": {1: 2.0}}, "class_weight was None, is"),

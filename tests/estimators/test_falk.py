@@ -10,7 +10,7 @@ from support import checkers
 from daskls import FalkSVC, MemoryPlanError, ParameterError
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.methods.scores import model_scores
-from daskls.run.regroup import RowsHandle, folds_of
+from daskls.run.regroup import RowsHandle
 
 N = 900
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -105,9 +105,9 @@ def test_leaves_leave_no_trace_in_the_centers_and_answers(leaf_rows, monkeypatch
 
 def test_local_selection_takes_the_best_mean_error():
     X, y = checkers(N)
-    model = small_falk(
-        [40, 80], selection="local", C=[0.1, 10.0], gamma=[1.0, 20.0, 400.0], n_selected=6
-    ).fit(X, y)
+    model = small_falk([40, 80], selection="local", C=[0.1, 10.0], gamma=[1.0, 20.0, 400.0]).fit(
+        X, y
+    )
     chosen = model.selected_
     errors = np.array(chosen["errors"])
     assert errors.shape == (2, 3, 2)
@@ -122,9 +122,7 @@ def test_local_selection_takes_the_best_mean_error():
 
 def test_percentiles_give_every_neighborhood_its_own_width():
     X, y = checkers(N)
-    model = small_falk(
-        60, selection="local", C=[10.0], gamma=None, percentiles=[50], n_selected=2
-    ).fit(X, y)
+    model = small_falk(60, selection="local", C=[10.0], gamma=None, percentiles=[50]).fit(X, y)
     report, (centers, _) = model.fit_report_, center_rows(model._reader)
     for cell in np.flatnonzero(report.n_trained)[:5]:
         near = X[nearest_rows(X, centers[cell], 60)]
@@ -194,25 +192,3 @@ def test_unanimous_neighborhoods_train_nothing():
     model = small_falk(20).fit(X, y)
     assert model.fit_report_.n_trained.sum() == 0
     assert model.score(X, y) == 1.0
-
-
-def test_the_global_grid_is_cross_validation_of_the_method():
-    X, y = checkers(400)
-    params = {"C": [0.1, 10.0], "gamma": [1.0, 20.0]}
-    model = small_falk([20, 60], selection="grid", cv=3, tol=1e-6, **params).fit(X, y)
-    errors = np.array(model.selected_["errors"])
-    folds = folds_of(np.arange(400), 0, 3)
-    for i, k in enumerate([20, 60]):
-        for g, gamma in enumerate(params["gamma"]):
-            for c, C in enumerate(params["C"]):
-                n_wrong = 0
-                for fold in range(3):
-                    held_out = folds == fold
-                    # The order of centers goes by numbers among all rows.
-                    slow = SlowFalk(X, y, k, k // 2, C, gamma, 0, rows=np.flatnonzero(~held_out))
-                    answers = np.array([slow.decide(query) for query in X[held_out]])
-                    n_wrong += ((answers > 0) != y[held_out]).sum()
-                # A decision near 0 may fall to either side.
-                assert errors[i, g, c] == pytest.approx(n_wrong / 400, abs=0.006)
-    best = np.argwhere(errors == errors.min())[0]
-    assert model.selected_["n_neighbors"] == [20, 60][best[0]]

@@ -70,7 +70,7 @@ def each_method(cv):
     return [
         small_svc(cv=cv),
         small_chunks(chunk_size=400, cv=cv),
-        *(FalkSVC(selection=selection, **falk) for selection in ("local", "each", "grid")),
+        *(FalkSVC(selection=selection, **falk) for selection in ("local", "each")),
         LandmarkSVC(4, n_landmarks=2, C=[0.1, 1.0], cv=cv, random_state=0),
     ]
 
@@ -99,13 +99,11 @@ def test_folds_that_no_class_fills_are_refused(model):
 @pytest.mark.parametrize("selection", ["local", "each"])
 def test_neighborhoods_of_fewer_inner_rows_than_folds_are_counted(selection):
     X, y = checkers(100, noise=0.0)
-    model = FalkSVC(
-        20, n_assigned=4, selection=selection, C=[1.0, 10.0], n_selected=3, random_state=0
-    )
+    model = FalkSVC(20, n_assigned=4, selection=selection, C=[1.0, 10.0], random_state=0)
     with pytest.warns(UserWarning, match="have 4 inner rows, fewer than cv=5") as caught:
         model.fit(X, y)
     (message,) = [str(warning.message) for warning in caught]
-    assert message.startswith("3 " if selection == "local" else f"{model.n_cells_} ")
+    assert message.startswith("10 " if selection == "local" else f"{model.n_cells_} ")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Kernels of inner products: one origin for all methods, and units that C=None takes up."""
 
+import naive
 import numpy as np
 import pytest
+from cells import mean_of_svcs
 from sklearn.svm import SVC, SVR, LinearSVC
 from support import compiled
 
@@ -15,7 +17,7 @@ X = RNG.normal(size=(N, 3)) + MEAN
 Y = (X[:, 0] * X[:, 1] + 0.3 * RNG.normal(size=N) > -0.5).astype(int)
 THREE = np.digitize(X[:, 0] + 0.2 * RNG.normal(size=N), [0.6, 1.4])
 QUERIES = RNG.normal(size=(40, 3)) + MEAN
-CELL = {"loss": "hinge", "feature_scale": None, "fit_intercept": True, "refit": "cell"}
+CELL = {"loss": "hinge", "feature_scale": None, "fit_intercept": True}
 METHODS = {
     "cell": (VoronoiSVC, N, CELL),
     "chunk": (RandomChunkSVC, N, CELL),
@@ -36,13 +38,21 @@ def test_every_method_has_scikit_learns_svm_of_the_rows_as_they_are(method, kern
     estimator, size, params = METHODS[method]
     given = {"C": 0.7, "gamma": 0.5, **kernel}
     model = estimator(size, **params, **given, tol=1e-6, random_state=0).fit(X, Y)
-    expected = SVC(**given, tol=1e-8).fit(X, Y).decision_function(QUERIES)
+    if params is CELL:
+        expected = mean_of_svcs(X, Y, QUERIES, **given)
+    else:
+        expected = SVC(**given, tol=1e-8).fit(X, Y).decision_function(QUERIES)
     found = model.decision_function(QUERIES)
     # Chunks answer with clipped values.
     expected = np.clip(expected, -1, 1) if method == "chunk" else expected
     np.testing.assert_allclose(found, expected, atol=2e-2)
     three = estimator(size, **params, **given, tol=1e-6, random_state=0).fit(X, THREE)
-    labels = SVC(**given, tol=1e-8).fit(X, THREE).predict(QUERIES)
+    if params is CELL:
+        # Positive for the first class of each pair.
+        pairs = -mean_of_svcs(X, THREE, QUERIES, **given, decision_function_shape="ovo")
+        labels = [naive.one_vs_one_winner(row, 3) for row in pairs]
+    else:
+        labels = SVC(**given, tol=1e-8).fit(X, THREE).predict(QUERIES)
     assert (three.predict(QUERIES) == labels).mean() > 0.97
 
 
@@ -108,10 +118,10 @@ def test_open_c_is_of_rows_in_units_of_their_spread(units):
     model = VoronoiSVC(300, **CELL, kernel="linear", tol=1e-6, random_state=0).fit(X, y)
     spread = X.std(axis=0)
     spread = spread if max(units) > 100 * min(units) else np.sqrt((spread**2).mean())
-    svm = SVC(kernel="linear", C=model.fit_report_.C[0], tol=1e-8).fit(X / spread, y)
-    expected = svm.decision_function(X / spread)
+    rows = X / spread
+    expected = mean_of_svcs(rows, y, rows, kernel="linear", C=model.fit_report_.C[0])
     np.testing.assert_allclose(model.decision_function(X), expected, atol=2e-2)
     # A given C is of the rows as they are.
-    given = VoronoiSVC(300, **CELL, kernel="linear", C=1e-6, tol=1e-6).fit(X, y)
-    svm = SVC(kernel="linear", C=1e-6, tol=1e-8).fit(X, y)
-    np.testing.assert_allclose(given.decision_function(X), svm.decision_function(X), atol=2e-2)
+    given = VoronoiSVC(300, **CELL, kernel="linear", C=1e-6, tol=1e-6, random_state=0)
+    found = given.fit(X, y).decision_function(X)
+    np.testing.assert_allclose(found, mean_of_svcs(X, y, X, kernel="linear", C=1e-6), atol=2e-2)

@@ -29,7 +29,8 @@ from daskls import (
     StoreError,
 )
 from daskls.methods.landmarks.parts import read_linear_model
-from daskls.run.regroup import folds_of
+from daskls.partition.shuffle import row_keys
+from daskls.seeds import ROW_FOLDS
 
 N = 700
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -114,7 +115,7 @@ def test_cross_validation_counts_as_a_plain_loop_does():
     with pytest.warns(GridEdgeWarning, match="larger ones"):
         model = small_landmarks(C=costs, cv=4, tol=1e-7).fit(X, y)
     M, cells, signs = project(X, model), nearest_clusters(X, model), signs_of(y, 1)
-    folds = folds_of(np.arange(N), 0, 4)
+    folds = row_keys(np.arange(N), ROW_FOLDS(0)) % np.uint64(4)
     errors = []
     for C in costs:
         wrong = []

@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 import threading
-import warnings
 
 import dask
 import dask.array as da
@@ -221,7 +220,7 @@ def test_loading_runs_no_pickle(tmp_path, monkeypatch):
 
 
 def test_an_open_seed_is_the_stores_own(tmp_path):
-    first = small_svc(store=tmp_path / "m", random_state=None, refit="folds").fit(X, Y)
+    first = small_svc(store=tmp_path / "m", random_state=None).fit(X, Y)
     bits = model_bits(first)
     again = small_svc(store=tmp_path / "m", random_state=None).fit(X, Y)
     assert_same_model(bits, again)
@@ -373,17 +372,3 @@ def test_two_equal_fits_at_once_fill_two_stores(two_workers, tmp_path):
             thread.join()
     assert errors == []
     assert_same_model(models["a"], models["b"])
-
-
-def test_the_search_that_was_the_default_is_taken_for_the_one_that_is(tmp_path):
-    X, y = checkers(300)
-    with pytest.warns(FutureWarning, match='search="race" was removed and search="refine"'):
-        old = small_svc(search="race").fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        new = small_svc(search="refine").fit(X, y)
-        np.testing.assert_array_equal(old.decision_function(X), new.decision_function(X))
-        old.save(tmp_path / "model.zarr")
-        loaded = daskls.load(tmp_path / "model.zarr")
-        np.testing.assert_array_equal(loaded.decision_function(X), new.decision_function(X))
-    assert loaded.get_params()["search"] == "race"

@@ -104,7 +104,7 @@ def wide():
     """Return 160 MiB of rows, most of one class, and a method that trains them in a moment."""
     X = np.zeros((80_000, 256))
     X[:, 0] = np.random.default_rng(0).random(len(X))
-    params = {"C": 1.0, "gamma": 0.1, "cv": 2, "refit": "cell", "random_state": 0}
+    params = {"C": 1.0, "gamma": 0.1, "cv": 2, "random_state": 0}
     return X, (X[:, 0] > 0.999).astype("i4"), RandomChunkSVC(1000, **params)
 
 

@@ -188,7 +188,7 @@ SMALL = {
     "RandomChunkSVR, chosen": RandomChunkSVR(100, random_state=0),
     "KernelKNNRegressor": KernelKNNRegressor(7),
     "FalkSVR": FalkSVR(80, **FALK),
-    "FalkSVR, chosen": FalkSVR([60, 90], selection="local", n_selected=3, random_state=0),
+    "FalkSVR, chosen": FalkSVR([60, 90], selection="local", random_state=0),
     "FalkSVR, centers": FalkSVR(80, assign="k_centers", n_assigned=20, **FALK),
 }
 

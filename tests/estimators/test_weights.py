@@ -51,7 +51,7 @@ def test_whole_weights_equal_repeated_rows(n_classes):
     X, y = checkers(N, n_classes=n_classes)
     weights = np.random.default_rng(0).integers(1, 4, N)
     # One cell, as repeated rows fill cells sooner; one C and gamma, as folds would differ.
-    params = {"cell_size": 10_000, "C": 1.0, "gamma": 20.0, "refit": "cell", "tol": 1e-6}
+    params = {"cell_size": 10_000, "C": 1.0, "gamma": 20.0, "tol": 1e-6}
     weighted = small_svc(**params).fit(X, y, weights)
     repeated = small_svc(**params).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     unweighted = small_svc(**params).fit(X, y)

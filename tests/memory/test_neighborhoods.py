@@ -51,7 +51,7 @@ def test_training_neighborhoods(k, batch, d, n_classes, tmp_path):
     fit_until("bundles", model, X, y)
     centers = read_centers(Root.open(path)).positions[: 4 * batch].tolist()
     # No step is needed, so that all time goes into what is held.
-    spec = SolverSpec(C=(1.0,), tol=1e9, refit="cell", fit_intercept=True)
+    spec = SolverSpec(C=(1.0,), tol=1e9, fit_intercept=True)
     assert_projected(path, spec, Falk((k,), percentiles=(50.0,)), centers, batch, (d, n_classes))
 
 

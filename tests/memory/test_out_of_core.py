@@ -31,7 +31,7 @@ CHUNK_ROWS = 16_384
 N_CHUNKS = 88
 
 CUTS = [
-    RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, refit="cell", tol=0.1, random_state=0),
+    RandomChunkSVC(1000, C=1.0, gamma=0.1, cv=2, tol=0.1, random_state=0),
     LandmarkSVC(100, n_landmarks=16, C=[0.01, 1.0], cv=2, random_state=0),
 ]
 SAMPLED = {"C": 1.0, "gamma": 1e-3, "random_state": 0}
@@ -131,7 +131,7 @@ def fitted(paths, client, tmp_path_factory):
     X, y, nbytes = paths
     store = tmp_path_factory.mktemp("model") / "m"
     with Watch(client, nbytes):
-        return small_svc(cell_size=2000, gamma=0.1, refit="cell", store=store).fit(X, y)
+        return small_svc(cell_size=2000, gamma=0.1, store=store).fit(X, y)
 
 
 needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -136,10 +136,9 @@ def test_grid_of_given_values_counts_the_report(halves):
     )
 
 
-@pytest.mark.parametrize("refit", ["folds", "cell"])
-def test_grid_of_scaled_values_finds_edges_where_the_report_does(refit):
+def test_grid_of_scaled_values_finds_edges_where_the_report_does():
     X, y = make_checkerboard(1200)
-    model = papers(300, cv=3, refit=refit, random_state=0).fit(X, y)
+    model = papers(300, cv=3, random_state=0).fit(X, y)
     display = GridDisplay.from_estimator(model)
     assert display.counts.shape == (10, 10)
     assert display.counts.sum() == model.n_cells_

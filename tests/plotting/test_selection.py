@@ -19,7 +19,7 @@ from daskls.plotting import GridDisplay, SelectionDisplay
 )
 def test_errors_and_the_chosen_one(params, widths):
     X, y = checkers(400)
-    model = small_falk([30, 60], selection="local", C=[0.1, 10.0], n_selected=4, **params).fit(X, y)
+    model = small_falk([30, 60], selection="local", C=[0.1, 10.0], **params).fit(X, y)
     display = SelectionDisplay.from_estimator(model).plot()
     assert (display.width_labels, display.cost_labels) == (widths, ["0.1", "10"])
     assert display.n_neighbors == [30, 60]

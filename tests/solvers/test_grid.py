@@ -19,10 +19,9 @@ from daskls.solvers.grid import (
 @pytest.mark.parametrize("radius", [1.0, 0.003])
 def test_own_grid_is_the_papers(radius, n_rows, n_features, n_folds):
     grid = resolve_grid(SolverSpec(cv=n_folds), radius, n_rows, n_features)
-    gammas, costs, m = naive.grid_values(radius, n_rows, n_features, n_folds)
+    gammas, costs, _ = naive.grid_values(radius, n_rows, n_features, n_folds)
     np.testing.assert_allclose(grid.gammas, gammas, rtol=1e-10)
     np.testing.assert_allclose(grid.costs, costs, rtol=1e-10)
-    assert grid.refit_scale == pytest.approx(m / n_rows)
     assert len(grid.gammas) * len(grid.costs) == 100
 
 
@@ -31,11 +30,10 @@ def test_own_grid_is_the_papers(radius, n_rows, n_features, n_folds):
 def test_finer_grids_have_the_papers_ends_and_equal_ratios(shape, n_rows, n_features, n_folds):
     spec = SolverSpec(cv=n_folds, n_grid=shape)
     grid = resolve_grid(spec, 1.7, n_rows, n_features)
-    gammas, costs, m = naive.grid_values(1.7, n_rows, n_features, n_folds, shape)
+    gammas, costs, _ = naive.grid_values(1.7, n_rows, n_features, n_folds, shape)
     np.testing.assert_allclose(grid.gammas, gammas, rtol=1e-10)
     np.testing.assert_allclose(grid.costs, costs, rtol=1e-10)
     assert (len(grid.costs), len(grid.gammas)) == shape == (spec.n_costs, count_gammas(spec))
-    assert grid.refit_scale == pytest.approx(m / n_rows)
     ends = grid_ends(spec, np.array([1.7]), np.array([n_rows]), n_features)
     for name, own in (("C", grid.costs), ("gamma", grid.gammas)):
         np.testing.assert_allclose(np.ravel(ends[name]), [own[0], own[-1]], rtol=1e-10)
@@ -67,7 +65,6 @@ def test_given_values_are_used_unchanged_in_increasing_order():
         grid = resolve_grid(spec, radius, n_rows, n_features)
         assert grid.costs == (0.1, 3.0, 7.3)
         assert grid.gammas == (0.3, 2.0)
-        assert grid.refit_scale == 1.0
         assert len(grid.gammas) * len(grid.costs) == 6
 
 
@@ -76,7 +73,6 @@ def test_one_axis_given_leaves_the_other_to_the_grid():
     assert resolve_grid(SolverSpec(C=(1.0,)), 1.5, 90, 2).gammas == own.gammas
     given_gamma = resolve_grid(SolverSpec(gamma=(1.0,)), 1.5, 90, 2)
     assert given_gamma.costs == own.costs
-    assert given_gamma.refit_scale == own.refit_scale < 1
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly"])

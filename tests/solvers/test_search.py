@@ -162,7 +162,7 @@ def test_a_fold_without_rows_is_trained_by_nobody():
     X, y = binary_cell(m=12)
     own = LocalRows.of(X, y, np.ones(12), SolverSpec(cv=3))
     _, cell = own.data(np.where(np.arange(12) < 6, 0, 2))
-    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1.0,), 1.0), HingeWidth)
+    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1.0,)), HingeWidth)
     assert search.folds == [0, 2]
     assert search.choose(finish=False).counts.n_trained == 2
 
@@ -172,7 +172,7 @@ def test_rows_past_the_last_fold_always_train_and_are_never_judged():
     folds = np.where(np.arange(40) < 24, np.arange(40) % 3, 3)
     own = LocalRows.of(X, y, np.ones(40), SolverSpec(cv=3))
     _, cell = own.data(folds)
-    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1e-3,), 1.0), HingeWidth)
+    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1e-3,)), HingeWidth)
     assert search.held_out_weight == 24
     search.choose(finish=False)
     betas, _ = search.models

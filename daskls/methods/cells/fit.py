@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.kernels.copies import find_copies
-from daskls.methods.held_out import Draw, HeldOutRows, draw_of, map_held_out
+from daskls.methods.held_out import Draw, HeldOutRows, draw_of, map_held_out, maps_held_out
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells
 from daskls.partition.space import BRANCH_SIZES, Space
@@ -31,7 +31,7 @@ from daskls.run.begin import regroup_all
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.client import report_cells
 from daskls.run.compute import run_each
-from daskls.run.contract import HELD_OUT, FitState
+from daskls.run.contract import FitState
 from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows, evaluated_rows
@@ -93,7 +93,7 @@ def fit_cells(state: FitState) -> None:
         state.seed,
         state.scan.n_kept,
         draw_of(state),
-        request.probability == HELD_OUT,
+        maps_held_out(request),
     )
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with state.clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):

@@ -17,12 +17,12 @@ from daskls.methods.landmarks.parts import (
     write_states,
 )
 from daskls.methods.landmarks.plan import ROWS_PER_LANDMARK
-from daskls.partition.shuffle import MOST_COPIES
+from daskls.partition.shuffle import MOST_COPIES, row_keys
 from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as
 from daskls.records import Float64, Int64, Mask
 from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.regroup import folds_of
+from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
@@ -153,7 +153,7 @@ def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
 
 def _folds(rows: Rows, job: JointJob) -> Int64:
     """Return the fold of each row of a cell; rows of equal features are in that of the first."""
-    folds = folds_of(rows.numbers, job.seed, job.n_folds).astype(np.int64)
+    folds = (row_keys(rows.numbers, ROW_FOLDS(job.seed)) % np.uint64(job.n_folds)).astype(np.int64)
     found = find_copies(rows.X)
     if found is None:
         return folds

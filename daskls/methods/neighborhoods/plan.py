@@ -9,6 +9,8 @@ from daskls.plan.bundles import Extent, Resources, cell_nbytes, model_nbytes
 from daskls.plan.checks import check_block, check_gather, mib, usable_nbytes
 from daskls.records import F8
 
+# Neighborhoods that local selection evaluates.
+N_SELECTED = 10
 # Bytes of the neighborhoods' rows that a task gathers at once.
 BATCH_NBYTES = 24 << 20
 # Most batches of neighborhoods in a bundle.
@@ -25,10 +27,9 @@ class NeighborSpec:
     n_assigned : k', or None for k // 2
     assign : which centers predict a query: that of its nearest row ("point"), the nearest one
         ("center"), or the nearest ``n_centers`` together ("k_centers")
-    selection : "local", "grid", "each", or None; "left_out" where each query trains a model
+    selection : "local", "each", or None; "left_out" where each query trains a model
     percentiles : widths as percentiles of a neighborhood's distances, decreasing; None where gamma
         is given
-    n_selected : int. Neighborhoods that local selection evaluates.
     """
 
     n_neighbors: tuple[int, ...]
@@ -37,7 +38,6 @@ class NeighborSpec:
     n_centers: int = 3
     selection: str | None = None
     percentiles: tuple[float, ...] | None = None
-    n_selected: int = 10
 
     # Whether neighbors vote or are averaged, instead of training a model.
     votes: ClassVar[bool] = False

@@ -168,14 +168,14 @@ def search_block(
     reader = handle.open()
     with one_blas_thread():
         X = reader.read_positions(positions).X
-        found = find_nearest(X, n_neighbors, reader.regions, handle.source(reader), metric)
+        found = find_nearest(X, n_neighbors, reader.regions, reader.read_leaf, metric)
     return _compact(found.positions, reader)
 
 
 def find_beyond(leaf: int, n_neighbors: int, handle: RowsHandle) -> tuple[Ints, Ints]:
     """Return the rows of a leaf that no list holds, and whom they follow: see `rows_beyond`."""
     reader = handle.open()
-    positions, first = rows_beyond(handle.source(reader)(leaf), n_neighbors)
+    positions, first = rows_beyond(reader.read_leaf(leaf), n_neighbors)
     return _compact(positions, reader), _compact(first, reader)
 
 
@@ -223,7 +223,7 @@ def gather_neighborhoods(
     reader: LeafReader, positions: Int64, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
     """Yield the neighbors of the rows at ``positions``, and the neighbors' rows, in batches."""
-    metric, read_leaf = metric_of(job.spec), job.handle.source(reader)
+    metric, read_leaf = metric_of(job.spec), reader.read_leaf
     for start in range(0, len(positions), job.batch):
         X = reader.read_positions(positions[start : start + job.batch]).X
         found = find_nearest(X, job.n_neighbors, reader.regions, read_leaf, metric)

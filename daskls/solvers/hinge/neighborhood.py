@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 
 from daskls.kernels.copies import find_copies
+from daskls.kernels.kernel import find_kernel
 from daskls.records import (
     CellReport,
     Codes,
@@ -27,9 +28,11 @@ from daskls.solvers.base import BLANK_REPORT, Neighborhood, NeighborhoodSolver
 from daskls.solvers.copies import find_units
 from daskls.solvers.evaluate import cell_scores, fit_sigmoid, sigmoid, total
 from daskls.solvers.grid import Grid, assign_folds, count_gammas
+from daskls.solvers.hinge.problem import Problem
 from daskls.solvers.hinge.solver import HINGE
 from daskls.solvers.percentiles import neighborhood_grid
 from daskls.solvers.rows import CellData, Choice, Counts, LocalRows, kernel_of
+from daskls.solvers.width import ClassPairs
 
 
 class HingeNeighborhoods(NeighborhoodSolver):
@@ -70,7 +73,7 @@ class HingeNeighborhoods(NeighborhoodSolver):
         order, cell, grid = _prepared(own, near, _inner_folds(own, n_judged, near.seed))
         search = HINGE.search(cell, spec, grid) if has_choice else None
         choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
-        return own.model(HINGE.refit(cell, choice, spec, grid), order, cell, report)
+        return own.model(_trained(cell, choice, spec), order, cell, report)
 
     def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
         """See `NeighborhoodSolver`."""
@@ -86,7 +89,7 @@ class HingeNeighborhoods(NeighborhoodSolver):
             choice = _from_zero(cell, spec, replace(grid, gammas=(gamma,)))
             for cost in grid.costs:
                 # Each solve starts from the solution at the previous C.
-                choice = HINGE.refit(cell, replace(choice, C=cost), spec, grid)
+                choice = _trained(cell, replace(choice, C=cost), spec)
                 yield own.model(choice, order, cell, report)
 
 
@@ -147,6 +150,24 @@ def _from_zero(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
     )
 
 
+def _trained(cell: CellData, choice: Choice, spec: SolverSpec) -> Choice:
+    """Return a choice whose model is of all rows, solved from the choice's own coefficients."""
+    K = np.empty_like(cell.base)
+    find_kernel(spec.kernel).write(cell.base, choice.kernel, K)
+    pairs = ClassPairs.of(cell, 0)
+    starts = pairs.betas_of(choice.coef)
+    betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), Counts()
+    counts.add(choice.counts)
+    for p, (_, _, rows, signs) in enumerate(cell.pairs()):
+        own, at = K if len(pairs) == 1 else K[np.ix_(rows, rows)], pairs.slice_of(p)
+        none_held_out = np.array([0, len(signs)])
+        problem = Problem(own, signs, cell.weights[rows], none_held_out, spec)
+        betas[at], offsets[p] = problem.solve_all(starts[at], choice.C)
+        counts.add(problem.counts)
+    coef = pairs.coefficients(betas[None])[0]
+    return replace(choice, coef=coef, intercepts=offsets, counts=counts)
+
+
 def label_probability(
     X: Reals,
     codes: Codes,
@@ -189,7 +210,7 @@ def label_probability(
     held_out = np.isfinite(values)
     weights = cell.weights[held_out].astype(np.float64)
     a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1, weights)
-    choice = HINGE.refit(cell, _from_zero(cell, spec, grid), spec, grid)
+    choice = _trained(cell, _from_zero(cell, spec, grid), spec)
     model = own.model(choice, order, cell, own.described(BLANK_REPORT))
     if len(model.classes) == 1:
         # Nothing was learned but the offset.

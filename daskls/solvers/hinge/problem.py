@@ -16,7 +16,7 @@ from daskls.kernels.exponential import multiply_rows
 from daskls.kernels.gram import GRAM_TILE_ROWS
 from daskls.kernels.kernel import find_kernel
 from daskls.kernels.line import line_solver
-from daskls.kernels.steps import CLIPPED, UNCLIPPED, fill_gradient
+from daskls.kernels.steps import UNCLIPPED, fill_gradient
 from daskls.records import Float32, Float64, Int64, KernelSpec, SolverSpec
 from daskls.solvers.rows import Counts, max_steps
 
@@ -73,11 +73,11 @@ class Problem:
         n_steps : int
         """
         start, stop = self.fold_ptr[fold], self.fold_ptr[fold + 1]
-        found, offset, counts = self._run(start, stop, beta, product, cost, UNCLIPPED, tol)
+        found, offset, counts = self._run(start, stop, beta, product, cost, tol)
         return found, offset, counts.n_steps
 
     def solve_all(self, start: Float32, cost: float) -> tuple[Float32, float]:
-        """Train on all rows at one C, from a start that is clipped to the bounds.
+        """Train on all rows at one C, to the plain gap, from a start that is clipped to the bounds.
 
         Returns
         -------
@@ -91,9 +91,8 @@ class Problem:
             beta = np.zeros_like(beta)
         grad = np.empty_like(beta)
         fill_gradient(self.K, beta, self.signs, grad)
-        cap = CLIPPED if self.spec.clipped_gap else UNCLIPPED
         product = self.signs - grad
-        found, offset, counts = self._run(0, 0, beta, product, cost, cap, self.spec.tol)
+        found, offset, counts = self._run(0, 0, beta, product, cost, self.spec.tol)
         self.counts.add(counts)
         return found, offset
 
@@ -104,10 +103,9 @@ class Problem:
         beta: Float32,
         product: Float32,
         cost: float,
-        cap: np.float32,
         tol: float,
     ) -> tuple[Float32, float, Counts]:
-        """Solve from one start; return the solution, its offset and its counts."""
+        """Solve from one start to the plain gap; return the solution, its offset and its counts."""
         m = len(beta)
         betas, offsets = np.empty((1, m), np.float32), np.empty((1, 1), np.float32)
         counts = np.zeros(3, np.int64)
@@ -127,7 +125,7 @@ class Problem:
             np.array([cost], np.float64),
             np.array([start], np.int64),
             np.array([stop], np.int64),
-            cap,
+            UNCLIPPED,
             tol,
             np.array([max_steps(m)], np.int64),
             betas,

@@ -1,26 +1,21 @@
 """SVMs of the hinge loss, and the base of solvers that cross-validate C and gamma in each cell.
 
-A loss says how lines are solved (`Width`) and how one pair of classes is trained on all rows; grid,
-folds, search, average and layout are the same for all.
+A loss says how lines are solved (`Width`); grid, folds, search, average and layout are the same for
+all.
 """
 
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar, cast
 
-import numpy as np
-
-from daskls.kernels.kernel import find_kernel
-from daskls.records import F4, MIB, Codes, Float32, LocalModel, SolverSpec
+from daskls.records import F4, MIB, Codes, LocalModel, SolverSpec
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.grid import Grid, assign_folds, resolve_grid
 from daskls.solvers.hinge.decomposed import holds_matrix
-from daskls.solvers.hinge.problem import Problem
 from daskls.solvers.hinge.width import HingeWidth, RowsWidth
-from daskls.solvers.rows import CellData, Choice, Counts, LocalRows, rows_nbytes
+from daskls.solvers.rows import CellData, LocalRows, rows_nbytes
 from daskls.solvers.search import GridSearch, grid_search_nbytes
-from daskls.solvers.width import ClassPairs, Seeds, Width, pairs_nbytes
+from daskls.solvers.width import Width, pairs_nbytes
 
 
 class CellSolver(LocalSolver):
@@ -32,34 +27,6 @@ class CellSolver(LocalSolver):
     """
 
     width: ClassVar[type[Width]]
-
-    @abstractmethod
-    def solve_all(
-        self,
-        K: Float32,
-        signs: Float32,
-        weights: Float32,
-        start: Float32,
-        cost: float,
-        spec: SolverSpec,
-    ) -> tuple[Float32, float, Counts]:
-        """Train one pair of classes on all of its rows, to the precision of a kept model.
-
-        Parameters
-        ----------
-        K : float32 array, shape (m, m), C-contiguous. Kernel values of the pair's rows.
-        signs : float32 array, shape (m,). -1 for the pair's first class, +1 for its second.
-        weights : float32 array, shape (m,), > 0. Multiply C.
-        start : float32 array, shape (m,). Betas to start from.
-        cost : float. C.
-        spec : SolverSpec
-
-        Returns
-        -------
-        beta : float32 array, shape (m,)
-        offset : float. 0 if none is fitted.
-        counts : Counts
-        """
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         """Select C and gamma by cross-validation in each cell and train its model.
@@ -86,10 +53,7 @@ class CellSolver(LocalSolver):
         whole = self.holds_matrix(spec, len(rows.X), len(own.classes))
         order, cell = own.data(assign_folds(own.present, spec.cv, rows.seed), whole=whole)
         grid = own.in_units(resolve_grid(spec, own.radius, own.n_rows, rows.X.shape[1]))
-        # With ``refit="folds"`` the mean of the chosen fold models is kept.
-        choice = self.search(cell, spec, grid).choose(finish=spec.refit == "folds")
-        if spec.refit == "cell":
-            choice = self.refit(cell, choice, spec, grid)
+        choice = self.search(cell, spec, grid).choose(finish=True)
         return own.model(choice, order, cell, report)
 
     def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
@@ -99,25 +63,6 @@ class CellSolver(LocalSolver):
     def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
         """Return the search of a cell's grid, not yet run."""
         return GridSearch(cell, spec, grid, self.width)
-
-    def refit(self, cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
-        """Replace the mean of the fold models by one model of all rows, with the same lambda."""
-        K = np.empty_like(cell.base)
-        find_kernel(spec.kernel).write(cell.base, choice.kernel, K)
-        pairs = ClassPairs.of(cell, 0)
-        cost = choice.C * grid.refit_scale
-        starts = pairs.betas_of(choice.coef) * np.float32(grid.refit_scale)
-        betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), Counts()
-        counts.add(choice.counts)
-        for p, (_, _, rows, signs) in enumerate(cell.pairs()):
-            own = K if len(pairs) == 1 else K[np.ix_(rows, rows)]
-            at = pairs.slice_of(p)
-            betas[at], offsets[p], found = self.solve_all(
-                own, signs, cell.weights[rows], starts[at], cost, spec
-            )
-            counts.add(found)
-        coef = pairs.coefficients(betas[None])[0]
-        return replace(choice, C=cost, coef=coef, intercepts=offsets, counts=counts)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """See `LocalSolver`."""
@@ -137,22 +82,6 @@ class HingeSolver(CellSolver):
 
     width = HingeWidth
 
-    def solve_all(
-        self,
-        K: Float32,
-        signs: Float32,
-        weights: Float32,
-        start: Float32,
-        cost: float,
-        spec: SolverSpec,
-    ) -> tuple[Float32, float, Counts]:
-        """See `CellSolver`: to the plain duality gap, as the solution is kept, not only ranked."""
-        none_held_out = np.array([0, len(signs)])
-        spec = replace(spec, clipped_gap=False)
-        problem = Problem(K, signs, weights, none_held_out, spec)
-        beta, offset = problem.solve_all(start, cost)
-        return beta, offset, problem.counts
-
     def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
         """See `CellSolver`: unless ``cache_size`` is smaller than the cell's matrices."""
         return holds_matrix(spec, n_rows, n_classes)
@@ -160,24 +89,6 @@ class HingeSolver(CellSolver):
     def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
         """See `CellSolver`; by rows of the kernel matrix where it is not held whole."""
         return GridSearch(cell, spec, grid, self.width if len(cell.base) else RowsWidth)
-
-    def refit(self, cell: CellData, choice: Choice, spec: SolverSpec, grid: Grid) -> Choice:
-        """See `CellSolver`; by rows of the kernel matrix where it is not held whole."""
-        if len(cell.base):
-            return super().refit(cell, choice, spec, grid)
-        # Fold -1 has no rows: all of them train.
-        pairs = ClassPairs.of(cell, 0)
-        width = RowsWidth(pairs, replace(spec, clipped_gap=False), [-1])
-        cost = choice.C * grid.refit_scale
-        seeds = pairs.betas_of(choice.coef) * np.float32(grid.refit_scale)
-        width.move(choice.kernel.gamma, Seeds(seeds[None], cost))
-        line = width.solve(0, np.array([cost]), spec.tol)
-        counts = Counts()
-        counts.add(choice.counts)
-        counts.add(width.counts)
-        intercepts = line.offsets[0].astype(np.float64)
-        coef = pairs.coefficients(line.betas)[0]
-        return replace(choice, C=cost, coef=coef, intercepts=intercepts, counts=counts)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """See `LocalSolver`: whole matrices, or as many of their rows as are held."""

@@ -1,5 +1,3 @@
-import itertools
-
 import naive
 import numpy as np
 import pytest
@@ -7,7 +5,6 @@ from cells import SEED, TIGHT, binary_cell, check_model, class_cell, fit, querie
 from sklearn.svm import SVC
 from small import few_steps
 
-from daskls.kernels.frame import decide_pairs
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
 
@@ -78,63 +75,6 @@ def test_grid_of_other_kernels(gamma, kernel):
     check_grid(X, codes, None, (gamma,), (0.02, 1.0), **kernel)
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [{}, {"name": "linear"}, {"name": "poly", "coef0": 0.0}, {"name": "poly", "coef0": 1.0}],
-    ids=["rbf", "linear", "poly homogeneous", "poly inhomogeneous"],
-)
-def test_refit_equals_one_oracle_solve_of_the_cell(kernel):
-    # The rows lie far from 0: kernels are taken around their mean, but for powers.
-    X, codes = binary_cell(3)
-    X = X + (10.0 if kernel.get("name") != "poly" else -2.5)
-    weights = np.random.default_rng(3).uniform(0.2, 3.0, len(X))
-    options = {"kernel": kernel.get("name", "rbf"), "coef0": kernel.get("coef0", 0.0)}
-    model = fit(X, codes, weights, gamma=(0.5,), C=(0.7,), cv=3, tol=TIGHT, refit="cell", **options)
-    assert model.report.C == 0.7
-    X_query = queries(X)
-    expected = oracle_of(X, codes, weights, **kernel).whole_decisions(0.5, 0.7, X_query)
-    check_model(model, expected, X_query)
-    mean = fit(X, codes, weights, gamma=(0.5,), C=(0.7,), cv=3, tol=TIGHT, **options)
-    assert np.abs(cell_scores(mean, X_query) - expected[:, 0]).max() > 0.02
-
-
-def test_multiclass_refit_equals_oracle_solves():
-    X, codes = class_cell(4, seed=1)
-    model = fit(X, codes, gamma=(0.5,), C=(2.0,), cv=3, tol=TIGHT, refit="cell")
-    X_query = queries(X, 40)
-    expected = oracle_of(X, codes).whole_decisions(0.5, 2.0, X_query)
-    check_model(model, expected, X_query)
-    np.testing.assert_array_equal(model.classes, [1, 3, 5, 7])
-
-
-def test_refit_of_the_own_grid_keeps_lambda():
-    X, codes = binary_cell(4, m=40)
-    folds, cell = (fit(X, codes, refit=refit, cv=5) for refit in ("folds", "cell"))
-    gammas, costs, m = naive.grid_values(folds.report.radius, 40, 2, 5)
-    assert np.isclose(costs, folds.report.C).sum() == 1
-    assert np.isclose(gammas, folds.report.gamma).sum() == 1
-    # lambda = 1 / (2 C m): m grows to all rows, so C shrinks.
-    np.testing.assert_allclose(cell.report.C * 40, folds.report.C * m)
-    assert cell.report.gamma == folds.report.gamma
-    assert cell.report.validation_error == folds.report.validation_error
-
-
-@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-5])
-def test_tol_bounds_the_gap(tol):
-    X, codes = binary_cell(5)
-    C, gamma = 20.0, 2.0
-    model = fit(X, codes, gamma=(gamma,), C=(C,), cv=3, tol=tol, refit="cell")
-    A = (X - X.mean(axis=0)).astype(np.float32)
-    y = np.where(codes == 4, 1.0, -1.0)
-    Q = naive.kernel_matrix(A, A, "rbf", gamma) * np.outer(y, y)
-    alpha = np.zeros(len(X))
-    for row, coef in zip(model.rows, model.coef[0], strict=True):
-        (i,) = np.flatnonzero((row == A).all(axis=1))
-        alpha[i] = coef * y[i]
-    assert ((alpha >= 0) & (alpha <= C)).all()
-    assert naive.gap_of(Q, alpha, np.full(len(X), C)) <= tol * C * len(X) * 1.05
-
-
 def test_doubled_weights_are_a_doubled_C():
     X, codes = binary_cell(7)
     weights = np.random.default_rng(7).uniform(0.2, 3.0, len(X))
@@ -142,18 +82,6 @@ def test_doubled_weights_are_a_doubled_C():
     other = fit(X, codes, weights, gamma=(1.0,), C=(1.0, 4.0), cv=3)
     np.testing.assert_array_equal(one.coef, other.coef)
     assert one.report.C * 2 == other.report.C
-
-
-def test_a_weight_of_two_is_a_row_twice():
-    X, codes = binary_cell(8, m=40)
-    twice = np.arange(40) % 3 == 0
-    options = {"gamma": (1.0,), "C": (2.0,), "cv": 3, "tol": TIGHT, "refit": "cell"}
-    weighted = fit(X, codes, np.where(twice, 2.0, 1.0), **options)
-    repeated = fit(np.vstack([X, X[twice]]), np.concatenate([codes, codes[twice]]), **options)
-    X_query = queries(X)
-    np.testing.assert_allclose(
-        cell_scores(weighted, X_query), cell_scores(repeated, X_query), atol=5e-3
-    )
 
 
 def test_one_class_is_a_constant():
@@ -167,11 +95,10 @@ def test_one_class_is_a_constant():
     assert model.report.n_trained == 0
 
 
-@pytest.mark.parametrize("refit", ["folds", "cell"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_fewer_rows_than_folds_are_dealt_a_row_a_fold(n_classes, refit):
+def test_fewer_rows_than_folds_are_dealt_a_row_a_fold(n_classes):
     X, codes = class_cell(n_classes, m=14)
-    few, own = (fit(X, codes, cv=cv, refit=refit) for cv in (40, 14))
+    few, own = (fit(X, codes, cv=cv) for cv in (40, 14))
     assert len(few.classes) == n_classes
     for name in ("rows", "coef", "intercepts", "classes", "class_ptr"):
         np.testing.assert_array_equal(getattr(few, name), getattr(own, name))
@@ -249,7 +176,7 @@ def test_edge_names_the_axes_chosen_at_their_ends():
     X[:, 0] += 3 * separable
     both = fit(X, separable, gamma=(0.1, 1.0), C=(1.0, 2.0), cv=3)
     assert both.report.edge == "C gamma"
-    of_costs = fit(X, separable, gamma=(0.1,), C=(1.0, 2.0), cv=3, refit="cell")
+    of_costs = fit(X, separable, gamma=(0.1,), C=(1.0, 2.0), cv=3)
     assert of_costs.report.edge == "C"
 
 
@@ -338,15 +265,13 @@ def test_the_report_counts(n_classes, n_pairs):
     X, codes = class_cell(n_classes)
     options = {"gamma": (0.5, 1.0), "C": (0.5, 1.0, 2.0), "cv": 3}
     report = fit(X, codes, **options).report
-    refit = fit(X, codes, refit="cell", **options).report
     assert (report.cell, report.leaf, report.n_rows, report.n_classes) == (5, 2, 72, n_classes)
     center = X.mean(axis=0)
     assert report.radius == pytest.approx(max(np.linalg.norm(X - center, axis=1)), rel=1e-6)
-    # The chosen fold models are trained on, or one of all rows.
+    # The chosen fold models are trained on.
     assert report.n_trained == 6 * 3 * n_pairs + 3 * n_pairs
-    assert refit.n_trained == 6 * 3 * n_pairs + n_pairs
-    assert 0 < report.n_steps < refit.n_steps
-    assert report.n_at_limit == refit.n_at_limit == 0
+    assert report.n_steps > 0
+    assert report.n_at_limit == 0
     assert report.seconds > 0
 
 
@@ -374,48 +299,13 @@ def test_arguments_are_left_alone():
     X, codes = binary_cell(13)
     weights = np.linspace(0.5, 1.0, len(X))
     copies = X.copy(), codes.copy(), weights.copy()
-    model = fit(X, codes, weights, gamma=(1.0,), C=(1.0,), cv=3, refit="cell")
+    model = fit(X, codes, weights, gamma=(1.0,), C=(1.0,), cv=3)
     cell_scores(model, X)
     for array, copy in zip((X, codes, weights), copies, strict=True):
         np.testing.assert_array_equal(array, copy)
 
 
 # With an offset
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_offset_equals_svcs(n_classes, kernel):
-    """Values less the offset are unique; where no row is inside its bounds, the offset is not."""
-    X, codes = class_cell(n_classes, m=120)
-    model = fit(
-        X,
-        codes,
-        kernel=kernel,
-        gamma=(0.4,),
-        C=(2.0,),
-        cv=3,
-        tol=TIGHT,
-        refit="cell",
-        fit_intercept=True,
-    )
-    assert np.abs(model.intercepts).max() > 1e-3
-    X_query = queries(X)
-    found = decide_pairs(model, X_query) - model.intercepts
-    center = X.mean(axis=0)
-    expected, widths = [], []
-    for pair, (a, b) in enumerate(itertools.combinations(np.unique(codes), 2)):
-        rows = (codes == a) | (codes == b)
-        A, y = X[rows] - center, np.where(codes[rows] == b, 1.0, -1.0)
-        peer = SVC(kernel=kernel, gamma=0.4, C=2.0, tol=1e-8).fit(A, y)
-        expected.append(peer.decision_function(X_query - center) - peer.intercept_)
-        least, most = naive.optimal_offsets(peer.decision_function(A) - peer.intercept_, y)
-        assert least - 1e-3 <= model.intercepts[pair] <= most + 1e-3
-        widths.append(most - least)
-    np.testing.assert_allclose(found, np.transpose(expected), atol=5e-3)
-    check_model(model, np.transpose(expected) + model.intercepts, X_query)
-    # One pair here leaves its offset a choice.
-    assert (max(widths) > 0.1) == (kernel == "linear" and n_classes == 3)
 
 
 def test_offset_of_fold_models_is_their_mean():

@@ -32,16 +32,14 @@ def check_equal(model, whole, X, atol=5e-3):
     np.testing.assert_allclose(cell_scores(model, rows), cell_scores(whole, rows), atol=atol)
 
 
-@pytest.mark.parametrize("refit", ["folds", "cell"])
-def test_a_cell_equals_the_oracle(refit):
+def test_a_cell_equals_the_oracle():
     X, codes = binary_cell(0)
     weights = np.random.default_rng(2).uniform(0.2, 3.0, len(X))
-    model = fit(X, codes, weights, cache_size=TINY, refit=refit, **GRID)
+    model = fit(X, codes, weights, cache_size=TINY, **GRID)
     oracle = naive.CellOracle(X, codes, weights, assign_folds(codes, 3, SEED))
     chosen = model.report.gamma, model.report.C
     rows = queries(X)
-    decide = oracle.mean_decisions if refit == "folds" else oracle.whole_decisions
-    check_model(model, decide(*chosen, rows), rows)
+    check_model(model, oracle.mean_decisions(*chosen, rows), rows)
     errors = [[oracle.validation_error(g, C)[0] for C in GRID["C"]] for g in GRID["gamma"]]
     np.testing.assert_allclose(model.errors, errors, atol=1e-6)
 

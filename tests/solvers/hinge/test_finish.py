@@ -1,4 +1,4 @@
-"""``refit="folds"``: the chosen fold models reach ``tol`` in the plain duality gap, or say so."""
+"""The chosen fold models reach ``tol`` in the plain duality gap, or say so."""
 
 import naive
 import numba

@@ -38,7 +38,6 @@ def spec_of(**options):
             "tol": TIGHT,
             "cv": 3,
             "search": "full",
-            "refit": "cell",
             "fit_intercept": True,
             "clipped_gap": False,
             **options,
