@@ -367,6 +367,7 @@ def estimator_modules(loaded):
     return {own for own in everyone if f"daskls.{own}" in loaded}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "module"),
     few(
@@ -383,6 +384,7 @@ def test_a_refused_path_loads_the_method_that_is_named_alone(tmp_path, options, 
     assert estimator_modules(loaded) == {f"estimators.{module}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "loads_all"),
     few(

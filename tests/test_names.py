@@ -11,6 +11,8 @@ from pathlib import Path
 import mutations
 import pytest
 
+pytestmark = pytest.mark.always
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "daskls"
 # Where names of the package are written as text, which no import of the file would find missing.

@@ -19,6 +19,7 @@ QUERIES = np.random.default_rng(7).random((300, 2))
 # The papers' equations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "inner"), [(60, None), (40, 7), (30, 30)])
 def test_centers_owners_and_answers_are_those_of_the_equations(k, inner):
     X, y = checkers(N)
@@ -196,6 +197,7 @@ def test_unanimous_neighborhoods_train_nothing():
     assert model.score(X, y) == 1.0
 
 
+@pytest.mark.slow
 def test_the_global_grid_is_cross_validation_of_the_method():
     X, y = checkers(400)
     params = {"C": [0.1, 10.0], "gamma": [1.0, 20.0]}

@@ -218,6 +218,7 @@ def test_kernels_and_several_classes(make, kernel):
 # One seed, one model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
 def test_leaves_leave_no_trace(make, monkeypatch):
     X, y = checkers(900)
@@ -466,6 +467,7 @@ def test_subsamples_that_fit_no_worker_are_refused_before_training(monkeypatch):
     assert len(trained) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "message"),
     [
