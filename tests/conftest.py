@@ -3,6 +3,7 @@
 import gc
 import sys
 import uuid
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from support import start_cluster
 # Of tests that run in two processes those that share a cluster run in one, else each process would
 # start it; of every other file, too, all tests do, for what they share.
 SHARED = {"one_worker", "two_workers"}
+STARTED = {*SHARED, "s3_endpoint"}
 ON_SHARED = (
     *("estimators/test_models.py", "estimators/test_predict.py", "estimators/test_same_seed.py"),
     "estimators/test_probability.py::test_a_cluster",
@@ -66,11 +68,28 @@ def no_cluster(monkeypatch):
     monkeypatch.setattr("distributed.LocalCluster.__init__", fail)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Fail where a test shares a cluster and its group does not say so."""
+    """Leave to `make test-all` what starts a cluster or a server, and cases beyond three of a test.
+
+    Fail where a test shares a cluster and its group does not say so.
+    """
+    cases = defaultdict(list)
     for item in items:
-        if SHARED & set(getattr(item, "fixturenames", ())) and group_of(item.nodeid) != "shared":
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if SHARED & fixtures and group_of(item.nodeid) != "shared":
             raise pytest.UsageError(f"name {item.nodeid} in conftest.ON_SHARED")
+        if item.get_closest_marker("always"):
+            continue
+        if STARTED & fixtures:
+            item.add_marker("slow")
+        elif hasattr(item, "callspec"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for of_one_test in cases.values():
+        few = {0, len(of_one_test) // 2, len(of_one_test) - 1}
+        for number, item in enumerate(of_one_test):
+            if number not in few:
+                item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)

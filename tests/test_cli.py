@@ -369,6 +369,7 @@ def estimator_modules(loaded):
     return {own for own in everyone if f"daskls.{own}" in loaded}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "module"),
     few(
@@ -387,6 +388,7 @@ def test_a_refused_path_loads_the_method_that_is_named_alone(tmp_path, options, 
     assert estimator_modules(loaded) == {f"estimators.{module}"}
 
 
+@pytest.mark.slow
 def test_help_without_a_method_loads_all(tmp_path):
     assert len(estimator_modules(loaded_by("fit", "--help"))) > 4
 

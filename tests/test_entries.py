@@ -11,6 +11,8 @@ import pytest
 from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
 from daskls.solvers.registry import LOSSES, losses_of
 
+pytestmark = pytest.mark.always
+
 PACKAGE = Path(__file__).parents[1] / "daskls"
 NAMES = {*KERNELS, *(name for _, name in LOSSES)}
 SOLVERS = [own for loss in LOSSES.values() for own in (loss.solver, loss.neighborhoods) if own]

@@ -13,6 +13,8 @@ from daskls.registry import METHODS, load_object
 from daskls.run.contract import Method
 from daskls.store.contents import SHARED_PARTS
 
+pytestmark = pytest.mark.always
+
 PACKAGE = Path(__file__).parents[1] / "daskls"
 LEVELS = {
     "errors": 0,

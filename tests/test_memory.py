@@ -59,11 +59,13 @@ def test_cell_with_the_own_grid(n_classes):
     check_projection(700, 3, BALANCED[n_classes])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("search", "n_classes"), few([("refine", 26), ("full", 12)]))
 def test_cell_of_many_classes(search, n_classes):
     check_projection(900, 5, [1 / n_classes] * n_classes, search=search)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", few([3, 2]))
 @pytest.mark.parametrize(("m", "d"), few([(2500, 200), (3000, 10)]))
 def test_cell_of_which_some_rows_of_the_matrix_are_held(m, d, n_classes):

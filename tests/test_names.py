@@ -11,6 +11,8 @@ from pathlib import Path
 import mutations
 import pytest
 
+pytestmark = pytest.mark.always
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "daskls"
 # Where names of the package are written as text, which no import of the file would find missing.
@@ -126,6 +128,7 @@ def is_elsewhere(name):
     return name in ELSEWHERE or name.rpartition(".")[0] in ELSEWHERE
 
 
+@pytest.mark.slow
 def test_names_that_are_written_as_text_lead_somewhere():
     places = defaultdict(set)
     files = {path for pattern in WRITTEN for path in ROOT.glob(pattern)} - {Path(__file__)}
@@ -147,6 +150,7 @@ def missing_of(page, words):
     return lost | {file for file in files if not any(ROOT.glob(f"**/{file}"))}
 
 
+@pytest.mark.slow
 def test_pages_for_developers_name_what_there_is():
     sources = [
         path

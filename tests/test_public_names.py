@@ -11,6 +11,8 @@ import daskls
 import daskls.datasets
 import daskls.plotting
 
+pytestmark = pytest.mark.always
+
 PAGE = Path(__file__).parents[1] / "docs" / "api" / "index.md"
 MODULES = (daskls, daskls.plotting, daskls.datasets)
 NAMES = {

@@ -90,6 +90,7 @@ def users(root):
     return found
 
 
+@pytest.mark.slow
 def test_seeds_are_put_together_in_the_register_alone():
     assert seeded(PACKAGE) == []
 

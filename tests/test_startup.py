@@ -18,6 +18,8 @@ from support import checkers, small_svc
 
 import daskls
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(daskls.__file__).parent
 X, Y = checkers(400)
 

@@ -10,6 +10,8 @@ import pytest
 
 from daskls import records
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PLANTED = """
 from daskls.neighbors.balls import near_balls

@@ -12,6 +12,8 @@ import pytest
 from support import few
 from test_layers import circles, import_graph, violations
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
 # Of each: the existing files it may change, those it adds at least, and what of it runs through the

@@ -14,6 +14,8 @@ from benchmarks.suite.apart import begin_limit, run_forked, run_peer
 from benchmarks.suite.searches import trace
 from benchmarks.suite.tables import mean_of, table
 
+pytestmark = pytest.mark.slow
+
 
 def test_tasks_and_bytes_are_those_of_the_fit(tmp_path):
     X, y = checkers(400)

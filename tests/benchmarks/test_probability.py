@@ -14,6 +14,8 @@ from benchmarks import probability
 from benchmarks.suite import proper, standing
 from benchmarks.suite.journal import Journal
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -9,6 +9,8 @@ from benchmarks.suite.experiment import Experiment, Run, UnknownError, abouts, f
 from benchmarks.suite.journal import Journal
 from benchmarks.suite.tables import page
 
+pytestmark = pytest.mark.slow
+
 KEYS = grid(set=["usps", "letter"], seed=[0, 1])
 
 

@@ -11,6 +11,8 @@ from benchmarks.suite.experiment import Run
 from benchmarks.suite.journal import Journal
 from daskls.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 ENDED = {"failure": "not done: more than 900 CPU s"}
 
 

@@ -16,6 +16,8 @@ from chaos.forked import run_forked
 from chaos.outcomes import Result, classify, has_failed
 from daskls import StoreError
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).parents[1]
 CLEAR = "The file /a/b is damaged. Copy or train the model again."
 

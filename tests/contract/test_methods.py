@@ -246,6 +246,7 @@ class TestMethod:
         # Beside the lock: what the exchange's markers say, which is put together.
         assert {p for p in again if ".manifest-" not in p and not p.startswith(LOCK)} == set()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("name", "part"), one_of_parts(0.3, 0.7))
     def test_a_killed_worker_costs_one_task(
         self, name, part, two_workers, tmp_path, reference, n_written

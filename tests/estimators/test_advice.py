@@ -312,6 +312,7 @@ def test_many_features_of_few_dimensions_are_no_matter():
 # Chunks
 
 
+@pytest.mark.slow
 def test_small_chunks_say_how_many_and_how_large_they_should_be(tmp_path):
     rows, labels = checkers(1000)
     zarr.create_array(tmp_path / "X", data=rows, chunks=(1, 2))

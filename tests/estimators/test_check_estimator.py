@@ -66,6 +66,7 @@ DEFAULTS = [
 ]
 
 
+@pytest.mark.always
 @parametrize_with_checks([ALL[name] for name in QUICK], expected_failed_checks=lambda _: EXPECTED)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -133,6 +133,7 @@ def test_a_validation_error_does_not_know_its_rows(counts, params):
     assert 0.13 < (model.predict(queries) != labels).mean() < 0.30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
 def test_quantiles_of_copies_have_their_share_below(counts):
     X, _, y = made(600)
@@ -170,6 +171,7 @@ def table(n, seed=0):
     return X, rng.random(n) < 0.1 + 0.8 * rule, rule + 0.1 * rng.standard_normal(n)
 
 
+@pytest.mark.slow
 def test_few_distinct_rows_are_a_small_problem():
     X, t, y = table(50_000)
     queries, labels, numbers = table(2000, seed=1)

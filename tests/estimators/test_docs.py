@@ -9,6 +9,8 @@ import daskls
 from daskls.estimators.docs import NAMES, share_docs
 from daskls.registry import FILTERS, METHODS, load_object
 
+pytestmark = pytest.mark.always
+
 CLASSES = [load_object(place) for place in (*(e.estimator for e in METHODS), *FILTERS.values())]
 
 

@@ -19,6 +19,7 @@ QUERIES = np.random.default_rng(7).random((300, 2))
 # The papers' equations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "inner"), [(60, None), (40, 7), (30, 30)])
 def test_centers_owners_and_answers_are_those_of_the_equations(k, inner):
     X, y = checkers(N)
@@ -88,6 +89,7 @@ def test_weights_are_as_repeated_rows_of_one_neighborhood():
 # One seed, one model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaf_rows", [2000, 100, 20])
 def test_leaves_leave_no_trace_in_the_centers_and_answers(leaf_rows, monkeypatch):
     X, y = checkers(N)

@@ -52,6 +52,7 @@ def test_a_feature_with_factor_0_is_as_if_it_were_not_there(name):
     np.testing.assert_array_equal(model.decision_function(queries), without.decision_function(Q))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filter_", [FalkNoiseFilter, KNNSVMNoiseFilter])
 def test_noise_is_judged_in_the_scale(filter_):
     y = Y > 0

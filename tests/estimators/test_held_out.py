@@ -219,6 +219,7 @@ def test_chunks_tasks_and_threads_change_no_bit(way, few_drawn):
         np.testing.assert_array_equal(np.exp(lazy), np.exp(model.predict_log_proba(X)))
 
 
+@pytest.mark.slow
 @both_ways
 def test_lost_maps_are_made_again_and_bundles_stay(make, tmp_path):
     X, y = noisy(3)
@@ -274,6 +275,7 @@ def test_classes_of_few_rows_share_a_sigmoid():
     np.testing.assert_array_equal(probabilities(shared, scores).argmax(1), scores.argmax(1))
 
 
+@pytest.mark.slow
 @both_ways
 def test_weights_of_classes_do_not_change_how_probable_they_are(make):
     X, y = noisy(n=1000)

@@ -304,6 +304,7 @@ def test_parameters_that_do_not_go_together():
         small_landmarks(0).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_cell_that_fits_no_worker_is_refused(tmp_path):
     X, y = checkers(N)
     refused = r"700 rows expected.* raise n_cells"

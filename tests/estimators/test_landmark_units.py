@@ -48,6 +48,7 @@ def fit(X, y, n_cells=8, **params):
 # Units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("projection", "landmarks"), few(KINDS))
 @pytest.mark.parametrize("dtype", few(["f8", "f4"]))
 def test_powers_of_two_leave_every_bit_of_the_answers(projection, landmarks, dtype):
@@ -89,6 +90,7 @@ def test_three_classes_in_other_units():
         assert (found == labels).mean() >= 0.999, name
 
 
+@pytest.mark.slow
 def test_rows_equally_near_to_two_centers_stay_so_in_any_unit():
     # Of indicators many distances are equal: rounding must not decide which cluster takes a row.
     rng = np.random.default_rng(0)
@@ -138,6 +140,7 @@ def test_components_are_points_to_a_distance():
 # The choice of C
 
 
+@pytest.mark.slow
 def test_a_choice_on_the_edge_is_said():
     X, y = noisy_rows()
     own = fit(X, y, n_cells=20)

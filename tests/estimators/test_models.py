@@ -136,6 +136,7 @@ def test_an_unpickled_temporary_model_is_removed_too(scratch):
     assert folders(scratch) == []
 
 
+@pytest.mark.slow
 def test_a_pickle_works_in_another_process(tmp_path):
     model = small_svc().fit(X, Y)
     (tmp_path / "pickle").write_bytes(pickle.dumps(model))
@@ -149,6 +150,7 @@ def test_a_pickle_works_in_another_process(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), model.decision_function(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["VoronoiSVC", "KernelKNNRegressor", "KNNSVMNoiseFilter"])
 @pytest.mark.parametrize("way", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
 def test_a_large_pickle_is_whole_and_names_save(name, way, monkeypatch, tmp_path):

@@ -97,6 +97,7 @@ def test_rows_that_fill_their_own_lists_are_not_searched_one_by_one(share):
 # No selection parts copies
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", few([3, 1]))
 def test_no_candidate_is_judged_on_copies(times):
     """Labels by a coin: where a copy is trained on, narrow kernels have an error near 0."""
@@ -131,6 +132,7 @@ def test_numbers_of_equal_features_are_left_out_alone():
     assert np.min(model.selected_["errors"]) * y.var() < 0.05
 
 
+@pytest.mark.slow
 def test_left_out_rows_see_the_nearest_other_rows():
     """The errors of KNNSVC's choice, against SVMs of the k nearest rows that are no copies."""
     X, y = checkers(150, seed=4)

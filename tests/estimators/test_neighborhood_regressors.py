@@ -75,6 +75,7 @@ def test_the_oracle_is_kernel_ridge_of_centered_values():
     np.testing.assert_allclose(ridge_values(rows, y, np.ones(12), Q), expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assign", ["point", "center"])
 @pytest.mark.parametrize("y", [Y[:, None], TWO], ids=["one", "two"])
 def test_the_model_of_the_nearest_center_answers(y, assign):
@@ -129,6 +130,7 @@ def left_out_errors(rows, y, weights, n_inner, C, gamma):
     return missed @ weights[:n_inner]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["local", "each"])
 def test_inner_rows_are_left_out_one_at_a_time(selection):
     params = {"C": [5.0, 50.0, 500.0], "gamma": [1.0, 4.0], "selection": selection}

@@ -47,6 +47,7 @@ def test_falk_keeps_what_falk_svm_answers(flipped):
     np.testing.assert_array_equal(keep, small_falk(60).fit(X, y).predict(X) == y)
 
 
+@pytest.mark.slow
 def test_probabilities_against_scikit_learn(flipped):
     X, y, _ = flipped
     noise = KNNSVMNoiseFilter(40, tol=1e-7, **PARAMS).fit(X, y)
@@ -109,6 +110,7 @@ def test_lazy_in_lazy_out(noise, labels, flipped):
     np.testing.assert_array_equal(noise.transform(named).compute(), X[expected])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", FILTERS, ids=["falk", "knnsvm"])
 def test_resampling_and_wrong_lengths(noise, flipped):
     X, y, _ = flipped

@@ -206,6 +206,7 @@ def test_rows_of_weight_0_are_not_counted():
     assert partitions_of(model) == 1
 
 
+@pytest.mark.slow
 def test_features_and_classes_count_in_a_fit_and_in_a_plan():
     X, y = checkers(16_000, d=42, n_classes=3, dtype="f4")
     model = VoronoiSVC(cell_size=200, **SQUARES)

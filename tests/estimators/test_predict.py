@@ -89,6 +89,7 @@ def test_rows_of_any_order_and_type(model):
     np.testing.assert_array_equal(model.decision_function(QUERIES[shuffled]), plain[shuffled])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
 def test_local_schedulers(model, scheduler):
     lazy = model.predict(da.from_array(QUERIES, chunks=250))

@@ -257,6 +257,7 @@ def test_models_without_have_no_predict_proba():
     assert hasattr(small("VoronoiSVC", probability=True), "predict_proba")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", few([{"feature_scale": "learned"}, {}, {"n_partitions": 3}]))
 def test_chunks_and_schedulers_change_no_bit(way):
     X, y, _ = noisy()
@@ -280,6 +281,7 @@ def test_saved_models_keep_their_maps(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_the_nested_fits(tmp_path):
     X, y, _ = noisy()
     small("FalkSVC", probability=True, store=tmp_path / "model").fit(X, y)
@@ -301,6 +303,7 @@ def test_classes_that_few_rows_have():
     assert np.isfinite(small("VoronoiSVC", cv=2, probability=True).fit(X, y).predict_proba(X)).all()
 
 
+@pytest.mark.slow
 def test_scorers_of_probabilities_work():
     X, y, _ = noisy()
     model = small("VoronoiSVC", probability=True)
@@ -315,6 +318,7 @@ def test_a_parameter_that_names_no_map_is_refused():
         small("VoronoiSVC", probability="platt").fit(X, y)
 
 
+@pytest.mark.always
 def test_a_cluster_changes_no_bit(two_workers, tmp_path):
     X, y, _ = noisy()
     params = {"probability": True, "n_partitions": 2}
@@ -324,6 +328,7 @@ def test_a_cluster_changes_no_bit(two_workers, tmp_path):
         np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(["VoronoiSVC", "LandmarkSVC"]))
 def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatch):
     X, y, _ = noisy()

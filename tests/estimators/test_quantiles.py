@@ -231,6 +231,7 @@ def test_several_columns_are_refused_before_rows_are_read():
         small().fit(X, np.stack([Y, Y], axis=1))
 
 
+@pytest.mark.slow
 @compiled
 def test_outliers_change_no_choice_for_quantiles():
     rng = np.random.default_rng(3)

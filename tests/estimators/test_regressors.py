@@ -224,6 +224,7 @@ def test_units_of_y_do_not_matter(small, unit):
     np.testing.assert_allclose(clone(small).fit(X, unit * Y).predict(Q), unit * plain, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_of_any_kind_and_what_was_kept_answer_alike(small, tmp_path):
     model = clone(small).fit(X, TWO, WEIGHTS)
     expected = model.predict(Q)

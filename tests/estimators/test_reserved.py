@@ -103,6 +103,7 @@ def test_rows_of_weight_0_are_as_if_they_were_not_there(reserve):
     assert_same_bits(model, reserve.make().fit(lazy, reserve.y, weights))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reserve", "y", "way"),
     few(

@@ -218,6 +218,7 @@ def test_kernels_and_several_classes(make, kernel):
 # One seed, one model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
 def test_leaves_leave_no_trace(make, monkeypatch):
     X, y = checkers(900)
@@ -385,6 +386,7 @@ def test_equal_rows_of_one_class_each_are_no_error(make):
     assert set(make().fit(X, y).predict(X)) == {1}
 
 
+@pytest.mark.slow
 def test_features_too_small_for_float32_are_one_error():
     X, y = checkers(400)
     for make in BOTH.values():
@@ -466,6 +468,7 @@ def test_subsamples_that_fit_no_worker_are_refused_before_training(monkeypatch):
     assert len(trained) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -561,6 +564,7 @@ def test_few_rows():
         assert model.score(X, y) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [LocalSamplingSVC, NeighborSamplingSVC])
 def test_few_rows_give_large_enough_subsamples(make):
     X, y = checkers(N, n_classes=3)

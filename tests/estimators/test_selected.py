@@ -43,6 +43,7 @@ def left_out_error(X, y, k, C, percentile=None, gamma=None):
     return wrong / len(X)
 
 
+@pytest.mark.slow
 def test_queries_take_what_errs_least_on_rows_left_out():
     X, y = checkers(160)
     model = KNNSVC(20, tol=1e-7, random_state=0).fit(X, y)
@@ -96,6 +97,7 @@ def test_a_polynomial_kernel_takes_several_C_but_one_gamma():
         KNNSVC(20, gamma=[1.0, 2.0], **params).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [small_local, small_near])
 def test_samples_take_what_errs_least_in_cross_validation(make):
     X, y = checkers(700)

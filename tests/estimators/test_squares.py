@@ -347,6 +347,7 @@ def test_other_methods_refuse_kernels_of_cells_alone(kind, kernel):
         kind(kernel=kernel).fit(X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("offset", "k"), few(product((True, False), (3, 2))))
 def test_the_reported_error_is_that_of_refits_without_a_row(k, offset):
     rng = np.random.default_rng(5)

@@ -107,6 +107,7 @@ def test_a_fitted_model_is_calibrated_by_held_out_rows(name):
     assert found[:, 1].mean() == pytest.approx((Y == "normal").mean(), abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", ["auto", False])
 def test_a_threshold_by_folds_is_applied_lazily(probability):
     params = {**LOSSES["squared_error"], "probability": probability}

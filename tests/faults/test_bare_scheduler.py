@@ -9,6 +9,8 @@ from support import checkers, python_env, small_svc
 
 from daskls import ClusterError
 
+pytestmark = pytest.mark.slow
+
 # A process that cannot import daskls, and the scheduler that runs in it.
 BARE = """
 import asyncio, sys

@@ -141,6 +141,7 @@ def test_a_damaged_index_needs_no_training(tmp_path, monkeypatch):
     assert model_bits(store) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finished", [True, False])
 def test_a_damaged_root_is_written_anew_from_its_copy(tmp_path, finished):
     store = tmp_path / "m"

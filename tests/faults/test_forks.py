@@ -7,7 +7,10 @@ import sys
 import pytest
 from support import python_env
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
+]
 # What a child waits for in vain it waits for without end; all of it takes seconds.
 ENDS_S = 120
 

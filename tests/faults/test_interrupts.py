@@ -28,6 +28,8 @@ from daskls.cli.cluster import Where, open_client
 from daskls.datasets import write
 from daskls.store.dataset import DatasetWriter
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

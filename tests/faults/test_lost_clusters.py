@@ -22,6 +22,8 @@ from daskls.run.patience import Patience, _n_executing, ask_scheduler, loss_of
 from daskls.run.workers import ask_workers, find_running, wait_for_worker
 from daskls.store.repair import list_parts
 
+pytestmark = pytest.mark.slow
+
 # Of one wait without progress, where a test waits for the end of it: more than a worker's imports
 # take on a busy machine.
 PATIENCE_S = 12

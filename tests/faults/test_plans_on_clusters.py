@@ -14,6 +14,8 @@ from support import assert_same_model, checkers, memory_nbytes, small_svc, start
 from daskls import KernelKNNClassifier, MemoryPlanError, StoreError, VoronoiSVC
 from daskls.run.workers import find_resources
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 X, Y = checkers(300)
 

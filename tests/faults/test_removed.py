@@ -58,6 +58,7 @@ def test_a_store_removed_in_a_fit_on_a_cluster(two_workers, data, tmp_path):
 GONE = r"model at .*m was removed while it was in use"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [small_svc, small_falk, small_landmarks, small_local])
 def test_a_model_removed_before_a_prediction(make, data, tmp_path):
     make(store=tmp_path / "m").fit(*data)
@@ -105,6 +106,7 @@ def test_a_model_removed_in_a_prediction(data, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 4, 10])
 def test_an_output_removed_in_a_prediction(at, data, tmp_path, monkeypatch):
     from daskls.methods import predict

@@ -22,6 +22,8 @@ from daskls.run.probe import shared_with_workers
 from daskls.store.folder import FolderAttempt
 from daskls.store.lock import OWNER
 
+pytestmark = pytest.mark.slow
+
 # Says where it is after its first bundle, and then waits to be killed or for a line.
 RUN = """
 import os, sys

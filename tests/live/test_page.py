@@ -26,6 +26,8 @@ from daskls.live.record import mean_error
 from daskls.records import CellReport
 from daskls.run.client import EVENT_INTERVAL_S, TOPIC, report_cells
 
+pytestmark = pytest.mark.slow
+
 X, Y = checkers(600, noise=0.2)
 GIVEN_S = 60
 

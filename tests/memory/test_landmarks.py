@@ -14,6 +14,8 @@ from daskls.methods.landmarks.plan import landmark_nbytes
 from daskls.methods.landmarks.solve import JointJob, Round, solve_group
 from daskls.records import SolverSpec
 
+pytestmark = pytest.mark.slow
+
 # What tracemalloc does not see: the compiled solver's own matrix and vectors.
 LOOSEST = 3.0
 

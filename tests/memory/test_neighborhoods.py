@@ -24,6 +24,8 @@ from daskls.run import regroup
 from daskls.run.regroup import RowsHandle
 from daskls.store.layout import Root
 
+pytestmark = pytest.mark.slow
+
 # A projection must never be below the measured peak, but for what threads of earlier tests hold;
 # and not above it by more than this factor.
 LOOSEST = 4.0

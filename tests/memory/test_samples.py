@@ -17,6 +17,8 @@ from daskls.methods.sampling.parts import has_part, kind_path, read_part
 from daskls.methods.sampling.plan import ball_nbytes, sample_nbytes
 from daskls.records import SolverSpec
 
+pytestmark = pytest.mark.slow
+
 # A projection must never be below the measured peak, but for what threads of earlier tests hold;
 # and not above it by more than this factor. What libsvm holds is not seen: its cache, mostly.
 LOOSEST = 5.0

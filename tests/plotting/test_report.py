@@ -71,6 +71,7 @@ def panels(display):
     return {panel.name: panel for panel in display.panels}
 
 
+@pytest.mark.slow
 def test_every_method_has_a_page(fitted):
     X, y = rows(150, 1)
     display = ReportDisplay.from_estimator(fitted, X, y).plot()
@@ -97,6 +98,7 @@ def test_without_rows_it_says_what_is_left_out(fitted):
     assert [note for note in display.notes if "No test set" in note]
 
 
+@pytest.mark.slow
 def test_a_space_of_more_features_is_drawn_as_a_map_of_rows():
     X, y = rows(300, 0, n_features=4)
     for name in CLASSIFIERS:

@@ -77,6 +77,7 @@ def test_it_is_drawn_by_scikit_learn(bounded):
     assert RocDisplay.from_estimator(bounded).plot(ax).ax_ is ax
 
 
+@pytest.mark.slow
 def test_the_report_has_it_and_tells_the_bound(bounded, tmp_path):
     bounded.save(tmp_path / "m")
     display = ReportDisplay.from_estimator(daskls.load(tmp_path / "m")).plot()

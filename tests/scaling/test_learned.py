@@ -60,6 +60,7 @@ def models():
         }
 
 
+@pytest.mark.slow
 def test_noise_loses_its_part(models):
     model = models["learned"]
     summary = model._reader.resolved.summary
@@ -266,6 +267,7 @@ def test_features_that_say_nothing_go_where_rows_are_many(monkeypatch):
     assert np.flatnonzero(model.feature_importances_).tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_no_harm_is_done_where_no_scale_is_better():
     rows = np.random.default_rng(2).random((3000, 2))
     y = ((rows[:, 0] * 4 % 1 > 0.5) == (rows[:, 1] * 4 % 1 > 0.5)).astype(int)

@@ -234,6 +234,7 @@ die()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", few(["between", "unnamed", "before", "after"], 2))
 @pytest.mark.parametrize("what", ["bundle", "block"])
 def test_a_process_that_is_killed_in_a_markers_write(what, step, tmp_path):

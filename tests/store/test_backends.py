@@ -104,6 +104,7 @@ def quiet():
         yield
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("name", few(MODELS, 2))
 def test_a_fit_in_a_bucket_answers_as_one_in_a_folder(bucket_url, tmp_path, name):
     kind, params = getattr(daskls, name), MODELS[name]

@@ -193,6 +193,7 @@ def error_of(exchange, rebuild, expected):
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rebuild", [False, True])
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
 @pytest.mark.parametrize("group_blocks", [1, 3])

@@ -249,6 +249,7 @@ print(len(set(wins)))
 """
 
 
+@pytest.mark.slow
 def test_contenders_for_a_dead_owners_store_never_own_it_together(tmp_path, dead):
     stores = [tmp_path / f"{i}" for i in range(N_ROUNDS)]
     for store in stores:

@@ -662,6 +662,7 @@ def test_weights_go_with_the_rows_of_a_table(tmp_path):
     assert (unweighted.decision_function(query) != model.decision_function(query)).any()
 
 
+@pytest.mark.slow
 def test_arrays_load_none_of_the_packages_of_tables(tmp_path):
     code = (
         "import sys\n"

@@ -307,6 +307,7 @@ def dealt(folder, n_parts=11, suffix="csv"):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz"])
 def test_a_folder_of_text_files_is_one_table(suffix, tmp_path):
     folder = dealt(tmp_path / "t", suffix=suffix)

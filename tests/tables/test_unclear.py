@@ -140,6 +140,7 @@ for words in (
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coding", ["ascii", pytest.param("cp437", marks=pytest.mark.slow)])
 def test_a_terminal_that_cannot_print_a_name_stops_nothing(coding, tmp_path):
     frame = ROWS.rename(columns={"a": "größe", "b": "重量"})

@@ -55,6 +55,7 @@ def test_a_cell_equals_that_of_the_whole_matrix(n_classes, kernel):
     check_equal(fit(X, codes, cache_size=TINY, **options), whole, X, atol=2e-2)
 
 
+@pytest.mark.slow
 @compiled
 @pytest.mark.parametrize("search", ["full", "refine"])
 def test_the_own_grid_at_the_usual_tolerance(search):

@@ -326,6 +326,7 @@ def test_equal_rows_of_two_classes_do_not_make_a_width_of_rounding_error(d):
     assert report.gamma == pytest.approx(smallest**-2.0, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_the_same_pairs_are_sampled_whether_candidates_are_judged_or_not(monkeypatch):
     """Folds put the rows in another order; the widths must not depend on it."""
     tiny_tiles(monkeypatch, MAX_PAIRS=120)
