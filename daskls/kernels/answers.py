@@ -14,8 +14,6 @@ from daskls.records import Codes, Float64
 # The score of a class that is absent from a cell: finite, and below the lowest possible score of a
 # class that is present (0 votes minus a third).
 ABSENT_SCORE = -1.0
-# Features that `decide_directly` sums together: their number is padded to a multiple of this.
-UNROLLED = 4
 
 
 def pairs_of(n_classes: int) -> list[tuple[int, int]]:
@@ -218,110 +216,21 @@ def varying_columns(rows):
 
 
 @jit
-def gather_columns(A, row, columns, fixed, out, offsets):
-    """Copy the columns in which support rows vary; sum the squared distance along the others.
+def write_squares(products, norms_a, norms_b, out):
+    """Write the squared distances of queries and support rows, clipped at 0.
 
     Parameters
     ----------
-    A : float64 array, shape (m, d). Queries, centered.
-    row : float array, shape (d,). Any support row, in A's dtype.
-    columns : int64 array, shape (n,). The columns to gather.
-    fixed : int64 array, shape (d - n,). The others, in which all support rows are equal.
-    out : float64 array, shape (m, n or more). The first n columns are overwritten.
-    offsets : float64 array, shape (m,). Overwritten: the squared distance along ``fixed``.
-    """
-    for i in range(A.shape[0]):
-        for j in range(columns.shape[0]):
-            out[i, j] = A[i, columns[j]]
-        total = 0.0
-        for j in range(fixed.shape[0]):
-            difference = A[i, fixed[j]] - row[fixed[j]]
-            total += difference * difference
-        offsets[i] = total
-
-
-@jit
-def decide_directly(A, offsets, BT, factor, last, coef, class_ptr, out):
-    """Write decision values of all pairs of classes from feature differences, in float32.
-
-    Parameters
-    ----------
-    A : float32 array, shape (m, n), n a multiple of `UNROLLED`. Queries.
-    offsets : float32 array, shape (m,). Added to each of a query's squared distances.
-    BT : float32 array, shape (n, s). Support rows, transposed.
-    factor, last : float32. See `exp_terms`.
-    coef : float32 array, shape (k - 1, s)
-    class_ptr : int64 array, shape (k + 1,)
-    out : float64 array, shape (m, k (k - 1) / 2). Overwritten; summed in float64.
-    """
-    row = np.empty(BT.shape[1], np.float32)
-    for i in range(A.shape[0]):
-        _distance_row(A[i], offsets[i], BT, row)
-        exp_row(row, factor, last, row)
-        pair_row(row, coef, class_ptr, out[i])
-
-
-@jit
-def decide_roots_directly(A, offsets, BT, factor, last, coef, class_ptr, out):
-    """Like `decide_directly`, for a kernel of the distance instead of its square."""
-    row = np.empty(BT.shape[1], np.float32)
-    for i in range(A.shape[0]):
-        _distance_row(A[i], offsets[i], BT, row)
-        _root_row(row)
-        exp_row(row, factor, last, row)
-        pair_row(row, coef, class_ptr, out[i])
-
-
-@jit
-def decide_products(products, norms_a, norms_b, factor, last, coef, class_ptr, out):
-    """Write decision values of all pairs of classes from inner products, in float64.
-
-    Parameters
-    ----------
-    products : float64 array, shape (m or more, s), C-contiguous. Inner products of queries and
-        support rows; overwritten.
-    norms_a : float64 array, shape (m,). Squared lengths of queries, offsets included.
+    products : float64 array, shape (m or more, s). Inner products of queries and support rows.
+    norms_a : float64 array, shape (m,). Squared lengths of queries.
     norms_b : float64 array, shape (s,). Squared lengths of support rows.
-    factor, last : float. See `wide_exp_terms`.
-    coef, class_ptr, out : as for `decide_directly`
+    out : float array, shape (m, s). Overwritten; may be rows of ``products``.
     """
-    for i in range(norms_a.shape[0]):
-        row = products[i]
-        _squared_row(row, norms_a[i], norms_b, row)
-        wide_exp_row(row, factor, last, row)
-        pair_row(row, coef, class_ptr, out[i])
-
-
-@jit
-def decide_products_narrowly(products, norms_a, norms_b, factor, last, coef, class_ptr, out):
-    """Like `decide_products`, with the exponential in float32; ``factor, last``: `exp_terms`."""
-    row = np.empty(products.shape[1], np.float32)
-    for i in range(norms_a.shape[0]):
-        _squared_row(products[i], norms_a[i], norms_b, row)
-        exp_row(row, factor, last, row)
-        pair_row(row, coef, class_ptr, out[i])
-
-
-@jit
-def decide_roots(products, norms_a, norms_b, factor, last, coef, class_ptr, out):
-    """Like `decide_products`, for a kernel of the distance instead of its square."""
-    for i in range(norms_a.shape[0]):
-        row = products[i]
-        _squared_row(row, norms_a[i], norms_b, row)
-        _root_row(row)
-        wide_exp_row(row, factor, last, row)
-        pair_row(row, coef, class_ptr, out[i])
-
-
-@jit
-def decide_roots_narrowly(products, norms_a, norms_b, factor, last, coef, class_ptr, out):
-    """Like `decide_roots`, in float32 from the squares on; ``factor, last``: `exp_terms`."""
-    row = np.empty(products.shape[1], np.float32)
-    for i in range(norms_a.shape[0]):
-        _squared_row(products[i], norms_a[i], norms_b, row)
-        _root_row(row)
-        exp_row(row, factor, last, row)
-        pair_row(row, coef, class_ptr, out[i])
+    for i in range(out.shape[0]):
+        own, norm, row = products[i], norms_a[i], out[i]
+        for j in range(row.shape[0]):
+            squared = norm + norms_b[j] - 2.0 * own[j]
+            row[j] = squared if squared > 0.0 else 0.0
 
 
 @jit
@@ -331,7 +240,10 @@ def decide_distances(distances, factor, last, coef, class_ptr, out):
     Parameters
     ----------
     distances : float32 array, shape (m, s). From queries to support rows; overwritten.
-    factor, last, coef, class_ptr, out : as for `decide_directly`
+    factor, last : float32. See `exp_terms`.
+    coef : float32 array, shape (k - 1, s)
+    class_ptr : int64 array, shape (k + 1,)
+    out : float64 array, shape (m, k (k - 1) / 2). Overwritten; summed in float64.
     """
     for i in range(distances.shape[0]):
         exp_row(distances[i], factor, last, distances[i])
@@ -344,36 +256,3 @@ def decide_wide_distances(distances, factor, last, coef, class_ptr, out):
     for i in range(distances.shape[0]):
         wide_exp_row(distances[i], factor, last, distances[i])
         pair_row(distances[i], coef, class_ptr, out[i])
-
-
-@inline_jit
-def _distance_row(a, offset, BT, out):
-    """Write one query's squared distances to all support rows, from differences."""
-    s = BT.shape[1]
-    for j in range(s):
-        out[j] = offset
-    # Four features at once, so that the sums are loaded and stored a quarter as often.
-    for k in range(0, BT.shape[0], UNROLLED):
-        a0, a1, a2, a3 = a[k], a[k + 1], a[k + 2], a[k + 3]
-        b0, b1, b2, b3 = BT[k], BT[k + 1], BT[k + 2], BT[k + 3]
-        for j in range(s):
-            d0 = a0 - b0[j]
-            d1 = a1 - b1[j]
-            d2 = a2 - b2[j]
-            d3 = a3 - b3[j]
-            out[j] += d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
-
-
-@inline_jit
-def _root_row(x):
-    """Take the square roots of one row in place."""
-    for j in range(x.shape[0]):
-        x[j] = np.sqrt(x[j])
-
-
-@inline_jit
-def _squared_row(products, norm_a, norms_b, out):
-    """Write one query's squared distances, clipped at 0, in the dtype of ``out``."""
-    for j in range(products.shape[0]):
-        squared = norm_a + norms_b[j] - 2.0 * products[j]
-        out[j] = squared if squared > 0.0 else 0.0

@@ -216,27 +216,6 @@ def _distance_row(a, offset, BT, lo, hi, row):
             out[j] += first + last
 
 
-@exact_jit
-def fixed_distances(A, row, fixed):
-    """Return the L1 distances of queries to one row along some columns.
-
-    Parameters
-    ----------
-    A : float64 array, shape (m, d)
-    row : float array, shape (d,)
-    fixed : int64 array, shape (n,). The columns.
-
-    Returns
-    -------
-    distances : float64 array, shape (m,)
-    """
-    distances = np.zeros(A.shape[0])
-    for i in range(A.shape[0]):
-        for j in range(fixed.shape[0]):
-            distances[i] += abs(A[i, fixed[j]] - row[fixed[j]])
-    return distances
-
-
 @jit
 def mirror(out):
     """Copy what is right of the diagonal of a square C-contiguous array to the left of it."""

@@ -3,24 +3,19 @@
 Kernels of inner products have no width: they depend on the units of features.
 """
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.answers import (
-    UNROLLED,
-    decide_directly,
     decide_distances,
-    decide_products,
-    decide_products_narrowly,
-    decide_roots,
-    decide_roots_directly,
-    decide_roots_narrowly,
     decide_wide_distances,
-    gather_columns,
     varying_columns,
+    write_squares,
 )
 from daskls.kernels.exponential import (
     LOWEST_EXPONENT,
@@ -33,7 +28,6 @@ from daskls.kernels.gram import (
     DECISION_TILE_ROWS,
     TOGETHER,
     add_weighted_differences,
-    fixed_distances,
     inner_products,
     product_matrix,
     product_tiles,
@@ -44,18 +38,8 @@ from daskls.kernels.gram import (
     write_symmetric,
 )
 from daskls.kernels.kernel import Kernel, Out
-from daskls.kernels.precision import (
-    MAX_SHIFT,
-    differences_shift,
-    exponential_shift,
-    root_shift,
-    sums_shift,
-)
-from daskls.records import SMALLEST, Float32, Float64, Floats, Int64, KernelSpec, LocalModel
-
-# Features up to which differences in float32 cost less than a product in float64. The two round
-# differently, so the choice between them is a function of the model alone.
-DIRECT_FEATURES = 24
+from daskls.kernels.precision import MAX_SHIFT, largest_shift
+from daskls.records import SMALLEST, Float32, Float64, Floats, KernelSpec, LocalModel
 
 
 class OfDistances(Kernel):
@@ -85,72 +69,48 @@ class OfDistances(Kernel):
             sources = products = np.empty((0, len(out)), np.float32)
         write_exponential(base, *exp_terms(spec.gamma, LOWEST_SOLVED), sources, out, products)
 
-
-class OfEuclideanDistances(OfDistances):
-    """A kernel of the Euclidean distance, from differences of rows or, if faster, their products.
-
-    Attributes
-    ----------
-    ways : three functions of `kernels.answers`. From differences in float32, from products, and
-        from products with the exponential in float32.
-    bounds : two functions of `kernels.precision`. For the first and for the last way.
-    """
-
-    ways: ClassVar[tuple[Callable[..., None], ...]]
-    bounds: ClassVar[tuple[Callable[..., float], ...]]
-
     def decide(self, model: LocalModel, A: Float64, out: Float64) -> None:
-        """See `Kernel.decide`; in float32 as far as a bound of the model allows."""
-        columns, fixed = split_columns(model.rows)
-        own, offsets = np.empty((len(A), len(columns))), np.empty(len(A))
-        gather_columns(A, model.rows[0].astype(np.float64), columns, fixed, own, offsets)
-        B = model.rows[:, columns].astype(np.float64)
-        norms = squared_norms(B)
-        if self._is_narrow(model, len(columns), norms):
-            self._decide_directly(model, own, offsets, B, out)
-            return
-        offsets += squared_norms(own)
+        """See `Kernel.decide`; in float32 from the distances on if a bound of the model allows it.
+
+        Many features of a cell are constant, indicators most of all. What they add to a distance is
+        the same for all support rows, so it is computed once per query.
+        """
+        varies = varying_columns(model.rows)
+        columns, fixed = np.flatnonzero(varies), np.flatnonzero(~varies)
+        rest = np.take(A, fixed, axis=1)
+        rest -= model.rows[0, fixed]
+        own, B = np.take(A, columns, axis=1), model.rows[:, columns].astype(np.float64)
         gamma, coef, class_ptr = model.kernel.gamma, model.coef, model.class_ptr
-        terms: tuple[Any, Any] = wide_exp_terms(gamma)
-        _, decide, narrowly = self.ways
-        if self.bounds[1](gamma, coef, class_ptr) <= MAX_SHIFT:
-            decide, terms = narrowly, exp_terms(gamma)
-        for rows, products in product_tiles(own, B, DECISION_TILE_ROWS):
-            decide(products, offsets[rows], norms, *terms, coef, class_ptr, out[rows])
-
-    def _is_narrow(self, model: LocalModel, n_features: int, norms: Float64) -> bool:
-        """Whether float32 is accurate enough for distances too, and differences are faster."""
-        if n_features > DIRECT_FEATURES:
-            return False
-        gamma, radius = model.kernel.gamma, float(np.sqrt(norms.max()))
-        shift = self.bounds[0](gamma, model.coef, model.class_ptr, n_features, radius)
-        return shift <= MAX_SHIFT
-
-    def _decide_directly(
-        self, model: LocalModel, A: Float64, offsets: Floats, B: Float64, out: Float64
-    ) -> None:
-        """Write decision values from differences of features in float32."""
-        n = B.shape[1]
-        width = -(-n // UNROLLED) * UNROLLED
-        BT, narrow = np.zeros((width, len(B)), np.float32), np.zeros((len(A), width), np.float32)
-        BT[:n] = B.T
+        kind: type[Any] = np.float64
+        decide, terms = decide_wide_distances, wide_exp_terms(gamma)
+        if largest_shift(gamma, coef, class_ptr, *self._roundings(gamma, B)) <= MAX_SHIFT:
+            kind, decide, terms = np.float32, decide_distances, exp_terms(gamma)
         # A query beyond the range of float32 is equally far from all support rows.
         with np.errstate(over="ignore"):
-            narrow[:, :n] = A
-            offsets = offsets.astype(np.float32)
-        terms = exp_terms(model.kernel.gamma)
-        self.ways[0](narrow, offsets, BT, *terms, model.coef, model.class_ptr, out)
+            for rows, distances in self._tiles(own, rest, B, kind):
+                decide(distances, *terms, coef, class_ptr, out[rows])
+
+    @abstractmethod
+    def _tiles(
+        self, A: Float64, rest: Float64, B: Float64, kind: type[Any]
+    ) -> Iterator[tuple[slice, Any]]:
+        """Yield tiles of rows of A, and their base with all rows of B, (h, s), of dtype ``kind``.
+
+        ``rest`` are the rows' differences along further features, in which all rows of B are equal.
+        """
+
+    @abstractmethod
+    def _roundings(self, gamma: float, B: Float64) -> tuple[int, float]:
+        """Return ``n_roundings`` and ``moved`` of `largest_shift` where tiles are in float32."""
 
 
-class Gaussian(OfEuclideanDistances):
+class Gaussian(OfDistances):
     """The Gaussian kernel, a function of the squared distance."""
 
     formula = "exp(-gamma |x - z|^2)"
     width_power = 2.0
     is_raced = True
     is_everywhere = True
-    ways = decide_directly, decide_products, decide_products_narrowly
-    bounds = differences_shift, exponential_shift
 
     def block(self, A: Float64, B: Float64) -> Float64:
         """See `Kernel.block`: squared distances."""
@@ -160,24 +120,35 @@ class Gaussian(OfEuclideanDistances):
         """See `Kernel.matrix`: squared distances."""
         return squared_matrix(A)
 
+    def _tiles(
+        self, A: Float64, rest: Float64, B: Float64, kind: type[Any]
+    ) -> Iterator[tuple[slice, Any]]:
+        norms_a, norms_b = squared_norms(A) + squared_norms(rest), squared_norms(B)
+        narrow = np.empty((DECISION_TILE_ROWS, len(B)), np.float32)
+        for rows, products in product_tiles(A, B, DECISION_TILE_ROWS):
+            squares = (narrow if kind is np.float32 else products)[: rows.stop - rows.start]
+            write_squares(products, norms_a[rows], norms_b, squares)
+            yield rows, squares
+
+    def _roundings(self, gamma: float, B: Float64) -> tuple[int, float]:
+        return 3, 0.0
+
     def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
         """See `Kernel.pair_slopes`: 2 gamma k."""
         return K * (2 * K.dtype.type(spec.gamma))
 
 
-class Exponential(OfEuclideanDistances):
+class Exponential(Gaussian):
     """The exponential kernel, a function of the distance."""
 
     formula = "exp(-gamma |x - z|)"
     width_power = 1.0
-    is_raced = True
+    is_everywhere = False
     # The kernel matrix is far from singular: a smaller ridge gains nothing (ijcnn1, Covertype,
     # letter, satimage, pendigits, spambase), and cells of 2000 rows would need float64.
     least_ridge = 3e-3
     coarse_ridges = (3e-3, 3e-2, 3e-1)
     first_width = 2.0
-    ways = decide_roots_directly, decide_roots, decide_roots_narrowly
-    bounds = root_shift, root_shift
 
     def block(self, A: Float64, B: Float64) -> Float64:
         """See `Kernel.block`: distances."""
@@ -188,6 +159,15 @@ class Exponential(OfEuclideanDistances):
         """See `Kernel.matrix`: distances."""
         base = squared_matrix(A)
         return np.sqrt(base, out=base)
+
+    def _tiles(
+        self, A: Float64, rest: Float64, B: Float64, kind: type[Any]
+    ) -> Iterator[tuple[slice, Any]]:
+        for rows, squares in super()._tiles(A, rest, B, kind):
+            yield rows, np.sqrt(squares, out=squares)
+
+    def _roundings(self, gamma: float, B: Float64) -> tuple[int, float]:
+        return 4, 0.0
 
     def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
         """See `Kernel.pair_slopes`: gamma k / |x - z|.
@@ -298,45 +278,25 @@ class Laplacian(OfDistances):
         """See `Kernel.radius`."""
         return float(np.abs(A).sum(axis=1, dtype=np.float64).max())
 
-    def decide(self, model: LocalModel, A: Float64, out: Float64) -> None:
-        """See `Kernel.decide`; in float32 if a bound of the model allows it."""
-        columns, fixed = split_columns(model.rows)
-        offsets = fixed_distances(A, model.rows[0].astype(np.float64), fixed)
-        B = np.take(model.rows, columns, axis=1)
-        kind, write, terms = self._way(model, B)
-        # A query beyond the range of float32 is equally far from all support rows.
-        with np.errstate(over="ignore"):
-            own, offsets = padded(np.take(A, columns, axis=1), kind), offsets.astype(kind)
+    def _tiles(
+        self, A: Float64, rest: Float64, B: Float64, kind: type[Any]
+    ) -> Iterator[tuple[slice, Any]]:
+        own, offsets = padded(A, kind), np.abs(rest).sum(axis=1).astype(kind)
         BT, base = transposed(B, kind), np.empty((DECISION_TILE_ROWS, len(B)), kind)
         for start in range(0, len(A), DECISION_TILE_ROWS):
             rows = slice(start, start + DECISION_TILE_ROWS)
-            tile = base[: len(own[rows])]
-            write_distances(own[rows], offsets[rows], BT, tile)
-            write(tile, *terms, model.coef, model.class_ptr, out[rows])
+            distances = base[: len(own[rows])]
+            write_distances(own[rows], offsets[rows], BT, distances)
+            yield rows, distances
 
-    def _way(self, model: LocalModel, B: Float32) -> tuple[type[Any], Callable[..., None], Any]:
-        """Return the dtype of distances, the function that decides by them, and its terms."""
-        gamma, n_features = model.kernel.gamma, B.shape[1]
-        shift = sums_shift(gamma, model.coef, model.class_ptr, n_features, self.radius(B))
-        if shift <= MAX_SHIFT:
-            return np.float32, decide_distances, exp_terms(gamma)
-        return np.float64, decide_wide_distances, wide_exp_terms(gamma)
+    def _roundings(self, gamma: float, B: Float64) -> tuple[int, float]:
+        return math.ceil(B.shape[1] / TOGETHER) + 8, gamma * self.radius(B)
 
     def scale_slopes(self, A: Floats, weights: Floats, K: Floats, spec: KernelSpec) -> Float64:
         """See `Kernel.scale_slopes`: ``dk(x, a) / d log f_j = -gamma k |a_j - x_j|``."""
         sums = np.zeros(A.shape[1])
         add_weighted_differences(np.ascontiguousarray(A.T), weights * K, sums)
         return -spec.gamma * sums
-
-
-def split_columns(rows: Float32) -> tuple[Int64, Int64]:
-    """Return the columns in which support rows vary, and those in which all are equal.
-
-    Many features of a cell are constant, indicators most of all. What they add to a distance is
-    the same for all support rows, so it is computed once per query.
-    """
-    varies = varying_columns(rows)
-    return np.flatnonzero(varies), np.flatnonzero(~varies)
 
 
 def padded(A: Floats, kind: type[Any]) -> Any:

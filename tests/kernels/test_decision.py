@@ -17,13 +17,7 @@ from daskls.kernels._jit import jit
 from daskls.kernels.exponential import wide_exp_row, wide_exp_terms
 from daskls.kernels.frame import decide_pairs
 from daskls.kernels.gram import GRAM_TILE_ROWS
-from daskls.kernels.precision import (
-    MAX_SHIFT,
-    differences_shift,
-    exponential_shift,
-    root_shift,
-    sums_shift,
-)
+from daskls.kernels.precision import MAX_SHIFT, largest_shift
 from daskls.records import CellReport, Frame, KernelSpec, LocalModel
 
 COUNTS = (31, 1, 17, 52)
@@ -72,8 +66,8 @@ KERNELS = [
     KernelSpec("linear"),
     KernelSpec("poly", 0.5, 3, 1.0),
 ]
-# One feature, one unrolled step and its edges, the widest that is taken directly, and wider.
-WIDTHS = [1, 2, 3, 4, 5, 24, 25, 40]
+# One feature, one step of L1 distances and its edges, and wider.
+WIDTHS = [1, 2, 7, 8, 9, 40]
 # By what coefficients are multiplied.
 SCALES = [0.1, 1.0, 10.0, 1000.0]
 
@@ -91,12 +85,17 @@ def test_decisions_with_large_coefficients_are_those_of_the_definition(kernel, d
     )
 
 
-def shifts_of(model):
-    """Return how far float32 may move the model's decisions: the exponential, distances too."""
+def shift_of(model):
+    """Return how far float32 may move the model's decisions."""
     varying = model.rows.astype(float)[:, (model.rows != model.rows[0]).any(axis=0)]
-    terms = model.kernel.gamma, model.coef, model.class_ptr
-    radius = np.sqrt((varying**2).sum(axis=1).max())
-    return exponential_shift(*terms), differences_shift(*terms, varying.shape[1], radius)
+    gamma, of_sums = model.kernel.gamma, -(-varying.shape[1] // 8) + 8
+    radius = np.abs(varying).sum(axis=1).max()
+    roundings = {"rbf": (3,), "exponential": (4,), "laplacian": (of_sums, gamma * radius)}
+    return largest_shift(gamma, model.coef, model.class_ptr, *roundings[model.kernel.name])
+
+
+def allowed_of(model):
+    return shift_of(model) if shift_of(model) <= MAX_SHIFT else 0.0
 
 
 @pytest.mark.parametrize("d", WIDTHS)
@@ -110,11 +109,9 @@ def test_no_decision_moves_beyond_the_bound(gamma, d, scale):
     X = model.center + model.rows[at] + near
     X[::7] = (model.center + model.rows[at])[::7]
     error = float(np.abs(decide_pairs(model, X) - expected_of(model, X)).max())
-    by_exponential, by_differences = shifts_of(model)
-    allowed = max(s for s in (0.0, by_exponential, by_differences) if s <= MAX_SHIFT)
     # What an expanded distance loses in float64, of which the bound does not speak.
     lost = 1e-15 * gamma * (model.rows.astype(float) ** 2).sum(axis=1).max()
-    assert error <= allowed + (1e-11 + lost) * float(np.abs(model.coef).sum())
+    assert error <= allowed_of(model) + (1e-11 + lost) * float(np.abs(model.coef).sum())
 
 
 @pytest.mark.parametrize("d", WIDTHS)
@@ -135,11 +132,8 @@ def test_no_decision_of_the_exponential_kernel_moves_beyond_the_bound(gamma, d):
     for model in models:
         expected = naive.pair_decisions(K, model.coef, model.class_ptr) + model.intercepts
         errors = np.abs(decide_pairs(model, X) - expected).max(axis=1)
-        terms = gamma, model.coef, model.class_ptr
-        shifts = root_shift(*terms), root_shift(*terms, d, radius)
-        allowed = max(s for s in (0.0, *shifts) if s <= MAX_SHIFT)
         lost = 4e-15 * gamma * radius**2 / near * np.abs(model.coef).max()
-        assert (errors <= allowed + lost + 1e-11 * float(np.abs(model.coef).sum())).all()
+        assert (errors <= allowed_of(model) + lost + 1e-11 * float(np.abs(model.coef).sum())).all()
 
 
 @pytest.mark.parametrize("d", [*WIDTHS, 200])
@@ -160,21 +154,7 @@ def test_no_decision_of_the_laplacian_kernel_moves_beyond_the_bound(gamma, d):
     for model in models:
         expected = naive.pair_decisions(K, model.coef, model.class_ptr) + model.intercepts
         errors = np.abs(decide_pairs(model, X) - expected).max()
-        shift = sums_shift(gamma, model.coef, model.class_ptr, d - d // 10, radius)
-        allowed = shift if shift <= MAX_SHIFT else 0.0
-        assert errors <= allowed + (1e-11 + lost) * float(np.abs(model.coef).sum())
-
-
-def test_the_bound_of_the_laplacian_kernel_says_no_where_float32_is_lost():
-    fine = model_of(KernelSpec("laplacian", 0.7), 3)
-    terms = fine.coef, fine.class_ptr, 3
-    assert sums_shift(0.7, *terms, 5.0) < MAX_SHIFT
-    # Narrow beside the size of the rows, and of gammas that float32 has no numbers for.
-    assert sums_shift(0.7, *terms, 1e5) > MAX_SHIFT
-    assert sums_shift(1e-40, *terms, 5.0) == sums_shift(1e40, *terms, 5.0) == np.inf
-    # The sum of many features rounds more often.
-    wide = sums_shift(0.7, fine.coef, fine.class_ptr, 8000, 5.0)
-    assert wide > 20 * sums_shift(0.7, *terms, 5.0)
+        assert errors <= allowed_of(model) + (1e-11 + lost) * float(np.abs(model.coef).sum())
 
 
 @pytest.mark.parametrize("name", ["exponential", "laplacian"])
@@ -194,15 +174,17 @@ def test_units_do_not_matter_to_kernels_of_distances_themselves(unit, name):
 
 
 def test_the_bound_says_no_where_float32_is_lost():
-    fine = model_of(KernelSpec("rbf", 0.7), 3)
-    assert max(shifts_of(fine)) < 1e-3
+    fine, steep = (model_of(KernelSpec("rbf", 0.7), 3, scale=scale) for scale in (1.0, 10.0))
+    assert shift_of(fine) < MAX_SHIFT
     # Ten times the coefficients, ten times the shift.
-    steep = model_of(KernelSpec("rbf", 0.7), 3, scale=10.0)
-    np.testing.assert_allclose(shifts_of(steep), np.multiply(10, shifts_of(fine)), rtol=1e-6)
-    narrow = model_of(KernelSpec("rbf", 1e10), 3)
-    assert shifts_of(narrow)[0] < 1e-3 < shifts_of(narrow)[1]
+    assert shift_of(steep) == pytest.approx(10 * shift_of(fine), rel=1e-6)
+    # L1 distances: narrow beside the size of the rows, and sums of many features.
+    terms = 0.7, fine.coef, fine.class_ptr
+    assert largest_shift(*terms, 9, 0.7 * 5.0) < MAX_SHIFT < largest_shift(*terms, 9, 0.7 * 1e5)
+    assert largest_shift(*terms, 1008) > 20 * largest_shift(*terms, 9)
+    # Of gammas that float32 has no numbers for.
     for gamma in (1e-40, 1e40):
-        assert shifts_of(model_of(KernelSpec("rbf", gamma), 3)) == (np.inf, np.inf)
+        assert shift_of(model_of(KernelSpec("rbf", gamma), 3)) == np.inf
 
 
 @pytest.mark.parametrize("d", [1, 5, 16, 40])
