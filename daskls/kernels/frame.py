@@ -108,7 +108,7 @@ def encoded_names(names: list[str], scale: FeatureScale | None) -> list[str]:
 
 
 def decide_pairs(model: LocalModel, X: Reals) -> Float64:
-    """Return the values of every decision function of a model.
+    """Return the decisions of every function of a model.
 
     Parameters
     ----------
@@ -127,6 +127,9 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
     float32 only where a bound from the model says that no decision value moves by more than
     `MAX_SHIFT`; sums are always in float64. A row's result does not depend on the other rows.
     """
+    if not len(model.rows):
+        # A regression of equal numbers has its offsets alone.
+        return np.repeat(model.intercepts[None], len(X), axis=0)
     A = frame_rows(X, model.frame)
     n_functions = len(model.intercepts)
     if model.decision != "ovo":

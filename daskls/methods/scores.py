@@ -1,6 +1,7 @@
 """Scores of queries from models of cells, of one cell or the mean of several, and their labels.
 
-Scores have the shape of the whole model's, whichever classes a cell holds.
+Decisions have a column for each function: of pairs of classes, of one class against the rest, or
+outputs of a regression. Scores have the shape of the whole model's, whichever classes a cell holds.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from daskls.solvers.registry import find_loss
 from daskls.store.reader import ModelReader
 from daskls.targets import Target
 
-# The values of several models' functions that are averaged at once, with the votes that they give.
+# The decisions of several models that are averaged at once, with the votes that they give.
 TILE_NBYTES = 64 << 20
 # Queries of one cell whose kernel values are held at once. Models of many support rows take fewer,
 # to stay within these bytes, but no fewer than the rows that a product is padded to. Multiples of
@@ -60,7 +61,7 @@ def mean_of_all(reader: ModelReader, X: Reals) -> Float64:
         for model in reader.read_cells(cells):
             for start in range(0, len(rows), SLAB_ROWS):
                 slab = slice(start, start + SLAB_ROWS)
-                total[slab] += _clipped(model, rows[slab], n_classes)
+                total[slab] += _clipped_decisions(model, rows[slab], n_classes)
         scores[tile] = _mean_scores(reader, total / len(cells))
     return scores
 
@@ -76,32 +77,32 @@ def _n_functions(reader: ModelReader) -> int:
 
 
 def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_functions: int) -> Float64:
-    """Return the mean values over views, one column per function; clipped for classes."""
+    """Return the mean decisions over views; clipped for classes."""
     n_classes = reader.n_classes
     total = np.zeros((len(X), n_functions))
     # Always in the order of views, as the bits of a sum depend on its order.
     for cells in views:
         for model, rows in _slabs(reader, cells):
-            total[rows] += _clipped(model, X[rows], n_classes)
+            total[rows] += _clipped_decisions(model, X[rows], n_classes)
     return total / len(views)
 
 
 def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
-    """Return scores from mean values, one column per function."""
+    """Return scores from mean decisions."""
     if mean.shape[1] == 1:
         return mean[:, 0]
     is_voted = find_loss(reader.spec).decision == "ovo"
     return vote_scores(mean, reader.n_classes) if is_voted else mean
 
 
-def _clipped(model: LocalModel, X: Reals, n_classes: int) -> Float64:
-    """Return a cell's values, one column per function of the whole model; clipped for classes."""
+def _clipped_decisions(model: LocalModel, X: Reals, n_classes: int) -> Float64:
+    """Return a cell's decisions, in the columns of the whole model; clipped for classes."""
     if model.decision == "values":
-        return model_values(model, X)
-    values = decide_pairs(model, X) if len(model.classes) > 1 else None
+        return decide_pairs(model, X)
+    decisions = decide_pairs(model, X) if len(model.classes) > 1 else None
     if model.decision == "ovo":
-        return expand_pairs(values, model.classes, n_classes)
-    scores = rest_scores(values, model.classes, n_classes)
+        return expand_pairs(decisions, model.classes, n_classes)
+    scores = rest_scores(decisions, model.classes, n_classes)
     return np.clip(scores, -1.0, 1.0).reshape(len(scores), -1)
 
 
@@ -124,7 +125,7 @@ def slab_rows(n_support: int) -> int:
 
 
 def _tiles(reader: ModelReader, cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
-    """Yield the indices of rows in parts whose values of all functions fit in `TILE_NBYTES`.
+    """Yield the indices of rows in parts whose decisions fit in `TILE_NBYTES`.
 
     Rows of neighboring cells stay together, so few cells are read more than once.
     """
@@ -142,12 +143,12 @@ def _tiles(reader: ModelReader, cells: Ints, n_functions: int) -> Iterator[slice
 def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
     """Return one cell's scores in the shape of the whole model's."""
     if model.decision == "values":
-        numbers = model_values(model, X)
-        return numbers[:, 0] if numbers.shape[1] == 1 else numbers
+        decisions = decide_pairs(model, X)
+        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
     present = len(model.classes)
     if model.decision == "ovr":
-        values = decide_pairs(model, X) if present > 1 else None
-        return _rest_scores(model, values, len(X), n_classes)
+        decisions = decide_pairs(model, X) if present > 1 else None
+        return _rest_scores(model, decisions, len(X), n_classes)
     if n_classes == 2:
         if present == 2:
             return cell_scores(model, X)
@@ -161,22 +162,17 @@ def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
     return expand_scores(scores, model.classes, n_classes)
 
 
-def model_values(model: LocalModel, X: Reals) -> Float64:
-    """Return the outputs of a cell's regression, (m, t); a cell without rows has its offsets."""
-    if not len(model.rows):
-        return np.repeat(model.intercepts[None], len(X), axis=0)
-    return decide_pairs(model, X)
-
-
 def held_out_scores(model: LocalModel, n_rows: int, n_classes: int) -> Float64:
     """Return the scores of the rows whose held-out values come with a cell's model."""
     return _rest_scores(model, model.held_out, n_rows, n_classes)
 
 
-def _rest_scores(model: LocalModel, values: Float64 | None, n_rows: int, n_classes: int) -> Float64:
-    """Return one-vs-rest values as scores; where there are none, ``n_rows`` constant scores."""
-    scores = rest_scores(values, model.classes, n_classes)
-    return scores if values is not None else np.repeat(scores, n_rows, axis=0)
+def _rest_scores(
+    model: LocalModel, decisions: Float64 | None, n_rows: int, n_classes: int
+) -> Float64:
+    """Return one-vs-rest decisions as scores; where there are none, ``n_rows`` constant scores."""
+    scores = rest_scores(decisions, model.classes, n_classes)
+    return scores if decisions is not None else np.repeat(scores, n_rows, axis=0)
 
 
 def empty_scores(n_rows: int, target: Target) -> Float64:

@@ -19,9 +19,9 @@ from support import few
 
 import daskls
 from daskls import ParameterError, RandomChunkSVR, StoreError, VoronoiSVC
+from daskls.kernels.frame import decide_pairs
 from daskls.methods.predict import around
 from daskls.methods.reserved import OF_ALL, sizes_of_cells
-from daskls.methods.scores import model_values
 from daskls.solvers.order_statistic import covering_rank, rows_to_cover
 
 N = 900
@@ -43,7 +43,7 @@ def brute_sizes(plain, asked):
     by_partition = [np.flatnonzero(report.partition == p) for p in np.unique(report.partition)]
     ways = np.array(list(product(*by_partition)))
     entered = reader.enter(asked)
-    answers = np.stack([model_values(reader.read_cell(c), entered) for c in range(reader.n_cells)])
+    answers = np.stack([decide_pairs(reader.read_cell(c), entered) for c in range(reader.n_cells)])
     means = reader.target.leave(answers[ways].mean(axis=1).reshape(-1, answers.shape[2]))
     misses = np.abs(means.reshape(len(ways), len(asked), -1) - plain.predict(asked).reshape(
         len(asked), -1)).sum(axis=2)  # fmt: skip

@@ -9,8 +9,8 @@ from support import compiled
 
 import daskls
 from daskls import DataError, ParameterError, VoronoiQuantileRegressor, VoronoiSVR
+from daskls.kernels.frame import decide_pairs
 from daskls.live.record import MEASURES
-from daskls.methods.scores import model_values
 from daskls.plotting import PartitionDisplay, ReportDisplay
 from daskls.solvers.level_losses import Expectile, Pinball
 from daskls.store.reader import ModelReader
@@ -95,7 +95,7 @@ def mean_of_cells(model, rows):
     views = model._fitted_method().space(reader).find(rows)
     models = dict(enumerate(reader.read_cells(np.arange(reader.n_cells))))
     means = [
-        np.mean([model_values(models[view[i]], rows[i : i + 1])[0] for view in views], axis=0)
+        np.mean([decide_pairs(models[view[i]], rows[i : i + 1])[0] for view in views], axis=0)
         for i in range(len(rows))
     ]
     return np.array(means) * reader.target.scale + reader.target.center
