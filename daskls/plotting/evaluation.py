@@ -32,7 +32,7 @@ CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "b
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class HeldOutScores:
     """A model's results on a test set: scores of all rows, and some rows for pictures.
 
     Attributes
@@ -62,13 +62,13 @@ class Subject:
     estimator : fitted estimator
     reader : ModelReader. Its model.
     method : Method. Its method.
-    evaluation : Evaluation, or None without a test set
+    evaluation : HeldOutScores, or None without a test set
     """
 
     estimator: Any
     reader: ModelReader
     method: Method
-    evaluation: Evaluation | None
+    evaluation: HeldOutScores | None
 
     @property
     def is_regressor(self) -> bool:
@@ -104,7 +104,7 @@ class Panel:
     draw: Callable[[Any], Any] | None = None
 
 
-def evaluate(estimator: Any, X: Any, y: Any) -> Evaluation:
+def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
     """Compare predictions with the labels or numbers of a test set.
 
     Scores are sums over blocks; the client holds `MOST_ROWS` rows at most.
@@ -133,7 +133,7 @@ def evaluate(estimator: Any, X: Any, y: Any) -> Evaluation:
     # One pass over X for all of them.
     found = compute([*tasks, *(own[::step] for own in (y, *lazy))], client)
     true, predicted, *probable = found[len(tasks) :]
-    return Evaluation(
+    return HeldOutScores(
         combine(found[: len(tasks)]),
         true if names is None else names[true],
         predicted,

@@ -26,7 +26,7 @@ from daskls.records import Float64, Int64, Ints, MeasuredAs, Reals
 
 # Pale, so that rows and the boundary stand out.
 CELL_COLORS = ("#dbe7f4", "#fbe3cf", "#dcefd9", "#efe0f0", "#fbf3c9", "#e8e4dc", "#d5efee")
-BORDER, EDGE, CURVE, DOT = "#7f8790", "#8a8f96", "#17518f", "#8a8f96"
+BORDER, CURVE, DOT = "#7f8790", "#17518f", "#8a8f96"
 # Of numbers, not the colors of errors; light where they are large.
 NUMBER_COLORS = "plasma"
 # The share of points at each end whose numbers share the last color: a few outliers would leave a
@@ -52,7 +52,8 @@ class PartitionDisplay:
     limits : array (2, 2), along one feature (1, 2). The drawn range of each axis.
     values : array (resolution, resolution), or along one feature (resolution,). Decision values of
         two classes; of more classes the index of the winner; the numbers of a regressor.
-    cells : int array of this shape. The cell of each pixel; None for a model without cells.
+    cells : int array of the shape of values (resolution, ...). The cell of each pixel; None for a
+        model without cells.
     classes : array (n_classes,) of labels; None for a regressor
     names : the axes' labels
     report : the estimator's `fit_report_`
@@ -212,7 +213,7 @@ class PartitionDisplay:
             entries = class_entries(self.classes)
             ax.legend(handles=entries, title="class", loc="upper right", framealpha=0.9)
         if self.note:
-            box = {"facecolor": "white", "edgecolor": EDGE, "linewidth": 0.5, "pad": 2.5}
+            box = {"facecolor": "white", "edgecolor": BORDER, "linewidth": 0.5, "pad": 2.5}
             place: dict[str, Any] = {"transform": ax.transAxes, "zorder": 6, "bbox": box}
             ax.text(0.015, 0.015, self.note, fontsize=7, va="bottom", **place)
         return self

@@ -17,7 +17,7 @@ from daskls.run.labels import check_numbers
 from daskls.store.reader import ModelReader
 
 # The share of a range that is left free on either side.
-MARGIN = 0.03
+AXES_MARGIN = 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def find_slice(
         low, high = own.min(axis=0), own.max(axis=0)
     # Features with a single value get a range as well. Beyond the rows a curve may go anywhere, and
     # would flatten all the rest.
-    pad = MARGIN * (high - low) * (len(drawn) - 1) + (high == low)
+    pad = AXES_MARGIN * (high - low) * (len(drawn) - 1) + (high == low)
     return Slice(drawn, center, np.stack([low - pad, high + pad], axis=1), resolution)
 
 
