@@ -91,14 +91,14 @@ def _params(n_rows: int) -> dict[str, Any]:
 def _draw(estimator: Any, test: Path, path: Path) -> Path:
     """Draw the cells and the decision boundary, whole and magnified; return the picture's path."""
     import numpy as np
-    import zarr
 
     from daskls.plotting import PartitionDisplay
     from daskls.plotting.plane import import_matplotlib
+    from daskls.store.dataset import open_dataset
 
     figure = import_matplotlib("figure").Figure(figsize=(11, 5.2), layout="constrained")
-    X, codes = (np.asarray(zarr.open_array(test / name)[:100_000]) for name in ("X", "y"))
-    y = estimator.classes_[codes]
+    data: Any = open_dataset(test)
+    X, y = data.X[:100_000], estimator.classes_[data.y[:100_000]]
     whole, magnified = figure.subplots(1, 2)
     PartitionDisplay.from_estimator(estimator, X=X).plot(ax=whole, show_rows=False)
     whole.set_title(f"{estimator.n_cells_} cells")
