@@ -27,8 +27,6 @@ VALUES = {"kernel", "loss", "name"}
 ALLOWED = {
     # The paper's two projections, one of which is linear.
     "estimators/landmark.py": {"linear", "rbf"},
-    # What models and stores of before, which name no loss, were trained by.
-    "store/earlier.py": {"hinge"},
     # A measure of errors.
     "scaling/race.py": {"squared_error"},
     "cli/info.py": {"squared_error"},

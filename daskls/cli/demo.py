@@ -46,8 +46,7 @@ def demo(
         Root.open(model).store.drop("", strict=True)
     with cluster.open_client(where) as client, watch_memory() as seen:
         started = time.perf_counter()
-        estimator = daskls.VoronoiSVC(CELL_SIZE, store=model, client=client, **_params(rows))
-        estimator.set_params(verbose=int(not quiet)).fit(train)
+        estimator = _estimator(rows, store=model, client=client, verbose=int(not quiet)).fit(train)
         fit_s = time.perf_counter() - started
         accuracy = float(estimator.score(test))
         score_s = time.perf_counter() - started - fit_s
@@ -67,8 +66,8 @@ def demo(
     typer.echo(f"Picture: {_draw(daskls.load(model), test, output / 'demo.png')}")
 
 
-def _params(n_rows: int) -> dict[str, Any]:
-    """Return the parameters: every cell chooses from 4 x 4 values, the method of the paper.
+def _estimator(n_rows: int, **run: Any) -> Any:
+    """Return the method of the paper, in which every cell chooses from 4 x 4 values.
 
     Widths are from 2 r to r / 2 with r half the diagonal of a square cell. The grid of the
     estimator is wider and finer, and takes several times as long. Narrower kernels gain nothing
@@ -76,29 +75,33 @@ def _params(n_rows: int) -> dict[str, Any]:
     """
     import numpy as np
 
+    import daskls
+
     # The spirals lie in a square of this side.
     radius = 2.4 * (CELL_SIZE / n_rows / 2) ** 0.5
-    return {
-        "loss": "hinge",
-        "kernel": "rbf",
-        "feature_scale": None,
-        "C": np.geomspace(0.0625, 50, 4).tolist(),
-        "gamma": (np.geomspace(0.25, 4, 4) / radius**2).tolist(),
-        "random_state": 0,
-    }
+    return daskls.VoronoiSVC(
+        CELL_SIZE,
+        loss="hinge",
+        kernel="rbf",
+        feature_scale=None,
+        C=np.geomspace(0.0625, 50, 4).tolist(),
+        gamma=(np.geomspace(0.25, 4, 4) / radius**2).tolist(),
+        random_state=0,
+        **run,
+    )
 
 
 def _draw(estimator: Any, test: Path, path: Path) -> Path:
     """Draw the cells and the decision boundary, whole and magnified; return the picture's path."""
     import numpy as np
-    import zarr
 
     from daskls.plotting import PartitionDisplay
     from daskls.plotting.plane import import_matplotlib
+    from daskls.store.dataset import open_dataset
 
     figure = import_matplotlib("figure").Figure(figsize=(11, 5.2), layout="constrained")
-    X, codes = (np.asarray(zarr.open_array(test / name)[:100_000]) for name in ("X", "y"))
-    y = estimator.classes_[codes]
+    data: Any = open_dataset(test)
+    X, y = data.X[:100_000], estimator.classes_[data.y[:100_000]]
     whole, magnified = figure.subplots(1, 2)
     PartitionDisplay.from_estimator(estimator, X=X).plot(ax=whole, show_rows=False)
     whole.set_title(f"{estimator.n_cells_} cells")

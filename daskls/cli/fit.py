@@ -23,7 +23,7 @@ from daskls.cli.inputs import (
     open_data,
     open_input,
 )
-from daskls.cli.options import FitCommand, build_estimator, is_given
+from daskls.cli.options import FitCommand, build_estimator
 
 if TYPE_CHECKING:
     MethodName = str
@@ -95,7 +95,8 @@ def fit(
     classes = None if dataset is None else dataset.classes
     of_table = {"missing": missing, "unknown": unknown, "drop": drop or []}
     for_tables = (*of_table, "label", "weight")
-    if not is_table and any(is_given(ctx, name) for name in for_tables):
+    sources: list[Any] = [ctx.get_parameter_source(name) for name in for_tables]
+    if not is_table and any(source.name == "COMMANDLINE" for source in sources):
         names = ", ".join(f"--{name}" for name in for_tables)
         raise typer.BadParameter(f"{names} are for tables; {data!r} is a data set")
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)

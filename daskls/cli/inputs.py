@@ -218,12 +218,12 @@ def set_unknown(estimator: Any, unknown: str | None) -> None:
     estimator.table_ = estimator.table_.with_unknown(unknown)
 
 
-def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:
+def parse_class_weight(text: str, classes: Sequence[Any] | None) -> Any:
     """Return class weights: "balanced", or a dict that is parsed from LABEL=WEIGHT pairs.
 
     Parameters
     ----------
-    text : str or None
+    text : str
     classes : sequence or None. The classes of a data set, to one of which each label must belong.
         None: y holds the labels themselves.
 
@@ -232,7 +232,7 @@ def parse_class_weight(text: str | None, classes: Sequence[Any] | None) -> Any:
     >>> parse_class_weight("-1=1,1=2.5", [-1, 1])
     {-1: 1.0, 1: 2.5}
     """
-    if text is None or text == "balanced":
+    if text == "balanced":
         return text
     labels = {str(label): label for label in classes or ()}
     weights = {}

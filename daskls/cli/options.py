@@ -62,12 +62,6 @@ GROUP_OF = {name: group for group, names in OPTION_GROUPS.items() for name in na
 STOP = re.compile(r"(?<! )\.(?: (?=[A-Z\"`(])|$)")
 
 
-def is_given(ctx: Any, option: str) -> bool:
-    """Whether an option was given on the command line."""
-    source = ctx.get_parameter_source(option)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 class EstimatorCommand(TyperCommand):
     """A command with the options of several methods' estimators; ``--method`` chooses one.
 
