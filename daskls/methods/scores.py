@@ -143,8 +143,8 @@ def _tiles(reader: ModelReader, cells: Ints, n_functions: int) -> Iterator[slice
 def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
     """Return one cell's scores in the shape of the whole model's."""
     if model.decision == "values":
-        decisions = decide_pairs(model, X)
-        return decisions[:, 0] if decisions.shape[1] == 1 else decisions
+        numbers = decide_pairs(model, X)
+        return numbers[:, 0] if numbers.shape[1] == 1 else numbers
     present = len(model.classes)
     if model.decision == "ovr":
         decisions = decide_pairs(model, X) if present > 1 else None
