@@ -18,7 +18,6 @@ class TaskSizes:
 
     Attributes
     ----------
-    itemsize : int. Bytes of one value of a feature.
     n_classes : int. Classes, or numbers per row in a regression.
     n_block_copies : int. Copies of a block that exist at once while it is regrouped.
     target_nbytes : int. Of one row's target.

@@ -152,14 +152,12 @@ class SolverSpec:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The levels that are predicted; empty for losses without levels."""
         if self.quantile is None:
             return ()
         return self.quantile if isinstance(self.quantile, tuple) else (self.quantile,)
 
     @property
     def n_costs(self) -> int:
-        """The number of candidate values of C."""
         if self.C is not None:
             return len(self.C)
         return N_GRID if self.n_grid is None else self.n_grid[0]
@@ -232,7 +230,6 @@ class CellReport:
     edge : str. The grid axes on whose edge the choice lies.
     seconds, n_read : float, int. The time, and the leaves that the search of a neighborhood could
         not exclude: both depend on what ran at the same time.
-    n_tried : int. Combinations that were trained.
     coarse_gamma, coarse_cost : int. The grid point that a coarse pass chose, whose neighbors were
         tried next; -1 without such a pass.
     """
@@ -259,7 +256,6 @@ class CellReport:
 
     @classmethod
     def dtype(cls) -> np.dtype[Any]:
-        """Return the structured dtype of a table of reports."""
         kinds = {int: "i8", float: "f8", str: "U8"}
         return np.dtype([(f.name, kinds[f.type]) for f in fields(cls)])  # type: ignore[index]
 
@@ -272,10 +268,7 @@ class CellReport:
 class Frame:
     """The center and the scale of rows in kernels, the same in training and in prediction.
 
-    Attributes
-    ----------
-    center : float64 array, shape (d,). Subtracted from every row.
-    scale : float64 array, shape (d,), > 0, or None for 1. Divides each feature afterwards.
+    The center (d,) is subtracted from every row; then the scale (d,) divides each feature.
     """
 
     center: Float64
@@ -315,7 +308,6 @@ class FeatureCoding:
 
     @property
     def sources(self) -> Int64:
-        """The source feature of each coded feature, int64 (d',)."""
         counts = np.where(self.is_indicated, np.diff(self.ptr), 1)
         return np.repeat(np.arange(self.n_features), counts)
 
@@ -324,13 +316,9 @@ class FeatureCoding:
 class FeatureScale:
     """The coding and scale of features, applied to rows first in training and in prediction.
 
-    Scaled rows are float32 and have only the features whose factor is not 0.
-
-    Attributes
-    ----------
-    center : float64 array, shape (d',). Subtracted from every coded row.
-    factors : float64 array, shape (d',), >= 0, not all 0. Multiply the coded features afterwards.
-    coding : FeatureCoding, or None where features are not coded: then d' is d.
+    The center (d',) is subtracted from every coded row; then the factors (d',), not all 0, multiply
+    it. Scaled rows are float32 and have only the features whose factor is not 0. Without coding d'
+    is d.
     """
 
     center: Float64
@@ -344,7 +332,6 @@ class FeatureScale:
 
     @property
     def sources(self) -> Int64:
-        """The source feature of each coded feature, int64 (d',)."""
         return np.arange(len(self.factors)) if self.coding is None else self.coding.sources
 
 
@@ -361,11 +348,8 @@ class LocalModel:
         present, in increasing order of that class.
     classes : int32 array, shape (k,). Codes of the classes present, increasing. A single class
         makes the model a constant.
-    class_ptr : int64 array, shape (k + 1,). Class i owns ``rows[class_ptr[i]:class_ptr[i + 1]]``.
     intercepts : float64 array. One per decision function, 0 without an intercept; in one-vs-one of
         shape (k (k - 1) / 2,), one per pair of classes.
-    kernel : KernelSpec
-    report : CellReport
     decision : "ovo", "ovr" or "values". "ovo": rows are grouped by class, and each function
         separates two classes. "ovr": each function separates one class from all others (with two
         classes there is one, of the second) and uses all rows, which ``class_ptr`` assigns to the
@@ -391,7 +375,6 @@ class LocalModel:
 
     @property
     def center(self) -> Float64:
-        """The center of the frame, float64 (d,)."""
         return self.frame.center
 
 
@@ -423,13 +406,10 @@ class BundleReport:
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """The balls and boxes around the rows of leaves or cells, for bounds on distances.
+    """The balls and boxes around the rows of n leaves or cells, for bounds on distances.
 
-    Attributes
-    ----------
-    centers : float64 array, shape (n, d). Means of the rows.
-    r_min, r_max : float64 arrays, shape (n,). Smallest and largest distance of a row to the center.
-    low, high : float64 arrays, shape (n, d). The bounding box of the rows.
+    The centers (n, d) are means of rows; r_min and r_max the least and largest distance of a row to
+    its center; low and high the bounding box.
     """
 
     centers: Float64
@@ -439,23 +419,16 @@ class Regions:
     high: Float64
 
     def take(self, which: slice) -> "Regions":
-        """Return a slice of the regions."""
         return Regions(*(getattr(self, f.name)[which] for f in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
 class LeafRows:
-    """The rows of one leaf as neighbor searches read them: sorted by region, then by row number.
+    """The rows (m, d) of one leaf as neighbor searches read them: sorted by region, then by number.
 
-    Attributes
-    ----------
-    X : array, shape (m, d), of the data set's dtype
-    numbers : int64 array, shape (m,). Global row numbers.
-    region_ptr : int64 array, shape (r + 1,). Region i owns rows region_ptr[i] to
-        region_ptr[i + 1] - 1.
-    regions : Regions. Of the parts of the leaf, each of nearby rows.
-    first_position : int. The position of the leaf's first row among the rows of all leaves.
-    kept : int array, shape (m,), or None. Which rows of the leaf these are; None: all of them.
+    The numbers are those of all rows. Region i, a part of nearby rows, owns rows region_ptr[i] to
+    region_ptr[i + 1] - 1. `first_position` is that of the leaf's first row among the rows of all
+    leaves. `kept` tells which rows of the leaf these are; None: all of them.
     """
 
     X: Reals

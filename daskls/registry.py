@@ -33,7 +33,6 @@ class Entry:
 
     @property
     def class_name(self) -> str:
-        """The name of the public classifier."""
         return self.estimator.partition(":")[2]
 
     @property
@@ -102,6 +101,5 @@ def find_class(name: str) -> str | None:
 
 
 def load_object(path: str) -> Any:
-    """Import and return the object at a path ``module:name`` below the package."""
     module, _, name = path.partition(":")
     return getattr(import_module(f"daskls.{module}"), name)

@@ -18,13 +18,10 @@ import numpy as np
 class Stream:
     """A stream of NumPy's default generator.
 
-    Attributes
-    ----------
-    drawn_from : tuple of str and int. The seed's further numbers: names of arguments, and tags.
-    users : tuple of str. The modules below ``daskls`` that draw from it.
-    meets : tuple of str. Registered streams that are equal to this one for some values. They are
-        not separated, because other seeds would give other models. It is harmless where no fit
-        draws both, or where the two draws do not affect each other.
+    `drawn_from` are the seed's further numbers: names of arguments, and tags; `users` the modules
+    below ``daskls`` that draw from it. `meets` are registered streams that are equal to this one
+    for some values. They are not separated, because other seeds would give other models. It is
+    harmless where no fit draws both, or where the two draws do not affect each other.
     """
 
     drawn_from: tuple[str | int, ...]
@@ -32,19 +29,8 @@ class Stream:
     meets: tuple[str, ...] = ()
 
     def __call__(self, seed: int, **numbers: int) -> tuple[int, ...]:
-        """Return the seed of one draw, to be passed to the function that draws.
+        """Return the seed of one draw, with one number for each name in ``drawn_from``.
 
-        Parameters
-        ----------
-        seed : int. The fit's.
-        **numbers : int. One for each name in ``drawn_from``.
-
-        Raises
-        ------
-        TypeError : names other than those in ``drawn_from``
-
-        Examples
-        --------
         >>> BRANCH(0, leaf=7)
         (0, 7, 0, 2)
         """
@@ -55,7 +41,6 @@ class Stream:
         return seed, *own
 
     def generator(self, seed: int, **numbers: int) -> np.random.Generator:
-        """Return the generator of one draw."""
         return np.random.default_rng(self(seed, **numbers))
 
 
@@ -63,13 +48,10 @@ class Stream:
 class KeyStream:
     """A stream of hashes of row numbers (`daskls.partition.shuffle`).
 
-    Attributes
-    ----------
-    offset : int. Added to the seed, as row numbers are: two streams stay apart if their offsets
-        differ by more than the largest sum of a seed and a row number.
-    users, meets : as in `Stream`
-    permutes : bool. Whether it seeds `shuffle_numbers`, which permutes n rows, rather than
-        `row_keys`, which hashes the number of each row.
+    The offset is added to the seed, as row numbers are: two streams stay apart if their offsets
+    differ by more than the largest sum of a seed and a row number. `permutes` is whether it seeds
+    `shuffle_numbers`, which permutes n rows, rather than `row_keys`, which hashes the number of
+    each row.
     """
 
     offset: int
@@ -78,7 +60,6 @@ class KeyStream:
     permutes: bool = False
 
     def __call__(self, seed: int) -> int:
-        """Return the seed to hash with."""
         return seed + self.offset
 
 
@@ -90,7 +71,6 @@ class LegacyStream:
     meets: tuple[str, ...] = ()
 
     def generator(self, seed: int) -> np.random.RandomState:
-        """Return the generator."""
         return np.random.RandomState(seed % 2**32)
 
 

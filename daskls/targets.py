@@ -22,7 +22,6 @@ DEVIATION_OF_MEDIAN = 1.4826
 
 
 def _medians(columns: Targets, weights: Float64) -> Float64:
-    """Return the lower weighted median of each column."""
     found = np.quantile(columns, 0.5, axis=0, weights=weights, method="inverted_cdf")
     return np.asarray(found, np.float64)
 
@@ -33,7 +32,6 @@ class Target:
 
     Attributes
     ----------
-    kind : "classes" or "numbers"
     labels : array, shape (k,). The sorted class labels in y; empty for numbers.
     center, scale : float64 arrays, shape (t,), scale > 0. For the t numbers of a row: what `enter`
         subtracts and divides by. 0 and 1 until they are measured.
@@ -49,7 +47,6 @@ class Target:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """The dtype of the stored column."""
         return np.dtype(TARGET_DTYPES[self.kind])
 
     @property
@@ -69,7 +66,6 @@ class Target:
 
     @property
     def measured_as(self) -> MeasuredAs:
-        """How errors are measured."""
         return self.kind if self.quantile is None else "levels"
 
     @property
@@ -121,18 +117,10 @@ class Target:
         return "numbers", text
 
     def encode(self, y: Labels) -> Targets:
-        """Return the targets of some rows: int32 class codes (m,), or float64 numbers (m, t).
+        """Return the targets of rows (m, t): int32 class codes (m,), or float64 numbers (m, t).
 
-        Parameters
-        ----------
-        y : array, shape (m, t); for classes (m, 1)
+        DataError for a label that the scan of y did not find.
 
-        Raises
-        ------
-        DataError : a label that the scan of y did not find
-
-        Examples
-        --------
         >>> Target("classes", np.array([3, 8])).encode(np.array([[8], [3], [8]]))
         array([1, 0, 1], dtype=int32)
         >>> Target("numbers").encode(np.array([[8], [3]]))
@@ -154,16 +142,10 @@ class Target:
     def measured(self, targets: Targets, weights: Float64, *, robustly: bool = False) -> Self:
         """Return the target with the center and scale of sampled numbers; classes have none.
 
-        Parameters
-        ----------
-        targets : array, as returned by `encode`. In the order of row numbers, on which the bits of
-            a sum depend.
-        weights : float64 array, shape (m,), > 0
-        robustly : bool. Whether to take the median, and the median distance to it in the units of a
-            normal deviation, unless half of all numbers are equal.
+        Targets are in the order of row numbers, on which the bits of a sum depend. The robust scale
+        is the median distance to the median, in the units of a normal deviation, unless half of all
+        numbers are equal.
 
-        Examples
-        --------
         >>> found = Target("numbers").measured(np.array([[1.0], [5.0]]), np.ones(2))
         >>> found.center, found.scale, found.enter(np.array([[7.0]]))
         (array([3.]), array([2.]), array([[2.]]))
@@ -204,8 +186,6 @@ class Target:
         the pinball loss of a row, summed over levels (Chernozhukov, Fernandez-Val, Galichon,
         Quantile and probability curves without crossing, Econometrica 2010).
 
-        Examples
-        --------
         >>> Target("numbers", quantile=(0.9, 0.1, 0.5)).leave(np.array([[2.0, 1.0, 3.0]]))
         array([[3., 1., 2.]])
         """
@@ -225,12 +205,7 @@ class Target:
 
     @classmethod
     def from_json(cls, meta: Mapping[str, Any]) -> Self:
-        """Return the target of a model from its stored attributes.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError : malformed attributes
-        """
+        """Return the target of a model from its stored attributes."""
         own = meta.get("target")
         if own is None:
             values = meta["classes"]
@@ -251,14 +226,7 @@ class Target:
         return cls("numbers", center=center, scale=scale, quantile=quantile)
 
     def weigh(self, column: Targets, weights: Float64, class_weight: Float64) -> Float64:
-        """Return the weights of rows times the weights of their classes; numbers have no classes.
-
-        Parameters
-        ----------
-        column : array. Targets of the rows.
-        weights : float64 array, shape (m,)
-        class_weight : float64 array, shape (k,). By class code.
-        """
+        """Return the weights (m,) times those of classes, (k,) by code; numbers have no classes."""
         if self.kind == "numbers":
             return weights
         weighed: Float64 = weights * class_weight[column]

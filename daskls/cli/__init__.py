@@ -29,7 +29,6 @@ app = typer.Typer(
 
 
 def _print_version(wanted: bool) -> None:
-    """Print the version and stop."""
     if wanted:
         from daskls import __version__
 
@@ -56,5 +55,4 @@ for command in (convert, plan, fit, predict, score, info, report, denoise, demo)
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
     app(prog_name="daskls")

@@ -40,8 +40,6 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 
 @dataclass(frozen=True)
 class Where:
-    """Where a command runs, as its options say."""
-
     scheduler: str | None
     workers: int | None
     threads_per_worker: int
@@ -49,12 +47,7 @@ class Where:
     dashboard: str | None = None
 
     def check(self) -> None:
-        """Refuse options that exclude each other, or a malformed memory limit.
-
-        Raises
-        ------
-        typer.BadParameter
-        """
+        """Refuse options that exclude each other, or a malformed memory limit."""
         if self.scheduler is not None and self.workers is not None:
             raise typer.BadParameter("--scheduler and --workers exclude each other")
         if self.memory_limit == "auto":
@@ -70,7 +63,6 @@ class Where:
 
     @property
     def is_default(self) -> bool:
-        """Whether no option says where to run."""
         return self == Where(None, None, 1, "auto")
 
     @property
@@ -85,16 +77,8 @@ class Where:
 def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
     """Yield a distributed client, or None where this process's threads do the work.
 
-    Parameters
-    ----------
-    where : Where
-    data : path of the rows, or None. Threads handle few rows, unless an option says where to run.
-
-    Raises
-    ------
-    OSError : the scheduler does not answer
-    MemoryPlanError : workers would have too little memory
-    ParameterError : the scheduler's address asks for TLS, but Dask's settings name no certificates
+    These handle few rows, unless an option says where to run. OSError where the scheduler does not
+    answer.
     """
     where.check()
     if where.workers == 0 or (where.is_default and data is not None and _is_small(data)):

@@ -78,7 +78,6 @@ def convert(
 
 
 def _check_dtype(dtype: str | None) -> None:
-    """Refuse a name that is no dtype."""
     import numpy as np
 
     try:

@@ -43,7 +43,6 @@ class Commands(TyperGroup):
             raise InterruptedCommandError(f"Interrupted; {left}.") from error
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
-        """Parse, run, and exit."""
         words = list(sys.argv[1:] if args is None else args)
         # typer takes a group's options before the command only, but people add --debug at the end.
         debug = "--debug" in words
@@ -67,12 +66,10 @@ class Commands(TyperGroup):
 
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    """Show a warning as one line."""
     typer.echo(f"Warning: {_one_line(message)}", err=True)
 
 
 def _exit_code(error: Exception) -> int:
-    """Return the exit code of a failed command."""
     if isinstance(error, InterruptedCommandError | typer.Abort):
         return INTERRUPTED
     return BAD_ARGUMENTS if _is_usage(error) or _is_bad_parameter(error) else FAILURE
@@ -84,12 +81,10 @@ def _is_usage(error: Exception) -> bool:
 
 
 def _is_bad_parameter(error: Exception) -> bool:
-    """Whether an estimator refused a parameter."""
     return isinstance(error, ParameterError) or type(error).__name__ == "InvalidParameterError"
 
 
 def _sentence(error: Any, debug: bool) -> str:
-    """Return the sentence to print for an error."""
     if isinstance(error, InterruptedCommandError):
         return str(error)
     if _is_usage(error):
@@ -107,7 +102,6 @@ def _sentence(error: Any, debug: bool) -> str:
 
 
 def _one_line(message: Any) -> str:
-    """Return a message without its line breaks."""
     return " ".join(str(message).split())
 
 
@@ -135,7 +129,6 @@ def format_number(value: float) -> str:
 
 
 def print_pairs(title: str, pairs: Iterable[tuple[str, Any]]) -> None:
-    """Print names and values, one pair per line, below a title."""
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -159,7 +152,6 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 
 def _print_titled(title: str, table: Any) -> None:
-    """Print an underlined title and a table of rich."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)

@@ -121,12 +121,10 @@ def fit(
 
 
 def _has_regressor(method: str) -> bool:
-    """Whether a method has an estimator that predicts numbers."""
     return len(FitCommand.estimators[method]) > 1
 
 
 def _print_summary(estimator: Any, path: str, seconds: float) -> None:
-    """Print the result of a finished fit."""
     from dask.utils import format_bytes
 
     from daskls.cli.info import format_cells
@@ -213,12 +211,7 @@ def plan(
 
 
 def _whole(text: str) -> int:
-    """Return the number of rows, which may be written as 1e9.
-
-    Raises
-    ------
-    typer.BadParameter : no whole number, or less than 2
-    """
+    """Return the number of rows, which may be written as 1e9."""
     try:
         value = float(text)
     except ValueError:

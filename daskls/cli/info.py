@@ -37,7 +37,6 @@ def info(
 
 
 def _print_dataset(path: str) -> None:
-    """Print a data set's arrays."""
     from dask.utils import format_bytes
 
     from daskls.store.dataset import open_dataset
@@ -58,7 +57,6 @@ def _print_dataset(path: str) -> None:
 
 
 def _print_unfinished(root: Any) -> None:
-    """Print how far an unfinished fit has come."""
     from dask.utils import format_bytes
 
     from daskls.methods.base import method_of
@@ -82,7 +80,6 @@ def _print_unfinished(root: Any) -> None:
 
 
 def _params(params: dict[str, Any]) -> str:
-    """Return parameters as they would be written in Python."""
     return ", ".join(f"{name}={_short(value)}" for name, value in params.items())
 
 
@@ -94,7 +91,6 @@ def _short(value: Any) -> str:
 
 
 def _print_model(path: str) -> None:
-    """Print a finished model and the quantiles of its report."""
     from dask.utils import format_bytes
 
     from daskls.methods.base import method_of
@@ -140,7 +136,6 @@ def _print_model(path: str) -> None:
 
 
 def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return how the columns of a table are encoded, if the model was trained on one."""
     if meta.get("table") is None:
         return []
     from daskls.sources.encoding import TableEncoding
@@ -173,7 +168,6 @@ def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
 
 
 def _print_candidates(reader: Any) -> None:
-    """Print the candidates of a choice for all cells, one per line."""
     from daskls.store.scale import candidates_of
 
     rows = [
@@ -216,7 +210,6 @@ def _edges(report: Any, axes: tuple[str, ...]) -> str:
 
 
 def _print_quantiles(report: Any) -> None:
-    """Print quantiles of fields of the report over the cells."""
     import numpy as np
 
     rows = []

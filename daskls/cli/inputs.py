@@ -40,18 +40,12 @@ def expand(path: str | None) -> str | None:
 
 
 def check_exists(path: str, what: str) -> None:
-    """Refuse a local path that does not exist; ``what`` should be there.
-
-    Raises
-    ------
-    typer.BadParameter
-    """
+    """Refuse a local path that does not exist; ``what`` should be there."""
     if "://" not in path and not os.path.lexists(path):
         raise typer.BadParameter(f"there is no {what} at {path!r}: the path does not exist")
 
 
 def check_output(path: str) -> None:
-    """Raise a `StoreError` if the output exists."""
     from daskls.store.artifacts import store_at
     from daskls.store.files import exists_already
 
@@ -60,13 +54,7 @@ def check_output(path: str) -> None:
 
 
 def open_data(path: str) -> Any:
-    """Open a data set.
-
-    Raises
-    ------
-    typer.BadParameter : no such path, or a file, which `daskls convert` must convert first
-    StoreError : a folder that is no data set, or an unfinished one
-    """
+    """Open a data set; for a file, say that `daskls convert` must convert it first."""
     from daskls.store.dataset import open_dataset
 
     check_exists(path, "data set")
@@ -79,14 +67,7 @@ def open_data(path: str) -> Any:
 
 
 def open_input(path: str, what: str) -> "Source":
-    """Open a path, or a pattern of paths: a table, an array or a data set.
-
-    Raises
-    ------
-    typer.BadParameter : nothing is there
-    DataError : files of several formats, or of an unknown one
-    StoreError : a folder that is none of these
-    """
+    """Open a path, or a pattern of paths: a table, an array or a data set."""
     from daskls.sources.door import open_source
 
     if not glob.has_magic(path) or os.path.lexists(path):
@@ -95,12 +76,7 @@ def open_input(path: str, what: str) -> "Source":
 
 
 def check_data(path: str) -> None:
-    """Refuse what cannot hold labels: anything but a table or a data set.
-
-    Raises
-    ------
-    typer.BadParameter, DataError, StoreError : as of `open_input`; also an array
-    """
+    """Refuse what cannot hold labels: anything but a table or a data set."""
     source = open_input(path, "data set or table")
     if not source.has_columns and source.dataset is None:
         # Raises the error of a path that is no data set.
@@ -108,12 +84,7 @@ def check_data(path: str) -> None:
 
 
 def find_label(source: "Source", label: str | None, weight: str | None) -> str | None:
-    """Return the label column of a table, found by names alone; of a file of arrays ``label``.
-
-    Raises
-    ------
-    DataError : no such column, or none with a usual name; no such column of weights
-    """
+    """Return the label column of a table, found by names alone; of a file of arrays ``label``."""
     from daskls.estimators.tables import weight_column
     from daskls.sources.labels import pick_label_column
     from daskls.store.temporary import temporary_path
@@ -131,15 +102,8 @@ def find_kind(
 ) -> "TargetKind":
     """Return whether to learn classes or numbers; for task="auto" decide by the labels.
 
-    That decision is printed where the labels are whole numbers, or are taken as numbers.
-
-    Parameters
-    ----------
-    source : Source. A table, a file of features or a data set.
-    label : str or None. The column of labels.
-    task : str. One of `Task`.
-    has_regressor : bool. Whether the method can learn numbers; if not, labels outside of a data set
-        are classes.
+    That decision is printed where the labels are whole numbers, or are taken as numbers. Without a
+    regressor, labels outside of a data set are classes.
     """
     from daskls.sources.labels import kind_of_arrays, kind_of_column, kind_of_data
 
@@ -177,18 +141,7 @@ def open_rows_of(
 ) -> Iterator[str]:
     """Yield the path of rows that a model can take; a table is converted into ``scratch``.
 
-    Parameters
-    ----------
-    estimator : fitted estimator, which encodes the table's columns
-    path : str
-    label : str or None. The label column of a table.
-    scratch : Scratch, or None: a temporary folder
-    with_y : bool. Whether the rows need their labels.
-    on_progress : function of Progress, or None
-
-    Raises
-    ------
-    typer.BadParameter : a label column for something that is not a table
+    Without one, into a temporary folder. The fitted estimator encodes the table's columns.
     """
     source = open_input(path, "data set or table")
     if not source.has_columns:
@@ -205,12 +158,7 @@ def open_rows_of(
 
 
 def set_unknown(estimator: Any, unknown: str | None) -> None:
-    """Say what a model does with categories that no training row had; None changes nothing.
-
-    Raises
-    ------
-    typer.BadParameter : the model was not trained on a table
-    """
+    """Say what a model does with categories that no training row had; None changes nothing."""
     if unknown is None:
         return
     if not hasattr(estimator, "table_"):

@@ -63,12 +63,7 @@ STOP = re.compile(r"(?<! )\.(?: (?=[A-Z\"`(])|$)")
 
 
 class EstimatorCommand(TyperCommand):
-    """A command with the options of several methods' estimators; ``--method`` chooses one.
-
-    Attributes
-    ----------
-    estimators : dict of str to tuple of str. The estimators of each method, as "module:class".
-    """
+    """A command with the options of several methods' estimators; ``--method`` chooses one."""
 
     estimators: ClassVar[dict[str, tuple[str, ...]]]
 
@@ -166,8 +161,6 @@ class FitCommand(EstimatorCommand):
 
 
 class FilterCommand(EstimatorCommand):
-    """A command with the options of the noise filters."""
-
     estimators: ClassVar[dict[str, tuple[str, ...]]] = {
         name: (place,) for name, place in FILTERS.items()
     }

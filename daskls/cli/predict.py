@@ -143,7 +143,6 @@ def _scratch_beside(out: str, what: str) -> "Scratch":
 
 
 def _column_names(estimator: Any, *, proba: bool, interval: bool) -> list[str]:
-    """Return the names of the columns of a table of predictions."""
     if proba:
         return [str(label) for label in estimator.classes_]
     table, target = getattr(estimator, "table_", None), estimator._reader.target
@@ -158,7 +157,6 @@ def _column_names(estimator: Any, *, proba: bool, interval: bool) -> list[str]:
 
 
 def _check_probabilities(estimator: Any, model: str) -> None:
-    """Raise a `StoreError` if the model has no probabilities."""
     from daskls.errors import StoreError
 
     if estimator._kind == "numbers":
@@ -171,7 +169,6 @@ def _check_probabilities(estimator: Any, model: str) -> None:
 
 
 def _check_intervals(estimator: Any, model: str) -> None:
-    """Raise a `StoreError` if the model has no intervals."""
     from daskls.errors import StoreError
 
     if not hasattr(estimator, "predict_interval"):

@@ -129,7 +129,6 @@ def measure_levels(misses: "LevelScores") -> dict[str, Any]:
 
 
 def _print_levels(measures: dict[str, Any], path: str) -> None:
-    """Print the measures of predictions at levels as tables."""
     pairs = [
         ("rows", format_number(measures["n_rows"])),
         ("D2", f"{measures['d2']:.4f}"),
@@ -149,7 +148,6 @@ def _print_levels(measures: dict[str, Any], path: str) -> None:
 
 
 def _print_misses(measures: dict[str, Any], path: str) -> None:
-    """Print the measures of a regressor as tables."""
     pairs = [
         ("rows", format_number(measures["n_rows"])),
         ("R2", f"{measures['r2']:.4f}"),
@@ -171,7 +169,6 @@ def _print_misses(measures: dict[str, Any], path: str) -> None:
 
 
 def _print_measures(measures: dict[str, Any], path: str) -> None:
-    """Print the measures as tables."""
     pairs = [
         ("rows", format_number(measures["n_rows"])),
         ("accuracy", format_share(measures["accuracy"])),
@@ -270,7 +267,6 @@ def _open_test_set(
 
 
 def _print_report(display: Any) -> None:
-    """Print the words of a report."""
     print_pairs(display.title, display.facts)
     typer.echo()
     print_pairs("Parameters that are not the default", display.parameters or [("none", "")])

@@ -95,6 +95,5 @@ def check_at_least(name: str, value: float, least: float, *, strict: bool = Fals
 
 
 def check_probability(name: str, value: float) -> None:
-    """Refuse a value outside of 0 to 1."""
     if not 0 <= value <= 1:
         raise ParameterError(f"{name} must be a probability from 0 to 1, got {value!r}.")

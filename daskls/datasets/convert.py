@@ -125,12 +125,6 @@ def convert(
 
 
 def kind_of(task: str) -> TargetKind:
-    """Return the kind of targets of a task.
-
-    Raises
-    ------
-    ParameterError : an unknown task
-    """
     kinds: dict[str, TargetKind] = {"classification": "classes", "regression": "numbers"}
     if task not in kinds:
         raise ParameterError(f"task is {task!r}; it must be one of {tuple(kinds)}.")
@@ -138,12 +132,7 @@ def kind_of(task: str) -> TargetKind:
 
 
 def _find_format(source: str | os.PathLike[str]) -> tuple[list[Path], Format]:
-    """Return the files at a path, and their format.
-
-    Raises
-    ------
-    DataError : there is no file, or it has no known suffix
-    """
+    """Return the files at a path, and their format."""
     files = find_files(source)
     known = shared_format(files)
     if known is None:
@@ -155,7 +144,6 @@ def _find_format(source: str | os.PathLike[str]) -> tuple[list[Path], Format]:
 
 
 def _check_options(path: Path, known: Format, given: dict[str, object]) -> None:
-    """Refuse parameters that the format does not have."""
     if given["split"] not in (None, "train", "test"):
         raise ParameterError(f"split must be 'train', 'test' or None, got {given['split']!r}.")
     for name, value in given.items():

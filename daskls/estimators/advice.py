@@ -38,14 +38,7 @@ MOST_DIMENSIONS = 50.0
 def advise_on_cells(
     reader: ModelReader, size_param: str, shrinkage: Shrinkage | None
 ) -> Iterator[Advice]:
-    """Yield advice on the cells of a finished model.
-
-    Parameters
-    ----------
-    reader : ModelReader
-    size_param : str. The parameter that bounds the rows of a cell.
-    shrinkage : Shrinkage, or None where it was not measured
-    """
+    """Yield advice on the cells of a model, whose rows the parameter `size_param` bounds."""
     is_global = find_loss(reader.spec).is_global
     yield from _edges_of_all(reader) if is_global else _edges_of_cells(reader)
     yield from _one_class(reader.report_of_some(MOST_CELLS), size_param)
@@ -60,7 +53,6 @@ def advise_on_cells(
 
 
 def _edges_of_cells(reader: ModelReader) -> Iterator[Advice]:
-    """Yield advice for each edge of the grid that many cells chose."""
     report, spec = reader.report_of_some(MOST_CELLS), reader.spec
     selected = report[(report.n_trained > 0) & (report.validation_error > 0)]
     ends = grid_ends(spec, selected.radius, selected.n_rows, reader.width)
@@ -89,7 +81,6 @@ def _sides(report: Report, name: str, first: Float64, last: Float64) -> Ints:
 
 
 def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
-    """Yield advice for each edge that the one choice for all cells lies on."""
     chosen = reader.resolved.summary.get("chosen")
     if chosen is None:
         return
@@ -103,13 +94,9 @@ def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
 def advise_on_selected(
     selected: Mapping[str, Any], given: Mapping[str, Sequence[float] | None], who: str
 ) -> Iterator[Advice]:
-    """Yield advice for each end of given candidates that was selected.
+    """Yield advice for each end of given, increasing candidates that was selected.
 
-    Parameters
-    ----------
-    selected : mapping. As ``selected_``.
-    given : mapping of a name to its increasing candidates; None where none were given
-    who : str. The subject of the sentence: the choice.
+    `selected` is as ``selected_``; `who` is the subject of the sentence: the choice.
     """
     for name, values in given.items():
         if values is None or len(values) < LEAST_VALUES or selected[name] is None:
@@ -184,7 +171,6 @@ def _widened(given: Sequence[float], *, is_last: bool) -> str:
 
 
 def _one_class(report: Report, size_param: str) -> Iterator[Advice]:
-    """Yield advice if most cells hold one class and so predict it for every query."""
     alone = report.n_classes == 1
     if alone.sum() < LEAST_CELLS or alone.mean() < ONE_CLASS_SHARE:
         return

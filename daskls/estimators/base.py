@@ -75,7 +75,6 @@ class SharesClient(BaseEstimator):  # type: ignore[misc]
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the client."""
         state = dict(super().__getstate__())
         state["client"] = None
         return state
@@ -298,12 +297,7 @@ class LocalEstimator(Plans, SharesClient):
             return run_fit(request, rows, store, self.client, view.on_progress, view.on_cut)
 
     def _request(self) -> FitRequest:
-        """Return the request of a fit, without the fields that need data.
-
-        Raises
-        ------
-        ParameterError : parameters contradict each other
-        """
+        """Return the request of a fit, without the fields that need data."""
         return FitRequest(
             estimator=type(self).__name__,
             method=self._method(),
@@ -340,7 +334,6 @@ class LocalEstimator(Plans, SharesClient):
         """Warn if cells hold fewer rows than folds; by default nothing is cross-validated."""
 
     def _warn_about_cells(self, result: "FitResult") -> None:
-        """Warn with the advice that the fit gives."""
         for category, message in self._advice(result.shrinkage):
             warn_user(message, category)
 
@@ -376,8 +369,6 @@ class LocalEstimator(Plans, SharesClient):
 
 
 class LocalClassifier(ClassAnswers, ClassifierMixin, LocalEstimator):  # type: ignore[misc]
-    """The base of classifiers."""
-
     class_weight: Any = None
     probability: Any = False
 
@@ -394,20 +385,16 @@ class LocalClassifier(ClassAnswers, ClassifierMixin, LocalEstimator):  # type: i
         return {"class_weight": self.class_weight, "probability": self._probability()}
 
     def _validate_params(self) -> None:
-        """Refuse parameters out of range, the weights of classes included."""
         super()._validate_params()
         check_class_weight(self.class_weight)
 
     def _adopt(self, handle: ModelHandle) -> Self:
-        """Take a finished model and its classes as the fitted state."""
         super()._adopt(handle)
         self.classes_ = self._reader.target.labels
         return self
 
 
 class LocalRegressor(NumberAnswers, RegressorMixin, LocalEstimator):  # type: ignore[misc]
-    """The base of regressors."""
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True

@@ -166,11 +166,9 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
         return found
 
     def _loss(self) -> Loss:
-        """Return the registry's entry of the loss."""
         return find_loss(self._solver())
 
     def _solver(self) -> SolverSpec:
-        """Return the parameters that each cell is trained with."""
         params = self.get_params(deep=False)
         return SolverSpec(
             loss=params["loss"],
@@ -221,12 +219,7 @@ class CellClassifier(CellEstimator, LocalClassifier):
     }
 
     def _target_fields(self) -> dict[str, Any]:
-        """Add the bound on false alarms.
-
-        Raises
-        ------
-        ParameterError : ``delta`` is given without ``max_false_alarm``
-        """
+        """Add the bound on false alarms, to which ``delta`` belongs."""
         params, spec = self.get_params(deep=False), None
         rate = params["max_false_alarm"]
         if rate is None:
@@ -236,7 +229,6 @@ class CellClassifier(CellEstimator, LocalClassifier):
         return {**super()._target_fields(), "reserved_for": spec}
 
     def _adopt(self, handle: ModelHandle) -> Self:
-        """Take a finished model and its bound on false alarms as the fitted state."""
         super()._adopt(handle)
         self.__dict__.pop("false_alarm_", None)
         bound = self._reader.false_alarm
@@ -269,7 +261,6 @@ class CellClassifier(CellEstimator, LocalClassifier):
         return None if is_known else f"loss={name!r} has none"
 
     def _solver(self) -> SolverSpec:
-        """Add the parameters of a cell's search."""
         params = self.get_params(deep=False)
         return replace(
             super()._solver(),
@@ -282,12 +273,7 @@ class CellClassifier(CellEstimator, LocalClassifier):
         )
 
     def _cache_size(self) -> float | None:
-        """Return the MiB of kernel values that a cell may hold; None: all of them.
-
-        Raises
-        ------
-        ParameterError : a cache size is given, but the solver holds the whole kernel matrix
-        """
+        """Return the MiB of kernel values that a cell may hold; None: all of them."""
         params = self.get_params(deep=False)
         size, loss = params["cache_size"], LOSSES.get(("classes", params["loss"]))
         if size is None:
@@ -303,12 +289,7 @@ class CellClassifier(CellEstimator, LocalClassifier):
         return float(size)
 
     def _grid_shape(self) -> tuple[int, int] | None:
-        """Return how many values of C and of gamma a cell's own grid has; None for the default.
-
-        Raises
-        ------
-        ParameterError : invalid counts, or both axes have given values
-        """
+        """Return how many values of C and of gamma a cell's own grid has; None for the default."""
         params = self.get_params(deep=False)
         shape = grid_shape(params["n_grid"])
         if shape is None:
@@ -323,8 +304,6 @@ class CellClassifier(CellEstimator, LocalClassifier):
 
 
 class CellRegressor(IntervalAnswers, CellEstimator, LocalRegressor):
-    """A regressor of many local models, with prediction intervals."""
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CellEstimator._parameter_constraints,
         "loss": [StrOptions(set(losses_of("numbers")))],
@@ -341,11 +320,9 @@ class CellRegressor(IntervalAnswers, CellEstimator, LocalRegressor):
         return tags
 
     def _target_fields(self) -> dict[str, Any]:
-        """Add the request for intervals."""
         return {**super()._target_fields(), "reserved_for": interval_spec(self.interval)}
 
     def _adopt(self, handle: ModelHandle) -> Self:
-        """Take a finished model and its interval as the fitted state."""
         super()._adopt(handle)
         self.__dict__.pop("interval_", None)
         found = self._reader.interval
@@ -354,7 +331,6 @@ class CellRegressor(IntervalAnswers, CellEstimator, LocalRegressor):
         return self
 
     def _solver(self) -> SolverSpec:
-        """Add the parameters of support vector regression."""
         params = self.get_params(deep=False)
         epsilon = params["epsilon"]
         return replace(

@@ -28,10 +28,6 @@ def check_names(estimator: Any, X: Source) -> None:
 
     If only one side has names, this warns as scikit-learn does, at the line that called the
     estimator: by default two calls above the caller.
-
-    Raises
-    ------
-    DataError : with the names that differ
     """
     fitted, given = getattr(estimator, "feature_names_in_", None), X.names
     name = type(estimator).__name__
@@ -46,12 +42,7 @@ def check_names(estimator: Any, X: Source) -> None:
 
 
 def check_columns(X: Any) -> None:
-    """Refuse a DataFrame with columns that are not numeric, or with sparse columns only.
-
-    Raises
-    ------
-    DataError : with the names of such columns, and what each holds
-    """
+    """Refuse a DataFrame with columns that are not numeric, or with sparse columns only."""
     sparse = sparse_columns(X)
     if sparse and len(sparse) == len(X.columns):
         # Beside dense columns scikit-learn makes them dense, with a warning.

@@ -272,18 +272,15 @@ stage_s_ : dict. Seconds of each stage that `fit` ran.""",
 
 
 def _least_ridges() -> str:
-    """Return the least ridge of each kernel that is not tried with all of them."""
     least = {name: find_kernel(name).least_ridge for name in kernels_with("least_ridge")}
     return ", ".join(f"{json.dumps(name)}: from {ridge:g}" for name, ridge in least.items())
 
 
 def _named(names: Iterable[str]) -> str:
-    """Return names in quotes, joined by commas."""
     return ", ".join(json.dumps(name) for name in names)
 
 
 def _formulas(names: Iterable[str]) -> str:
-    """Return kernels' formulas as code, joined by commas."""
     return ", ".join(f"``{find_kernel(name).formula}``" for name in names)
 
 
@@ -303,12 +300,7 @@ REGISTERED = {
 
 
 def share_docs(cell: str = "cell") -> Callable[[T], T]:
-    """Return a decorator that writes shared entries into a class's docstring.
-
-    Parameters
-    ----------
-    cell : str. The class's word for a cell.
-    """
+    """Write shared entries into a class's docstring; `cell` is the class's word for a cell."""
 
     def entry(own: T, name: str, margin: str) -> str:
         text = SHARED[name].strip().replace("<cell>", cell)

@@ -197,12 +197,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _open(
         self, X: Source, scratch: Scratch, encoding: TableEncoding | None = None
     ) -> TableSource:
-        """Open a table.
-
-        Raises
-        ------
-        DataError : X has no named columns
-        """
         if not X.has_columns or X.kind == "features":
             raise DataError(
                 f"X is {type(X.given).__name__}, which has no named columns; pass a CSV or Parquet "

@@ -37,12 +37,7 @@ NOT_SAVED = ("client", "store", "verbose")
 
 
 def candidates(name: str, value: float | Sequence[float] | None) -> tuple[float, ...] | None:
-    """Return a parameter's candidates in increasing order, or None for the method's own grid.
-
-    Raises
-    ------
-    ParameterError : no values, or one that is not a number or out of range
-    """
+    """Return a parameter's candidates in increasing order, or None for the method's own grid."""
     if value is None:
         return None
     values = flat(name, value, np.float64)
@@ -60,12 +55,7 @@ def candidates(name: str, value: float | Sequence[float] | None) -> tuple[float,
 
 
 def flat(name: str, value: Any, dtype: type | None = None) -> AnyArray:
-    """Return a parameter's one or several values as a 1-d array.
-
-    Raises
-    ------
-    ParameterError : values that ``dtype`` cannot hold, or nested ones
-    """
+    """Return a parameter's one or several values as a 1-d array."""
     try:
         values = np.atleast_1d(np.asarray(value, dtype))
     except (TypeError, ValueError):
@@ -101,7 +91,6 @@ def levels_of(value: float | Sequence[float]) -> float | tuple[float, ...]:
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Refuse weights of classes that are not positive numbers."""
     for label, value in class_weight.items() if isinstance(class_weight, dict) else ():
         if not (isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST):
             raise ParameterError(
@@ -153,7 +142,6 @@ def _json(value: Any) -> Any:
 
 
 def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the constructor parameters that `saved_params` wrote."""
     return {
         name: dict(value["__items__"]) if isinstance(value, dict) else value
         for name, value in params.items()
@@ -175,11 +163,7 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     """Return rows in memory as an array, checked as by scikit-learn; the estimator is not changed.
 
     NaN and infinity are left to the code that reads the values, whose error names the row.
-
-    Raises
-    ------
-    DataError : a masked array; a DataFrame with columns of text, categories or dates, which it
-        names; anything that is not a 2-d array of numbers
+    DataError names columns of a DataFrame that hold text, categories or dates.
     """
     # First, as some sparse matrices are mappings.
     check_values(X, "X")
@@ -212,13 +196,7 @@ def check_input(
 ) -> tuple[Source, Source | None, Source | None]:
     """Check arrays in memory, much as scikit-learn does; leave Dask and Zarr arrays to the graph.
 
-    Returns
-    -------
-    X, y, sample_weight : handles, on checked arrays if in memory; None if not given
-
-    Raises
-    ------
-    DataError : as `check_rows`, `check_labels` and `check_weights`; lengths that differ
+    Returns handles, on checked arrays if in memory.
     """
     for name, values in (("X", X.given), ("y", y), ("sample_weight", sample_weight)):
         check_values(values, name)
@@ -256,13 +234,7 @@ def _check_target(estimator: BaseEstimator, y: Any) -> AnyArray:
 
 
 def check_labels(y: Any) -> Labels:
-    """Return labels in memory as an array (n,).
-
-    Raises
-    ------
-    DataError : a masked array, labels of an unsupported dtype, NaN or infinity; more than one label
-        a row
-    """
+    """Return labels in memory as an array (n,)."""
     check_values(y, "y")
     # NumPy would turn the numbers into text in a list that mixes both.
     if isinstance(y, list | tuple) and {isinstance(label, str) for label in y} == {False, True}:
@@ -280,12 +252,7 @@ def check_labels(y: Any) -> Labels:
 
 
 def check_targets(y: Any, kind: TargetKind) -> AnyArray:
-    """Return labels in memory as an array (n,), or numbers as an array (n,) or (n, t).
-
-    Raises
-    ------
-    DataError : as `check_labels`; for numbers also text, booleans and numbers that are too large
-    """
+    """Return labels in memory as an array (n,), or numbers as an array (n,) or (n, t)."""
     if kind == "classes":
         return check_labels(y)
     check_values(y, "y")
@@ -306,12 +273,7 @@ def check_targets(y: Any, kind: TargetKind) -> AnyArray:
 
 
 def check_weights(sample_weight: Any) -> Float64:
-    """Return weights in memory as a float64 array.
-
-    Raises
-    ------
-    DataError : a masked array, a single value, or values that are not numbers
-    """
+    """Return weights in memory as a float64 array."""
     check_values(sample_weight, "sample_weight")
     weights = np.asarray(sample_weight)
     if weights.ndim == 0:
@@ -339,7 +301,6 @@ def open_column_of(values: Any, name: str, kind: TargetKind = "classes") -> Any:
 
 
 def check_same_kind(y: Labels, classes: Labels) -> None:
-    """Refuse to compare text with numbers."""
     if len(y) and _is_text(y) != _is_text(classes):
         first = y[:1].tolist()[0]
         raise DataError(

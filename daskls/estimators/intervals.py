@@ -22,12 +22,7 @@ def interval_spec(coverage: float | None) -> IntervalSpec | None:
 
 
 def check_intervals(estimator: Any) -> None:
-    """Refuse an estimator that has no intervals, or will have none when it is fitted.
-
-    Raises
-    ------
-    AttributeError : the message says why, and what to pass
-    """
+    """Refuse an estimator that has no intervals, or will have none when it is fitted."""
     if getattr(estimator, "_handle", None) is None:
         has = estimator.interval is not None
     else:
@@ -42,8 +37,6 @@ def check_intervals(estimator: Any) -> None:
 
 
 class IntervalAnswers(NumberAnswers):
-    """Predictions of a regressor that may have prediction intervals."""
-
     interval: float | None
     interval_: CoveringInterval
 

@@ -25,12 +25,7 @@ from daskls.records import SolverSpec
 
 
 def single_count(estimator: Any) -> int:
-    """Return the number of neighbors.
-
-    Raises
-    ------
-    ParameterError : several candidates, which a lazy method cannot choose from
-    """
+    """Return the number of neighbors; ParameterError for several candidates."""
     values = counts("n_neighbors", estimator.n_neighbors)
     if len(values) > 1:
         raise ParameterError(
@@ -41,12 +36,7 @@ def single_count(estimator: Any) -> int:
 
 
 def check_single(spec: SolverSpec) -> SolverSpec:
-    """Return the parameters.
-
-    Raises
-    ------
-    ParameterError : several candidates, which a lazy method cannot choose from
-    """
+    """Return the spec; ParameterError for candidates, which a lazy method cannot choose from."""
     for name, values in (("C", spec.C), ("gamma", spec.gamma)):
         if values is not None and len(values) > 1:
             raise ParameterError(

@@ -185,7 +185,6 @@ class LandmarkSVC(LocalClassifier):
         )
 
     def _advice(self, shrinkage: Any = None) -> Iterable["Advice"]:
-        """Return advice on a C at the edge of its candidates."""
         shared, selected = self.fit_report_[0], self.selected_
         if shared.edge and selected:
             grid = selected["candidates"]
@@ -199,7 +198,6 @@ class LandmarkSVC(LocalClassifier):
             )
 
     def _warn_about_limits(self) -> None:
-        """Warn of joint problems that stopped short of ``tol``."""
         shared = self.fit_report_[0]
         if shared.n_at_limit:
             warn_user(

@@ -72,19 +72,14 @@ class NeighborhoodEstimator(ScalesFeatures, LocalEstimator):
         return {**super()._sizes(), "n_folds": n_folds}
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
-        """Return advice on a selection at the end of its candidates."""
         return advice_on_selection(self, "The one choice for all neighborhoods")
 
 
 class NeighborhoodClassifier(NeighborhoodEstimator, LocalClassifier):
-    """A classifier on neighborhoods."""
-
     _local_loss: ClassVar[str] = "hinge"
 
 
 class NeighborhoodRegressor(NeighborhoodEstimator, LocalRegressor):
-    """A regressor on neighborhoods."""
-
     _local_loss: ClassVar[str] = "squared_error"
     # Every specification has a tolerance and folds. A linear system is solved exactly, and a
     # selection leaves rows out one at a time.
@@ -178,7 +173,6 @@ class FalkEstimator(NeighborhoodEstimator):
 
 
 def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
-    """Return the solver's parameters, with an offset; ``C`` where the estimator gives none."""
     return SolverSpec(
         kernel=estimator.kernel,
         C=candidates("C", estimator.C) or C,
@@ -215,7 +209,6 @@ def candidate_percentiles(estimator: Any) -> tuple[float, ...] | None:
 
 
 def selection_of(estimator: Any) -> dict[str, Any] | None:
-    """Return the selection that a fit made for the whole model; None where it made none."""
     check_is_fitted(estimator)
     root = estimator._reader.root
     selected: dict[str, Any] | None = root.attributes.get("selected")
@@ -238,12 +231,7 @@ def advice_on_selection(estimator: Any, who: str) -> "Iterable[Advice]":
 
 
 def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
-    """Return one count or several candidate counts as an increasing tuple.
-
-    Raises
-    ------
-    ParameterError : no value, or one that is not a whole number above 0
-    """
+    """Return one count or several candidate counts as an increasing tuple."""
     values = flat(name, value)
     if len(values) == 0:
         raise ParameterError(f"{name} is an empty grid; give at least one number.")
@@ -254,12 +242,7 @@ def counts(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def widths(percentiles: Sequence[float]) -> tuple[float, ...]:
-    """Return percentiles in decreasing order: the widest kernel first.
-
-    Raises
-    ------
-    ParameterError : no value, or one outside of 0 to 100
-    """
+    """Return percentiles in decreasing order: the widest kernel first."""
     values = sorted({float(p) for p in percentiles}, reverse=True)
     if not values or not all(0 <= p <= 100 for p in values):
         raise ParameterError(

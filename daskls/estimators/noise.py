@@ -33,8 +33,6 @@ COPY_ROWS = 1 << 16
 
 
 class NoiseFilter(SharesClient):
-    """The base of both filters; their common interface."""
-
     client: Any
     model_: NeighborhoodClassifier
     _kind: ClassVar[TargetKind] = "classes"
@@ -46,7 +44,6 @@ class NoiseFilter(SharesClient):
         raise NotImplementedError
 
     def _validate_params(self) -> None:
-        """Refuse parameters out of range, and those that contradict each other."""
         super()._validate_params()
         self._classifier()._validate_params()
 

@@ -57,10 +57,8 @@ def scaling_of(
 ) -> ScalingSpec | None:
     """Return the choices that the data decide before space is cut; None if there are none.
 
-    Raises
-    ------
-    ParameterError : a scale for a kernel of inner products; invalid factors, or factors of features
-        that are coded
+    ParameterError for a scale for a kernel of inner products; invalid factors, or factors of
+    features that are coded.
     """
     if is_unscaled(feature_scale):
         return None if coding == "none" else ScalingSpec(feature_coding=coding)
@@ -172,12 +170,7 @@ def probability_of(probability: ProbabilityParam, *, knows_held_out: bool) -> st
 
 
 def check_probabilities(estimator: Any) -> None:
-    """Refuse an estimator that has no probabilities, or will have none when it is fitted.
-
-    Raises
-    ------
-    AttributeError : the message says why, and what to pass
-    """
+    """Refuse an estimator that has, or will have, none; says why, and what to pass."""
     if getattr(estimator, "_handle", None) is None:
         has = estimator._method().has_probabilities or estimator._probability() is not None
     else:
@@ -206,10 +199,7 @@ class Available:
     """Decorator of a method that an estimator has only if a check passes.
 
     scikit-learn's ``available_if`` raises an error of its own, which hides the reason in its cause.
-
-    Parameters
-    ----------
-    check : called with the estimator; raises AttributeError with the reason
+    The check raises AttributeError with the reason.
     """
 
     _method: Callable[..., Any]
@@ -218,7 +208,6 @@ class Available:
         self._check = check
 
     def __call__(self, method: Callable[..., Any]) -> "Available":
-        """Return a descriptor of the method, with its documentation."""
         found = type(self)(self._check)
         found._method, found.__doc__ = method, method.__doc__
         return found

@@ -95,15 +95,8 @@ UnreadRows = tuple[Source, Target, tuple[str, ...]]
 def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
     """Describe rows by their shape; the classes of y are counted if it is in memory.
 
-    Parameters
-    ----------
-    X : as `fit` takes it, or a shape (rows, features)
-    y : as `fit` takes it, or None
-    kind : "classes" or "numbers". What y holds.
-
-    Raises
-    ------
-    DataError : no rows or no features; a number of rows that is unknown until X is read
+    X may be a shape (rows, features). DataError for a number of rows that is unknown until X is
+    read.
     """
     if isinstance(X, tuple) and len(X) == 2 and all(isinstance(n, Integral) for n in X):
         note = f"{USUAL_DTYPE.name} features"
@@ -123,7 +116,6 @@ def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
 def _of_shape(
     shape: tuple[int, ...], dtype: np.dtype[Any], target: Target, notes: tuple[str, ...], *more: str
 ) -> UnreadRows:
-    """Return rows of a shape as a lazy array, in the blocks in which they would be written."""
     if len(shape) != 2 or shape[0] < 2 or shape[1] < 1:
         raise DataError(
             f"X has the shape {tuple(shape)}; a fit takes (rows, features), of 2 rows and 1 "
@@ -135,18 +127,12 @@ def _of_shape(
 
 
 def _dtype_of(array: Any) -> np.dtype[Any]:
-    """Return the dtype in which the features of an array or a frame in memory are read."""
     found = getattr(array, "dtype", None)
     return found if isinstance(found, np.dtype) and found.kind in "biuf" else np.dtype(float)
 
 
 def _count_rows(source: Source) -> int:
-    """Return the number of rows of a Zarr or Dask array.
-
-    Raises
-    ------
-    DataError : chunk sizes that are unknown until they are computed
-    """
+    """Return the number of rows of a Zarr or Dask array."""
     shape = source.handle.shape if source.handle is not None else source.array.shape
     if not shape or math.isnan(shape[0]):
         raise DataError(
@@ -157,12 +143,7 @@ def _count_rows(source: Source) -> int:
 
 
 def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
-    """Return the rows of a table, assuming one feature a column.
-
-    Raises
-    ------
-    DataError : a file whose number of rows is unknown until it is read
-    """
+    """Return the rows of a table, assuming one feature a column."""
     check_label(label)
     if source.kind == "features":
         return _of_features(source, label, kind)
@@ -188,7 +169,6 @@ def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadR
 
 
 def _unknown_rows(source: Source) -> DataError:
-    """Return the error for a table whose number of rows is unknown until it is read."""
     return DataError(
         f"The number of rows of {source.where} is unknown until it is read. Give a shape, "
         "(rows, features); or write it as a data set first: daskls convert, or "
@@ -197,7 +177,6 @@ def _unknown_rows(source: Source) -> DataError:
 
 
 def _target(y: Any, source: Source | None, kind: TargetKind) -> tuple[Target, tuple[str, ...]]:
-    """Return the expected target, and the assumptions behind it."""
     if kind == "numbers":
         width = _width(y, source)
         return Target(kind, center=np.zeros(width), scale=np.ones(width)), ()
@@ -209,7 +188,6 @@ def _target(y: Any, source: Source | None, kind: TargetKind) -> tuple[Target, tu
 
 
 def _labels(y: Any, source: Source | None) -> AnyArray | None:
-    """Return the classes of y if they are known without running a task; else None."""
     if y is None:
         dataset = None if source is None else source.dataset
         classes = None if dataset is None else dataset.classes
@@ -219,7 +197,6 @@ def _labels(y: Any, source: Source | None) -> AnyArray | None:
 
 
 def _width(y: Any, source: Source | None) -> int:
-    """Return the number of columns of y."""
     if y is None and source is not None and source.dataset is not None:
         y = source.dataset.y
     shape: tuple[int, ...] = () if y is None or isinstance(y, str) else np.shape(y)

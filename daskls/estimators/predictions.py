@@ -94,7 +94,6 @@ class Predictions:
         return self._predict_in_kind(source, wanted)
 
     def _check_width(self, n_features: int) -> None:
-        """Refuse rows with another number of features than the training rows."""
         if n_features != self.n_features_in_:
             raise DataError(
                 f"X has {n_features} features, but {type(self).__name__} is expecting "
@@ -102,7 +101,6 @@ class Predictions:
             )
 
     def _score(self, X: Any, y: Any, sample_weight: Any) -> float:
-        """Return the score of predictions for the rows of X, or for a table with its labels."""
         check_is_fitted(self)
         X, y = with_labels(X, y)
         X = open_source(X)
@@ -121,12 +119,7 @@ class Predictions:
     def _measured(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[AnyArray, Any, Labels | None, Float64 | None]:
-        """Return predictions, y as given, the labels of y's codes if it has them, and weights.
-
-        Raises
-        ------
-        DataError : no y, or no rows
-        """
+        """Return predictions, y as given, the labels of y's codes if it has them, and weights."""
         y, classes = find_labels(open_source(X), y)
         columns = (
             open_column_of(y, "y", self._kind),
@@ -142,7 +135,6 @@ class Predictions:
     def _write_to_zarr(
         self, X: Any, path: str | os.PathLike[str], wanted: Wanted, on_progress: Any
     ) -> None:
-        """Write what is wanted of each row into a new Zarr array, block by block."""
         source = open_source(X)
         if source.has_columns:
             from daskls.estimators.tables import query_rows
@@ -161,8 +153,6 @@ class Predictions:
 
 
 class ClassAnswers(Predictions):
-    """Predictions of a classifier."""
-
     classes_: Labels
     _kind = "classes"
 
@@ -278,7 +268,6 @@ class ClassAnswers(Predictions):
     def _score_rows(
         self, labels: Any, y: Any, classes: Labels | None, weight: Float64 | None
     ) -> float:
-        """Implement `Predictions._score_rows`."""
         y = name_codes(check_labels(y), classes)
         check_same_kind(y, self.classes_)
         return float(accuracy_score(y, labels, sample_weight=weight))
@@ -350,8 +339,6 @@ class ClassAnswers(Predictions):
 
 
 class NumberAnswers(Predictions):
-    """Predictions of a regressor."""
-
     _kind = "numbers"
 
     def predict(self, X: Any) -> Any:
@@ -395,12 +382,10 @@ class NumberAnswers(Predictions):
     def _score_rows(
         self, numbers: Any, y: Any, classes: Labels | None, weight: Float64 | None
     ) -> float:
-        """Implement `Predictions._score_rows`."""
         check_numbers(y.dtype, classes)
         return self._scored(y, numbers, weight)
 
     def _scored(self, y: AnyArray, numbers: Float64, weight: Float64 | None) -> float:
-        """Return the score of the answers ``numbers`` to y."""
         return float(r2_score(y, numbers, sample_weight=weight))
 
     def predict_to_zarr(

@@ -160,7 +160,6 @@ class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
         return super().score(X, y, sample_weight)
 
     def _scored(self, y: AnyArray, numbers: Float64, weight: Float64 | None) -> float:
-        """Return the mean of D2 over the levels."""
         if y.ndim > 1 and y.shape[1] > 1:
             raise DataError(
                 f"y has {y.shape[1]} columns, but the model predicts levels of a single column. "
@@ -176,7 +175,6 @@ class VoronoiQuantileRegressor(VoronoiEstimator, LocalRegressor):
         return float(np.mean(scores))
 
     def _solver(self) -> SolverSpec:
-        """Add the levels."""
         return replace(
             super()._solver(),
             quantile=levels_of(self.quantile),

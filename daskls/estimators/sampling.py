@@ -42,8 +42,6 @@ def _given(value: Any, kind: type) -> Any:
 
 
 class SampledClassifier(LocalClassifier):
-    """A classifier whose one model is trained on a sample of the rows."""
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sample_fraction": [Interval(Real, 0, 1, closed="right"), None],
         **CLASS_CONSTRAINTS,
@@ -67,14 +65,12 @@ class SampledClassifier(LocalClassifier):
             )
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
-        """Return advice on a selection at the end of its candidates."""
         return advice_on_selection(self, "The one choice for all samples")
 
     def _solver(self) -> SolverSpec:
         return selecting_spec(self)
 
     def _selection(self) -> dict[str, Any]:
-        """Return the method's parameters for the selection of C and gamma."""
         return {"selects": selects(self), "percentiles": candidate_percentiles(self)}
 
     @property

@@ -52,12 +52,7 @@ def interrupts_explained(store: str | os.PathLike[str] | None) -> Iterator[None]
 
 
 def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
-    """Copy a finished model; it appears at ``target`` whole or not at all.
-
-    Raises
-    ------
-    StoreError : ``target`` exists, or its disk is full or cannot be written
-    """
+    """Copy a finished model; it appears at ``target`` whole or not at all."""
     copy = store_at(target, what="target")
     copy.then = SAVE_AGAIN
     is_ours = False
@@ -70,17 +65,11 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
 
 
 def _keys_of(model: Backend) -> Iterator[str]:
-    """Yield the keys of a model's artifacts."""
     yield from Root.open(model).store.below(skip=NOT_MODEL)
 
 
 def embed_model(handle: ModelHandle) -> bytes:
-    """Return a temporary model as the bytes of a tar archive; warn if they are many.
-
-    Raises
-    ------
-    StoreError : it was removed
-    """
+    """Return a temporary model as the bytes of a tar archive; warn if they are many."""
     with handle.in_use():
         source = Root.open(handle.location).store
         keys = list(_keys_of(source))
@@ -104,7 +93,6 @@ def embed_model(handle: ModelHandle) -> bytes:
 
 
 def extract_model(content: bytes) -> ModelHandle:
-    """Unpack an embedded model into a new temporary folder."""
     store, keep = choose_store(None)
     assert keep is not None
     unpacking = disk_errors(store.where(), "load the pickle again")

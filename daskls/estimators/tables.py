@@ -36,12 +36,7 @@ CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options of encoding a table's columns as features; see `LocalEstimator.fit`.
-
-    Raises
-    ------
-    ParameterError : a value that is not among the choices
-    """
+    """Options of encoding a table's columns as features; see `LocalEstimator.fit`."""
 
     missing: Any = "refuse"
     unknown: Any = "error"
@@ -89,14 +84,8 @@ def training_rows(
     """Yield the path of a data set with a table's rows, the encoding, and the path of the weights.
 
     A file of features has no encoding, a table without a column of weights has no weights: None.
-
-    Parameters
-    ----------
-    X : Source. A table, or a file of features.
-    label : str or None. The column of labels.
-    scratch : Scratch. Holds the data set; removed with the context.
-    verbose : int. Above 0, a bar shows the converted rows, and lines describe the encoding.
-    kind : "classes" or "numbers". What the column of labels holds.
+    The scratch holds the data set. Above 0, `verbose` shows a bar of converted rows, and describes
+    the encoding.
     """
     with scratch:
         with progress_bars(show=bool(verbose)) as on_progress:
@@ -143,9 +132,7 @@ def _convert_table(
 def weight_column(source: TableSource, weight: str | None, label: str | None) -> str | None:
     """Return the column of weights; None if ``weight`` is None or the path of an array.
 
-    Raises
-    ------
-    DataError : neither a column nor a path; the column of labels
+    DataError for the column of labels, or what is neither a column nor a path.
     """
     if weight is None or (weight not in source.names and _exists(weight)):
         return None
@@ -160,7 +147,6 @@ def weight_column(source: TableSource, weight: str | None, label: str | None) ->
 
 
 def _exists(path: str) -> bool:
-    """Whether a text is an existing path, or a URL."""
     return "://" in path or os.path.lexists(expand_path(path))
 
 
@@ -172,7 +158,6 @@ def _convert_arrays(
     on_progress: Listener,
     kind: TargetKind,
 ) -> str:
-    """Write a file of arrays as a data set; return its path."""
     target = f"{scratch.shared}/rows"
     takes_width = X.format is not None and "n_features" in X.format.takes
     convert(
@@ -199,14 +184,8 @@ def query_rows(
 ) -> Iterator[str]:
     """Yield the path of a data set with the rows of a table, encoded for a fitted estimator.
 
-    Parameters
-    ----------
-    X : Source. A table, or a file of features.
-    label : str or None. The column of labels; None: that of the training table.
-    scratch : Scratch. Holds the data set; removed with the context.
-    with_y : bool. Whether labels are written too.
-    on_progress : called with a `Progress` after each batch, or None
-    weight : str or None. The column of weights, which are written as those of training rows.
+    The scratch holds the data set. `label` None is that of the training table; weights are written
+    as those of training rows.
     """
     with scratch:
         if X.kind == "features":
@@ -242,12 +221,7 @@ def query_rows(
 
 
 def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> TableEncoding:
-    """Return an encoding of plain numbers, for a model that was trained on an array.
-
-    Raises
-    ------
-    DataError : the model has no feature names, and the table has another number of columns
-    """
+    """Return an encoding of plain numbers, for a model that was trained on an array."""
     names = list(getattr(estimator, "feature_names_in_", ()))
     if not names:
         names = source.feature_columns(without=[] if label is None else [label])
@@ -262,7 +236,6 @@ def _plain_encoding(estimator: Any, source: TableSource, label: str | None) -> T
 
 
 def _named(names: Sequence[str]) -> TableEncoding:
-    """Return an encoding of plain numbers."""
     return TableEncoding(tuple(ColumnEncoding(str(name)) for name in names))
 
 
@@ -294,22 +267,14 @@ def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:
 
 
 def encode_block(boxes: AnyArray, encoding: TableEncoding, block_info: Any = None) -> AnyArray:
-    """Return the features of a partition."""
     return encode_partition(boxes[0, 0], encoding, block_info[None]["array-location"][0][0])
 
 
 def answer_table(estimator: Any, X: Source, answer: Callable[[Any], Any]) -> Any:
-    """Predict the rows of a table, whose columns are found by name.
+    """Predict the rows of a table, whose columns are found by name, or of a file of features.
 
-    Parameters
-    ----------
-    estimator : fitted estimator
-    X : Source. A table, or a file of features.
-    answer : predicts rows of features: an array, a Dask array, or the path of a data set
-
-    Returns
-    -------
-    answers : NumPy array, in row order; a lazy Dask array for a Dask DataFrame
+    `answer` predicts rows of features: an array, a Dask array, or the path of a data set. Answers
+    are in row order; a lazy Dask array for a Dask DataFrame.
     """
     if X.kind == "dask table":
         encoding = getattr(estimator, "table_", None)
@@ -328,15 +293,7 @@ def answer_table(estimator: Any, X: Source, answer: Callable[[Any], Any]) -> Any
 
 
 def score_table(estimator: Any, X: Source, label: Any, sample_weight: Any) -> float:
-    """Return the score on a table.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-    X : Source. A table, or a file of features.
-    label : str or None. The column of labels; None: that of the training table.
-    sample_weight : array (n,), its path or the name of a column, or None
-    """
+    """Return the score on a table; `label` None is that of the training table."""
     check_label(label)
     scratch = Scratch.temporary()
     column = sample_weight if isinstance(sample_weight, str) else None

@@ -110,14 +110,8 @@ def fit_view(
 ) -> Iterator[View]:
     """Yield the callbacks that report a fit's progress.
 
-    Parameters
-    ----------
-    estimator : str. Its name.
-    shape : (int, int). Rows and features.
-    target : "classes", "numbers" or "levels". What is learned.
-    store : Backend. That of the model.
-    client : distributed client, or None for the current scheduler
-    verbose : int. Above 0, progress is shown here; the dashboard shows it anyway.
+    The shape is (rows, features). Above 0 of `verbose`, progress is shown here; the dashboard shows
+    it anyway.
     """
     is_notebook = verbose > 0 and Console().is_jupyter
     messages = _Messages(verbose > 0, sys.stdout if is_notebook else sys.stderr)
@@ -147,19 +141,12 @@ def fit_view(
 
 
 class _Messages:
-    """Prints messages if the fit is verbose, else logs them.
-
-    Parameters
-    ----------
-    is_verbose : bool
-    file : where to print. Notebooks show stderr in red.
-    """
+    """Prints messages if the fit is verbose, else logs them."""
 
     def __init__(self, is_verbose: bool, file: TextIO) -> None:
         self._is_verbose, self._file = is_verbose, file
 
     def show(self, text: str) -> None:
-        """Print or log a message."""
         if self._is_verbose:
             print(text, file=self._file)
         else:
@@ -173,7 +160,6 @@ class _Messages:
 
 
 def _client_with_page(client: Any, messages: _Messages) -> Any:
-    """Return the client whose scheduler may show the fit, or None."""
     if not dask.config.get(SETTING, True) or in_task():
         # A fit that runs inside a task is one of many.
         return None
@@ -185,7 +171,6 @@ def _client_with_page(client: Any, messages: _Messages) -> Any:
 
 
 def _notebook_front(messages: _Messages) -> Any:
-    """Return a widget below the running cell, or lines if widgets are not installed."""
     try:
         from daskls.live.widget import Widget
     except ImportError:
@@ -199,7 +184,6 @@ def _notebook_front(messages: _Messages) -> Any:
 
 
 def _page_front(store: Backend, client: Any, say: Callable[[str], None]) -> Any:
-    """Return the front that sends progress to the scheduler's page."""
     from daskls.live.dashboard import Dashboard
     from daskls.live.fit import read_bundles
 

@@ -50,10 +50,7 @@ class Ballot:
 
 
 def vote_scores(decisions: Float64, n_classes: int) -> Float64:
-    """Return one score per class, shape (m, k), from decision values, shape (m, k (k - 1) / 2).
-
-    The columns are in the order of `pairs_of`; see `Ballot.scores`.
-    """
+    """Return scores (m, k) from decision values (m, k (k - 1) / 2), as `Ballot.scores`."""
     ballot = Ballot(decisions.shape[0], n_classes)
     for p, (a, b) in enumerate(pairs_of(n_classes)):
         ballot.add(a, b, decisions[:, p])
@@ -61,19 +58,11 @@ def vote_scores(decisions: Float64, n_classes: int) -> Float64:
 
 
 def expand_pairs(decisions: Float64 | None, classes: Codes, n_classes: int) -> Float64:
-    """Expand clipped decision values of the classes present to all pairs of classes.
+    """Expand clipped decision values of the k classes present to all pairs of classes.
 
-    Parameters
-    ----------
-    decisions : float64 array, shape (m, k (k - 1) / 2), of the k classes present; or None for a
-        cell of one class, which has no decision function
-    classes : int array, shape (k,). Codes of the classes present, increasing.
-
-    Returns
-    -------
-    spread : float64 array, shape (m, n_classes (n_classes - 1) / 2), in [-1, 1]; one row if
-        ``decisions`` is None. A present class wins by 1 against an absent one; between two absent
-        ones the value is 0.
+    From (m, k (k - 1) / 2), or None for a cell of one class, to (m, n_classes (n_classes - 1) / 2),
+    or one row. `classes` are increasing codes. A present class wins by 1 against an absent one;
+    between two absent ones the value is 0.
     """
     present = np.zeros(n_classes)
     present[classes] = 1.0
@@ -88,18 +77,11 @@ def expand_pairs(decisions: Float64 | None, classes: Codes, n_classes: int) -> F
 
 
 def rest_scores(values: Float64 | None, classes: Codes, n_classes: int) -> Float64:
-    """Return the scores of all classes from the values of one-vs-rest functions.
+    """Return the scores of all classes from the values (m, r) of one-vs-rest functions.
 
-    Parameters
-    ----------
-    values : float64 array, shape (m, r), of the k classes present: r = k, or 1 if k is 2; or None
-        for a cell of one class, which has no decision function
-    classes : int array, shape (k,). Codes of the classes present, increasing.
-
-    Returns
-    -------
-    scores : float64 array, shape (m,) for two classes, (m, n_classes) for more; one row if
-        ``values`` is None. An absent class scores -1, a present one more.
+    r is the number k of classes present, or 1 if k is 2; None for a cell of one class. `classes`
+    are increasing codes. Scores are (m,) for two classes, (m, n_classes) for more, of one row
+    without values. An absent class scores -1, a present one more.
     """
     if n_classes == 2:
         return np.array([2.0 * classes[0] - 1]) if values is None else values[:, 0]
@@ -126,13 +108,10 @@ def expand_scores(scores: Float64, classes: Codes, n_classes: int) -> Float64:
 def write_winners(parts, offsets, winners):
     """Write the winner of each query's one-vs-one votes, for several solutions at once.
 
-    Parameters
-    ----------
-    parts : float32 array, shape (k, n, k - 1, h). The contribution of each class's rows to the
-        decisions of its pairs, the other classes in increasing order, for n solutions and h
-        queries.
-    offsets : float32 array, shape (n, k (k - 1) / 2), in the order of `pairs_of`
-    winners : int64 array, shape (n, h). Overwritten; see `Ballot.scores`.
+    `parts`, float32 (k, n, k - 1, h), holds the contribution of each class's rows to the decisions
+    of its pairs, the other classes in increasing order, for n solutions and h queries. `offsets`,
+    float32 (n, k (k - 1) / 2), are in the order of `pairs_of`; `winners`, int64 (n, h), are as of
+    `Ballot.scores`.
     """
     k, n, _, h = parts.shape
     votes = np.empty((k, h), np.float32)
@@ -167,13 +146,9 @@ def write_winners(parts, offsets, winners):
 def pair_decisions(K, coef, class_ptr, out):
     """Write the decision values of every pair of classes, summed in a fixed order of support rows.
 
-    Parameters
-    ----------
-    K : float64 array, shape (m, s), C-contiguous. Kernel values of queries and support rows.
-    coef : float32 array, shape (k - 1, s). As in `LocalModel`.
-    class_ptr : int64 array, shape (k + 1,). As in `LocalModel`.
-    out : float64 array, shape (m, k (k - 1) / 2). Overwritten; a positive value is a vote for the
-        second class of a pair, as in scikit-learn's binary decision function.
+    K, float64 (m, s), C-contiguous, holds kernel values of queries and support rows; coef and
+    class_ptr are those of `LocalModel`. In `out`, float64 (m, k (k - 1) / 2), a positive value is a
+    vote for the second class of a pair, as in scikit-learn's binary decision function.
     """
     for i in range(K.shape[0]):
         pair_row(K[i], coef, class_ptr, out[i])
@@ -181,14 +156,7 @@ def pair_decisions(K, coef, class_ptr, out):
 
 @inline_jit
 def pair_row(row, coef, class_ptr, out):
-    """Write one query's decision value for every pair of classes, as `pair_decisions` does.
-
-    Parameters
-    ----------
-    row : array, shape (s,). Kernel values of the query and all support rows.
-    coef, class_ptr : as for `pair_decisions`
-    out : float64 array, shape (k (k - 1) / 2,). Overwritten.
-    """
+    """Write one query's decision value for every pair of classes, as `pair_decisions` does."""
     n_classes = class_ptr.shape[0] - 1
     p = 0
     for a in range(n_classes):

@@ -75,10 +75,7 @@ def _halve(values, own, half):
 def order_blocks(X, order):
     """Order rows so that runs of `BLOCK_ROWS` lie close together: halve along the widest feature.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    order : int64 array, shape (m,). Row indices; permuted in place.
+    `order` (m,) is permuted in place.
     """
     m = order.shape[0]
     waiting = [(0, -(-m // BLOCK_ROWS))]
@@ -140,22 +137,12 @@ def _measure_block(block, n_rows, d, bounds, at, squares):
 def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
     """Write rows in the leaf's units, block by block, with the center, box and radius of each.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    order : int64 array, shape (m,). As `order_blocks` left it.
-    center : float64 array, shape (d,)
-    scale : float. A power of two.
-    blocks : float32 array, shape (n, D, BLOCK_ROWS), D >= d. Zeros on entry; overwritten up to
-        feature d. Places after the last row become infinite.
-    bounds : float32 array, shape (3, D, N), N >= n. Zeros on entry; overwritten with the centers
-        of blocks, and with the low and the high sides of their boxes, of rows as float32.
-    r_max : float64 array, shape (N,). Overwritten: the largest distance of such a row to the
-        block's center.
-
-    Returns
-    -------
-    longest : float. Largest length of a row, in the leaf's units.
+    `order` is as `order_blocks` left it, `scale` a power of two. `blocks`, float32 (n, D,
+    BLOCK_ROWS), D >= d, and `bounds`, float32 (3, D, N), N >= n, are zeros on entry. The blocks are
+    overwritten up to feature d, with infinity in places after the last row; the bounds with the
+    centers of blocks and the low and high sides of their boxes; `r_max` (N,) with the largest
+    distance of a row to its center, all of rows as float32. Returns the largest length of a row, in
+    the leaf's units.
     """
     d = X.shape[1]
     longest = 0.0
@@ -229,19 +216,12 @@ def _limits(key, scale, slack, share):
 
 @exact_jit
 def offer_blocks(queries, which, leaf, X, numbers, positions, heaps):
-    """Offer a leaf's rows to the heaps of some queries, nearest blocks first.
+    """Offer a leaf's rows to the heaps of the queries in `which`, nearest blocks first.
 
-    Parameters
-    ----------
-    queries : float64 array, shape (n, d)
-    which : int64 array, shape (q,). The queries to offer to.
-    leaf : tuple of blocks (n, D, BLOCK_ROWS), bounds (3, D, N), r_max (N,), order (m,), center
-        (d,), scale, longest. See `fill_blocks`.
-    X : real array, shape (m, d), C-contiguous
-    numbers, positions : int64 arrays, shape (m,). Global row numbers; positions in the store.
-    heaps : tuple of float64, int64, int64 arrays, shape (n, k). Max-heaps of squared distances,
-        numbers and positions, updated in place. Empty slots come first; a heap is in no order
-        until its last slot is filled.
+    The leaf is blocks, bounds, r_max, order, center, scale and longest of `fill_blocks`. X (m, d)
+    is C-contiguous; numbers are those of rows, positions those in the store. Heaps are max-heaps of
+    squared distances, numbers and positions, (n, k), updated in place. Empty slots come first; a
+    heap is in no order until its last slot is filled.
     """
     blocks, bounds, r_max, order, center, scale, longest = leaf
     keys, heap_numbers, heap_positions = heaps
@@ -330,7 +310,6 @@ def _ball_bounds(query, centers, r_min, r_max, squares, bounds):
 
 @inline_jit
 def _raise_own(query, low, high, limit, bounds):
-    """Raise one query's bounds: see `raise_bounds`."""
     for r in range(low.shape[0]):
         if bounds[r] <= limit and bounds[r] < np.inf:
             box = _box_bound(query, low[r], high[r])
@@ -341,12 +320,7 @@ def _raise_own(query, low, high, limit, bounds):
 def raise_bounds(queries, low, high, limits, bounds):
     """Raise the lower bounds of near regions to the distances of their boxes.
 
-    Parameters
-    ----------
-    queries : float64 array, shape (q, d)
-    low, high : float64 arrays, shape (n, d). Sides of the boxes.
-    limits : float64 array, shape (q,). Bounds above their query's limit stay as they are.
-    bounds : float64 array, shape (q, n). Of squared distances; updated in place.
+    Bounds (q, n), of squared distances, above their query's limit stay as they are.
     """
     for i in range(queries.shape[0]):
         _raise_own(queries[i], low, high, limits[i], bounds[i])
@@ -356,15 +330,8 @@ def raise_bounds(queries, low, high, limits, bounds):
 def nearest_regions(queries, centers, r_min, r_max, low, high, bounds, home):
     """Write lower bounds as `bound_distances` does, looser for far regions; and the nearest region.
 
-    Parameters
-    ----------
-    queries : float64 array, shape (q, d)
-    centers : float64 array, shape (d, n). Transposed.
-    r_min, r_max : float64 arrays, shape (n,)
-    low, high : float64 arrays, shape (n, d)
-    bounds : float64 array, shape (q, n). Overwritten; infinite where ``r_max`` is.
-    home : int64 array, shape (q,). Overwritten with the region of the smallest bound; ties go to
-        the nearest center.
+    The centers are transposed (d, n). Bounds (q, n) are infinite where ``r_max`` is; ``home`` (q,)
+    is the region of the smallest bound; ties go to the nearest center.
     """
     squares = np.empty(centers.shape[1])
     for i in range(queries.shape[0]):

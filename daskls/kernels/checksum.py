@@ -60,13 +60,6 @@ def column_factors(n_columns: int) -> Keys:
 def row_checksum(rows: AnyArray, first_row: int) -> int:
     """Return a checksum in [0, 2^64); those of adjacent blocks add up modulo 2^64.
 
-    Parameters
-    ----------
-    rows : array, shape (m,) or (m, d), any fixed-size dtype
-    first_row : int. Global number of the first row.
-
-    Examples
-    --------
     >>> X = np.arange(12.0).reshape(6, 2)
     >>> whole = row_checksum(X, 0)
     >>> whole == (row_checksum(X[:1], 0) + row_checksum(X[1:], 1)) % 2**64

@@ -13,15 +13,10 @@ from daskls.records import AnyArray, Int64, Keys
 
 
 def row_hashes(*columns: AnyArray, seed: int = 0) -> Keys:
-    """Return a hash of the values of each row, uint64 (m,), whatever their dtype.
+    """Return a hash of the values of each row, (m,), whatever their dtype.
 
-    Parameters
-    ----------
-    columns : real arrays, shape (m,) or (m, d). Side by side they are the rows.
-    seed : int. Rows get other hashes with another seed.
+    The columns, (m,) or (m, d), side by side are the rows.
 
-    Examples
-    --------
     >>> rows = np.array([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0]])
     >>> found = row_hashes(rows)
     >>> bool(found[0] == found[2] != found[1]), bool(row_hashes(rows.astype("f4"))[1] == found[1])
@@ -42,7 +37,6 @@ _TILE_ROWS = 4096
 
 
 def _add_hashes(table: AnyArray, factors: Keys, hashes: Keys) -> None:
-    """Add the hashes of a table's values to those of its rows."""
     for start in range(0, len(table), _TILE_ROWS):
         tile = slice(start, start + _TILE_ROWS)
         # In float64, so that equal values of two dtypes agree; adding 0 turns -0 into 0.
@@ -63,17 +57,9 @@ def _hash_words(words, factors, hashes):
 def find_copies(*columns: AnyArray) -> tuple[Int64, Int64] | None:
     """Return the groups of equal rows; None where no row repeats.
 
-    Parameters
-    ----------
-    columns : real arrays, shape (m,) or (m, d). Side by side they are the rows.
+    The columns, (m,) or (m, d), side by side are the rows. Returns the first row of each group,
+    increasing, and the group of each row.
 
-    Returns
-    -------
-    first : int64 array, shape (k,), increasing. The first row of each group.
-    group : int64 array, shape (m,). The group of each row.
-
-    Examples
-    --------
     >>> find_copies(np.array([3, 1, 3, 2]))
     (array([0, 1, 3]), array([0, 1, 0, 2]))
     >>> find_copies(np.array([3, 1, 2])) is None

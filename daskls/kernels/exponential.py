@@ -49,11 +49,7 @@ def exp_terms(gamma: float, lowest: float = LOWEST_EXPONENT) -> tuple[np.float32
 def exp_row(x, factor, last, out):
     """Write ``exp(-gamma x)`` of one row, and ``exp(lowest)`` where it would be less.
 
-    Parameters
-    ----------
-    x : float32 array, shape (n,), >= 0
-    factor, last : float32. See `exp_terms`.
-    out : float32 array, shape (n,). Overwritten; may be ``x`` itself.
+    x is >= 0; `out` may be x itself; factor and last are those of `exp_terms`.
     """
     for j in range(x.shape[0]):
         value = x[j]
@@ -93,11 +89,7 @@ def wide_exp_terms(gamma: float) -> tuple[float, float]:
 def wide_exp_row(x, factor, last, out):
     """Write ``exp(-gamma x)`` of one row, and ``exp(-60)`` where it would be less.
 
-    Parameters
-    ----------
-    x : float64 array, shape (n,), >= 0
-    factor, last : float. See `wide_exp_terms`.
-    out : float64 array, shape (n,). Overwritten; may be ``x`` itself.
+    x is >= 0; `out` may be x itself; factor and last are those of `wide_exp_terms`.
     """
     for j in range(x.shape[0]):
         value = x[j]
@@ -159,13 +151,8 @@ def _multiply(K, i, sources, lo, products):
 def write_exponential(base, factor, last, sources, K, products):
     """Write the kernel matrix ``exp(-gamma base)``, and its product with each source.
 
-    Parameters
-    ----------
-    base : float32 array, shape (m, m). Distances, or squared ones.
-    factor, last : float32. See `exp_terms`.
-    sources : float32 array, shape (n, m); n may be 0
-    K : float32 array, shape (m, m). Overwritten.
-    products : float32 array, shape (n, m). Overwritten.
+    The base holds distances, or squared ones; sources are (n, m), and n may be 0; factor and last
+    are those of `exp_terms`.
     """
     m = K.shape[0]
     for i in range(0, m, ROWS_AT_ONCE):
@@ -185,16 +172,8 @@ def multiply_rows(K, sources, products):
 def gather_pairs(K, rows, ptr, first, last, sources, blocks, block_ptr, products):
     """Write the kernel matrices of pairs of classes, and their products with each source.
 
-    Parameters
-    ----------
-    K : float32 array, shape (m, m)
-    rows : int64 array, shape (s,). The rows of each pair, one pair after the other.
-    ptr : int64 array. Where each pair begins in ``rows``, and where the last one ends.
-    first, last : int. The pairs are ``first`` to ``last - 1``.
-    sources : float32 array, shape (n, s)
-    blocks : float32 array. Overwritten.
-    block_ptr : int64 array. Where each pair's matrix begins in ``blocks``.
-    products : float32 array, shape (n, s). Overwritten.
+    The rows (s,) of pair p begin at ptr[p], its matrix in ``blocks`` at block_ptr[p]; sources and
+    products are (n, s). The pairs are ``first`` to ``last - 1``.
     """
     for p in range(first, last):
         lo = ptr[p]

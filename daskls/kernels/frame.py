@@ -41,8 +41,6 @@ def coded(X: Reals, coding: FeatureCoding, columns: Int64) -> Float64:
     values as float32, so that a query need not have the dtype of the training rows; a value that no
     training row had becomes zeros.
 
-    Examples
-    --------
     >>> colors = FeatureCoding(np.array([0, 0, 2]), np.array([3.0, 7.0]), np.full(2, -1.0))
     >>> coded(np.array([[0.1, 7.0], [0.2, 5.0]]), colors, np.array([0, 1, 2])).tolist()
     [[0.1, 0.0, 0.5], [0.2, 0.0, 0.0]]

@@ -52,10 +52,7 @@ def inner_products(A: Float64, B: Float64) -> Float64:
 
 
 def squared_distances(A: Float64, B: Float64) -> Float64:
-    """Return the squared distances of rows of A and of B, (m, s), clipped at 0.
-
-    Row i of the result has the same bits regardless of the other rows of A and of their number.
-    """
+    """Return squared distances (m, s), clipped at 0, with the bits of `inner_products`."""
     squared = inner_products(A, B)
     squared *= -2.0
     squared += squared_norms(A)[:, None]
@@ -68,17 +65,9 @@ def product_tiles(
 ) -> Iterator[tuple[slice, Float64]]:
     """Yield tiles of rows of A, and their inner products with all rows of B.
 
-    Parameters
-    ----------
-    A : float64 array, shape (m, d), C-contiguous
-    B : float64 array, shape (s, d), C-contiguous
-    tile_rows : int. Rows of each product; a multiple of 24, see `GRAM_TILE_ROWS`.
-
-    Yields
-    ------
-    rows : slice. At most ``tile_rows`` rows of A.
-    products : float64 array, shape (tile_rows, s). First those of the rows, then of padding. A
-        new array each time, which the caller may overwrite.
+    Both are C-contiguous. `tile_rows` is a multiple of 24, see `GRAM_TILE_ROWS`. The products
+    (tile_rows, s), first those of the tile's rows, then of padding, are a new array each time,
+    which the caller may overwrite.
     """
     m, d = A.shape
     padded = np.zeros((tile_rows, d))
@@ -90,7 +79,6 @@ def product_tiles(
 
 
 def _products(padded: Float64, B: Float64) -> Float64:
-    """Return the inner products of one tile of rows with all rows of B."""
     if len(B) <= TILE_COLUMNS:
         return padded @ B.T
     products = np.empty((len(padded), len(B)))
@@ -158,16 +146,10 @@ def _write_panel(product, norms, factor, start, out):
 
 @exact_jit
 def write_distances(A, offsets, BT, out):
-    """Write L1 distances of rows to support rows.
+    """Write L1 distances (m, s) of rows A (m, n) to support rows, transposed (n, s).
 
-    All arrays have one dtype, in which distances are summed.
-
-    Parameters
-    ----------
-    A : float array, shape (m, n), n a multiple of `TOGETHER`
-    offsets : float array, shape (m,). Added to each of a row's distances.
-    BT : float array, shape (n, s), C-contiguous. Support rows, transposed.
-    out : float array, shape (m, s). Overwritten.
+    All arrays have one dtype, in which distances are summed; n is a multiple of `TOGETHER`. The
+    offsets (m,) are added to each of a row's distances.
     """
     s = BT.shape[1]
     for lo in range(0, s, L1_COLUMNS):
@@ -179,11 +161,7 @@ def write_distances(A, offsets, BT, out):
 def write_symmetric(A, AT, out):
     """Write L1 distances of rows to each other: right of the diagonal, and mirrored below it.
 
-    Parameters
-    ----------
-    A : float32 array, shape (m, n), n a multiple of `TOGETHER`
-    AT : float32 array, shape (n, m). A, transposed.
-    out : float32 array, shape (m, m). Overwritten; the diagonal is 0.
+    A is (m, n), n a multiple of `TOGETHER`; AT is A, transposed; `out` is float32 (m, m).
     """
     m = A.shape[0]
     for start in range(0, m, L1_PANEL_ROWS):
@@ -231,11 +209,7 @@ def mirror(out):
 def add_weighted_differences(AT, weights, sums):
     """Add to each feature j the sum over pairs of ``weights_il |a_ij - a_lj|``.
 
-    Parameters
-    ----------
-    AT : float array, shape (d, m). Rows, transposed.
-    weights : float array, shape (m, m), symmetric
-    sums : float64 array, shape (d,). Updated in place.
+    AT (d, m) holds transposed rows; the weights (m, m) are symmetric.
     """
     m = AT.shape[1]
     for i in range(m):
@@ -251,14 +225,8 @@ def add_weighted_differences(AT, weights, sums):
 def squared_columns(transposed):
     """Return the sum of squares of each column of a lower triangular matrix, float64 (m,).
 
-    Parameters
-    ----------
-    transposed : float array, shape (m, m), C-contiguous. Row i holds column i from the diagonal on;
-        values left of it are ignored.
-
-    Notes
-    -----
-    Of the inverse of a Cholesky factor, they are the diagonal of the inverse of the matrix.
+    Row i of `transposed` holds column i from the diagonal on; values left of it are ignored. Of the
+    inverse of a Cholesky factor, the sums are the diagonal of the inverse of the matrix.
     """
     m = transposed.shape[0]
     sums = np.empty(m)

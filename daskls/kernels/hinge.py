@@ -54,28 +54,21 @@ def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, 
 
     Parameters
     ----------
-    K : float32 array, shape (m, m), C-contiguous, symmetric
-    diag : float32 array, shape (m,). The diagonal of K.
-    signs : float32 array, shape (m,). The labels, -1 or +1.
-    bound : float32 array, shape (m,). The signed bound ``y_i C_i`` of each beta.
-    beta : float32 array, shape (m,), each between 0 and its bound. The start; updated in place.
-    grad : float32 array, shape (m,). ``signs - K beta``; updated in place.
-    start, stop : int. Rows start to stop - 1 are held out: their beta must be 0 and stays 0.
-    cap : float32. `CLIPPED`, or `UNCLIPPED` for the gap that bounds the distance to the optimum.
-    gap_limit : float. In units of the objective.
-    max_steps : int. Limit of pair steps.
-    gain : float32 array, shape (m,). Scratch.
-
-    Returns
-    -------
-    n_steps : int. Steps taken; ``max_steps`` when the limit ended the solve.
-    gap : float. Duality gap, in units of the objective.
+    K, diag : float32 (m, m), C-contiguous, symmetric; its diagonal.
+    signs, bound : float32 (m,). Labels, -1 or +1; the signed bound ``y_i C_i`` of each beta.
+    beta : float32 (m,), each between 0 and its bound. The start; updated in place.
+    grad : float32 (m,). ``signs - K beta``; updated in place.
+    start, stop : rows start to stop - 1 are held out: their beta must be 0 and stays 0.
+    cap : `CLIPPED`, or `UNCLIPPED` for the gap that bounds the distance to the optimum.
+    gap_limit : in units of the objective, as is the gap returned.
+    gain : float32 (m,). Scratch.
 
     Notes
     -----
-    Cost O(n_steps m); the gap is computed every `CHECK_EVERY` steps. A step that float32 cannot
-    express, even after the gradient has been recomputed once, ends the solve: the gap returned is
-    then above ``gap_limit``.
+    Returns the number of steps, ``max_steps`` when the limit ended the solve, and the gap. Cost
+    O(n_steps m); the gap is computed every `CHECK_EVERY` steps. A step that float32 cannot express,
+    even after the gradient has been recomputed once, ends the solve: the gap is then above
+    ``gap_limit``.
     """
     n_steps, gap = ascend(
         GENERAL, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
@@ -220,21 +213,12 @@ def _score_any_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gai
 
 @inline_jit
 def optimal_pair_step(g_i, g_j, q_i, q_j, k, down_i, up_i, down_j, up_j):
-    """Return the exact maximizer of a pair's gain over its box, and the gain.
+    """Return the steps that maximize a pair's gain over its box exactly, and the gain.
 
     The gain is concave. It is largest at the free optimum if the pair is regular and that optimum
     is feasible, or else on one of the four edges, each a 1-D problem. Equal rows (a singular pair)
-    need the edges only, as the gain is constant along their null direction.
-
-    Parameters
-    ----------
-    g_i, g_j : float64. The two gradients.
-    q_i, q_j, k : float64. The 2 x 2 block of K.
-    down_i, up_i, down_j, up_j : float64. Limits of each beta's step, <= 0 and >= 0.
-
-    Returns
-    -------
-    step_i, step_j, gain : float64
+    need the edges only, as the gain is constant along their null direction. `down` <= 0 and `up` >=
+    0 limit the steps; q_i, q_j, k are the 2 x 2 block of K.
     """
     det = q_i * q_j - k * k
     if det > 1e-6 * q_i * q_j:
@@ -274,27 +258,18 @@ def solve_tube(K, y, lower, upper, epsilon, offset, beta, g, most_violation, max
 
     Parameters
     ----------
-    K : float64 array, shape (m, m), symmetric
-    y : float64 array, shape (m,)
-    lower, upper : float64 arrays, shape (m,), <= 0 and >= 0. Bounds of each row's beta: -C and C in
-        support vector regression; both 0 keep a row out.
-    epsilon : float, >= 0
-    offset : bool. Whether the betas sum to 0; otherwise rows move alone.
-    beta : float64 array, shape (m,). A feasible start; updated in place.
-    g : float64 array, shape (m,). ``K beta - y``; updated in place.
-    most_violation : float, > 0. In the units of y.
-
-    Returns
-    -------
-    n_steps : int
-    violation : float. The largest that is left.
-    low, high : float. The smallest right and the largest left derivative; the offset is minus their
-        mean.
+    lower, upper : (m,), <= 0 and >= 0. Bounds of each row's beta: -C and C in support vector
+        regression; both 0 keep a row out.
+    offset : whether the betas sum to 0; otherwise rows move alone.
+    beta, g : (m,). A feasible start, and ``K beta - y``; updated in place.
+    most_violation : > 0. In the units of y.
 
     Notes
     -----
-    Cost O(n_steps m). Source: Fan, Chen, Lin, Working set selection using second order
-    information, JMLR 2005; Smola, Schoelkopf 2004. Differences: one variable per row.
+    Returns the number of steps, the largest violation left, and the smallest right and the largest
+    left derivative; the offset is minus their mean. Cost O(n_steps m). Source: Fan, Chen, Lin,
+    Working set selection using second order information, JMLR 2005; Smola, Schoelkopf 2004.
+    Differences: one variable per row.
     """
     m = len(y)
     n_steps = 0

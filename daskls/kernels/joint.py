@@ -37,19 +37,15 @@ def solve_cell(M, G, labels, weights, folds, problems, theta, deltas, tol, stats
 
     Parameters
     ----------
-    M : float64 array, shape (m, l). Projected rows.
-    G : float64 array, shape (m, m). Their inner products; or of shape (0, 0), to work without.
-    labels : int array, shape (m,). Class codes.
-    weights : float64 array, shape (m,), > 0. Multiply C.
-    folds : int array, shape (m,)
-    problems : float64 array, shape (p, 4). The class that counts as +1, C, the fold left out (-1:
-        none), the bias.
-    theta : float64 array, shape (p, l). The starts; overwritten with the solutions.
-    deltas : float64 array, shape (p,). Initial smoothing; overwritten with that of the solutions.
-    tol : float. A problem is solved at a gap of at most tol x the sum of C x weight.
-    stats : float64 array, shape (p, `N_STATS`). Overwritten with the primal and the dual objective,
-        the slope and the curvature of the minimum in the bias, the sum of C x weight, the number of
-        steps, and that of rows with alpha > 0.
+    M, G : (m, l) projected rows; (m, m) their inner products, or (0, 0), to work without.
+    weights : > 0. Multiply C.
+    problems : (p, 4). The class that counts as +1, C, the fold left out (-1: none), the bias.
+    theta : (p, l). The starts; overwritten with the solutions.
+    deltas : (p,). Initial smoothing; overwritten with that of the solutions.
+    tol : a problem is solved at a gap of at most tol x the sum of C x weight.
+    stats : (p, `N_STATS`). Overwritten with the primal and the dual objective, the slope and the
+        curvature of the minimum in the bias, the sum of C x weight, the number of steps, and
+        that of rows with alpha > 0.
 
     Notes
     -----
@@ -132,7 +128,6 @@ def _gap(M, own, y, c, z, delta, alpha, g, active):
 
 @inline_jit
 def _step(M, G, own, y, c, z, e, delta, g, d, active, n_active, S, x):
-    """Take one Newton step: update the weights and z."""
     by_rows = n_active < M.shape[1]
     _factor_hessian(M, G, active, n_active, by_rows, c, delta, S)
     _apply_inverse(M, active, n_active, by_rows, S, g, x, d)
@@ -324,7 +319,6 @@ def _apply_inverse(M, active, n_active, by_rows, S, g, x, out):
 
 @inline_jit
 def _solve(S, n, x):
-    """Solve for x in place, given the Cholesky factor S of the matrix."""
     for i in range(n):
         total = x[i]
         for k in range(i):

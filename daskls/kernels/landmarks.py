@@ -25,23 +25,11 @@ NORMALIZED_STEP = 2.0**-20
 def project_tiles(
     X: Reals, center: Float64, landmarks: Float64, gamma: float | None
 ) -> Iterator[tuple[slice, Float64]]:
-    """Yield the kernel values of rows and landmarks, tile by tile.
+    """Yield the kernel values (r, l) of rows and landmarks, tile by tile.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    center : float64 array, shape (d,). Subtracted in float64 first.
-    landmarks : float64 array, shape (l, d). Minus ``center``.
-    gamma : float for ``exp(-gamma |x - center - z|^2)``; None for ``(x - center) . z``
-
-    Yields
-    ------
-    rows : slice. The rows of X that were projected.
-    projected : float64 array, shape (r, l)
-
-    Notes
-    -----
-    A row's projection does not depend on the rows beside it. Call it with one BLAS thread.
+    The center is subtracted in float64 first, and from the landmarks. With gamma, values are
+    ``exp(-gamma |x - center - z|^2)``; without, ``(x - center) . z``. A row's projection does not
+    depend on the rows beside it. Call it with one BLAS thread.
     """
     norms = np.einsum("ij,ij->i", landmarks, landmarks)
     for rows, tile in padded_tiles(X, center):
@@ -66,23 +54,13 @@ def project_rows(X: Reals, center: Float64, landmarks: Float64, gamma: float | N
 
 
 def mean_square(X: Reals, center: Float64, landmarks: Float64, gamma: float | None) -> float:
-    """Return the mean squared norm of the projections of rows; see `project_tiles`."""
     tiles = project_tiles(X, center, landmarks, gamma)
     return math.fsum(float((tile * tile).sum()) for _, tile in tiles) / len(X)
 
 
 @exact_jit
 def decide_linear(M, cells, theta, intercept, out):
-    """Write theta[cell] . m + intercept of each row m, summed in an order fixed by l.
-
-    Parameters
-    ----------
-    M : float64 array, shape (m, l)
-    cells : int array, shape (m,)
-    theta : float64 array, shape (k, l)
-    intercept : float
-    out : float64 array, shape (m,)
-    """
+    """Write theta[cell] . m + intercept of each row m, summed in an order fixed by l."""
     whole = M.shape[1] - M.shape[1] % 4
     for i in range(M.shape[0]):
         own = theta[cells[i]]
@@ -102,13 +80,7 @@ def decide_linear(M, cells, theta, intercept, out):
 
 @dataclass(frozen=True, eq=False)
 class Normalization:
-    """The center of rows and their scale, the root mean square distance from it.
-
-    Attributes
-    ----------
-    center : float64 array, shape (d,). The mean.
-    scale : float, > 0. The root mean square distance; 1 if all rows are equal.
-    """
+    """The mean of rows, and their root mean square distance from it; 1 for equal rows."""
 
     center: Float64
     scale: float

@@ -65,7 +65,6 @@ def _solve_lines(
     unit, blocks, block_ptr, ptr, first, last, signs, bounds, bound_products, seeds, seed_products,
     seed_cost, costs, starts, stops, cap, tol, max_steps, betas, offsets, counts,
 ):  # fmt: skip
-    """Solve pair by pair at each C; see `line_solver`."""
     for p in range(first, last):
         lo = ptr[p]
         hi = ptr[p + 1]
@@ -97,7 +96,6 @@ def _solve_lines_with_offset(
     unit, blocks, block_ptr, ptr, first, last, signs, bounds, bound_products, seeds, seed_products,
     seed_cost, costs, starts, stops, cap, tol, max_steps, betas, offsets, counts,
 ):  # fmt: skip
-    """Solve pair by pair at each C; see `line_solver`."""
     for p in range(first, last):
         lo = ptr[p]
         hi = ptr[p + 1]
@@ -240,11 +238,7 @@ def set_start(
 def score_rows(grad, beta, bound, diag, cap, gain):
     """Write the gain of each row's own best step; return the duality gap of all rows.
 
-    Parameters
-    ----------
-    grad, beta, bound, diag : float32 arrays, shape (m,). Rows of bound 0 gain nothing.
-    cap : float32. See `kernels.hinge.solve_hinge`.
-    gain : float32 array, shape (m,). Overwritten.
+    Rows of bound 0 gain nothing; the cap is that of `kernels.hinge.solve_hinge`.
     """
     gap = 0.0
     for j in range(grad.shape[0]):
@@ -263,7 +257,6 @@ def score_rows(grad, beta, bound, diag, cap, gain):
 
 @jit
 def row_gaps(grad, beta, bound, cap):
-    """Return the duality gap of some rows."""
     gap = 0.0
     for j in range(grad.shape[0]):
         gap += np.float64(row_gap(grad[j], beta[j], bound[j], cap))
@@ -274,14 +267,9 @@ def row_gaps(grad, beta, bound, cap):
 def gather_square(values, slots, own, beta, grad, square, signs):
     """Write the kernel matrix and the labels of a working set as a problem of its own.
 
-    Parameters
-    ----------
-    values : float32 array, shape (n_slots, m). Rows of K.
-    slots, own : int64 arrays, shape (q,). The slot of each row of the set, and its row number.
-    beta, grad : float32 arrays, shape (q,). Of the set.
-    square : float32 array, shape (q, q). Overwritten with the kernel matrix.
-    signs : float32 array, shape (q,). Overwritten with the labels that have this gradient:
-        ``grad + square beta``.
+    `values` (n_slots, m) are rows of K; `slots` and `own` have the slot of each row of the set, and
+    its number; beta and grad are the set's. `signs` become the labels that have this gradient:
+    ``grad + square beta``.
     """
     q = own.shape[0]
     for a in range(q):

@@ -29,17 +29,9 @@ LEAST_RANGE = 1e-300
 def offer_rows(queries, approximate, slack, X, numbers, positions, kernel, heaps):
     """Offer rows to the heaps of some queries, by distances in a polynomial kernel's feature space.
 
-    Parameters
-    ----------
-    queries : real array, shape (q, d)
-    approximate : float64 array, shape (q, m). Squared distances, each off by ``slack`` at most.
-    slack : float64 array, shape (q,)
-    X : real array, shape (m, d), C-contiguous
-    numbers, positions : int64 arrays, shape (m,). Global row numbers; positions in the store.
-    kernel : tuple of int, float, float. Its degree, gamma and coef0.
-    heaps : tuple of float64, int64, int64 arrays, shape (n, k), and an int64 array, shape (q,).
-        Max-heaps of squared distances, numbers and positions, updated in place; and the heap of
-        each query.
+    Approximate squared distances (q, m) are off by ``slack`` (q,) at most. The kernel is its
+    degree, gamma and coef0. Heaps are max-heaps of squared distances, numbers and positions, (n,
+    k), updated in place, and the heap of each query (q,).
     """
     keys, heap_numbers, heap_positions, which = heaps
     degree, gamma, coef0 = kernel
@@ -175,16 +167,9 @@ def _power(base, degree):
 
 @jit
 def bound_distances(queries, centers, r_min, r_max, low, high, out):
-    """Write a lower bound of the squared distance from each query to the rows of each region.
+    """Write lower bounds (q, n) of the squared distance from each query to each region's rows.
 
     A region's rows lie between two spheres around its center, and in a box.
-
-    Parameters
-    ----------
-    queries : float64 array, shape (q, d)
-    centers, low, high : float64 arrays, shape (n, d)
-    r_min, r_max : float64 arrays, shape (n,)
-    out : float64 array, shape (q, n). Overwritten.
     """
     d = queries.shape[1]
     for i in range(queries.shape[0]):
@@ -212,17 +197,10 @@ def bound_distances(queries, centers, r_min, r_max, low, high, out):
 
 @exact_jit
 def mark_inside(queries, limits, X, inside):
-    """Mark the rows whose squared distance to each query is at most the query's limit.
+    """Mark the rows (q, m) whose squared distance to each query is at most the query's limit.
 
     Sums feature by feature as `squared_distance` does, and stops once the limit is passed: a sum of
     squares never decreases.
-
-    Parameters
-    ----------
-    queries : float64 array, shape (q, d)
-    limits : float64 array, shape (q,). Squared radii.
-    X : real array, shape (m, d), C-contiguous
-    inside : bool array, shape (q, m). Overwritten.
     """
     for i in range(queries.shape[0]):
         query = queries[i]
@@ -240,18 +218,10 @@ def mark_inside(queries, limits, X, inside):
 
 @exact_jit
 def pair_values(squared, positions, strides, noise):
-    """Return the values of pairs of rows: row i with row i + s, modulo m, for every stride s.
+    """Return the values of pairs of rows: row i with row i + s, modulo m, for every stride s >= 1.
 
-    Parameters
-    ----------
-    squared : float array, shape (m, m)
-    positions : int64 array, shape (m,). The position of row i in the matrix.
-    strides : int64 array, shape (n,), >= 1. If empty, every pair is taken once.
-    noise : float, >= 0. Values up to this become 0.
-
-    Returns
-    -------
-    values : float array, shape (m n,) or (m (m - 1) / 2,), >= 0, ordered by the first row
+    Without strides every pair is taken once. Row i is at `positions` i of the matrix; values up to
+    `noise` become 0. They are ordered by the first row.
     """
     m, n = positions.shape[0], strides.shape[0]
     values = np.empty(m * n if n else m * (m - 1) // 2, squared.dtype)
@@ -271,18 +241,8 @@ def pair_values(squared, positions, strides, noise):
 def ranked_values(values, ranks):
     """Return the values of given ranks, without sorting all values.
 
-    Parameters
-    ----------
-    values : float array, shape (n,), n >= 1, >= 0, finite
-    ranks : int64 array, shape (k,), non-decreasing. Positions in the sorted values, from 0.
-
-    Returns
-    -------
-    ranked : float array, shape (k,)
-
-    Notes
-    -----
-    Cost: two passes, unless nearly all values are in one bin.
+    Values are finite and >= 0; ranks are non-decreasing positions in the sorted values. Cost: two
+    passes, unless nearly all values are in one bin.
     """
     largest = np.float64(values.max())
 

@@ -40,16 +40,9 @@ def solve_with_offset(
 ):
     """Maximize the dual in place until the duality gap is at most ``gap_limit``.
 
-    Parameters
-    ----------
-    K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
-        As for `kernels.hinge.solve_hinge`; ``beta`` sums to 0 over the rows.
-
-    Returns
-    -------
-    n_steps : int. Steps taken; ``max_steps`` when the limit ended the solve.
-    gap : float. Duality gap at the offset, in units of the objective.
-    offset : float32. Added to ``K beta`` it gives the decision value.
+    Arguments are those of `kernels.hinge.solve_hinge`; ``beta`` sums to 0 over the rows. Returns
+    the number of steps, the gap at the offset, and the offset: added to ``K beta`` it gives the
+    decision value.
     """
     n_steps, gap, offset = ascend_with_offset(
         GENERAL, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain

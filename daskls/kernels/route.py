@@ -29,24 +29,11 @@ def route(
 ) -> Int32:
     """Return the leaf of each row.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    center : float64 array, shape (d,). Subtracted in float64 first.
-    directions : float64 array, shape (n_nodes, d)
-    thresholds : float64 array, shape (n_nodes,). A row at or below goes to the first child.
-    children : int32 array, shape (n_nodes, 2). A node's number, or ``~leaf``.
-    axes : int32 array, shape (n_nodes,). The feature j of a node whose direction is 1.0 at j and 0
-        elsewhere; any negative number for other nodes.
-
-    Returns
-    -------
-    leaves : int32 array, shape (m,)
-
-    Notes
-    -----
-    Cost O(m depth) where nodes cut across features, O(m depth d) where they do not; extra memory
-    one tile.
+    The center is subtracted in float64 first. A row at or below a node's threshold goes to its
+    first child; children, (n_nodes, 2), are a node's number, or ``~leaf``. `axes` has the feature j
+    of a node whose direction is 1.0 at j and 0 elsewhere; any negative number for other nodes. Cost
+    O(m depth) where nodes cut across features, O(m depth d) where they do not; extra memory one
+    tile.
     """
     leaves = np.zeros(len(X), dtype=np.int32)
     if len(thresholds) == 0:
@@ -154,19 +141,8 @@ def _dot(a, b):
 def nearest_point(X: Reals, center: Float64, points: Float64) -> Int32:
     """Return the index of the point nearest to each row; ties go to the first.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    center : float64 array, shape (d,). Subtracted in float64 first.
-    points : float64 array, shape (k, d). Minus ``center``.
-
-    Returns
-    -------
-    nearest : int32 array, shape (m,)
-
-    Notes
-    -----
-    Cost O(m k d); extra memory one tile's distances. Call it with one BLAS thread.
+    The center is subtracted in float64 first, and from the points. Cost O(m k d); extra memory one
+    tile's distances. Call it with one BLAS thread.
     """
     nearest = np.empty(len(X), np.int32)
     half_norms = np.einsum("ij,ij->i", points, points) / 2
@@ -180,15 +156,7 @@ def nearest_point(X: Reals, center: Float64, points: Float64) -> Int32:
 def padded_tiles(X: Reals, center: Float64) -> Iterator[tuple[slice, Float64]]:
     """Yield rows minus ``center`` in float64 tiles of `GEMM_ROWS`, the last one filled with zeros.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    center : float64 array, shape (d,)
-
-    Yields
-    ------
-    rows : slice. The rows of X at the beginning of the tile.
-    tile : float64 array, shape (GEMM_ROWS, d). The same array every time.
+    `rows` is the slice of X at the beginning of the tile, which is the same array every time.
     """
     tile = np.zeros((GEMM_ROWS, X.shape[1]))
     for start in range(0, len(X), GEMM_ROWS):

@@ -49,7 +49,6 @@ class OfDistances(Kernel):
     decides_in_tiles = True
 
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
-        """See `Kernel.apply`."""
         # Of float32 only matrices are written by it.
         lowest = LOWEST_SOLVED if base.dtype == np.float32 else LOWEST_EXPONENT
         np.multiply(base, base.dtype.type(-spec.gamma), out=out)
@@ -64,7 +63,7 @@ class OfDistances(Kernel):
         sources: Float32 | None = None,
         products: Float32 | None = None,
     ) -> None:
-        """See `Kernel.write`: by the compiled exponential, in one pass over memory."""
+        """By the compiled exponential, in one pass over memory."""
         if sources is None:
             sources = products = np.empty((0, len(out)), np.float32)
         write_exponential(base, *exp_terms(spec.gamma, LOWEST_SOLVED), sources, out, products)
@@ -113,11 +112,11 @@ class Gaussian(OfDistances):
     is_everywhere = True
 
     def block(self, A: Float64, B: Float64) -> Float64:
-        """See `Kernel.block`: squared distances."""
+        """Squared distances."""
         return squared_distances(A, B)
 
     def matrix(self, A: Float64) -> Float32:
-        """See `Kernel.matrix`: squared distances."""
+        """Squared distances."""
         return squared_matrix(A)
 
     def _tiles(
@@ -134,7 +133,7 @@ class Gaussian(OfDistances):
         return 3, 0.0
 
     def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
-        """See `Kernel.pair_slopes`: 2 gamma k."""
+        """2 gamma k."""
         return K * (2 * K.dtype.type(spec.gamma))
 
 
@@ -151,12 +150,12 @@ class Exponential(Gaussian):
     first_width = 2.0
 
     def block(self, A: Float64, B: Float64) -> Float64:
-        """See `Kernel.block`: distances."""
+        """Distances."""
         base = squared_distances(A, B)
         return np.sqrt(base, out=base)
 
     def matrix(self, A: Float64) -> Float32:
-        """See `Kernel.matrix`: distances."""
+        """Distances."""
         base = squared_matrix(A)
         return np.sqrt(base, out=base)
 
@@ -170,10 +169,7 @@ class Exponential(Gaussian):
         return 4, 0.0
 
     def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
-        """See `Kernel.pair_slopes`: gamma k / |x - z|.
-
-        A row's own term, which has no derivative there, counts as 0.
-        """
+        """``gamma k / |x - z|``; a row's own term, which has no derivative there, counts as 0."""
         gamma = K.dtype.type(spec.gamma)
         # The distance follows from the value: -log(k) / gamma.
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -189,15 +185,12 @@ class Linear(Kernel):
     is_everywhere = True
 
     def block(self, A: Float64, B: Float64) -> Float64:
-        """See `Kernel.block`: inner products."""
         return inner_products(A, B)
 
     def matrix(self, A: Float64) -> Float32:
-        """See `Kernel.matrix`: inner products."""
         return product_matrix(A)
 
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
-        """See `Kernel.apply`."""
         np.copyto(out, base)
         return out
 
@@ -211,12 +204,7 @@ class Polynomial(Linear):
     is_power = True
 
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
-        """See `Kernel.apply`.
-
-        Raises
-        ------
-        DataError : when a value exceeds the range of the dtype
-        """
+        """DataError when a value exceeds the range of the dtype."""
         np.multiply(base, base.dtype.type(spec.gamma), out=out)
         out += base.dtype.type(spec.coef0)
         with np.errstate(over="ignore"):
@@ -230,7 +218,6 @@ class Polynomial(Linear):
         return out
 
     def rounding(self, spec: KernelSpec) -> float:
-        """See `Kernel.rounding`."""
         return spec.degree
 
 
@@ -250,14 +237,14 @@ class Laplacian(OfDistances):
     first_width = 2.0
 
     def block(self, A: Float64, B: Float64) -> Float64:
-        """See `Kernel.block`: distances."""
+        """L1 distances."""
         out = np.empty((len(A), len(B)))
         rows, BT = padded(A, np.float64), transposed(B, np.float64)
         write_distances(rows, np.zeros(len(A)), BT, out)
         return out
 
     def matrix(self, A: Float64) -> Float32:
-        """See `Kernel.matrix`: distances, in float32 throughout.
+        """L1 distances, in float32 throughout.
 
         No term is negative, so nothing cancels: the relative error is a few 1e-7.
         """
@@ -266,16 +253,13 @@ class Laplacian(OfDistances):
         return out
 
     def distances(self, A: Float64) -> Float64:
-        """See `Kernel.distances`."""
         return self.block(A, A)
 
     def shares(self, A: Floats) -> Float64:
-        """See `Kernel.shares`."""
         own = np.abs(A - np.median(A, axis=0)).mean(axis=0, dtype=np.float64)
         return own / max(own.sum(), SMALLEST)
 
     def radius(self, A: Floats) -> float:
-        """See `Kernel.radius`."""
         return float(np.abs(A).sum(axis=1, dtype=np.float64).max())
 
     def _tiles(
@@ -293,7 +277,7 @@ class Laplacian(OfDistances):
         return math.ceil(B.shape[1] / TOGETHER) + 8, gamma * self.radius(B)
 
     def scale_slopes(self, A: Floats, weights: Floats, K: Floats, spec: KernelSpec) -> Float64:
-        """See `Kernel.scale_slopes`: ``dk(x, a) / d log f_j = -gamma k |a_j - x_j|``."""
+        """``dk(x, a) / d log f_j = -gamma k |a_j - x_j|``."""
         sums = np.zeros(A.shape[1])
         add_weighted_differences(np.ascontiguousarray(A.T), weights * K, sums)
         return -spec.gamma * sums

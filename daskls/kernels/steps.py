@@ -27,12 +27,7 @@ CHECK_EVERY = 8
 def fill_gradient(K, beta, signs, grad):
     """Set ``grad`` to ``signs - K beta``, reading only the rows of K where ``beta`` is not 0.
 
-    Parameters
-    ----------
-    K : float32 array, shape (m, m), C-contiguous, symmetric
-    beta : float32 array, shape (m,)
-    signs : float32 array, shape (m,). The labels, -1 or +1.
-    grad : float32 array, shape (m,). Updated in place.
+    K (m, m) is C-contiguous, symmetric.
     """
     add_columns(K, beta, signs, grad)
 
@@ -176,7 +171,6 @@ def argmax_gain(keys, n_index_bits):
 
 @inline_jit
 def clip(value, low, high):
-    """Return a scalar clipped to an interval."""
     value = value if value < high else high
     return value if value > low else low
 

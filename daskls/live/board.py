@@ -10,13 +10,7 @@ PATH = "/daskls"
 
 
 class Board:
-    """The fits that a scheduler's page shows.
-
-    Attributes
-    ----------
-    fits : dict. The record and the client's id of each running fit, by its store.
-    last : FitRecord, or None. The fit that ended last; the page keeps showing it.
-    """
+    """The fits of a scheduler's page: those that run, by store; the last one that ended."""
 
     def __init__(self) -> None:
         self.fits: dict[str, tuple[FitRecord, str]] = {}
@@ -39,7 +33,6 @@ class Board:
                 self.fits[root][0].advance(name, done, total, time.time(), seconds)
 
     def end(self, fit: str, how: str) -> None:
-        """Take a fit off the board."""
         if fit in self.fits:
             self.last, _ = self.fits.pop(fit)
             self.last.end(how, time.time())

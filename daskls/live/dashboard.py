@@ -25,13 +25,9 @@ StageDone = tuple[int | None, int]
 class Dashboard:
     """A front that shows a fit on the scheduler's page; workers report their cells themselves.
 
-    Parameters
-    ----------
-    fit : str. The store, by which workers name the fit.
-    client : distributed client
-    read : function that returns (first, last, counts) of each bundle in the store, except those
-        whose first and last leaf are in the given set
-    say : called with a sentence that gives the page's address
+    `fit` is the store, by which workers name the fit. `read` returns (first, last, counts) of each
+    bundle in the store, but for those of the given (first, last); `say` gets a sentence with the
+    page's address.
     """
 
     draws, reads = True, False
@@ -50,7 +46,6 @@ class Dashboard:
         self._stages: dict[str, StageDone] = {}
 
     def show(self, record: FitRecord) -> None:
-        """Implement `Front.show`."""
         now = time.monotonic()
         if record.ended is not None:
             if self._is_announced:
@@ -65,9 +60,7 @@ class Dashboard:
     def _announce(self, record: FitRecord) -> None:
         """Put the fit on the board, with its map once there is one.
 
-        Raises
-        ------
-        LookupError : the scheduler cannot serve the page
+        LookupError where the scheduler cannot serve the page.
         """
         header, drawn = record.header, record.map
         values = header.estimator, header.n_rows, header.n_features, header.target
@@ -107,12 +100,7 @@ class Dashboard:
         self._run(retire, self._fit, how, self._read(set(map(tuple, reported))))
 
     def _run(self, task: Callable[..., Any], *args: Any) -> Any:
-        """Call a function on the scheduler.
-
-        Raises
-        ------
-        LookupError : the scheduler has no daskls, or a version without a live view
-        """
+        """Call a function on the scheduler; LookupError where it has no live view."""
         try:
             return self._client.run_on_scheduler(task, *args, callback_timeout=ANSWER_S)
         except ModuleNotFoundError as error:
@@ -155,12 +143,12 @@ class LivePlugin(SchedulerPlugin):  # type: ignore[misc]
         self.scheduler, self.board = scheduler, board_of(scheduler)
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """Override `SchedulerPlugin`: Dask calls it with every message of every topic."""
+        """Dask calls it with every message of every topic."""
         if topic == TOPIC and isinstance(msg, dict):
             self.board.take(msg)
 
     def remove_client(self, scheduler: Any, client: str) -> None:
-        """Override `SchedulerPlugin`: the fits of a client that has gone end."""
+        """The fits of a client that has gone end."""
         for fit in [fit for fit, (_, own) in self.board.fits.items() if own == client]:
             self.board.end(fit, "stopped")
         drop_if_idle(scheduler)
@@ -176,18 +164,8 @@ def announce(
 ) -> tuple[str | None, str]:
     """Put a fit on the board, or add its map and bundles to the entry there.
 
-    Parameters
-    ----------
-    fit : str. Its store.
-    client : str. The id of the client that fits.
-    header : the values of `Header`
-    drawn : dict, as `Map.to_json` returns it; None while there is no map
-    bundles : list of (first, last, counts). Those in the store already.
-
-    Returns
-    -------
-    path : str, or None. The page's, if it can be served.
-    why_not : str. Why it cannot.
+    `bundles` are those in the store already. Returns the path of the page, if it can be served, and
+    why it cannot.
     """
     try:
         # Here, because it needs bokeh, which a scheduler may lack.
@@ -223,12 +201,8 @@ def retire(
 ) -> None:
     """Take a fit off the board; with the last fit the plugin goes too.
 
-    Parameters
-    ----------
-    fit : str. Its store.
-    how : "finished" or "stopped"
-    bundles : list of (first, last, counts). Those in the store that no worker has reported: the
-        ones of a worker's last second, or of a worker that was lost before it reported.
+    The bundles are those in the store that no worker has reported: the ones of a worker's last
+    second, or of a worker that was lost before it reported.
     """
     board = board_of(dask_scheduler)
     if fit in board.fits:

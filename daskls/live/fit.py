@@ -46,15 +46,8 @@ class Front(Protocol):
 class LiveFit:
     """A context in which the progress of a fit is shown.
 
-    An error in the view does not fail the fit: it is reported by ``say``, and the fit continues.
-    A front that fails is dropped.
-
-    Parameters
-    ----------
-    record : FitRecord
-    store : path, URL or Backend. The model's.
-    fronts : list of Front. Changed in place.
-    say : called with one sentence
+    An error in the view does not fail the fit: it is reported by ``say``, and the fit continues. A
+    front that fails is dropped from the list.
     """
 
     def __init__(
@@ -67,18 +60,10 @@ class LiveFit:
         self._thread = threading.Thread(target=self._watch, name="daskls-live", daemon=True)
 
     def on_progress(self, progress: Progress) -> None:
-        """Record the progress of a stage."""
         self.record.advance(progress.stage, progress.done, progress.total, time.time())
 
     def on_cut(self, partition: Partition, X: Reals, names: Sequence[str]) -> None:
-        """Record the partition; the thread draws its map.
-
-        Parameters
-        ----------
-        partition : Partition
-        X : real array, shape (m, d). Sampled rows, as the partition sees them.
-        names : sequence of str, shape (d,)
-        """
+        """Record the partition; the thread draws its map."""
         self._cut = partition, X, names
         self._has_cells = True
 
@@ -94,7 +79,6 @@ class LiveFit:
         self._update()
 
     def _watch(self) -> None:
-        """Update at intervals until the fit ends."""
         wait = VIEW_INTERVAL_S
         while not self._stopped.wait(wait):
             # Not timed below: the map is drawn only once.
@@ -105,7 +89,6 @@ class LiveFit:
             wait = max(VIEW_INTERVAL_S, REPORT_SPACING * (time.thread_time() - began))
 
     def _update(self) -> None:
-        """Read finished bundles and update every front."""
         self._try(self._read)
         for front in list(self._fronts):
             if not self._try(lambda front=front: front.show(self.record)):  # type: ignore[misc]
@@ -123,13 +106,11 @@ class LiveFit:
         return True
 
     def _draw(self) -> None:
-        """Draw the map, once space has been cut."""
         cut, self._cut = self._cut, None
         if cut is not None and any(front.draws for front in self._fronts):
             self.record.set_map(draw_map(*cut))
 
     def _read(self) -> None:
-        """Read the tables of bundles that have finished since the last update."""
         if self._has_cells and any(front.reads for front in self._fronts):
             for bundle in read_bundles(self._store, set(self.record.known_bundles())):
                 self.record.add_bundle(*bundle)
@@ -152,12 +133,7 @@ def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int
 
 
 class Lines:
-    """A front that writes a line when a stage begins, every `LINE_S` seconds, and when it ends.
-
-    Parameters
-    ----------
-    write : called with each line
-    """
+    """A front that writes a line when a stage begins, every `LINE_S` seconds, and when it ends."""
 
     draws, reads = False, True
 
@@ -167,7 +143,6 @@ class Lines:
         self._is_titled = self._is_linked = False
 
     def show(self, record: FitRecord) -> None:
-        """Implement `Front.show`."""
         now = time.time()
         if not self._is_titled:
             self._is_titled = True

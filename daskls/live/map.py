@@ -29,11 +29,7 @@ COLORS = "White: not trained yet; pale blue: trained, where no error is measured
 def draw_map(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
     """Return the map of a partition; of the first one, where rows are cut several times.
 
-    Parameters
-    ----------
-    partition : Partition
-    X : real array, shape (m, d). Sampled rows, as the partition sees them.
-    names : sequence of str, shape (d,)
+    X holds sampled rows, as the partition sees them.
     """
     drawn = _draw(partition, X, names)
     return replace(drawn, note=f"{drawn.note}. {COLORS}")
@@ -165,17 +161,8 @@ def _draw_rectangles(partition: Partition, X: Reals, names: Sequence[str], note:
 def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[list[list[int]]]:
     """Tile the map with one rectangle per point, arranged like the points.
 
-    The points of a rectangle are halved by weight along its longer side, until each has its own.
-
-    Parameters
-    ----------
-    means : array (k, 2)
-    weights : int array (k,), > 0. A rectangle's area is proportional to its weight.
-    strips : bool. Whether to halve along the first side only.
-
-    Returns
-    -------
-    polygons : list of lists of [x, y], in the points' order
+    The points of a rectangle are halved by weight, to which areas are proportional, along its
+    longer side, until each has its own; strips are halved along the first side only.
     """
     corners = np.empty((len(means), 4))
     pending = [(np.arange(len(means)), np.array([0.0, 0.0, SIDE, SIDE]))]
@@ -197,14 +184,7 @@ def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[l
 
 
 def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str], str]:
-    """Project rows onto the plane in which they vary most; name its axes and describe it.
-
-    Returns
-    -------
-    plane : float64 array, shape (m, 2)
-    axes : (str, str)
-    how : str
-    """
+    """Project rows onto the plane in which they vary most; name its axes and describe it."""
     if X.shape[1] < 3:
         sides = [np.asarray(X[:, i], np.float64) for i in range(X.shape[1])]
         plane = np.stack([*sides, np.zeros(len(X))][:2], axis=1)
@@ -232,14 +212,12 @@ def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str]
 
 
 def _limits(X: Reals) -> Float64:
-    """Return the range of each of two features, (2, 2), without outliers."""
     low, high = np.quantile(X, [OUTSIDE, 1 - OUTSIDE], axis=0)
     flat = low >= high
     return np.stack([low - flat, high + flat], axis=1).astype(np.float64)
 
 
 def _in_units(polygons: Iterable[Float64], limits: Float64) -> list[list[list[int]]]:
-    """Return polygons in the map's own units, rounded."""
     low, span = limits[:, 0], limits[:, 1] - limits[:, 0]
     return [((own - low) / span * SIDE).round().astype(int).tolist() for own in polygons]
 

@@ -29,12 +29,7 @@ _served: "WeakSet[Any]" = WeakSet()
 
 
 def add_page(scheduler: Any) -> str | None:
-    """Serve the page beside a scheduler's dashboard, if it is not served yet.
-
-    Returns
-    -------
-    path : str, or None where the scheduler has no dashboard
-    """
+    """Serve the page beside a scheduler's dashboard, if it is not served yet."""
     application = scheduler.http_application
     dashboard = next((a for a in application.applications if isinstance(a, BokehTornado)), None)
     if dashboard is None:
@@ -71,15 +66,12 @@ def live_doc(scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
 
 
 class PageView:
-    """The fits on the board, as one document shows them."""
-
     def __init__(self, scheduler: Any, root: Any) -> None:
         self.scheduler, self.root = scheduler, root
         self._shown: list[FitPart] = []
         root.children = [Div(text=BEFORE_FITS)]
 
     def update(self) -> None:
-        """Bring the document up to date."""
         records = board_of(self.scheduler).records
         if [part.record for part in self._shown] != records:
             known = {part.record: part for part in self._shown}
@@ -156,7 +148,6 @@ class FitPart:
         return picture
 
     def _color(self, numbers: dict[str, Any]) -> None:
-        """Color the regions by their errors, and set their tooltips."""
         cells, errors = numbers["region_cells"], numbers["region_errors"]
         most, measure = numbers["top_error"] or 1.0, self.record.measure
         self._mapper.high = measure.factor * most
@@ -166,7 +157,6 @@ class FitPart:
         self._patch("told", [_tooltip(*own, measure) for own in pairs])
 
     def _patch(self, name: str, values: list[str]) -> None:
-        """Send the values of one column that have changed."""
         before = self._source.data[name]
         changes = [(i, own) for i, own in enumerate(values) if own != before[i]]
         if changes:
@@ -181,7 +171,6 @@ def _fill(n_cells: int, error: float | None, most: float) -> str:
 
 
 def _tooltip(n_cells: int, error: float | None, measure: Measure) -> str:
-    """Return a region's tooltip."""
     if not n_cells:
         return "not trained yet"
     measured = "" if error is None else f", {measure.name} {measure.format(error)}"
@@ -226,7 +215,6 @@ def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> 
 
 
 def _stage_html(stage: dict[str, Any]) -> str:
-    """Return one stage as a row of a table."""
     total, done = stage["total"], stage["done"]
     share = 0.0 if done is None or not total else done / total
     counted = f"{total:,}" if done is None else f"{done:,} of {total:,}"

@@ -15,15 +15,9 @@ from daskls.run.progress import STAGE_LABELS
 class Measure:
     """How the validation errors of one kind of target are named and written.
 
-    An error is the share of wrong rows, or the loss in units of the best constant's loss.
-
-    Attributes
-    ----------
-    label : str. Label of an axis or a color bar, with the unit.
-    name : str. Name of the error of one cell.
-    mean_name : str. Name of the figure for all rows.
-    of_cells : str. What a picture of the cells' errors shows.
-    is_share : bool. Whether an error is a share of rows, written in percent.
+    An error is the share of wrong rows, or the loss in units of the best constant's loss. `label`
+    is that of an axis, with the unit; `name` names the error of one cell, `mean_name` that of all
+    rows, `of_cells` what a picture of cells shows.
     """
 
     label: str
@@ -91,14 +85,7 @@ BELOW_TOP = 0.98
 
 @dataclass(frozen=True)
 class Header:
-    """The title of a fit.
-
-    Attributes
-    ----------
-    estimator : str
-    n_rows, n_features : int
-    target : "classes", "numbers" or "levels". What is learned.
-    """
+    """The title of a fit."""
 
     estimator: str
     n_rows: int
@@ -123,7 +110,6 @@ class Map:
     region_of : list of int, one per leaf: its region; -1 where it is not drawn
     limits : ((left, right), (bottom, top)), or None. The features' values at the sides; None where
         positions on the map are not values of features.
-    names : the axes' labels
     note : str. What is drawn.
     """
 
@@ -134,19 +120,15 @@ class Map:
     note: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values, which `Map` takes back as keywords."""
         return asdict(self)
 
 
 @dataclass
 class Stage:
-    """The progress of one stage.
+    """The progress of one stage, in its own units; times in seconds.
 
-    Attributes
-    ----------
-    total, done : int. In the stage's own units; ``done`` is None while it is unknown.
-    first_done : int, or None. What was done already when the stage began here.
-    began, ended : float. Times in seconds; ``ended`` is None while the stage runs.
+    `done` is None while it is unknown, `ended` while the stage runs; `first_done` was done already
+    when the stage began here.
     """
 
     name: str
@@ -158,11 +140,9 @@ class Stage:
 
     @property
     def label(self) -> str:
-        """The stage in words."""
         return STAGE_LABELS.get(self.name, self.name)
 
     def seconds(self, now: float) -> float:
-        """Return the seconds it took, or has taken so far."""
         return (now if self.ended is None else self.ended) - self.began
 
     def left_s(self, now: float) -> float | None:
@@ -180,14 +160,8 @@ class Stage:
 class FitRecord:
     """Stages, cells and errors of one fit, from any source; several threads may use it.
 
-    Attributes
-    ----------
-    header : Header
-    stages : dict name -> Stage, in their order
-    map : Map, or None until space is cut
-    version : int. The number of changes so far.
-    ended : str, or None. How the fit ended.
-    link : str, or None. The URL of the fit on the dashboard.
+    `version` counts the changes; `ended` says how the fit ended; `link` is its URL on the
+    dashboard; `map` is None until space is cut.
     """
 
     header: Header
@@ -238,24 +212,16 @@ class FitRecord:
             self.version += 1
 
     def _end_stages(self, now: float) -> None:
-        """End the stages that are running."""
         for stage in self.stages.values():
             stage.ended = now if stage.ended is None else stage.ended
 
     def set_map(self, drawn: Map) -> None:
-        """Record the map of the partition."""
         with self._lock:
             self.map = drawn
             self.version += 1
 
     def add_bundle(self, first: int, last: int, counts: LeafCounts) -> None:
-        """Add the results of a bundle's cells; a bundle that is reported twice counts once.
-
-        Parameters
-        ----------
-        first, last : int. The bundle's first and last leaf.
-        counts : LeafCounts, as `count_leaves` returns them
-        """
+        """Add the results of a bundle's cells; one that is reported twice counts once."""
         with self._lock:
             if (first, last) in self._bundles:
                 return
@@ -273,7 +239,6 @@ class FitRecord:
             return sorted(self._bundles)
 
     def end(self, how: str, now: float) -> None:
-        """Record how the fit ended."""
         with self._lock:
             self._end_stages(now)
             self.ended = how
@@ -286,7 +251,6 @@ class FitRecord:
 
     @property
     def measure(self) -> Measure:
-        """How its errors are named and written."""
         return MEASURES[self.header.target]
 
     @property
@@ -328,7 +292,6 @@ class FitRecord:
 
 
 def _error_texts(measure: Measure, error: float | None) -> dict[str, Any]:
-    """Return how errors are named and written, as JSON values."""
     return {
         "error_name": measure.mean_name.capitalize() if measure.is_share else measure.mean_name,
         "error_told": None if error is None else measure.format_mean(error),
@@ -351,7 +314,6 @@ def _top_error(errors: list[float | None], measure: Measure) -> float | None:
 
 
 def _stage_json(stage: Stage, now: float) -> dict[str, Any]:
-    """Return a stage as JSON values."""
     return {
         "label": stage.label,
         "done": stage.done,
@@ -382,10 +344,7 @@ def mean_error(report: Any) -> float | None:
 
 
 def _mean_error(counts: Float64) -> float | None:
-    """Return the mean error over rows, given sums of counts (5,); None where none is known.
-
-    Rows in a cell of one class, or of one number, have an error of 0.
-    """
+    """Return the mean error over rows, given sums of counts (5,); None where none is known."""
     _, _, measured, pure, wrong = counts.tolist()
     known = measured + pure
     return float(wrong / known) if known else None

@@ -10,12 +10,9 @@ from daskls.live.record import FitRecord
 
 
 class FitView(anywidget.AnyWidget):  # type: ignore[misc]
-    """The state that the browser draws: the numbers of a fit, and the map of its partition.
+    """The state that the browser draws: the numbers of `FitRecord.snapshot`, and a map's `to_json`.
 
-    Attributes
-    ----------
-    numbers : dict, as `FitRecord.snapshot` returns it
-    map : dict, as `Map.to_json` returns it; empty until space is cut. Sent once.
+    The map is empty until space is cut, and sent once.
     """
 
     _esm = Path(__file__).with_name("view.js")
@@ -39,7 +36,6 @@ class Widget:
         display(self.view)
 
     def show(self, record: FitRecord) -> None:
-        """Implement `Front.show`."""
         if record.map is not None and not self.view.map:
             self.view.map = record.map.to_json()
         self.view.numbers = record.snapshot(time.time())

@@ -22,14 +22,7 @@ SEARCH_REGION_ROWS = 1024
 def method_of(values: dict[str, Any], where: str = "The model") -> Method:
     """Return the method that a store describes.
 
-    Parameters
-    ----------
-    values : dict. As written by `Method.to_json`.
-    where : str. Names the model in error messages.
-
-    Raises
-    ------
-    StoreError : the method's name is unknown, or its parameters are malformed
+    `where` names the model in the StoreError for an unknown name, or malformed parameters.
     """
     name = str(values.get("name", ""))
     entry = next((own for own in METHODS if own.name == name), None)

@@ -53,14 +53,8 @@ NestedFit = Callable[[FitRequest, BlockRows, Backend], str]
 def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
     """Fit the maps from scores to probabilities, unless the store holds them.
 
-    Parameters
-    ----------
-    raw, state : FitState. Before and after the scale is known.
-    fit : fits a model on some rows in a store, and returns its fingerprint
-
-    Raises
-    ------
-    DataError : too few rows to hold any out
+    `raw` is the state before the scale is known. DataError where there are too few rows to hold any
+    out.
     """
     request, root = state.request, state.root
     assert request.probability is not None
@@ -173,7 +167,6 @@ def _score_fold(
 
 
 def score_held_out(X: Reals, handle: ModelHandle) -> Float64:
-    """Return the scores of some held-out rows."""
     scores: Float64 = predict_block(X, handle, SCORES)
     return scores
 

@@ -33,15 +33,10 @@ LEAST_FEATURES = 50
 class FitResult:
     """The result of a fit, beside its store.
 
-    Attributes
-    ----------
-    fingerprint : str. Identifies the finished model.
-    stage_s : dict. Seconds of each stage that ran.
-    units : (int, int, float), or None. The features with the largest and the smallest spread, and
-        the ratio of the spreads. None where the ratio is at most 1000 or was not asked for.
-    shrinkage : Shrinkage, or None. How much nearer to each other the rows of a cell are than those
-        of the whole sample. None where it was not asked for, with fewer than `LEAST_FEATURES`
-        features, or if the model was complete before.
+    `stage_s` are the stages that ran. `units` are the features with the largest and the smallest
+    spread, and the ratio of the spreads; None where it is at most 1000 or was not asked for.
+    `shrinkage` is None where it was not asked for, with fewer than `LEAST_FEATURES` features, or if
+    the model was complete before.
     """
 
     fingerprint: str
@@ -60,11 +55,8 @@ def run_fit(
 ) -> FitResult:
     """Run the stages that the store does not hold yet, until the model is complete.
 
-    Parameters
-    ----------
-    store : path, URL or Backend. The model's store; created if it does not exist.
-    on_progress : called from a thread as work advances
-    on_cut : called with the partition once it is known, unless the model is already complete
+    The store is created if it does not exist. `on_progress` is called from a thread; `on_cut` with
+    the partition once it is known, unless the model is already complete.
     """
     clock = StageClock(on_progress, on_cut)
     state = begin_fit(request, rows, store, clock, client)
@@ -91,7 +83,6 @@ def run_fit(
 
 
 def _measured(state: FitState) -> Shrinkage | None:
-    """Return how far the finished model's cells shrink the scatter of the sampled rows."""
     if state.sample.X.shape[1] < LEAST_FEATURES:
         return None
     reader = ModelReader(state.root.store)

@@ -56,11 +56,6 @@ class Draw:
     """A draw of rows by hashed row number: those whose keys are below the share of their class.
 
     A row that stands for several is drawn as often as one of them would be.
-
-    Attributes
-    ----------
-    shares : tuple of float in (0, 1]. The expected share of each class's rows, by code.
-    seed : int. The fit's.
     """
 
     shares: tuple[float, ...]
@@ -73,7 +68,6 @@ class Draw:
         return np.flatnonzero(keys * 2.0**-53 < self.chances(rows))
 
     def chances(self, rows: Rows) -> Float64:
-        """Return how probable it is that each row is drawn, float64 (m,)."""
         shares = np.array(self.shares)[rows.codes]
         return shares if rows.counts is None else np.minimum(shares * rows.counts, 1.0)
 
@@ -85,7 +79,6 @@ class Draw:
 
 
 def most_drawn(n_classes: int) -> int:
-    """Return the most rows that are drawn."""
     return max(min(MOST_DRAWN, MOST_NBYTES // (8 * n_classes)), n_classes)
 
 
@@ -110,8 +103,8 @@ def maps_held_out(request: FitRequest) -> bool:
 def draw_of(state: FitState) -> Draw | None:
     """Return the draw of a fit; None if its solver knows no held-out values.
 
-    They are drawn whether or not the fit keeps them, as the order in which a cell is solved, and
-    so the rounding of its model, depends on them.
+    Rows are drawn whether or not the fit keeps them, as the order in which a cell is solved, and so
+    the rounding of its model, depends on them.
     """
     if not find_loss(state.request.spec).knows_held_out:
         return None
@@ -131,13 +124,7 @@ def draw_of(state: FitState) -> Draw | None:
 class HeldOutRows:
     """Drawn rows with the scores that models without them give.
 
-    Attributes
-    ----------
-    numbers : int64 array, shape (q,). Global row numbers.
-    codes : int32 array, shape (q,)
-    weights : float64 array, shape (q,)
-    scores : float32 array, (q,) for two classes, else (q, k). In the shape of the whole model's
-        scores; float64 after `merged`.
+    Scores have the shape of the whole model's, (q,) for two classes, else (q, k).
     """
 
     numbers: RowNumbers
@@ -151,10 +138,7 @@ class HeldOutRows:
     ) -> "HeldOutRows":
         """Return the drawn rows of a leaf, in the order of its cells.
 
-        Parameters
-        ----------
-        cells : int32 array, shape (m,). The cell of each row.
-        models : the cells' models, with the held-out values of their drawn rows
+        `cells` (m,) is the cell of each row; the models hold the values of their drawn rows.
         """
         which = draw.positions(rows)
         which = which[np.argsort(cells[which], kind="stable")]
@@ -166,16 +150,13 @@ class HeldOutRows:
 
     @classmethod
     def joined(cls, parts: "Iterable[HeldOutRows]") -> "HeldOutRows":
-        """Return the rows of several leaves, one after the other."""
         own = [part.arrays().values() for part in parts]
         return cls(*map(np.concatenate, zip(*own, strict=True)))
 
     def merged(self) -> "HeldOutRows":
         """Return each row once, in the order of numbers, with its mean score over partitions.
 
-        Raises
-        ------
-        StoreError : partitions hold different rows, as those of two versions may
+        StoreError where partitions hold different rows, as those of two versions may.
         """
         # A stable sort keeps the values of a row in the order of partitions.
         order = np.argsort(self.numbers, kind="stable")
@@ -192,20 +173,16 @@ class HeldOutRows:
 
     @classmethod
     def read(cls, group: Group) -> "HeldOutRows":
-        """Return the rows that a bundle has stored."""
         return cls(*(group.read(f"held_{field.name}") for field in fields(cls)))
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return the arrays that a bundle stores beside its models."""
         return {f"held_{field.name}": getattr(self, field.name) for field in fields(self)}
 
 
 def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
     """Fit the maps from scores to probabilities, unless the store holds them or needs none.
 
-    Parameters
-    ----------
-    bundles : iterable of BundleModels. All bundles of the model, in the order of leaves.
+    All bundles of the model come in the order of leaves.
     """
     draw, root, kind = draw_of(state), state.root, state.request.probability
     is_wanted = maps_held_out(state.request) and root.find_group(CALIBRATION) is None

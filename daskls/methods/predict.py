@@ -56,7 +56,6 @@ def row_nbytes(reader: ModelReader, n_features: int, itemsize: int, wanted: Want
 
 
 def answer_nbytes(target: Target, wanted: Wanted) -> int:
-    """Return the bytes of a query's answer."""
     return math.prod(_width(wanted, target)) * _dtype(wanted).itemsize
 
 
@@ -71,9 +70,7 @@ def most_rows(
 def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
     """Predict rows in memory with threads of this process; no scheduler is involved.
 
-    Raises
-    ------
-    DataError : when a value is NaN, infinite or too large; names the row
+    DataError, which names the row, for NaN, infinity or too large values.
     """
     _check_values(X, handle)
     slots = find_slots()
@@ -92,13 +89,8 @@ def predict_lazily(
 ) -> da.Array:
     """Return a lazy array of labels (n,), probabilities (n, k), scores, numbers or intervals.
 
-    It has the rows and the row chunks of X.
-
-    Parameters
-    ----------
-    X : Dask array (n, d), one block of columns
-    target : Target. The model's.
-    most : int. The most rows of a block. Chunks of more are answered part by part.
+    It has the rows and the row chunks of X, which is one block of columns. Chunks of more than
+    `most` rows are answered part by part.
     """
     given, row = X.chunks[0], X.shape[1] * X.dtype.itemsize
     X = cut_large(X, most * row)
@@ -123,12 +115,7 @@ def predict_lazily(
 
 
 def check_chunks(X: da.Array, target: Target, wanted: Wanted, worker_nbytes: float) -> None:
-    """Refuse chunks that no worker could hold with their answers, which have the same chunks.
-
-    Raises
-    ------
-    MemoryPlanError : the largest chunk needs more than a worker may use
-    """
+    """Refuse chunks that no worker could hold with their answers, which have the same chunks."""
     row = X.shape[1] * X.dtype.itemsize + answer_nbytes(target, wanted)
     rows = max(X.chunks[0], default=0)
     if rows * row > worker_nbytes:
@@ -152,14 +139,8 @@ def predict_to_zarr(
 ) -> ArrayHandle:
     """Predict all rows and write the result to a Zarr array, one chunk per block.
 
-    Parameters
-    ----------
-    X : Dask array (n, d), one block of columns
-    wanted : Wanted. String labels are written with a fixed width.
-    target : Target. The model's.
-    most : int. The most rows of a block.
-    path : str. A path or a URL, where nothing exists yet.
-    on_progress : called as blocks finish
+    X is one block of columns; a block has at most `most` rows. String labels are written with a
+    fixed width.
     """
     rows = max(1, *merge_chunks(X.chunks[0], most))
     # Of a larger chunk equal parts.
@@ -194,12 +175,10 @@ def write_block(
 
 
 def _empty(n_rows: int, wanted: Wanted, target: Target) -> Float64 | Labels:
-    """Return an uninitialized array for the answers of rows."""
     return np.empty((n_rows, *_width(wanted, target)), _dtype(wanted))
 
 
 def _dtype(wanted: Wanted) -> np.dtype[Any]:
-    """Return the dtype of predictions."""
     return np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
 
 
@@ -223,9 +202,7 @@ def predict_block(
 ) -> Float64 | Labels:
     """Predict the rows of one block, at most ``most`` at once.
 
-    Raises
-    ------
-    DataError : when a value is NaN, infinite or too large; names the row
+    DataError, which names the row, for NaN, infinity or too large values.
     """
     _check_values(X, handle, block_start(block_info)[1] if block_info else 0)
     with handle.in_use():
@@ -238,7 +215,6 @@ def predict_block(
 
 
 def _check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
-    """Raise the DataError of `predict_block` for rows from ``first_row`` on."""
     bad = first_bad_value(X)
     if bad is not None:
         with handle.in_use():
@@ -247,7 +223,6 @@ def _check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
 
 
 def _answer(reader: ModelReader, X: Reals, wanted: Wanted, out: Float64 | Labels) -> None:
-    """Predict rows with an open model, and write their answers."""
     scores = score_rows(reader, X)
     for start in range(0, len(X), CONVERTED_ROWS):
         own = slice(start, start + CONVERTED_ROWS)
@@ -309,15 +284,8 @@ def _around(reader: ModelReader, X: Reals, answers: Float64) -> Float64:
 
 
 def sizes_of_rows(sizes: Float64, cells: Int64) -> Float64:
-    """Return the size of residuals at rows, float64 (m,): the root mean square of their cells'.
+    """Return the size of residuals at rows, (m,): the root mean square of their cells'.
 
-    Parameters
-    ----------
-    sizes : float64 array, shape (n_cells,)
-    cells : as returned by `cells_of`
-
-    Examples
-    --------
     >>> sizes_of_rows(np.array([1.0, 7.0]), np.array([[0, 0], [0, 1]]))
     array([1., 5.])
     """
@@ -331,8 +299,6 @@ def sizes_of_rows(sizes: Float64, cells: Int64) -> Float64:
 def around(answers: Float64, sizes: Float64, half_widths: tuple[float, ...]) -> Float64:
     """Return lower and upper ends, (m, 2) or (m, t, 2), of intervals around answers (m,) or (m, t).
 
-    Examples
-    --------
     >>> around(np.array([1.0, 2.0]), np.array([1.0, 2.0]), (0.5,))
     array([[0.5, 1.5],
            [1. , 3. ]])

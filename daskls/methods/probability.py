@@ -57,12 +57,7 @@ class ScoreMaps(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Sigmoids(ScoreMaps):
-    """Platt's sigmoids.
-
-    Attributes
-    ----------
-    a, b : float64 arrays, shape (r,). Parameters of 1 / (1 + exp(a f + b)).
-    """
+    """Platt's sigmoids, 1 / (1 + exp(a f + b))."""
 
     a: Float64
     b: Float64
@@ -72,11 +67,9 @@ class Sigmoids(ScoreMaps):
     kind = "sigmoid"
 
     def of(self, column: int, scores: Float64) -> Float64:
-        """As of `ScoreMaps`."""
         return sigmoid(scores, self.a[column], self.b[column])
 
     def arrays(self) -> dict[str, AnyArray]:
-        """As of `ScoreMaps`."""
         return {"a": self.a, "b": self.b}
 
 
@@ -84,10 +77,7 @@ class Sigmoids(ScoreMaps):
 class Isotonics(ScoreMaps):
     """Isotonic regressions: nondecreasing, linear between knots.
 
-    Attributes
-    ----------
-    knots, values : float64 arrays, shape (s,). All maps, one after the other.
-    ptr : int64 array, shape (r + 1,). Where each map begins.
+    All maps lie one after the other; ``ptr`` is where each begins.
     """
 
     knots: Float64
@@ -99,13 +89,12 @@ class Isotonics(ScoreMaps):
     kind = "isotonic"
 
     def of(self, column: int, scores: Float64) -> Float64:
-        """As of `ScoreMaps`; constant beyond the first and the last knot."""
+        """Constant beyond the first and the last knot."""
         own = slice(self.ptr[column], self.ptr[column + 1])
         found: Float64 = np.interp(scores, self.knots[own], self.values[own])
         return found
 
     def arrays(self) -> dict[str, AnyArray]:
-        """As of `ScoreMaps`."""
         return {"knots": self.knots, "values": self.values, "ptr": self.ptr}
 
 
@@ -120,23 +109,13 @@ def fit_maps(
     of_odds: bool | None = False,
     least_own: int | None = None,
 ) -> ScoreMaps:
-    """Fit a map for each class, or a single one for two classes.
+    """Fit a map for each class, or a single one for two classes, to held-out rows.
 
     Where classes overlap, least-squares values are nearly probabilities themselves, and their
-    margins hold less information; votes can be told apart by their margins only.
-
-    Parameters
-    ----------
-    kind : "sigmoid" or "isotonic"
-    scores : float64 array, shape (m,) for two classes, else (m, k). Scores of held-out rows.
-    codes : int array, shape (m,). Their classes.
-    weights : float64 array, shape (m,)
-    n_classes : int, k
-    of_margins : bool. Map margins instead of scores; with more than two classes. None: whichever
-        gives these rows the higher likelihood.
-    of_odds : bool. Map log odds. None: if these raise the likelihood by `LEAST_GAIN`.
-    least_own : int, or None. With more than two classes: rows that a class needs for a map of its
-        own; all smaller classes share one. None: 0 for sigmoids, `LEAST_STEPS` for isotonic maps.
+    margins hold less information; votes can be told apart by their margins only. With more than two
+    classes, maps take margins, if None whichever gives these rows the higher likelihood; log odds,
+    if None where these raise the likelihood by `LEAST_GAIN`. Classes of fewer than ``least_own``
+    rows share one map; None: 0 for sigmoids, `LEAST_STEPS` for isotonic maps.
     """
     if of_odds is None or (of_margins is None and n_classes > 2):
         given = kind, scores, codes, weights, n_classes
@@ -170,7 +149,6 @@ def _log_loss(maps: ScoreMaps, scores: Float64, codes: Codes, weights: Float64) 
 
 
 def _choices(given: bool | None) -> tuple[bool, ...]:
-    """Return the value that is given, or both where it is None."""
     return (False, True) if given is None else (given,)
 
 
@@ -242,13 +220,11 @@ def _steps(scores: Float64, positive: Mask, weights: Float64) -> tuple[Float64, 
 
 
 def write_maps(root: Root, maps: ScoreMaps, counts: dict[str, int]) -> None:
-    """Store maps, and the counts of what they were fitted to."""
     form = {"kind": maps.kind, "of_margins": maps.of_margins, "of_odds": maps.of_odds}
     root.write_group(CALIBRATION, maps.arrays(), {**form, **counts})
 
 
 def read_maps(group: Group) -> ScoreMaps:
-    """Return the maps that a store keeps."""
     kind = group.attrs.get("kind")
     form = bool(group.attrs.get("of_margins")), bool(group.attrs.get("of_odds"))
     if kind == Sigmoids.kind:
@@ -264,12 +240,7 @@ def read_maps(group: Group) -> ScoreMaps:
 
 @cached(maxsize=8)
 def maps_of(reader: ModelReader) -> ScoreMaps:
-    """Return a model's maps, read once.
-
-    Raises
-    ------
-    DamageError : they are missing or damaged
-    """
+    """Read once; DamageError where they are missing or damaged."""
     group = reader.root.find_group(CALIBRATION)
     if group is None:
         raise damaged(reader.root.where(CALIBRATION), "the model lacks its maps of scores")
@@ -279,12 +250,6 @@ def maps_of(reader: ModelReader) -> ScoreMaps:
 def probabilities(maps: ScoreMaps, scores: Float64) -> Float64:
     """Return the probability of each class, (m, k); each row sums to 1.
 
-    Parameters
-    ----------
-    scores : float64 array, shape (m,) for two classes, else (m, k)
-
-    Examples
-    --------
     >>> maps = Sigmoids(np.array([-1.0]), np.array([0.0]))
     >>> probabilities(maps, np.array([0.0, 40.0])).round(3).tolist()
     [[0.5, 0.5], [0.0, 1.0]]

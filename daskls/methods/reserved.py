@@ -46,7 +46,6 @@ def score_reserved(X: Reals, handle: ModelHandle) -> Float64:
 def keep_threshold(
     state: FitState, held: ReservedRows, spec: FalseAlarmSpec, found: list[Float64]
 ) -> None:
-    """Write the threshold that follows from the scores of reserved rows."""
     scores, codes = np.concatenate(found), held.codes
     bound = threshold_of(scores, codes == 0, spec, held.copies, held.units)
     write_bound(state.root, bound, np.repeat(scores, held.copies), np.repeat(codes, held.copies))
@@ -57,14 +56,9 @@ def threshold_of(
 ) -> FalseAlarmBound:
     """Return the bound whose threshold is the smallest score of a negative that keeps the rate.
 
-    Only scores strictly above the threshold are positive, so ties lower the rate.
+    Only scores strictly above the threshold are positive, so ties lower the rate. Copies and units
+    are those of `ReservedRows`.
 
-    Parameters
-    ----------
-    copies, units : int64 arrays, shape (m,), or 1. As in `ReservedRows`.
-
-    Examples
-    --------
     >>> scores = np.arange(100.0)
     >>> bound = threshold_of(scores, scores < 80, FalseAlarmSpec(0.1, 0.05))
     >>> bound.rank, bound.threshold, bound.n_positives
@@ -112,7 +106,6 @@ def keep_interval(
     spec: IntervalSpec,
     found: list[tuple[Float64, Int64]],
 ) -> None:
-    """Write the interval that follows from the predictions of reserved rows."""
     answers, cells = (np.concatenate(own) for own in zip(*found, strict=True))
     sizes = sizes_of_cells(ModelReader(state.root.store).report)
     missed = np.abs(held.targets - answers.reshape(held.targets.shape))
@@ -126,12 +119,6 @@ def interval_of(
 ) -> CoveringInterval:
     """Return the interval whose half widths are the order statistics of residuals (m, t).
 
-    Parameters
-    ----------
-    copies, units : int64 arrays, shape (m,), or 1. As in `ReservedRows`.
-
-    Examples
-    --------
     >>> interval_of(np.arange(10.0, 0.0, -1.0)[:, None], IntervalSpec(0.8))
     CoveringInterval(coverage=0.8, n_rows=10, rank=9, half_widths=(9.0,))
     """
@@ -146,13 +133,8 @@ def interval_of(
 def sizes_of_cells(report: Any) -> Float64:
     """Return the size of residuals in each cell, relative to that of all rows; all > 0.
 
-    Parameters
-    ----------
-    report : record array (n_cells,). With the mean squared leave-one-out error of some training
-        rows of each cell; a cell where it is NaN gets the size of all rows.
+    A cell whose mean squared leave-one-out error is NaN gets the size of all rows.
 
-    Examples
-    --------
     >>> report = np.rec.fromarrays([[4000, 1000], [0.01, 0.06]], names="n_rows, validation_error")
     >>> sizes_of_cells(report).round(3)
     array([0.848, 1.457])
@@ -173,11 +155,8 @@ def sizes_of_cells(report: Any) -> Float64:
 class Purpose:
     """A use of reserved rows.
 
-    Attributes
-    ----------
-    stage : str. The stage's name in progress and in times.
-    ask : the task that predicts some reserved rows
-    keep : writes the result of all tasks to the group named as the spec, which is the marker
+    `ask` is the task that predicts some of them; `keep` writes the result of all tasks to the group
+    named as the spec, which is the marker.
     """
 
     stage: str

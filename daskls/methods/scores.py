@@ -29,11 +29,7 @@ LEAST_SLAB_ROWS = 240
 def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
     """Return the scores of each row, by one cell's model or the mean of several.
 
-    Parameters
-    ----------
-    reader : ModelReader. Of a model with cells.
-    X : real array, shape (m, d)
-    views : list of int arrays (m,). The cell that predicts each row, in each view.
+    Each view has the cell that predicts each row.
     """
     scores = empty_scores(len(X), reader.target)
     if len(views) == 1:
@@ -141,7 +137,6 @@ def _tiles(reader: ModelReader, cells: Ints, n_functions: int) -> Iterator[slice
 
 
 def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
-    """Return one cell's scores in the shape of the whole model's."""
     if model.decision == "values":
         numbers = decide_pairs(model, X)
         return numbers[:, 0] if numbers.shape[1] == 1 else numbers
@@ -176,12 +171,10 @@ def _rest_scores(
 
 
 def empty_scores(n_rows: int, target: Target) -> Float64:
-    """Return an uninitialized array for the scores of rows, see `Target.score_shape`."""
     return np.empty((n_rows, *target.score_shape))
 
 
 def labels_of(scores: Float64, classes: Labels) -> Labels:
-    """Return the label of each row's scores."""
     winners = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
     labels: Labels = classes[winners]
     return labels

@@ -17,10 +17,7 @@ TILE_BALLS = 4096
 
 
 def near_balls(centers: Float64, radius: float, regions: Regions, region: int) -> Int64:
-    """Return the balls that may hold a row of one region, increasing.
-
-    ``centers`` is a float64 array of shape (m, d); all balls have one radius.
-    """
+    """Return the balls that may hold a row of one region, increasing."""
     own = regions.take(slice(region, region + 1))
     parts = [
         lower_bounds(centers[start : start + TILE_BALLS], own)[:, 0] <= radius * radius
@@ -34,17 +31,9 @@ def find_inside(
 ) -> Iterator[tuple[Int64, Int64]]:
     """Yield pairs of a ball and a row of the leaf inside it, each pair once.
 
-    Parameters
-    ----------
-    centers : float64 array, shape (m, d)
-    radius : float. A row is inside if its squared distance, summed in float64 in the order of the
-        features, is at most the squared radius, regardless of leaves and regions.
-    balls : int array, shape (b,). The balls to test.
-
-    Yields
-    ------
-    balls, rows : int64 arrays, shape (p,). Rows count from the leaf's first. At most about
-        `MARKED_PAIRS` pairs at a time.
+    A row is inside if its squared distance, summed in float64 in the order of the features, is at
+    most the squared radius, regardless of leaves and regions. Rows count from the leaf's first. At
+    most about `MARKED_PAIRS` pairs come at a time.
     """
     for start in range(0, len(balls), TILE_BALLS):
         tile = balls[start : start + TILE_BALLS]
@@ -65,18 +54,8 @@ def find_inside(
 def keep_smallest(balls: Int64, keys: Keys, quotas: Int64) -> Int64:
     """Return which pairs to keep: of each ball those of the smallest keys, up to its quota.
 
-    Parameters
-    ----------
-    balls : int array, shape (p,). The ball of each pair.
-    keys : uint64 array, shape (p,). No two pairs of a ball share one.
-    quotas : int array, shape (m,). Of all balls.
+    No two pairs of a ball share a key. Positions are ordered by (ball, key).
 
-    Returns
-    -------
-    kept : int64 array. Positions of the pairs kept, ordered by (ball, key).
-
-    Examples
-    --------
     >>> balls, keys = np.array([0, 1, 0, 0]), np.array([5, 1, 3, 4], np.uint64)
     >>> keep_smallest(balls, keys, np.array([2, 0])).tolist()
     [2, 3]
@@ -88,13 +67,9 @@ def keep_smallest(balls: Int64, keys: Keys, quotas: Int64) -> Int64:
 
 
 def measure_regions(X: Reals, ptr: Int64) -> Regions:
-    """Return the region of each run of rows.
+    """Return the region of each run of rows, ptr[i] to ptr[i + 1] - 1.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    ptr : int array, shape (n + 1,). Region i holds rows ptr[i] to ptr[i + 1] - 1. An empty region
-        is infinitely far from every query.
+    An empty region is infinitely far from every query.
     """
     n, d = len(ptr) - 1, X.shape[1]
     regions = Regions(
@@ -118,14 +93,7 @@ def measure_regions(X: Reals, ptr: Int64) -> Regions:
 def lower_bounds(queries: Float64, regions: Regions) -> Float64:
     """Return a lower bound of the squared distance from each query to the rows of each region.
 
-    Parameters
-    ----------
-    queries : float64 array, shape (q, d)
-    regions : Regions. Of number n.
-
-    Returns
-    -------
-    bounds : float64 array, shape (q, n). Never above a true distance, in spite of rounding.
+    Never above a true distance, in spite of rounding.
     """
     bounds = np.empty((len(queries), len(regions.r_max)))
     bound_distances(

@@ -57,12 +57,8 @@ EUCLIDEAN = KernelSpec()
 class Neighbors:
     """The nearest rows of each query, by (squared distance, row number).
 
-    Attributes
-    ----------
-    distances : float64 array, shape (q, k). Squared, in the given metric.
-    numbers : int64 array, shape (q, k). Global row numbers.
-    positions : int64 array, shape (q, k). Positions of the rows in the store.
-    n_leaves_read : int array, shape (q,). Leaves that the bound did not exclude.
+    Distances are squared, in the given metric; positions are those in the store; `n_leaves_read`
+    counts leaves that the bound did not exclude.
     """
 
     distances: Float64
@@ -71,7 +67,6 @@ class Neighbors:
     n_leaves_read: Int64
 
     def take(self, queries: Int64) -> "Neighbors":
-        """Return the neighbors of the given queries, in the given order."""
         return Neighbors(
             self.distances[queries],
             self.numbers[queries],
@@ -82,9 +77,7 @@ class Neighbors:
     def others(self, own: RowNumbers) -> Mask:
         """Return which neighbors are not the query itself, bool (q, k): all but one of each query.
 
-        Parameters
-        ----------
-        own : int64 array, shape (q,). The number of each query, which is a row of the data.
+        `own` (q,) is the number of each query, which is a row of the data.
         """
         is_other: Mask = self.numbers != own[:, None]
         # Where more rows are equal than there are neighbors, a row may be missing from its own
@@ -102,24 +95,11 @@ def find_nearest(
 ) -> Neighbors:
     """Return the exact nearest rows of each query among all leaves.
 
-    Parameters
-    ----------
-    queries : real array, shape (q, d)
-    n_neighbors : int. At most the number of all rows.
-    leaves : Regions. One per leaf.
-    read_leaf : function of a leaf's number. Called for leaves near any of the queries, nearest
-        first; its results are not kept.
-    metric : KernelSpec. Distances are those in its feature space. If they do not order neighbors as
-        the Euclidean distance does, there is no bound, and all leaves are read.
-
-    Returns
-    -------
-    neighbors : Neighbors. The rows found do not depend on the leaves and their regions.
-
-    Notes
-    -----
-    Cost: a bound per query and leaf; a bound per block of rows of each leaf that is not excluded;
-    the distances to all rows of each block that is not excluded.
+    They do not depend on the leaves and their regions. `read_leaf` is called for leaves near any of
+    the queries, nearest first; its results are not kept. Distances are those in the feature space
+    of the metric: if they do not order neighbors as the Euclidean distance does, there is no bound,
+    and all leaves are read. Cost: a bound per query and leaf; a bound per block of rows of each
+    leaf that is not excluded; the distances to all rows of each block that is not excluded.
     """
     copies = find_copies(queries) if len(queries) > 1 else None
     if copies is not None:
@@ -146,11 +126,7 @@ def metric_of(spec: SolverSpec) -> KernelSpec:
     """Return the kernel in whose feature space neighbors are searched.
 
     Kernels of distances, whatever their width, and the linear kernel order neighbors as the
-    Euclidean distance does.
-
-    Raises
-    ------
-    ParameterError : when neighbors cannot be searched in the kernel's feature space
+    Euclidean distance does. ParameterError where neighbors cannot be searched.
     """
     kernel = find_kernel(spec.kernel)
     if not (kernel.is_euclidean or kernel.is_power):
@@ -187,7 +163,6 @@ class _Tile:
         self.n_read = np.zeros(len(queries), np.int64)
 
     def search(self, leaves: Regions, read_leaf: Callable[[int], LeafRows]) -> Neighbors:
-        """Visit the leaves, nearest first; each is read once at most."""
         bounds, home = self._bounds(leaves)
         filled = np.isfinite(leaves.r_max)
         if filled.any():
@@ -206,7 +181,6 @@ class _Tile:
         return self.result()
 
     def result(self) -> Neighbors:
-        """Return the heaps, sorted."""
         return Neighbors(*sort_heaps(self.keys, self.numbers, self.positions), self.n_read)
 
     def _bounds(self, regions: Regions) -> tuple[Float64, Int64]:
@@ -229,7 +203,6 @@ class _Tile:
         return distances
 
     def _read(self, leaf: LeafRows, active: Int64) -> None:
-        """Offer the rows of a leaf to the active queries, and count it as read."""
         self.n_read[active] += 1
         if len(leaf.X):
             self._offer(leaf, active)
@@ -338,10 +311,7 @@ def _by_copies(leaf: LeafRows) -> tuple[Int64, Int64] | None:
 def rows_beyond(leaf: LeafRows, n_neighbors: int) -> tuple[Int64, Int64]:
     """Return the rows that k equal rows of smaller numbers keep out of every list of length k.
 
-    Returns
-    -------
-    positions : int64 array, shape (s,)
-    first : int64 array, shape (s,). The position of the equal row of the smallest number.
+    Beside their positions (s,), those of the equal rows of the smallest numbers.
     """
     copies = _by_copies(leaf)
     if copies is None:
@@ -352,10 +322,7 @@ def rows_beyond(leaf: LeafRows, n_neighbors: int) -> tuple[Int64, Int64]:
 
 
 def pack_blocks(X: Reals, order: Int64) -> Packed:
-    """Return rows of X, shape (m, d), in blocks as `offer_blocks` takes them; reorders ``order``.
-
-    ``order`` holds the rows to pack, one or more.
-    """
+    """Return rows in blocks as `offer_blocks` takes them; reorders ``order``, the rows to pack."""
     m, d = len(order), X.shape[1]
     n_blocks, n_features = -(-m // BLOCK_ROWS), _padded(d, FEATURE_STEP)
     order_blocks(X, order)
@@ -381,5 +348,4 @@ def unit_scale(extent: float) -> float:
 
 
 def _padded(n: int, step: int) -> int:
-    """Return the least multiple of ``step`` that is at least n."""
     return -(-n // step) * step

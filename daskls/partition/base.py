@@ -110,13 +110,7 @@ KINDS = {
 
 
 def find_kind(group: Group, attribute: str = "partition") -> type[Partition]:
-    """Return the class of the partition that a group holds.
-
-    Raises
-    ------
-    DamageError : it holds no partition
-    StoreError : the kind is not registered
-    """
+    """Return the class of the partition that a group holds; StoreError for an unknown kind."""
     name = group.attrs.get(attribute)
     if not isinstance(name, str):
         raise damaged(group.where(), f"it holds no partition, but {name!r}")
@@ -138,11 +132,7 @@ SCATTER_ROWS = 16_384
 class Shrinkage:
     """The share of the rows' scatter around their mean that remains within the cells.
 
-    Attributes
-    ----------
-    n_cells : int
-    share : float. Scatter around the means of the cells, as a share of that around the mean of
-        all rows. Scatter is the sum of squared distances.
+    Scatter is the sum of squared distances.
     """
 
     n_cells: int
@@ -162,12 +152,8 @@ class Shrinkage:
 def measure_shrinkage(partition: Partition, X: Reals) -> Shrinkage | None:
     """Measure how much of the scatter of some rows remains within the cells of the first partition.
 
-    None if there are too few cells or rows to tell, or if cells are not regions of space.
-
-    Parameters
-    ----------
-    partition : Partition, whose leaves are the cells
-    X : real array, shape (m, d). Sampled rows, coded and scaled as for the partition.
+    Rows are coded and scaled as for the partition. None if there are too few cells or rows to tell,
+    or if cells are not regions of space.
     """
     A = X[:: max(1, len(X) // SCATTER_ROWS)]
     found = partition.find(A)

@@ -102,17 +102,8 @@ class _NearerRows:
 def order_rows(numbers: RowNumbers, seed: int, sampled: Int64, X: Reals, n_ranked: int) -> Int64:
     """Return the positions of all rows in the order in which they may become centers.
 
-    Parameters
-    ----------
-    numbers : int64 array, shape (n,). The global row number of each position.
-    seed : int. The fit's.
-    sampled : int64 array, shape (s,). Global numbers of the sampled rows, increasing.
-    X : real array, shape (s, d). The sampled rows.
-    n_ranked : int. The number of sampled rows to rank: those of the smallest keys.
-
-    Returns
-    -------
-    order : int64 array, shape (n,)
+    `numbers` has the row number of each position. The sampled rows X, of increasing numbers, are
+    ranked as far as `n_ranked`, those of the smallest keys.
     """
     chosen = np.argsort(row_keys(sampled, CENTER_ORDER(seed)), kind="stable")[:n_ranked]
     ranked = sampled[chosen][farthest_first(X[chosen])]
@@ -158,7 +149,6 @@ class Cover:
 
     @property
     def n_covered(self) -> int:
-        """The number of covered positions."""
         return int((self.owner != -1).sum())
 
     def next_round(self) -> Int64:
@@ -180,13 +170,9 @@ class Cover:
         return np.concatenate(taken) if taken else np.empty(0, np.int64)
 
     def take_round(self, positions: Int64, numbers: RowNumbers, lists: Ints) -> None:
-        """Decide the rows of a round in order.
+        """Decide the rows of a round, of `next_round`, in order.
 
-        Parameters
-        ----------
-        positions : int array, shape (r,). As `next_round` returned them.
-        numbers : int64 array, shape (r,). Their global row numbers.
-        lists : int array, shape (r, n_assigned). Positions of their nearest rows, nearest first.
+        `lists` (r, n_assigned) are positions of their nearest rows, nearest first.
         """
         n_before = len(self.centers)
         for position, number, nearest in zip(
@@ -214,7 +200,6 @@ class Cover:
         self.owner[positions[is_open]] = -2 - first[is_open]
 
     def _take(self, position: int, number: int, nearest: Ints) -> None:
-        """Make a row a center and let it cover its nearest rows."""
         center = len(self.centers)
         self.centers.append(position)
         ranks = np.arange(len(nearest), dtype=np.int32)

@@ -47,25 +47,13 @@ Cut = tuple[Float64, float, Mask]
 def grow_tree(
     X: Reals, max_rows: int, center: Float64, seed: tuple[int, ...] | None = None
 ) -> Tree:
-    """Grow a tree whose leaves hold at most ``max_rows`` rows of X.
+    """Grow a tree whose leaves hold at most ``max_rows`` rows of X; a leaf of equal rows is exempt.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    max_rows : int, >= 1. The bound of a leaf. A leaf of equal rows is exempt.
-    center : float64 array, shape (d,). The tree's center, subtracted in float64.
-    seed : tuple of int, or None. Draws the cuts; None draws nothing.
-
-    Returns
-    -------
-    tree : Tree
-
-    Notes
-    -----
-    Without a seed the result depends on the values of the rows alone, except that an order which
-    changes the rounding of their covariance may move a cut. With a seed it depends on their order
-    too. Cost O(m d^2 log(m / max_rows)), and per cut O(d^3), or O(d^2) from 128 features on without
-    a seed; memory `memory.grow_nbytes`.
+    The center is subtracted in float64. Only a seed draws the cuts. Without it the result depends
+    on the values of the rows alone, except that an order which changes the rounding of their
+    covariance may move a cut. With a seed it depends on their order too. Cost O(m d^2 log(m /
+    max_rows)), and per cut O(d^3), or O(d^2) from 128 features on without a seed; memory
+    `memory.grow_nbytes`.
     """
     region = Region.of(X, center, len(X) > max_rows)
     rng = None if seed is None else np.random.default_rng(seed)
@@ -102,16 +90,11 @@ def grow_tree(
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Some of the rows.
+    """Some of the rows (m, d), by their indices (k,).
 
-    Attributes
-    ----------
-    X : real array, shape (m, d). All rows.
-    center : float64 array, shape (d,). Subtracted whenever rows are read: a centered copy of all
-        of them would take as much memory as all the rest.
-    rows : int array, shape (k,). The region's, as indices of X.
-    scratch : float64 array, shape (m, d). Shared by all regions: allocating it for each would
-        cost as much time as what is computed in it.
+    The center (d,) is subtracted whenever rows are read: a centered copy of all of them would take
+    as much memory as all the rest. All regions share `scratch` (m, d): allocating it for each would
+    cost as much time as what is computed in it.
     """
 
     X: Reals
@@ -204,7 +187,6 @@ def _first_balanced(cuts: Iterator[Cut], share: int) -> Cut | None:
 
 
 def _smaller_side(cut: Cut) -> int:
-    """Return the number of rows on the smaller side of a cut."""
     n_first = int(np.count_nonzero(cut[2]))
     return min(n_first, len(cut[2]) - n_first)
 
@@ -246,18 +228,8 @@ def cut_into_cells(
 ) -> tuple[Tree, Int32]:
     """Cut all rows of a leaf into cells of at most ``max_rows`` rows; equal rows stay together.
 
-    Parameters
-    ----------
-    partition, X, leaf, max_rows, seed : as in `Partition.cut_leaf`
-
-    Returns
-    -------
-    tree : Tree
-    cells : int32 array, shape (m,). The cell of each row.
-
-    Raises
-    ------
-    MemoryPlanError : the partition left a larger cell, though its rows differ
+    Returns the tree and the cell of each row. MemoryPlanError where the partition left a larger
+    cell, though its rows differ.
     """
     tree = partition.cut_leaf(X, leaf, max_rows, seed)
     cells = route_rows(tree, X)

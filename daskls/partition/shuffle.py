@@ -56,24 +56,10 @@ def key_limit(n_rows: int, n_sample: int) -> int | None:
 def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:
     """Return the position of each number in a random permutation of 0 .. n - 1.
 
-    Parameters
-    ----------
-    numbers : int array, shape (m,), in [0, n). Any of them, in any order.
-    n : int, >= 1
-    seed : int
+    Each depends on its number, n and the seed alone. A Feistel network permutes the next power of
+    4; a result outside of [0, n) is permuted again until it falls inside. Source: Black and
+    Rogaway, Ciphers with arbitrary finite domains, 2002.
 
-    Returns
-    -------
-    positions : int64 array, shape (m,), in [0, n). Each depends on its number, n and the seed
-        alone.
-
-    Notes
-    -----
-    A Feistel network permutes the next power of 4; a result outside of [0, n) is permuted again
-    until it falls inside. Source: Black and Rogaway, Ciphers with arbitrary finite domains, 2002.
-
-    Examples
-    --------
     >>> sorted(shuffle_numbers(np.arange(10), 10, seed=0).tolist()) == list(range(10))
     True
     """
@@ -102,14 +88,7 @@ def _permute(values: Int64, half: int, key: int) -> Int64:
 
 @dataclass(frozen=True)
 class Chunks:
-    """Random chunks of near-equal size, to which rows are assigned by their numbers alone.
-
-    Attributes
-    ----------
-    n_rows : int
-    n_leaves : int. The number of chunks.
-    seed : int
-    """
+    """Random chunks of near-equal size, to which rows are assigned by their numbers alone."""
 
     n_rows: int
     n_leaves: int
@@ -119,15 +98,13 @@ class Chunks:
 
     @property
     def n_partitions(self) -> int:
-        """See `Partition`."""
         return 1
 
     def partition_of(self, leaf: int) -> int:
-        """See `Partition`."""
         return 0
 
     def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
-        """See `Partition`; chunk sizes differ by at most one row."""
+        """Chunk sizes differ by at most one row."""
         positions = shuffle_numbers(numbers, self.n_rows, CHUNKS(self.seed))
         yield positions * self.n_leaves // self.n_rows
 
@@ -135,24 +112,20 @@ class Chunks:
         """See `Partition`: a chunk is not a region of space."""
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
-        """See `Partition`: a chunk is one cell."""
+        """A chunk is one cell."""
         return no_cuts(np.zeros(X.shape[1]))
 
     def join(self, branches: Sequence[Tree]) -> "Chunks":
-        """See `Partition`."""
         return self
 
     def arrays(self) -> dict[str, AnyArray]:
-        """See `Partition`."""
         return {}
 
     def attributes(self) -> dict[str, Any]:
-        """See `Partition`."""
         return asdict(self)
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """See `Partition`."""
         with malformed_is_damage(group.where()):
             given = {field.name: group.attrs[field.name] for field in fields(cls)}
         are_numbers = all(type(value) is int for value in given.values())
@@ -177,12 +150,7 @@ SUBSAMPLE_ROWS_PER_CLASS = 20
 class Draws:
     """The number of rows drawn for each purpose.
 
-    Attributes
-    ----------
-    n_rows : int. Of all rows.
-    n_subsamples, subsample_rows : int. Subsamples, and the rows of each.
-    n_validation : int. Rows that no model is trained on.
-    seed : int
+    No model is trained on the rows of `n_validation`.
     """
 
     n_rows: int
@@ -203,19 +171,14 @@ class Draws:
 
     @property
     def n_others(self) -> int:
-        """The number of rows neither in a subsample nor in validation."""
         return self.n_rows - self.n_reserved
 
     def shuffled(self, numbers: RowNumbers, X: Reals) -> Int64:
         """Return each row's position in the permutation, by its global number.
 
         Of rows of equal features either all validate, or none: they go with the first of them. Rows
-        that would validate, but equal one that does not, come last.
-
-        Parameters
-        ----------
-        numbers : int64 array, shape (m,)
-        X : real array, shape (m, d). All rows of a leaf, which holds all that equal one of them.
+        that would validate, but equal one that does not, come last. X holds all rows of a leaf,
+        which holds all that equal one of them.
         """
         order = shuffle_numbers(numbers, self.n_rows, SUBSAMPLES(self.seed))
         found = find_copies(X)
@@ -237,16 +200,9 @@ class Draws:
 def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> Draws:
     """Return how many rows to draw for each purpose; a subsample may be too small to train on.
 
-    Parameters
-    ----------
-    n_rows : int
-    sample_fraction : float, in (0, 1]. Of all subsamples together; reduced where it would not
-        leave the validation rows.
-    n_subsamples : int
-    seed : int
+    `sample_fraction` is of all subsamples together, and reduced where it would not leave the
+    validation rows.
 
-    Examples
-    --------
     >>> plan_draws(49_990, 0.02, 20, 0).subsample_rows
     49
     """
@@ -261,8 +217,6 @@ def sampling_sizes(
 ) -> tuple[float, int]:
     """Return the subsampled share of rows and the number of subsamples; None means the default.
 
-    Examples
-    --------
     >>> sampling_sizes(None, None, 50_000, 2)
     (0.02, 20)
     >>> sampling_sizes(None, None, 4000, 5)
@@ -279,13 +233,9 @@ def sampling_sizes(
 
 
 def ball_keys(numbers: RowNumbers, centers: Int64, seed: int) -> Keys:
-    """Return the keys by which rows are drawn from balls, uint64: a row has one in each ball.
+    """Return the keys by which rows are drawn from balls: a row has one in each ball.
 
-    Parameters
-    ----------
-    numbers : int array, shape (p,). Global row numbers.
-    centers : int array, shape (p,). The global row number of each ball's center.
-    seed : int. The fit's.
+    The centers (p,) are the global row numbers of the balls' centers.
     """
     of_ball = row_keys(centers, BALLS(seed))
     with np.errstate(over="ignore"):

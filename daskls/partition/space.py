@@ -34,45 +34,36 @@ class Space:
 
     @property
     def n_partitions(self) -> int:
-        """See `Partition`."""
         return 1
 
     def partition_of(self, leaf: int) -> int:
-        """See `Partition`."""
         return 0
 
     def find(self, X: Reals) -> list[Ints]:
-        """See `Partition`."""
         raise NotImplementedError
 
     def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
-        """See `Partition`: training rows are found as queries are."""
+        """Training rows are found as queries are."""
         yield from self.find(X)
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
-        """See `Partition`."""
         # Imported here so that a process that only predicts never loads it.
         from daskls.partition.grow import grow_tree
 
         return grow_tree(X, max_rows, self.center)
 
     def join(self, branches: Sequence[Tree]) -> Partition:
-        """See `Partition`."""
         return refine(self, branches)  # type: ignore[arg-type]
 
     def attributes(self) -> dict[str, Any]:
-        """See `Partition`."""
         return {}
 
 
 @dataclass(frozen=True, eq=False)
 class Refined(Space):
-    """A partition of space with a tree in each leaf; cells are numbered leaf by leaf.
+    """A partition of space with a tree in each leaf of ``base``, around its center.
 
-    Attributes
-    ----------
-    base : Partition, of space
-    branches : sequence of Tree, one per leaf of ``base``, around its center
+    Cells are numbered leaf by leaf.
     """
 
     base: Any
@@ -82,7 +73,6 @@ class Refined(Space):
 
     @property
     def center(self) -> Float64:  # type: ignore[override]
-        """The center of the base, float64 (d,)."""
         center: Float64 = self.base.center
         return center
 
@@ -93,25 +83,20 @@ class Refined(Space):
 
     @property
     def n_leaves(self) -> int:
-        """The number of cells."""
         return int(self.first_cells[-1])
 
     @property
     def n_partitions(self) -> int:
-        """See `Partition`."""
         return int(self.base.n_partitions)
 
     def partition_of(self, leaf: int) -> int:
-        """See `Partition`."""
         cut = int(np.searchsorted(self.first_cells, leaf, side="right")) - 1
         return int(self.base.partition_of(cut))
 
     def find(self, X: Reals) -> list[Ints]:
-        """See `Partition`."""
         return [self._find_in(X, leaves) for leaves in self.base.find(X)]
 
     def _find_in(self, X: Reals, leaves: Ints) -> Ints:
-        """Return the cell of each row, given its leaf."""
         cells = self.first_cells[leaves]
         order = np.argsort(leaves, kind="stable")
         touched, starts = np.unique(leaves[order], return_index=True)
@@ -122,16 +107,14 @@ class Refined(Space):
         return cells
 
     def arrays(self) -> dict[str, AnyArray]:
-        """See `Partition`: those of the base, and the trees."""
+        """Those of the base, and the trees."""
         return {**self.base.arrays(), **tree_arrays(self.branches, BRANCH_SIZES)}
 
     def attributes(self) -> dict[str, Any]:
-        """See `Partition`."""
         return {"base": self.base.kind, **self.base.attributes()}
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """See `Partition`."""
         base = find_base(group)
         return cls(base, read_trees(group, base.center, BRANCH_SIZES, base.n_leaves))
 
@@ -139,9 +122,7 @@ class Refined(Space):
 def find_base(group: Group) -> Any:
     """Return the partition of space whose leaves the trees of a group cut.
 
-    Raises
-    ------
-    DamageError : the base is not a partition of space
+    DamageError where the base is not a partition of space.
     """
     base = find_kind(group, "base").read(group)
     if not isinstance(base, Space):
@@ -161,10 +142,7 @@ def refine(base: Partition, branches: Sequence[Tree]) -> Partition:
 class VoronoiCells(Space):
     """Space cut into the regions nearest to each of some points.
 
-    Attributes
-    ----------
-    center : float64 array, shape (d,). Subtracted from every row first.
-    points : float64 array, shape (n_leaves, d). Minus ``center``.
+    The center is subtracted from every row first, and from the points (n_leaves, d).
     """
 
     center: Float64
@@ -174,24 +152,19 @@ class VoronoiCells(Space):
 
     @property
     def n_leaves(self) -> int:
-        """The number of regions."""
         return len(self.points)
 
     def nearest(self, X: Reals) -> Int32:
-        """Return the region of each row, int32 (m,)."""
         return nearest_point(X, self.center, self.points)
 
     def find(self, X: Reals) -> list[Ints]:
-        """See `Partition`."""
         return [self.nearest(X)]
 
     def arrays(self) -> dict[str, AnyArray]:
-        """See `Partition`."""
         return {"center": self.center, "points": self.points}
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """See `Partition`."""
         center = group.read("center", shape=(None,), kind="f")
         return cls(center, group.read("points", shape=(None, len(center)), kind="f"))
 
@@ -203,15 +176,8 @@ KMEANS_BATCH_ROWS = 8192
 def cluster_cells(X: Reals, n_cells: int, seed: int) -> VoronoiCells:
     """Return the Voronoi regions of the centers that mini-batch k-means finds.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d). Sampled rows; normalized first, so that units do not matter.
-    n_cells : int. The most regions: equal rows share one, and regions without rows are dropped.
-    seed : int. The fit's.
-
-    Returns
-    -------
-    cells : VoronoiCells. Each holds at least one row of X.
+    Rows are normalized first, so that units do not matter. Equal rows share a region, and regions
+    without rows are dropped.
     """
     # Imported here so that a process that only assigns rows never loads it.
     from sklearn.cluster import MiniBatchKMeans
@@ -241,10 +207,6 @@ class Forest(Space):
     """Independent trees over the same space, around one center: one partition each.
 
     Leaves are numbered tree by tree.
-
-    Attributes
-    ----------
-    trees : tuple of Tree, one per partition
     """
 
     trees: tuple[Tree, ...]
@@ -253,12 +215,10 @@ class Forest(Space):
 
     @property
     def center(self) -> Float64:  # type: ignore[override]
-        """The center of every tree, float64 (d,)."""
         return self.trees[0].center
 
     @property
     def n_partitions(self) -> int:
-        """The number of trees."""
         return len(self.trees)
 
     @property
@@ -272,21 +232,19 @@ class Forest(Space):
         return self.first_leaves[-1]
 
     def partition_of(self, leaf: int) -> int:
-        """See `Partition`."""
         return bisect_right(self.first_leaves, leaf) - 1
 
     def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
-        """See `Partition`; the leaves of one partition are in memory at a time."""
+        """The leaves of one partition are in memory at a time."""
         for tree, first in zip(self.trees, self.first_leaves, strict=False):
             yield route_rows(tree, X) + first
 
     def find(self, X: Reals) -> list[Ints]:
-        """See `Partition`."""
         trees = zip(self.trees, self.first_leaves, strict=False)
         return [first + route_rows(tree, X) for tree, first in trees]
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
-        """See `Partition`; all partitions but the first draw their cuts, as their trunks did."""
+        """All partitions but the first draw their cuts, as their trunks did."""
         # Imported here so that a process that only predicts never loads it.
         from daskls.partition.grow import grow_tree
 
@@ -295,30 +253,21 @@ class Forest(Space):
         return grow_tree(X, max_rows, self.center, BRANCH(seed, leaf=leaf))
 
     def join(self, branches: Sequence[Tree]) -> "Forest":
-        """See `Partition`: trees down to the cells."""
+        """Trees down to the cells."""
         trunks = zip(self.trees, self.first_leaves, strict=False)
         return Forest(tuple(graft(t, branches[first : first + t.n_leaves]) for t, first in trunks))
 
     def arrays(self) -> dict[str, AnyArray]:
-        """See `Partition`."""
         return {"center": self.center, **tree_arrays(self.trees, TREE_SIZES)}
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """See `Partition`."""
         center = group.read("center", shape=(None,), kind="f")
         return cls(read_trees(group, center, TREE_SIZES))
 
 
 def grow_forest(X: Reals, max_rows: int, center: Float64, n_partitions: int, seed: int) -> Forest:
-    """Grow one tree per partition; all but the first draw their cuts.
-
-    Parameters
-    ----------
-    X, max_rows, center : as in `grow_tree`
-    n_partitions : int
-    seed : int. The fit's.
-    """
+    """Grow one tree per partition; all but the first draw their cuts."""
     from daskls.partition.grow import grow_tree
 
     further = range(1, n_partitions)

@@ -31,27 +31,19 @@ P = TypeVar("P", bound=Partition)
 
 
 def stored(partition: Partition) -> tuple[dict[str, AnyArray], dict[str, Any]]:
-    """Return the arrays and attributes of a group that holds a partition."""
     return partition.arrays(), {"partition": partition.kind, **partition.attributes()}
 
 
 def write_partition(root: Root, partition: Partition) -> None:
-    """Write the partition by which rows are regrouped."""
     root.write_group("partition", *stored(partition))
 
 
 def read_partition(group: Group) -> Partition:
-    """Return the partition that a group holds."""
     return find_kind(group).read(group)
 
 
 def read_as(kind: type[P], group: Group) -> P:
-    """Return the partition that a group holds, which must be of one kind.
-
-    Raises
-    ------
-    DamageError : it is damaged, or of another kind
-    """
+    """Return the partition that a group holds, which must be of one kind."""
     found = find_kind(group)
     if found is not kind:
         raise damaged(group.where(), f"its partition is of kind {found.kind!r}")
@@ -62,10 +54,7 @@ def read_as(kind: type[P], group: Group) -> P:
 def model_partition(reader: ModelReader) -> Partition:
     """Return the finished partition of a model, whose leaves are its cells.
 
-    Raises
-    ------
-    StoreError : the model has no partition
-    DamageError : the partition has other cells or features than the model
+    StoreError where it has none, DamageError where it has other cells or features than the model.
     """
     index = reader.index
     if "partition" not in index.attrs:
@@ -92,13 +81,7 @@ TREES_NBYTES = 32 << 20
 class StoredTrees(Sequence[Tree]):
     """The trees in the leaves of a model, read bundle by bundle; the last ones read are kept.
 
-    Attributes
-    ----------
-    store : Backend. The model's.
-    bundles : tuple of (first, last) leaf, in order
-    first_cells : int64 array, shape (n_leaves + 1,). The first cell of each leaf, followed by the
-        number of cells.
-    center : float64 array, shape (d,). Of all trees.
+    `first_cells` has the first cell of each leaf, followed by the number of cells.
     """
 
     store: Backend
@@ -123,7 +106,6 @@ class StoredTrees(Sequence[Tree]):
         return np.array([first for first, _ in self.bundles], np.int64)
 
     def _read(self, number: int) -> tuple[Tree, ...]:
-        """Return the trees in the leaves of a bundle."""
         found: tuple[Tree, ...] | None = self._kept.get(number)
         if found is None:
             first, last = self.bundles[number]
@@ -139,13 +121,7 @@ class StoredTrees(Sequence[Tree]):
 
 @dataclass(frozen=True, eq=False)
 class Nested(Refined):
-    """A partition of space with a tree in each leaf, of which it holds some at a time.
-
-    Attributes
-    ----------
-    base : Partition, of space
-    branches : StoredTrees
-    """
+    """A partition of space with a tree in each leaf, of which it holds some at a time."""
 
     branches: StoredTrees
 
@@ -153,16 +129,16 @@ class Nested(Refined):
 
     @property
     def first_cells(self) -> Int64:
-        """See `Refined`; known without reading the trees."""
+        """Known without reading the trees."""
         return self.branches.first_cells
 
     def arrays(self) -> dict[str, AnyArray]:
-        """See `Partition`: those of the first level; the index itself lists the bundles."""
+        """Those of the first level; the index itself lists the bundles."""
         return {**self.base.arrays(), LEAF_CELLS: self.first_cells}
 
     @classmethod
     def read(cls, group: Group) -> Self:
-        """See `Partition`; ``group`` is a model's index."""
+        """``group`` is a model's index."""
         base = find_base(group)
         first_cells = group.read(LEAF_CELLS, shape=(base.n_leaves + 1,), kind="i")
         if first_cells[0] != 0 or (np.diff(first_cells) < 1).any():

@@ -21,14 +21,8 @@ class Tree:
     """A partition of space by half-spaces, as flat arrays small enough for every task to read.
 
     Node i sends a row x to its first child if ``(x - center) . directions[i] <= thresholds[i]``.
-    Leaves are numbered from left to right, so neighbors in number are neighbors in space.
-
-    Attributes
-    ----------
-    center : float64 array, shape (d,). Subtracted from every row first.
-    directions : float64 array, shape (n_nodes, d)
-    thresholds : float64 array, shape (n_nodes,)
-    children : int32 array, shape (n_nodes, 2). A node's number, or ``~leaf``.
+    Leaves are numbered from left to right, so neighbors in number are neighbors in space. Children,
+    (n_nodes, 2), are a node's number, or ``~leaf``.
     """
 
     center: Float64
@@ -58,7 +52,6 @@ def route_rows(tree: Tree, X: Reals) -> Int32:
 
 
 def no_cuts(center: Float64) -> Tree:
-    """Return the tree of one leaf, which is all of space."""
     d = len(center)
     return Tree(center, np.empty((0, d)), np.empty(0), np.empty((0, 2), np.int32))
 
@@ -66,14 +59,8 @@ def no_cuts(center: Float64) -> Tree:
 def graft(trunk: Tree, branches: Sequence[Tree]) -> Tree:
     """Replace each leaf of ``trunk`` by a tree, and renumber the leaves.
 
-    Parameters
-    ----------
-    trunk : Tree
-    branches : sequence of Tree, one per leaf of ``trunk``, around the trunk's center
-
-    Returns
-    -------
-    tree : Tree. The leaves of branch i come after those of branch i - 1.
+    The branches are around the trunk's center; the leaves of branch i come after those of branch i
+    - 1.
     """
     first_leaf = np.cumsum([0, *(branch.n_leaves for branch in branches)])
     first_node = len(trunk.thresholds) + np.cumsum(
@@ -113,18 +100,9 @@ def read_trees(
     n_trees: int | None = None,
     n_nodes: int | None = None,
 ) -> tuple[Tree, ...]:
-    """Return the trees whose `tree_arrays` a group holds.
+    """Return the trees, around one center, whose `tree_arrays` a group holds.
 
-    Parameters
-    ----------
-    group : Group
-    center : float64 array, shape (d,). Of all of them.
-    counts : str. The array of their node counts.
-    n_trees, n_nodes : int, or None for any number
-
-    Raises
-    ------
-    DamageError : the arrays are not valid trees
+    DamageError where the arrays are not valid trees.
     """
     sizes = group.read(counts, shape=(n_trees,), kind="i")
     # Checked before they decide how much is read.

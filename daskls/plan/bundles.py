@@ -87,22 +87,15 @@ class Resources:
 
     @property
     def more(self) -> str:
-        """The remedy that helps wherever a task has too little memory."""
         remedy = "give each worker more memory or fewer threads."
         return f"{remedy} {self.held}" if self.held else remedy
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The sizes of the parts of a fit, as expected or as found.
+    """The sizes of the parts of a fit: "expected", or "found" once rows are regrouped.
 
-    Attributes
-    ----------
-    sizes : TaskSizes
-    n_rows : int. Rows of positive weight.
-    leaf_rows : int. Of the largest leaf.
-    block_rows : int. Of the largest block of X.
-    at : "expected" before anything is written, "found" once rows are regrouped
+    `n_rows` counts rows of positive weight; `leaf_rows` and `block_rows` are those of the largest.
     """
 
     sizes: TaskSizes
@@ -154,14 +147,8 @@ def usual_sizes(
 ) -> tuple[int, int]:
     """Return the size of cells that each solve a linear system, and the number of partitions.
 
-    Parameters
-    ----------
-    n_aims : int. Classes, or numbers to predict.
-    cell_size, n_partitions : int, or None for the default
-    is_number : bool. Whether targets are numbers.
+    `n_aims` counts classes, or numbers to predict; None is the default.
 
-    Examples
-    --------
     >>> from functools import partial
     >>> usual = partial(usual_sizes, cell_size=None, n_partitions=None, is_number=False)
     >>> [usual(n, 50, 2) for n in (19_999, 20_000, 40_000, 40_001, 240_000, 10_000_000)]
@@ -201,20 +188,11 @@ def plan_sample(n_rows: int, n_features: int, cell_size: int) -> SamplePlan:
     """Decide the sample and the leaves from the data and the parameters alone.
 
     The plan does not depend on workers or their memory. Up to `MIN_SAMPLE` rows all are sampled,
-    and leaves are the cells. Of more, the sample has at most `most_sampled` rows, and there are
-    at most some `MAX_LEAVES` leaves, of as few cells each as these bounds allow.
+    and leaves are the cells. Of more, the sample has at most `most_sampled` rows, and there are at
+    most some `MAX_LEAVES` leaves, of as few cells each as these bounds allow. A leaf of k <
+    `SHARED_CELLS` cells aims at k full cells less two standard deviations of its size, as estimated
+    from the sample, so that few leaves are cut into k + 1 cells.
 
-    Parameters
-    ----------
-    n_rows : int. Rows of positive weight.
-
-    Notes
-    -----
-    A leaf of k < `SHARED_CELLS` cells aims at k full cells less two standard deviations of its
-    size, as estimated from the sample, so that few leaves are cut into k + 1 cells.
-
-    Examples
-    --------
     >>> plan_sample(30_000, 28, 2000)
     SamplePlan(n_sample=30000, leaf_rows=2000, max_sampled_rows=2000)
     >>> [plan_sample(n, 28, 2000).leaf_rows for n in (10**6, 10**7, 10**8, 10**9)]
@@ -287,16 +265,11 @@ def expected_cells(n_rows: int, cell_size: int) -> int:
 def plan_bundles(
     sizes: TaskSizes, leaf_rows: Sequence[int], done: Sequence[bool], resources: Resources
 ) -> Plan:
-    """Group the leaves that are not done into contiguous bundles, the largest first.
+    """Group the leaves whose models are not stored yet into contiguous bundles, the largest first.
 
-    Every open leaf is in one bundle. Unless it is a single leaf, a bundle has at most the
-    work `bundle_work` and needs at most the memory of a task, which holds one leaf at a time, and
-    the models of all its leaves until they are written.
-
-    Parameters
-    ----------
-    leaf_rows : sequence of int. Rows of each leaf.
-    done : sequence of bool. Leaves whose models are already stored.
+    Every open leaf is in one bundle. Unless it is a single leaf, a bundle has at most the work
+    `bundle_work` and needs at most the memory of a task, which holds one leaf at a time, and the
+    models of all its leaves until they are written.
     """
     leaf_work = [_work(rows, sizes.cell_size) for rows in leaf_rows]
     left = sum(work for work, is_done in zip(leaf_work, done, strict=True) if not is_done)
@@ -370,7 +343,6 @@ def _work(n_rows: int, cell_size: int) -> float:
 def _bundle(
     sizes: TaskSizes, first: int, last: int, n_rows: int, work: float, largest: int
 ) -> Bundle:
-    """Return the bundle of leaves first .. last, whose largest leaf needs ``largest`` bytes."""
     models = model_nbytes(sizes, n_rows)
     # As in group_nbytes: one leaf at a time, and all models until they are written.
     nbytes = models + max(models, largest)

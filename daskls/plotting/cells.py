@@ -117,7 +117,6 @@ class CellDisplay:
 
 
 def _draw_histogram(ax: Any, values: Reals, label: str) -> Any:
-    """Draw the histogram of one field, and its median."""
     _, _, bars = ax.hist(values, bins=min(N_BINS, max(len(values), 1)), color="#5b8db8")
     ax.yaxis.set_major_locator(whole_numbers())
     if values.dtype.kind == "i":

@@ -292,12 +292,10 @@ class SelectionDisplay:
 
     @staticmethod
     def _write(ax: Any, errors: Float64, middle: float) -> None:
-        """Write each error into its square, light on dark."""
         for (i, j), value in np.ndenumerate(errors):
             write_in_square(ax, j, i, f"{value:.3g}", light=bool(value > middle))
 
 
 def has_selection(estimator: Any) -> bool:
-    """Whether a fitted estimator can be drawn by `SelectionDisplay`."""
     selected = getattr(estimator, "selected_", None) or {}
     return "errors" in selected and "percentile" in selected

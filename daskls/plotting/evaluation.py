@@ -72,12 +72,10 @@ class Subject:
 
     @property
     def is_regressor(self) -> bool:
-        """Whether the model predicts numbers."""
         return bool(self.estimator._kind == "numbers")
 
     @property
     def measure(self) -> Measure:
-        """How its errors are named and written."""
         return MEASURES[self.reader.target.measured_as]
 
     @property
@@ -90,12 +88,8 @@ class Subject:
 class Panel:
     """One picture of a report.
 
-    Attributes
-    ----------
-    name : str
-    title : str
-    note : str. How to read the picture; where there is none, why.
-    draw : function that draws into the given axes; None where there is nothing to draw
+    `note` says how to read it; where there is none, why. `draw` draws into the given axes; None
+    where there is nothing to draw.
     """
 
     name: str

@@ -155,7 +155,6 @@ class GridDisplay:
         return self
 
     def _write_counts(self) -> list[Any]:
-        """Write each count into its square, light on dark."""
         shades = self.image_.norm(self.image_.get_array()).filled(0.0)
         return [
             write_in_square(self.ax_, j, i, str(self.counts[i, j]), light=bool(shades[i, j] > 0.5))
@@ -164,7 +163,6 @@ class GridDisplay:
 
 
 def has_grid(estimator: Any) -> bool:
-    """Whether each cell of a fitted estimator has chosen from a grid."""
     reader = estimator._reader
     chose = method_of(reader.method).has_grids and not find_loss(reader.spec).is_global
     return chose and bool((reader.report.n_tried > 1).any())
@@ -208,7 +206,6 @@ def _ends(n: int, first: str, last: str) -> list[str]:
 
 
 def _axis_names(spec: SolverSpec) -> tuple[str, str]:
-    """Return the axes' labels."""
     cost = "C" if spec.C is not None else "C, scaled to each cell's m rows"
     if spec.gamma is not None or not find_kernel(spec.kernel).has_width:
         return cost, "gamma"

@@ -69,13 +69,11 @@ def calibration(subject: Subject) -> Panel:
 
 
 def predictions(subject: Subject) -> Panel:
-    """Return the panel of true numbers beside predicted ones."""
     note = "exact predictions lie on the dashed line."
     return _beside(subject, "answers", "Predictions", "actual_vs_predicted", note)
 
 
 def residuals(subject: Subject) -> Panel:
-    """Return the panel of residuals beside predictions."""
     note = "above 0 the prediction is too small."
     return _beside(subject, "residuals", "Residuals", "residual_vs_predicted", note)
 

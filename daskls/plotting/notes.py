@@ -59,7 +59,6 @@ SIZE, SMALL_SIZE = (4.6, 3.9), (3.2, 2.6)
 
 
 def find_facts(subject: Subject) -> Entries:
-    """Return the results of a fit."""
     reader, report, evaluation = subject.reader, subject.reader.report, subject.evaluation
     found = [
         ("rows trained on", f"{reader.meta['n_rows']:,} of {reader.meta['n_features']} features"),
@@ -81,7 +80,6 @@ def find_facts(subject: Subject) -> Entries:
 
 
 def _scores(found: Confusion | NumberScores | LevelScores) -> Entries:
-    """Return the scores on the test set."""
     if isinstance(found, Confusion):
         n_rows, n_right = int(found.counts.sum()), int(found.counts.trace())
         return [("accuracy", f"{100 * (n_right / n_rows):.2f} % of {n_rows:,} other rows")]
@@ -108,7 +106,6 @@ def _columns(values: Float64, form: str) -> str:
 
 
 def _choice(reader: ModelReader) -> Entries:
-    """Return what was chosen for all cells together, if anything was."""
     if not find_loss(reader.spec).is_global:
         return []
     chosen = reader.resolved.describe_choice(reader.target.kind)
@@ -125,7 +122,6 @@ def _guarantee(reader: ModelReader) -> Entries:
 
 
 def find_parameters(estimator: Any) -> Entries:
-    """Return the parameters that differ from their defaults."""
     given, default = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
     return [
         (name, _short(value))
@@ -150,7 +146,6 @@ def find_notes(subject: Subject) -> list[str]:
 
 
 def _unconverged(subject: Subject) -> Iterator[str]:
-    """Yield how many solves stopped before they converged."""
     if not len(subject.reader.report):
         return
     n_open = int(subject.method.count_open(subject.reader.report))
@@ -210,12 +205,7 @@ def snippet_of(facts: Entries, panels: list[Panel]) -> str:
 
 
 def write_new(path: str | os.PathLike[str], page: str) -> None:
-    """Write a page to a file that does not exist yet.
-
-    Raises
-    ------
-    StoreError : it exists, or the disk cannot take it
-    """
+    """Write a page to a file that does not exist yet."""
     target = Path(path).expanduser()
     with disk_errors(target, "write the report again"):
         try:
@@ -227,7 +217,6 @@ def write_new(path: str | os.PathLike[str], page: str) -> None:
 
 
 def _table(entries: Entries) -> str:
-    """Return a table of names and values; nothing if there are none."""
     rows = (f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in entries)
     return f"<table>{''.join(rows)}</table>" if entries else ""
 
@@ -239,7 +228,6 @@ def _notes_html(notes: Iterable[str]) -> str:
 
 
 def _figure(panel: Panel) -> str:
-    """Return one panel: its title, its picture, and the note below."""
     title, note = escape(panel.title), escape(panel.note)
     if panel.draw is None:
         return f'<figure><h2>{title}</h2><div class="none">{note}</div></figure>'

@@ -86,7 +86,6 @@ def _predictions(subject: Subject) -> Panel:
 
 
 def _draw_map(drawn: Map, errors: Float64 | None, label: str, ax: Any) -> None:
-    """Draw the regions of a map, colored by their errors if there are any."""
     from matplotlib.collections import PolyCollection
 
     regions = PolyCollection(drawn.polygons, edgecolor="#7f8790", linewidth=0.3)
@@ -125,7 +124,6 @@ def _column_names(subject: Subject) -> list[str]:
 
 
 def _has_errors(report: Any) -> bool:
-    """Whether the cells of a report have validation errors."""
     return bool(np.isfinite(report.validation_error).any())
 
 
@@ -154,7 +152,6 @@ def _errors(subject: Subject) -> Panel:
 
 
 def _path(subject: Subject) -> Panel:
-    """Return the panel of the error of each model that was tried."""
     summary, step = subject.reader.summary, str(subject.method.step)
     tried = [(row["value"], row["validation_error"]) for row in summary["path"]]
 
@@ -171,7 +168,6 @@ def _path(subject: Subject) -> Panel:
 
 
 def _choice(subject: Subject) -> Panel:
-    """Return the panel of the candidates of C and gamma, and of what was chosen."""
     panel, estimator = ("grid", "Grid"), subject.estimator
     if has_grid(estimator):
         grid = GridDisplay.from_estimator(estimator)
@@ -199,7 +195,6 @@ def _choice(subject: Subject) -> Panel:
 
 
 def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
-    """Draw the error of each candidate of C."""
     costs, errors = np.array(selected["candidates"]), np.array(selected["errors"])
     _draw_tried(ax, costs, errors, selected["C"])
     ax.set(xlabel="C", ylabel="cross-validation error", xscale="log")
@@ -241,7 +236,6 @@ def _one_for_all(candidates: list[dict[str, Any]], measure: Measure) -> Panel:
 
 
 def _scale_name(own: dict[str, Any]) -> str:
-    """Return the name of a candidate's scale."""
     name = str(own["scale"])
     return SCALES.get(name, name)
 
@@ -250,7 +244,6 @@ def _scale_name(own: dict[str, Any]) -> str:
 
 
 def _times(subject: Subject) -> Panel:
-    """Return the panel of the seconds of each stage."""
     seconds = getattr(subject.estimator, "stage_s_", None)
     if not seconds:
         note = "The fit was interrupted before it stored the times of its stages."

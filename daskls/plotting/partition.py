@@ -362,7 +362,6 @@ def color_cells(labels: Ints, n_colors: int) -> Int64:
 
 
 def _tint(color: str) -> tuple[float, ...]:
-    """Return a pale version of a color."""
     from matplotlib.colors import to_rgb
 
     return tuple(0.35 * part + 0.65 for part in to_rgb(color))

@@ -25,12 +25,7 @@ CLASS_MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def import_matplotlib(name: str) -> Any:
-    """Return a module of matplotlib: "pyplot" shows figures, "figure" needs no screen.
-
-    Raises
-    ------
-    ImportError : matplotlib is not installed; the message says what to install
-    """
+    """Return a module of matplotlib: "pyplot" shows figures, "figure" needs no screen."""
     try:
         return import_module(f"matplotlib.{name}")
     except ImportError as error:
@@ -49,7 +44,6 @@ def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> tuple[A
 
 
 def whole_numbers() -> Any:
-    """Return a locator of ticks at whole numbers, for counts."""
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(nbins=6, integer=True, min_n_ticks=1)
@@ -59,7 +53,6 @@ def whole_numbers() -> Any:
 
 
 def check_least(name: str, value: int, least: int) -> None:
-    """Refuse a number below its least value."""
     if value < least:
         raise ParameterError(f"{name} is {value}; it must be at least {least}.")
 
@@ -82,7 +75,6 @@ def class_colors(numbers: Iterable[int]) -> list[str]:
 
 
 def class_entries(classes: Labels) -> list[Any]:
-    """Return the entries of a legend: each class's dot and label."""
     from matplotlib.lines import Line2D
 
     style: dict[str, Any] = {"linestyle": "none", "ms": 5}
@@ -95,7 +87,6 @@ def class_entries(classes: Labels) -> list[Any]:
 
 
 def draw_dots(ax: Any, rows: Reals, classes: Ints, **style: Any) -> Any:
-    """Draw rows in their classes' colors and shapes."""
     from matplotlib.markers import MarkerStyle
 
     dots = ax.scatter(*rows.T, c=class_colors(classes), **style)

@@ -177,7 +177,6 @@ class ReportDisplay:
         return page
 
     def _right(self) -> list[str]:
-        """Return the lines of the right column: parameters and notes."""
         given = ", ".join(f"{name}={value}" for name, value in self.parameters) or "all by default"
         lines = wrap(f"Parameters: {given}", RIGHT_LETTERS)
         for note in self.notes:

@@ -96,12 +96,7 @@ def begin_fit(
 def _settled(
     request: FitRequest, rows: BlockRows, scan: TargetScan, resources: Resources
 ) -> tuple[FitRequest, TaskSizes, SamplePlan, Float64]:
-    """Return what follows from the counts of rows: request, sizes, sample and class weights.
-
-    Raises
-    ------
-    ParameterError, MemoryPlanError : class weights or costs, or a task that does not fit
-    """
+    """Return what follows from the counts of rows: request, sizes, sample and class weights."""
     request = request.for_data(scan.n_kept, rows.n_features, scan.target.n_aims)
     sizes = sizes_of(request, rows, scan.target)
     class_weight = _class_weight(request, rows, scan)
@@ -113,7 +108,6 @@ def _settled(
 
 
 def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
-    """Return the sizes for projections of memory, for rows as they are given (not scaled)."""
     return TaskSizes(
         rows.n_features,
         rows.X.dtype.itemsize,
@@ -164,7 +158,6 @@ def _check_folds(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
 
 
 def _check_columns(spec: SolverSpec, target: Target) -> None:
-    """Raise ParameterError if y has several columns and the loss takes one."""
     loss = find_loss(spec)
     if target.width == 1 or loss.takes_columns:
         return
@@ -195,12 +188,9 @@ def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> N
 def regroup_all(state: FitState) -> tuple[Partition, Exchange, Int64]:
     """Cut space and write every row to its leaf, unless the store holds them already.
 
-    Returns the partition, the exchange with its leaves, and the rows of each leaf, int64 (k,).
-
-    Raises
-    ------
-    StoreError : no room on the disk, or X or y gave other values than in stage 1
-    MemoryPlanError : a leaf turned out larger than a task can take
+    Returns the partition, the exchange with its leaves, and the rows of each leaf. StoreError where
+    the disk has no room, or X or y gave other values than in stage 1; MemoryPlanError where a leaf
+    turned out larger than a task can take.
     """
     rows, scan = state.rows, state.scan
     method = state.request.method
@@ -220,7 +210,6 @@ def regroup_all(state: FitState) -> tuple[Partition, Exchange, Int64]:
 
 @undisturbed
 def _partition(state: FitState) -> Partition:
-    """Return the stored partition, or cut space and store it."""
     root = state.root
     group = root.find_group("partition")
     if group is not None:
@@ -251,7 +240,6 @@ def _exchange(state: FitState, partition: Partition) -> Exchange:
 
 
 def _check_disk(state: FitState, n_copies: int, exchange: Exchange) -> None:
-    """Raise StoreError if the store's disk has no room for ``n_copies`` of the rows."""
     store = state.root.store
     needed = n_copies * state.scan.n_kept * state.sizes.row_nbytes
     # What an earlier fit has written needs no more room.

@@ -29,12 +29,8 @@ def one_blas_thread() -> Iterator[None]:
 
     The limit belongs to the process: the first thread that enters sets it, and the last that leaves
     lifts it. One thread keeps the bits of products the same; the tasks are the parallelism.
-
-    Raises
-    ------
-    DisturbedError : another thread set another number meanwhile, so results of the body may
-        have other bits. `undisturbed` repeats the work.
-    DasklsError : a library ignores the limit
+    DisturbedError where another thread set another number meanwhile, so results of the body may
+    have other bits: `undisturbed` repeats the work.
     """
     own = _limit.enter()
     try:

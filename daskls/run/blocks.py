@@ -31,7 +31,6 @@ class BlockRows:
 
     Attributes
     ----------
-    X : Dask array, shape (n, d)
     y : Dask array, shape (n, 1); for numbers (n, t)
     weights : Dask array, shape (n, 1), or None
     classes : labels of the codes in y; None where y holds the labels themselves
@@ -71,7 +70,6 @@ class BlockRows:
         return self._in_blocks(merge_chunks(self.X.chunks[0], max(nbytes // row_nbytes, 1)))
 
     def _in_blocks(self, chunks: tuple[int, ...]) -> "BlockRows":
-        """Return the rows in blocks of the given numbers of rows."""
         if chunks == self.X.chunks[0]:
             return self
         X, *columns = self.given or (self.X, self.y, self.weights)
@@ -83,17 +81,14 @@ class BlockRows:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows, n."""
         return int(self.X.shape[0])
 
     @property
     def n_features(self) -> int:
-        """The number of features, d."""
         return int(self.X.shape[1])
 
     @property
     def n_blocks(self) -> int:
-        """The number of blocks."""
         return len(self.X.chunks[0])
 
     @property
@@ -107,14 +102,9 @@ def map_rows(
 ) -> list[Any]:
     """Call ``task(*blocks, block_info=..., **kwargs)`` on every block; return the results in order.
 
-    Reading is fused into the task, so that features never travel between workers.
-
-    Parameters
-    ----------
-    task : function. The dashboard shows its name.
-    rows : BlockRows. For the number of blocks.
-    arrays : Dask arrays (n, *) in the blocks of ``rows``, or None
-    kwargs : handles and small records, as every task gets a copy
+    Reading is fused into the task, so that features never travel between workers; the dashboard
+    shows its name. Arrays (n, *), or None, are in the blocks of ``rows``. Every task gets a copy of
+    kwargs: handles and small records.
     """
     # The marks make keys unique to this fit. A scheduler that still knows a task of the same key
     # would run that one, which looks for the probe of another fit that may be over.
@@ -144,7 +134,6 @@ class BoxedTask:
         self.__name__ = task.__name__
 
     def __call__(self, *blocks: Any, block_info: Any = None, **kwargs: Any) -> Any:
-        """Run the task and wrap its result."""
         box = np.empty((1, 1), object)
         box[0, 0] = self.task(*blocks, block_info=block_info, **kwargs)
         return box
@@ -222,11 +211,8 @@ def _parts(n_rows: int, most: int) -> list[int]:
 def check_sizes(handle: ArrayHandle, name: str, nbytes: int) -> None:
     """Refuse an array whose metadata imply too much memory, before any is allocated.
 
-    Raises
-    ------
-    DataError : a dtype of too large values
-    MemoryPlanError : a chunk that does not fit when it is unpacked, or more than `MAX_BLOCKS`
-        blocks of ``nbytes``
+    DataError for a dtype of too large values; MemoryPlanError for a chunk that does not fit when it
+    is unpacked, or more than `MAX_BLOCKS` blocks of ``nbytes``.
     """
     itemsize, what = np.dtype(handle.dtype).itemsize, f"{name} at {handle.path}"
     if itemsize > MAX_VALUE_NBYTES:

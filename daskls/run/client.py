@@ -37,11 +37,7 @@ def current_client(client: Any = None) -> Any:
     """Return the given client, the current one, or None, which stands for a local scheduler.
 
     Inside a task the current one is the client of the task's worker, as in Dask's own computes.
-
-    Raises
-    ------
-    ParameterError : the given object is no client, or the client is asynchronous
-    ClusterError : the client is closed, or Dask's configuration asks for one and there is none
+    ClusterError where the client is closed, or Dask's configuration asks for one and there is none.
     """
     if client is None:
         client = _find_client()
@@ -96,7 +92,6 @@ def _find_client() -> Any:
 
 
 def in_task() -> bool:
-    """Whether this thread runs a task of a distributed worker."""
     worker_module = sys.modules.get("distributed.worker")
     if worker_module is None:
         return False
@@ -124,13 +119,7 @@ def slot_left() -> Iterator[None]:
 
 @contextmanager
 def connect(address: str, timeout_s: float) -> Iterator[Any]:
-    """Yield a client of a running scheduler.
-
-    Raises
-    ------
-    OSError : the scheduler does not answer
-    ParameterError : the address asks for TLS, but Dask has no certificates
-    """
+    """Yield a client of a running scheduler; OSError where it does not answer."""
     import distributed
 
     quiet_logs()
@@ -154,11 +143,7 @@ def start_cluster(
 ) -> Iterator[Any]:
     """Start a local cluster for a program and yield its client; both end with the context.
 
-    Parameters
-    ----------
-    n_workers : int, or None for one per core
-    memory_limit : str, as "2GiB" or "auto". Of each worker.
-    dashboard : str. The address that serves the dashboard; None: a free port of this machine.
+    None of `n_workers` is one per core; of `dashboard`, a free port of this machine.
     """
     import distributed
 
@@ -212,8 +197,6 @@ def _interrupt_shield() -> Any:
     import distributed
 
     class IgnoreInterrupts(distributed.WorkerPlugin):  # type: ignore[misc]
-        """Ignores SIGINT in a worker process."""
-
         def setup(self, worker: Any) -> None:
             """Run in the worker's main thread."""
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -230,11 +213,7 @@ def quiet_logs() -> None:
 def report_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:
     """Report a bundle that this task has written to the scheduler; outside of tasks, do nothing.
 
-    Parameters
-    ----------
-    root : str. The store of the fit, by which listeners identify it.
-    first, last : int. The leaves of the bundle.
-    reports : iterable of CellReport. Of the cells of the bundle.
+    Listeners identify the fit by its store `root`.
     """
     if not in_task():
         return
@@ -307,6 +286,5 @@ _senders_lock = threading.Lock()
 
 
 def _sender_of(worker: Any) -> _Sender:
-    """Return the sender of a worker."""
     with _senders_lock:
         return _senders.setdefault(worker, _Sender(worker))

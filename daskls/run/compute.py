@@ -42,9 +42,7 @@ def compute(
 ) -> tuple[Any, ...]:
     """Return the values of Dask collections, in order; other objects are returned unchanged.
 
-    Raises
-    ------
-    ClusterError : the cluster was lost, or idle for too long
+    ClusterError where the cluster was lost, or idle for too long.
     """
     client = current_client(client)
     if client is None:
@@ -75,10 +73,7 @@ def local_scheduler() -> Any:
 def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: Any = None) -> None:
     """Call ``task(item, job)`` on every item, in order; results are small and dropped.
 
-    Parameters
-    ----------
-    task : function. The dashboard shows its name.
-    job : handles and parameters that all calls share
+    The dashboard shows the task's name.
     """
     compute_each(task, [(item, job) for item in items], client)
 
@@ -86,13 +81,7 @@ def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: A
 def compute_each(
     task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], client: Any = None
 ) -> tuple[Any, ...]:
-    """Call ``task`` with each tuple of arguments; return the results in order.
-
-    Parameters
-    ----------
-    task : function. The dashboard shows its name.
-    arguments : sequence of tuple. Handles, records and small arrays.
-    """
+    """Call ``task``, whose name the dashboard shows, with each tuple; return results in order."""
     run = dask.delayed(guarded(task), pure=False)
     # Two equal fits may run at once, each into its own store: they must not share tasks. The
     # number keeps the order: Dask sorts tasks that are alike by their keys.
@@ -116,14 +105,7 @@ def stream(
 ) -> Iterator[tuple[int, Any]]:
     """Yield the index and the value of each collection as soon as it is computed on a cluster.
 
-    Parameters
-    ----------
-    collections : sequence of Dask collections of one value each
-    client : distributed client
-
-    Raises
-    ------
-    ClusterError : the cluster was lost, or idle for too long
+    Each has one value. ClusterError where the cluster was lost, or idle for too long.
     """
     if not collections:
         return
@@ -157,7 +139,6 @@ class _Work:
         self._patience, self._visibility = Patience(client), current_visibility()
 
     def submit(self, indices: Sequence[int]) -> None:
-        """Send some of the collections to the scheduler."""
         futures = self.client.compute(
             [self.collections[i] for i in indices],
             optimize_graph=self.optimize_graph,

@@ -96,13 +96,7 @@ def score_blocks(
 def count_block(
     predicted: Labels, y: Labels, classes: list[Any] | None
 ) -> Counter[tuple[Any, Any]]:
-    """Count the pairs (label, predicted label) of one block.
-
-    Parameters
-    ----------
-    predicted : array (m,). Labels.
-    y : array (m,). Codes into ``classes``; labels where that is None.
-    """
+    """Count the pairs (label, predicted label) of one block; with ``classes`` y holds codes."""
     true, true_code = np.unique(y, return_inverse=True)
     given, given_code = np.unique(predicted, return_inverse=True)
     labels = true.tolist() if classes is None else [classes[code] for code in true]
@@ -138,14 +132,9 @@ def _check_labels(dataset: Any, known: list[Any]) -> None:
 
 @dataclass(frozen=True)
 class NumberScores:
-    """The errors of predicted numbers, one value per column of y.
+    """The errors of predicted numbers, one value per column of y; rmse and mae are in its units.
 
-    Attributes
-    ----------
-    n_rows : int
-    r2 : float64 array, shape (t,). 1 for perfect predictions, 0 for the mean of y. As in
-        scikit-learn, R2 of a constant y is 1 for perfect predictions, else 0.
-    rmse, mae : float64 arrays, shape (t,). In the units of y.
+    As in scikit-learn, R2 of a constant y is 1 for perfect predictions, else 0.
     """
 
     n_rows: int
@@ -155,7 +144,7 @@ class NumberScores:
 
 
 def miss_block(predicted: Float64, y: Float64, center: Float64) -> Float64:
-    """Return sums over the rows of one block, float64 (5, t).
+    """Return sums over the rows of one block, (5, t).
 
     These are the number of rows, y and y^2 around ``center``, and the squared and absolute errors.
     """
@@ -167,7 +156,6 @@ def miss_block(predicted: Float64, y: Float64, center: Float64) -> Float64:
 
 
 def _of_sums(sums: Any) -> NumberScores:
-    """Return the errors of all rows from the sums of `miss_block`."""
     n, apart, squares, missed, absolute = _added(sums)
     total = squares - apart**2 / n
     # Of a constant, what rounding leaves of the difference is no variance.
@@ -300,7 +288,6 @@ def _run_blocks(
 
 
 def _check_scored(dataset: Any) -> None:
-    """Raise DataError if the data set has no y or no rows to score."""
     if dataset.y is None or not dataset.n_rows:
         what = "rows" if dataset.y is not None else "labels"
         raise DataError(f"The data set {dataset.path} has no {what}, so there is nothing to score.")

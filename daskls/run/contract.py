@@ -275,7 +275,6 @@ class FitRequest:
     table: dict[str, Any] | None = None
 
     def for_data(self, n_rows: int, n_features: int, n_aims: int) -> Self:
-        """Return the request with the sizes that follow from those of the data."""
         if self.count_cells is not None:
             return replace(self, cell_size=share_of(n_rows, self.count_cells(n_rows)))
         if self.usual is None:
@@ -290,8 +289,8 @@ class FitState:
     """The findings and decisions of stage 1, and what a fit runs with; it never travels to a task.
 
     Once ``scale`` is known, ``sample`` and ``sizes`` are those of scaled rows. ``class_weight`` is
-    float64 (k,), by class code. ``client`` is None for the current scheduler. ``reserve`` tells the
-    rows that are reserved, of which ``scan`` knows nothing.
+    by class code. ``client`` is None for the current scheduler. ``scan`` knows nothing of the rows
+    of ``reserve``.
     """
 
     request: FitRequest
@@ -311,7 +310,6 @@ class FitState:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of features in leaves and cells."""
         return np.dtype(self.rows.X.dtype if self.scale is None else np.float32)
 
     @property
@@ -328,5 +326,4 @@ class FitState:
 
 
 def default_names(n_features: int) -> list[str]:
-    """Return the names of features where X has none."""
     return [f"feature {i}" for i in range(n_features)]

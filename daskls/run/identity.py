@@ -61,9 +61,7 @@ def open_root(
 ) -> Root:
     """Return the store's root, new or begun by an equal fit.
 
-    Raises
-    ------
-    StoreError : the store belongs to a fit of other data or other parameters
+    StoreError where it belongs to a fit of other data or other parameters.
     """
     classes = name_classes(rows, scan.target.labels)
     identity = {
@@ -140,12 +138,10 @@ def _table_to_json(table: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _labels_to_json(labels: Labels) -> dict[str, Any]:
-    """Return class labels and their dtype as JSON values."""
     return {"dtype": labels.dtype.str, "values": labels.tolist()}
 
 
 def _json_weight(weight: dict[Any, float] | str | None) -> Any:
-    """Return class weights as JSON values."""
     if not isinstance(weight, dict):
         return weight
     # Sorted, as the order of a dict is not part of the fit's identity.

@@ -42,7 +42,6 @@ class BadValue(NamedTuple):
 
 
 def check_label_kind(dtype: np.dtype[Any]) -> None:
-    """Raise DataError if arrays of this dtype cannot hold labels."""
     if dtype.kind in OTHER_KINDS:
         held, remedy = OTHER_KINDS[dtype.kind]
         raise DataError(f"Unknown label type: y holds {held} ({dtype}); {TAKEN}. {remedy}.")
@@ -66,7 +65,6 @@ def first_bad_label(y: Labels) -> BadLabel | None:
 
 
 def label_error(bad: BadLabel) -> DataError:
-    """Return the error for a row without a valid label."""
     row, held = bad
     if not held:
         return _not_finite(row)
@@ -106,7 +104,6 @@ def first_bad_number(y: Reals) -> BadLabel | None:
 
 
 def number_error(bad: BadLabel) -> DataError:
-    """Return the error for a row with an invalid number."""
     row, held = bad
     if not held:
         return _not_finite(row)
@@ -119,17 +116,11 @@ def number_error(bad: BadLabel) -> DataError:
 
 
 def _not_finite(row: int) -> DataError:
-    """Return the error for a target that is NaN or infinite."""
     return DataError(f"Input y contains NaN or infinity, first in row {row}. Remove it.")
 
 
 def first_bad_value(X: Reals) -> BadValue | None:
-    """Return the first value that is NaN, infinite or too large; or None.
-
-    Raises
-    ------
-    DataError : a masked array, which the metadata of a Dask array do not show
-    """
+    """Return the first value that is NaN, infinite or too large; DataError for a masked array."""
     check_values(X, "X")
     if X.dtype.kind != "f":
         return _first_inexact_value(X)
@@ -157,7 +148,6 @@ def _first_inexact_value(X: Reals) -> BadValue | None:
 
 
 def value_error(bad: BadValue, names: Sequence[str] | None = None) -> DataError:
-    """Return the error for a value that no kernel can take, given the names of columns."""
     value, column = bad.value, bad.column if names is None else repr(names[bad.column])
     place = f"first in row {bad.row}, column {column}"
     if isinstance(value, int):
@@ -191,15 +181,8 @@ def check_block(
 ) -> AnyArray:
     """Return a block of a lazy array, which holds what the array declares.
 
-    Parameters
-    ----------
-    shape, declared : of the block, as its array declares them
-    number : tuple of int. The block's place in the array.
-    what : str. The array's name in errors.
-
-    Raises
-    ------
-    DataError : another shape, or a dtype whose values the declared one does not hold
+    `number` is its place in the array. DataError for another shape, or a dtype whose values the
+    declared one does not hold.
     """
     where = f"Block {number if any(number[1:]) else number[0]} of {what}"
     check_values(block, where)
@@ -255,12 +238,7 @@ def _first_changed(values: AnyArray, dtype: np.dtype[Any]) -> Any:
 
 
 def check_values(values: Any, name: str) -> None:
-    """Refuse objects that NumPy would misread.
-
-    Raises
-    ------
-    DataError : masked arrays, whose masks would be lost; sparse ones; delayed objects and futures
-    """
+    """Refuse masked arrays, whose masks would be lost; sparse ones; delayed objects and futures."""
     if isinstance(getattr(values, "_meta", values), np.ma.MaskedArray):
         raise DataError(
             f"{name} is a masked array, whose masked values would be taken for data. Fill them "

@@ -50,20 +50,14 @@ class Patience:
         self._is_stuck = False
 
     def note(self) -> None:
-        """Record that a result has arrived."""
         self._progressed = self._checked = time.monotonic()
 
     def check(self) -> bool:
         """Check the cluster, if the last check is long enough ago.
 
-        Returns
-        -------
-        is_stuck : bool. Whether tasks have waited on paused workers while others have none: the
-            scheduler leaves them there, so they should be submitted again.
-
-        Raises
-        ------
-        ClusterError : the client is closed, or the cluster was idle for too long
+        True if tasks have waited on paused workers while others have none: the scheduler leaves
+        them there, so they should be submitted again. ClusterError where the client is closed, or
+        the cluster was idle for too long.
         """
         if self.client.status in ("closing", "closed"):
             raise cluster_error("The cluster was closed, or its scheduler was lost")
@@ -146,7 +140,6 @@ def _n_executing(worker: dict[str, Any]) -> int:
 
 
 def _memory_of(address: str, worker: dict[str, Any]) -> str:
-    """Describe the memory of a worker."""
     held, limit = worker["metrics"].get("memory", 0), worker["memory_limit"] or 0
     return f"{address} holds {held >> 20} of {limit >> 20} MiB"
 
@@ -186,7 +179,6 @@ def ask_to_give_back(client: Any, workers: list[str] | None = None) -> None:
 
 @contextmanager
 def as_cluster_errors(client: Any) -> Iterator[None]:
-    """Turn the errors of a client that lost its scheduler into a `ClusterError`."""
     from distributed.client import ClosedClientError
 
     try:

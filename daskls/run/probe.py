@@ -57,12 +57,7 @@ class Visibility:
         return [w for w in find_running(self.client) if w not in self.blind]
 
     def find_new_blind(self) -> list[str]:
-        """Add workers that turn out to be blind; describe each of them.
-
-        Raises
-        ------
-        StoreError : all workers are blind
-        """
+        """Add workers that turn out to be blind; describe each of them. StoreError if all are."""
         answers = ask_workers(self.client, find_unseen, self.marks)
         blind = {w: answer for w, answer in answers.items() if answer is not None}
         new = [
@@ -76,7 +71,6 @@ class Visibility:
         return new
 
     def error(self, blind: list[str]) -> StoreError:
-        """Return the error for blind workers, of which it names the first."""
         # The client put the probe: if it cannot see it either, something removed it.
         gone = self.marks.unseen()
         if gone is not None:
@@ -118,15 +112,9 @@ def shared_with_workers(
 ) -> Iterator[None]:
     """Check that every worker sees the store and the data; tasks of the body check it again.
 
-    Parameters
-    ----------
-    store : path, URL or Backend. The model's; created if it does not exist.
-    sources : X, y and weights, or handles on them. Those with a local path are checked.
-
-    Raises
-    ------
-    StoreError : a worker cannot see them
-    MemoryPlanError : the memory limit of a worker is too small for its imports
+    The store is created if it does not exist. Of X, y and weights those with a local path are
+    checked. StoreError where a worker cannot see them, MemoryPlanError where its limit is too small
+    for its imports.
     """
     client = current_client(client)
     shared = open_store(store)
@@ -173,7 +161,6 @@ class Guarded:
         self.__name__ = task.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the task; raise StoreError if this worker is blind."""
         path = self.marks.unseen()
         if path is not None:
             from distributed import get_worker

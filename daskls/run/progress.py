@@ -67,7 +67,6 @@ class StageClock:
         self._on_cut = on_cut
 
     def report_cut(self, partition: "Partition", X: Reals, names: Sequence[str]) -> None:
-        """Pass the partition to the listener that draws it, if there is one."""
         if self._on_cut is not None:
             self._on_cut(partition, X, names)
 
@@ -89,12 +88,9 @@ def watch(
 ) -> Iterator[None]:
     """Report a stage's progress while the body runs; do nothing without ``on_progress``.
 
-    Parameters
-    ----------
-    stage : str
-    total : int. Blocks or cells of the stage.
-    count : counts what is done from markers in the store; None if the stage leaves none
-    on_progress : called at the beginning, then from a thread, and at the end with ``total`` done
+    `count` counts what is done from markers in the store; None if the stage leaves none.
+    `on_progress` is called at the beginning, then from a thread, and at the end with ``total``
+    done.
     """
     if on_progress is None:
         yield

@@ -61,9 +61,7 @@ N_GATHERS = 64
 def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
     """Write the exchange and its manifest; return the rows of each leaf.
 
-    Raises
-    ------
-    StoreError : X or y gave other values than in stage 1
+    StoreError where X or y gave other values than in stage 1.
     """
     rows, scan = state.rows, state.scan
     exchange.create(rows.X.chunks[0])
@@ -150,9 +148,7 @@ def assign_block(
 def load_partition(root: str, fingerprint: str) -> Partition:
     """Return the partition by which a store's rows are regrouped; each process reads it once.
 
-    Raises
-    ------
-    StoreError : the store was replaced during a fit
+    StoreError where the store was replaced during a fit.
     """
     return _load_partition(root, fingerprint, root_stamp(root))
 
@@ -222,8 +218,6 @@ def gather_rows(
 
 @dataclass(frozen=True)
 class GatherJob:
-    """Arguments of every `gather_bundle`."""
-
     root: str
     fingerprint: str
     exchange: Exchange
@@ -255,7 +249,6 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
 
 
 def _leaf_regions(leaves: list[Rows]) -> Regions:
-    """Return one region per leaf."""
     parts = [measure_regions(own.X, np.array([0, len(own.X)])) for own in leaves]
     names = ("centers", "r_min", "r_max", "low", "high")
     return Regions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
@@ -269,7 +262,6 @@ def _gather_groups(state: FitState, leaf_rows: Int64) -> list[tuple[int, int]]:
 
 
 def _finished_rows(state: FitState, leaf_rows: Int64) -> Callable[[], int]:
-    """Return a function that counts the gathered rows."""
     positions = np.r_[0, np.cumsum(leaf_rows)]
 
     def count() -> int:
@@ -280,7 +272,6 @@ def _finished_rows(state: FitState, leaf_rows: Int64) -> Callable[[], int]:
 
 
 def has_rows(state: FitState) -> bool:
-    """Whether the store holds all gathered rows."""
     if state.root.find_group("leaves") is None:
         return False
     # A finished model that does not need its rows has removed them.
@@ -314,11 +305,9 @@ class RowsHandle:
     cache_nbytes: int = CACHE_NBYTES
 
     def open(self) -> LeafReader:
-        """Return the reader of the rows."""
         return open_leaves(self.root, self.fingerprint, self.cache_nbytes)
 
 
 def rows_handle(state: FitState) -> RowsHandle:
-    """Return the handle with which tasks open the gathered rows."""
     cache = min(CACHE_NBYTES, state.resources.task_nbytes // 4)
     return RowsHandle(state.root.where(), state.fingerprint, cache)

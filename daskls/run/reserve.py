@@ -90,20 +90,13 @@ class Reserve:
     def split(
         self, block: int, X: Reals, targets: Targets, *columns: Any
     ) -> "tuple[tuple[Any, ...], ReservedRows]":
-        """Split a block's rows of positive weight: return the columns of others, and the reserved.
-
-        Parameters
-        ----------
-        block : int
-        X, targets, columns : arrays of m rows
-        """
+        """Split a block's rows of positive weight: the columns of others, and the reserved."""
         hashes = self._hashes(X, targets)
         held = self._holds(hashes, group_codes(targets), int(self.first_kept[block]))
         others = tuple(own[~held] for own in (X, targets, *columns))
         return others, _different(X[held], targets[held], hashes[held])
 
     def joined(self, parts: "list[ReservedRows]") -> "ReservedRows":
-        """Return the reserved rows of all blocks."""
         names = ("X", "targets", "hashes", "copies")
         found = _different(*(np.concatenate([getattr(own, n) for own in parts]) for n in names))
         if self.frequent is None:
@@ -136,7 +129,6 @@ class Reserve:
         return replace(scan, counts=self.counts - self._taken(held), first_kept=first_kept)
 
     def _taken(self, held: "ReservedRows") -> Int64:
-        """Return how many rows of each class are reserved."""
         sums = np.bincount(held.codes, held.copies, minlength=len(self.counts))
         return sums.astype(np.int64)
 
@@ -182,15 +174,10 @@ class Reserve:
 
 @dataclass(frozen=True, eq=False)
 class ReservedRows:
-    """Different reserved rows in the order of their hashes.
+    """Different reserved rows in the order of their hashes, which are of features and targets.
 
-    Attributes
-    ----------
-    X : real array, shape (m, d). As given, not scaled.
-    targets : array. Class codes (m,), or numbers (m, t) in the units of y.
-    hashes : uint64 array, shape (m,). Of features and targets.
-    copies : int64 array, shape (m,). The reserved rows that equal each of them, itself included.
-    units : int64 array, shape (m,). 1, or 0 for rows that very many equal.
+    X is not scaled, targets are in the units of y. `copies` counts the reserved rows that equal
+    each, itself included; `units` is 1, or 0 for rows that very many equal.
     """
 
     X: Reals
@@ -208,7 +195,6 @@ class ReservedRows:
 def _different(
     X: Reals, targets: Targets, hashes: Keys, copies: Int64 | None = None
 ) -> ReservedRows:
-    """Return the different ones of some rows."""
     own, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     n_copies = np.bincount(group, copies, minlength=len(own)).astype(np.int64)
     return ReservedRows(X[first], targets[first], own, n_copies, np.ones_like(n_copies))
@@ -222,17 +208,11 @@ def group_codes(targets: Targets) -> Codes:
 
 
 def plan_reserve(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, seed: int) -> Reserve:
-    """Return the first draw of reserved rows, of each class or of all numbers.
-
-    Raises
-    ------
-    ParameterError, MemoryPlanError : as `rows_wanted`
-    """
+    """Return the first draw of reserved rows, of each class or of all numbers."""
     return Reserve(spec, scan.counts, rows_wanted(spec, rows, scan), scan.first_kept, seed)
 
 
 def observations_needed(spec: ReserveSpec) -> int:
-    """Return how few observations suffice."""
     if isinstance(spec, IntervalSpec):
         return rows_to_cover(spec.coverage)
     return rows_needed(spec.rate, spec.delta)
@@ -244,12 +224,9 @@ def _rate(spec: ReserveSpec) -> float:
 
 
 def rows_wanted(spec: ReserveSpec, rows: BlockRows, scan: TargetScan) -> Int64:
-    """Return how many rows to reserve on average, int64: of each class (k,), or of numbers (1,).
+    """Return how many rows to reserve on average: of each class (k,), or of numbers (1,).
 
-    Raises
-    ------
-    ParameterError : not two classes, or too few rows
-    MemoryPlanError : the client cannot hold the rows that are needed
+    MemoryPlanError where the client cannot hold the rows that are needed.
     """
     if isinstance(spec, FalseAlarmSpec):
         _check_classes(spec, rows, scan)
@@ -325,7 +302,6 @@ def _check_memory(spec: ReserveSpec, needed: int, row_nbytes: int) -> None:
 
 
 def _check_classes(spec: FalseAlarmSpec, rows: BlockRows, scan: TargetScan) -> None:
-    """Raise ParameterError unless there are two classes."""
     if len(scan.counts) == 2:
         return
     names = name_classes(rows, scan.target.labels).tolist()

@@ -47,17 +47,8 @@ def open_rows(
 ) -> Iterator[BlockRows]:
     """Align X, y and weights in blocks; arrays in memory are on disk while the context lasts.
 
-    Parameters
-    ----------
-    X : array (n, d): NumPy, Dask, Zarr, or the path of an array or of a data set; or a `Source`
-    y : array (n,) of any of these kinds, for numbers also (n, t); None where X is a data set
-    sample_weight : array (n,), or None
-    scratch : Scratch. Takes the arrays that are in memory; removed with the context.
-    kind : "classes" or "numbers". What y holds.
-
-    Raises
-    ------
-    DataError : lengths that differ, fewer than two rows, or no y
+    Arrays may be NumPy, Dask, Zarr, or a path; y is None where X is a data set. The scratch takes
+    the arrays that are in memory. DataError for lengths that differ, fewer than two rows, or no y.
     """
     check_array_expr()
     X = open_source(X)
@@ -101,12 +92,7 @@ def open_rows(
 
 
 def find_labels(X: Source, y: Any) -> tuple[Any, Labels | None]:
-    """Return y, and the labels of its codes or None; without y, those of the data set X.
-
-    Raises
-    ------
-    DataError : y is None, and X is no data set with a y
-    """
+    """Return y, and the labels of its codes or None; without y, those of the data set X."""
     if y is not None:
         return y, None
     dataset = X.dataset
@@ -156,17 +142,9 @@ def _column(values: Any, name: str, n: int, scratch: Scratch, most: int | None) 
 
 
 def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
-    """Return y or the weights as a Dask array (n,), or (n, t).
+    """Return y or the weights, given as an array or a path, as a Dask array (n,), or (n, t).
 
-    Parameters
-    ----------
-    source : Dask array, Zarr array, or path of one: (n,) or (n, 1), or (n, t)
-    name : str. Its name in errors.
-    most : int, or None. The most columns: 1 for labels and weights; None: any number.
-
-    Raises
-    ------
-    DataError : wrong number of dimensions, or a dtype that is not supported
+    `most` bounds the columns: 1 for labels and weights.
     """
     column = _open(open_named(source, name), name, BLOCK_NBYTES)
     _check_precision(column.dtype, name)
@@ -205,15 +183,7 @@ def _check_kind(column: da.Array, name: str) -> da.Array:
 def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
     """Return X as a Dask array (n, d) with one block of columns; no features are read.
 
-    Parameters
-    ----------
-    source : Source, or a Dask array, a Zarr array, or the path of one
-    name : str. Its name in errors.
-    nbytes : int. The approximate size of blocks of Zarr arrays.
-
-    Raises
-    ------
-    DataError : wrong number of dimensions, no features, or a dtype that is not numeric
+    Blocks of Zarr arrays have about `nbytes`.
     """
     check_array_expr()
     X = _open(source, name, nbytes)
@@ -278,10 +248,7 @@ def _open(given: Any, name: str, nbytes: int) -> da.Array:
 
 
 def as_declared(array: da.Array, name: str) -> da.Array:
-    """Return a Dask array whose blocks are checked as they are computed.
-
-    Chunk sizes that are unknown are computed here.
-    """
+    """Return a Dask array whose blocks are checked as they are computed."""
     # Dask marks unknown sizes by NaN.
     if any(size != size for sizes in array.chunks for size in sizes):
         try:

@@ -45,14 +45,8 @@ class BlockSample:
 class Sample:
     """Sampled rows in the order of their numbers, and the checksum of the data.
 
-    Attributes
-    ----------
-    numbers : int64 array, shape (m,), increasing. Global row numbers; reserved rows have none.
-    X : real array, shape (m, d)
-    targets : array. Class codes (m,), or numbers (m, t).
-    weights : float64 array, shape (m,), > 0. Class weights included.
-    checksum : int. Of all rows of the data, reserved ones included.
-    reserved : ReservedRows, or None. As they are given, also when all others are scaled.
+    Reserved rows have no numbers, and are as given, also when all others are scaled. Weights
+    include those of classes. The checksum is of all rows of the data, reserved ones included.
     """
 
     numbers: RowNumbers
@@ -79,13 +73,9 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class DrawnRows:
-    """The findings of a reading of X: more than the sample, and the reserved rows.
+    """The findings of a reading of X: more than the sample, and the reserved rows, if any.
 
-    Attributes
-    ----------
-    blocks : list of BlockSample
-    scan : TargetScan. Of all rows but the reserved ones.
-    reserve, reserved : Reserve and ReservedRows, or None
+    The scan is of all other rows.
     """
 
     blocks: list[BlockSample]

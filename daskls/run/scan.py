@@ -48,13 +48,8 @@ FEW_ROWS, MANY_CLASSES = 10, 20
 class BlockTargets:
     """The findings in one block.
 
-    Attributes
-    ----------
-    labels : array, shape (k,). Distinct labels of the rows that count; empty for numbers.
-    counts : int array, shape (k,). Rows of each label.
-    n_kept : int. Rows that count.
-    weight_range : (float, float). Smallest and largest positive weight; 1 and 1 without weights.
-    bad_label, bad_weight : the first row with an invalid label or weight, and the value; or None
+    `labels` are the distinct ones of rows that count; empty for numbers. The weights' range is (1,
+    1) without any. The first bad label or weight is (row, value).
     """
 
     labels: Labels
@@ -69,12 +64,9 @@ class BlockTargets:
 class TargetScan:
     """The target and the counts of all rows that count.
 
-    Attributes
-    ----------
-    target : Target. Its labels are the values of y: codes where the data set has classes.
-    counts : int array, shape (k,). Rows that count, of each class; of numbers (1,).
-    first_kept : int64 array, shape (n_blocks + 1,). Rows of positive weight before each block.
-    weight_range : (float, float). Smallest and largest weight of the rows that count.
+    Its labels are the values of y: codes where the data set has classes. `counts` are of each
+    class; of numbers (1,). `first_kept`, (n_blocks + 1,), are the rows of positive weight before
+    each block.
     """
 
     target: Target
@@ -84,18 +76,11 @@ class TargetScan:
 
     @property
     def n_kept(self) -> int:
-        """The number of rows that count."""
         return int(self.first_kept[-1])
 
 
 def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classes") -> TargetScan:
-    """Find the target and count its rows; refuse what cannot be trained on.
-
-    Raises
-    ------
-    DataError : a label, number or weight that is NaN or infinite; a negative weight; for classes,
-        continuous labels or fewer than two classes; for numbers, y of another kind
-    """
+    """Find the target and count its rows; refuse what cannot be trained on."""
     if kind == "numbers":
         check_numbers(rows.y.dtype, rows.classes)
     blocks = map_rows(scan_block, rows, rows.y, rows.weights, client=client, kind=kind)
@@ -150,7 +135,6 @@ def scan_block(
 
 
 def _no_row_counts(wanted: str) -> DataError:
-    """Return the error for data whose weights are all 0."""
     return DataError(
         f"No rows are left: every sample_weight is zero. Give {wanted} a positive weight."
     )
@@ -183,12 +167,7 @@ def name_classes(rows: BlockRows, labels: Labels) -> Labels:
 
 
 def name_codes(codes: Labels, classes: Labels | None) -> Labels:
-    """Return the label of each class code; without ``classes`` the codes are labels themselves.
-
-    Raises
-    ------
-    DataError : a code without a class in the data set
-    """
+    """Return the label of each class code; without ``classes`` the codes are labels themselves."""
     if classes is None:
         return codes
     foreign = [c for c in np.unique(codes).tolist() if c not in range(len(classes))]
@@ -248,7 +227,6 @@ def warn_of_chunks(rows: BlockRows, resources: Resources) -> None:
 
 
 def warn_of_classes(scan: TargetScan) -> None:
-    """Warn of labels that are probably the numbers of a regression."""
     k, n = scan.target.n_classes, scan.n_kept
     if k > MANY_CLASSES and n < FEW_ROWS * k:
         warn_user(
@@ -261,7 +239,6 @@ def warn_of_classes(scan: TargetScan) -> None:
 
 
 def warn_of_thin_classes(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
-    """Warn of classes that have fewer rows than there are folds."""
     thin = scan.counts < n_folds
     if not thin.any():
         return

@@ -53,12 +53,8 @@ _idle_nbytes = BASELINE_NBYTES
 class HeldMemory:
     """A worker's report on its process, which workers that are threads of it share.
 
-    Attributes
-    ----------
-    process : (str, int). The host's name and the process number.
-    nbytes : int. Memory that the process holds without running tasks.
-    free_nbytes : int. Free memory of the machine.
-    has_svc : bool. Whether scikit-learn's SVC is loaded.
+    `nbytes` are held without running tasks, `free_nbytes` of the machine; `has_svc` is whether
+    scikit-learn's SVC is loaded.
     """
 
     process: tuple[str, int]
@@ -132,10 +128,7 @@ def find_resources(client: Any = None) -> Resources:
     """Return how many tasks run at once, and the memory of each on the fullest worker.
 
     On a cluster, workers release their caches and report the memory that they still hold.
-
-    Raises
-    ------
-    ClusterError : no worker answers
+    ClusterError where no worker answers.
     """
     client = current_client(client)
     if client is None:
@@ -163,15 +156,7 @@ def resources_of(
 ) -> Resources:
     """Return the resources of a hypothetical cluster of equal workers that have just started.
 
-    Parameters
-    ----------
-    n_workers : int, >= 1
-    threads_per_worker : int, >= 1
-    memory_limit : int, or str as "2GiB". Of a worker; None: a share of this machine's memory.
-
-    Raises
-    ------
-    ParameterError : no workers, no threads, or a limit that is no size
+    The limit, of a worker, may be text as "2GiB"; None: a share of this machine's memory.
     """
     if n_workers < 1 or threads_per_worker < 1:
         raise ParameterError(
@@ -192,7 +177,6 @@ def resources_of(
 
 
 def _group(answers: dict[str, HeldMemory], workers: dict[str, Any]) -> list[Process]:
-    """Group the workers that answered by their process."""
     processes: dict[tuple[str, int], Process] = {}
     # In the scheduler's order, so that messages name the same worker each time.
     for address, held in answers.items():
@@ -218,10 +202,7 @@ def _describe(process: Process) -> str:
 def check_limit(limit: int | None, whose: str) -> None:
     """Raise MemoryPlanError if the imports of daskls would fill a worker's memory limit.
 
-    Parameters
-    ----------
-    limit : int. None or 0: no limit.
-    whose : str. The beginning of the message, as "Each worker would have".
+    None or 0 is no limit; `whose` begins the message, as "Each worker would have".
     """
     if limit and limit * USABLE <= BASELINE_NBYTES:
         raise MemoryPlanError(
@@ -268,13 +249,10 @@ def find_slots() -> int:
 
 
 def wait_for_worker(client: Any) -> dict[str, dict[str, Any]]:
-    """Wait for a running worker; return the scheduler's description of each, by address.
+    """Return the scheduler's description of each running worker, by address; wait for one.
 
     `Client.wait_for_workers` starts none on an adaptive cluster, and does not say why none comes.
-
-    Raises
-    ------
-    ClusterError : none comes in time, or all stay paused
+    ClusterError where none comes in time, or all stay paused.
     """
     patience = Patience(client)
     wanted: Any = None
@@ -297,18 +275,9 @@ def find_running(client: Any) -> dict[str, dict[str, Any]]:
 def ask_workers(client: Any, question: Callable[..., Any], *args: Any) -> dict[str, Any]:
     """Return the result of ``question(*args)`` in each running worker, by address.
 
-    Workers that are lost before they answer are left out. If all are, others are waited for.
-
-    Parameters
-    ----------
-    client : distributed client
-    question : function at the top level of a module. It runs beside the worker's tasks, so it must
-        be quick.
-    args : its arguments
-
-    Raises
-    ------
-    ClusterError : no worker answers in time, or one cannot import daskls
+    Workers that are lost before they answer are left out. If all are, others are waited for. The
+    question runs beside the worker's tasks, so it must be quick, and be at the top level of a
+    module. ClusterError where none answers in time, or one cannot import daskls.
     """
     deadline = time.monotonic() + patience_s()
     while True:
@@ -374,6 +343,5 @@ def log_losses(client: Any) -> Iterator[None]:
 
 
 def _addresses(client: Any) -> set[str]:
-    """Return the addresses of a client's workers; none without a client or an answer."""
     found = None if client is None else ask_scheduler(client)
     return set() if found is None else set(found[0])

@@ -32,11 +32,8 @@ CODED_NBYTES, MOST_TIMES = 256 << 20, 2
 class Base:
     """One coding of features, and its base scale, which the factors of candidates multiply.
 
-    Attributes
-    ----------
-    scale : FeatureScale. Divides features that are not coded by their spread; ranks and indicators
-        have a unit of their own.
-    spread : float64 array, shape (d',). The divisors of the scale.
+    It divides features that are not coded by their spread; ranks and indicators have a unit of
+    their own.
     """
 
     name: Coding
@@ -45,17 +42,13 @@ class Base:
 
     @property
     def n_features(self) -> int:
-        """The number of coded features."""
         return len(self.spread)
 
 
 def find_bases(X: Reals, codings: Sequence[Coding], most: int) -> list[Base]:
-    """Return the codings that differ on these rows, each with its base scale.
+    """Return the codings that differ on sampled rows, each with its base scale.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d). Sampled rows.
-    most : int. Most coded features.
+    `most` bounds the coded features.
     """
     center, spread = X.mean(axis=0, dtype=np.float64), spreads(X)
     found, seen = [], set()
@@ -89,23 +82,14 @@ def max_coded_features(n_rows: int, n_features: int) -> int:
 
 
 def fit_coding(X: Reals, coding: Coding, most: int) -> FeatureCoding | None:
-    """Return a fitted coding; None where it would leave every feature as it is.
+    """Return a coding fitted to sampled rows; None where it would leave every feature as it is.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d). Sampled rows.
-    coding : "none"; "ranks": features of more than `FEW_VALUES` values become their rank in [0, 1];
-        "indicators": each value of a feature with 3 to `FEW_VALUES` values becomes an indicator;
-        "both".
-    most : int. Most coded features; where indicators would make more, no feature is indicated.
+    "ranks": features of more than `FEW_VALUES` values become their rank in [0, 1]; "indicators":
+    each value of a feature with 3 to `FEW_VALUES` values becomes an indicator; "both". Where
+    indicators would make more than `most` features, no feature is indicated. Ranks are those of
+    scikit-learn's ``QuantileTransformer`` fitted to all sampled rows, with at most `N_KNOTS`
+    quantiles; equal values get the mean of their ranks.
 
-    Notes
-    -----
-    Ranks are those of scikit-learn's ``QuantileTransformer`` fitted to all sampled rows, with at
-    most `N_KNOTS` quantiles; equal values get the mean of their ranks.
-
-    Examples
-    --------
     >>> fit_coding(np.array([[3.0], [7.0], [5.0], [3.0]]), "indicators", 10).points
     array([3., 5., 7.])
     """
@@ -182,16 +166,10 @@ def spreads(X: Reals) -> Float64:
 def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int, float] | None:
     """Return the features of the largest and the smallest spread, and the ratio of their spreads.
 
-    None where the ratio is at most 1000. Constant features are ignored.
+    None where the ratio is at most 1000. Constant features are ignored. `with_rare` includes
+    features with one value in about nine rows of ten: marginal pixels have a small spread, but not
+    because of their unit.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    with_rare : bool. Whether to include features with one value in about nine rows of ten. Marginal
-        pixels have a small spread, but not because of their unit.
-
-    Examples
-    --------
     >>> widest_and_narrowest(np.c_[np.arange(9.0), 1e-4 * np.arange(9.0), np.ones(9)])
     (0, 1, 10000.0)
     """

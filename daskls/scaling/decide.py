@@ -29,12 +29,9 @@ AS_GOOD, AS_FEW_WRONG = 1.002, 1.01
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The chosen candidate, and those it was compared with.
+    """The chosen candidate, and all that were compared, by increasing squared error.
 
-    Attributes
-    ----------
-    candidates : tuple of Candidate. All that were compared, by increasing squared error.
-    z : dict. By how many standard errors a learned scale is better, where one was learned.
+    `z` has by how many standard errors a learned scale is better, where one was learned.
     """
 
     taken: Candidate
@@ -42,7 +39,6 @@ class Decision:
     z: dict[str, float]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the decision as JSON values."""
         return {
             "decision": self.taken.name,
             "coding": self.taken.coding,
@@ -57,12 +53,7 @@ def decide_densely(
 ) -> Decision:
     """Compare the winner of the race, and a learned scale, on held-out rows of regions.
 
-    Parameters
-    ----------
-    steps : Steps. On regions whose rows are stored in the coding of ``first``.
-    first : Candidate. The winner of the race.
-    kernels : names of the candidate kernels
-    learns : bool. Whether a scale is learned.
+    These are stored in the coding of ``first``, the winner.
     """
     best = _tuned_and_evaluated(steps, first, grid)
     found = [best]
@@ -89,12 +80,7 @@ def _tuned_and_evaluated(
 
 
 def _tune(steps: Steps, own: Candidate, grid: TrialGrid, start: Chosen | None = None) -> Candidate:
-    """Return a candidate with its best width and ridge, searched from a start.
-
-    Parameters
-    ----------
-    start : Chosen, or None. Its error is that of the coarse grid; None: the best one there.
-    """
+    """Return a candidate with its best width and ridge, searched from a start."""
     start = start or choose_coarsely(steps, own.factors, own.trial.kernel, grid)
     chosen = choose(steps, own.factors, start.trial, grid)
     n_trials = own.n_trials + start.n_tried + chosen.n_tried
@@ -176,10 +162,7 @@ def _with_best_kernel(
 
 
 def retune(steps: Steps, decision: Decision, grid: TrialGrid, cell_size: int) -> Decision:
-    """Return a decision whose width and ridge are chosen again on cells of the final size.
-
-    The search starts from the choice on smaller cells.
-    """
+    """Choose width and ridge again on cells of the final size, from the choice on smaller cells."""
     if cell_size <= TRIAL_ROWS:
         return decision
     old = decision.taken

@@ -21,12 +21,8 @@ from daskls.solvers.squares.system import System, median_distance, merge_groups
 class Answers:
     """The errors of each predicted row under a trial.
 
-    Attributes
-    ----------
-    squared : float64 array, shape (q,). The mean over functions; for classes, values are clipped to
-        [-1, 1].
-    wrong : float64 array, shape (q,). For classes 1 where another class won; for numbers the
-        squared error.
+    `squared` is the mean over functions; for classes, values are clipped to [-1, 1]. `wrong` is 1
+    where another class won; for numbers the squared error.
     """
 
     squared: Float64
@@ -34,7 +30,6 @@ class Answers:
 
     @classmethod
     def joined(cls, parts: "Iterable[Answers]") -> "Answers":
-        """Return the answers of several splits, one after the other."""
         own = list(parts)
         return cls(
             *(np.concatenate([getattr(part, n) for part in own]) for n in ("squared", "wrong"))
@@ -44,14 +39,9 @@ class Answers:
 class TrialSplit:
     """Training rows, and rows to predict, in one coding and scale, solved under many trials.
 
-    Parameters
-    ----------
-    A : float32 array, shape (n, d)
-    Y : float64 array, shape (n, r). Columns of targets, see `Aim`.
-    weights : float64 array, shape (n,)
-    n_training, n_asked : int. Rows that train, the first ones, and rows to predict, the last ones;
-        either none of these trains, or all do: then each is left out in turn.
-    copies : groups of equal training rows, as `find_copies` returns them; None where none repeats
+    Y (n, r) are columns of targets, see `Aim`. The first `n_training` rows train, the last
+    `n_asked` are predicted; either none of these trains, or all do: then each is left out in turn.
+    `copies` are those of `find_copies`.
     """
 
     def __init__(
@@ -96,7 +86,6 @@ class TrialSplit:
             self._kernel.write(self._far, spec, self._K)
 
     def errors(self, trial: Trial) -> Answers:
-        """Return the errors of the predicted rows."""
         self._enter(trial)
         merged, is_merged = self._merged, len(self._A) < len(self._Y)
         ridges = trial.ridge / merged.weights
@@ -125,20 +114,9 @@ def descend(
 ) -> tuple[Trial, Answers, int]:
     """Find the best trial by coordinate descent on a grid.
 
-    Parameters
-    ----------
-    splits : sequence of TrialSplit. Their answers are joined.
-    start : Trial. On the grid.
-    weights : float64 array, shape (q,). Of the predicted rows of all splits.
-    reaches : ints. For each descent in turn, by how many grid places a step moves the ridge; a step
-        always moves the width by an octave.
-    most : int. Most trials.
-
-    Returns
-    -------
-    trial : Trial
-    answers : Answers. Under this trial.
-    n_trials : int. Trials that were solved.
+    The splits' answers are joined; weights (q,) are of all predicted rows. For each descent in
+    turn, `reaches` say by how many grid places a step moves the ridge; a step always moves the
+    width by an octave. Returns the trial, its answers, and the number of trials, `most` at most.
     """
     descent = _Descent(splits, grid, start.kernel, weights, most)
     place = grid.place(start)

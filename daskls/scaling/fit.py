@@ -71,7 +71,6 @@ CODINGS: tuple[Coding, ...] = ("none", "ranks", "indicators", "both")
 
 
 def resolve(state: FitState) -> FitState:
-    """Return the state with scaled rows and with all shared parameters chosen."""
     scaling = state.request.scaling
     if scaling is None:
         return state
@@ -123,10 +122,8 @@ def _spec_with(spec: SolverSpec, trial: Trial) -> SolverSpec:
 def _rescaled(state: FitState, resolved: Resolved) -> FitState:
     """Return the state with sample, sizes and parameters in the chosen scale of features.
 
-    Raises
-    ------
-    MemoryPlanError : tasks on scaled rows would not fit in memory
-    ParameterError : a factor takes rows out of the range of float32
+    MemoryPlanError where tasks on scaled rows would not fit; ParameterError where a factor takes
+    rows out of the range of float32.
     """
     request = replace(state.request, spec=resolved.spec)
     sizes = replace(state.sizes, spec=resolved.spec)
@@ -180,7 +177,6 @@ class _Search:
 
     @cached_property
     def bases(self) -> list[Base]:
-        """The candidate codings."""
         X = self.state.sample.X
         asked = self.scaling.feature_coding
         codings: tuple[Coding, ...] = CODINGS if asked == "auto" else (asked,)
@@ -188,7 +184,6 @@ class _Search:
 
     @property
     def learns(self) -> bool:
-        """Whether a scale may be learned."""
         return self.scaling.feature_scale == "learned" and self.is_open
 
     @property
@@ -245,12 +240,7 @@ class _Search:
         return scaled(X[:: max(len(X) // COMPARED_ROWS, 1)][:COMPARED_ROWS], base.scale)
 
     def _scales(self, base: Base) -> list[tuple[str, Float64]]:
-        """Return names and factors of the candidate scales in one coding.
-
-        Raises
-        ------
-        ParameterError : there is not one factor per feature
-        """
+        """Return names and factors of the candidate scales in one coding."""
         asked, ones = self.scaling.feature_scale, np.ones(base.n_features)
         if isinstance(asked, tuple):
             return [("given", _given(asked, base.n_features) * base.spread)]
@@ -277,12 +267,7 @@ class _Search:
         return replace(base.scale, factors=factors)
 
     def decide(self, candidates: Sequence[Candidate]) -> Decision:
-        """Return the decision between candidates: by a race, then by regions if rows are sampled.
-
-        Raises
-        ------
-        MemoryPlanError : a task of the race, or of a region, would not fit in memory
-        """
+        """By a race, then by regions if rows are sampled."""
         state = self.state
         drawn = self._draw()
         plan = plan_race(drawn, self._cell_size)
@@ -335,7 +320,6 @@ class _Search:
 
     @contextmanager
     def _timed(self, job: RaceJob | RegionJob, n_steps: int) -> Iterator[None]:
-        """Time the stage, and count its stored steps as progress."""
         store = open_store(job.root)
 
         def count() -> int:

@@ -52,12 +52,7 @@ STEPS, STEPS_VERSION = "steps", 5
 class Trial:
     """Parameters that cells are solved with.
 
-    Attributes
-    ----------
-    width : float. In units of a cell's median distance; or gamma, as given by the user.
-    ridge : float. 1 / (2 C).
-    is_gamma : bool. Whether ``width`` is gamma.
-    offset : bool. Whether functions have an offset.
+    The width is in units of a cell's median distance; or gamma, as given. The ridge is 1 / (2 C).
     """
 
     kernel: str
@@ -95,10 +90,8 @@ class TrialGrid:
     def of(cls, spec: SolverSpec, unit: float = 1.0) -> "TrialGrid":
         """Return the grid of a spec: given values of C and gamma, else the default ones.
 
-        Parameters
-        ----------
-        unit : float. The unit of weights. Weights divide ridges, and the default ridges are for
-            weights of 1.
+        Weights divide ridges, and the default ridges are for weights of 1: `unit` is that of the
+        weights.
         """
         given = spec.C and sorted(1 / (2 * cost) for cost in spec.C)
         ridges = tuple(given or (unit * ridge for ridge in RIDGES))
@@ -145,7 +138,6 @@ class TrialGrid:
         return Trial(kernel, self.widths[i], self.ridges[j], self.are_gammas, self.offset)
 
     def coarse(self, kernel: str) -> list[Trial]:
-        """Return the trials of the coarse grid."""
         widths = self.widths[COARSE_WIDTHS]
         if self.are_gammas:
             widths = self.widths[EVERY_OTHER_GAMMA] or self.widths
@@ -163,11 +155,7 @@ class TrialGrid:
 class TrialCell:
     """A cell of a region, solved under many trials.
 
-    Parameters
-    ----------
-    A : float32 array, shape (m, d). In some scale, minus the cell's mean.
-    targets : array. Class codes (m,), or numbers (m, t).
-    weights : float64 array, shape (m,)
+    A (m, d), in some scale, is without the cell's mean.
     """
 
     def __init__(self, A: Float32, targets: Targets, weights: Float64, aim: Aim) -> None:
@@ -215,12 +203,10 @@ class TrialCell:
     def error_slopes(self, trial: Trial) -> Float64:
         """Return how leave-one-out errors change with the width and with the factors of features.
 
-        Returns
-        -------
-        sums : float64 array, shape (3 + d,). Weights of rows; squared errors, summed over rows and
-            functions; their derivatives by the logarithm of the width, and by those of the factors,
-            while the width stays in units of the median distance. Copies of a row are left out
-            together, of numbers too, unlike in `errors`.
+        Sums (3 + d,): weights of rows; squared errors, over rows and functions; their derivatives
+        by the logarithm of the width, and by those of the factors, while the width stays in units
+        of the median distance. Copies of a row are left out together, of numbers too, unlike in
+        `errors`.
         """
         sums = np.zeros(3 + self._A.shape[1])
         if self.is_constant:
@@ -263,10 +249,7 @@ class TrialCell:
 class Steps:
     """The steps of one decision; their order follows from the data and the parameters.
 
-    Parameters
-    ----------
-    job : RegionJob or RaceJob
-    token : str. Names the data of the steps, where it is not the same in all versions.
+    `token` names the data of the steps, where it is not the same in all versions.
     """
 
     def __init__(self, job: Any, client: Any = None, token: str = "") -> None:
@@ -281,11 +264,7 @@ class Steps:
     ) -> dict[str, AnyArray]:
         """Return the joined results of a task's calls, computed or as stored.
 
-        Parameters
-        ----------
-        task : function. The dashboard shows its name.
-        arguments : sequence of tuple. One call each; the job is passed last.
-        join : makes named arrays of the results, which are in the order of the arguments
+        The job is each call's last argument; `join` gets the results in their order.
         """
         # An unfinished fit of another version may have taken other steps.
         asked = tokenize(STEPS_VERSION, task.__name__, arguments, self._token)
@@ -313,7 +292,7 @@ def check_race(
 ) -> None:
     """Raise a `MemoryPlanError` if the last rung of a race would not fit in the memory of a task.
 
-    ``parts`` and ``n_features`` are as of `rung_nbytes`, for the coding with the most features.
+    `parts` and `n_features` are as of `rung_nbytes`, for the coding with the most features.
     """
     n_rows = sum(m + q for m, q in parts)
     check_usable(
@@ -350,11 +329,8 @@ def race_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: in
 def trial_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -> int:
     """Return the peak bytes of a task that solves cells of one region under trial.
 
-    Parameters
-    ----------
-    n_rows : int. Of the region.
-    n_outputs : int. Functions of a cell.
-    cell_rows : int. Of the cells; slopes are only taken of cells of `TRIAL_ROWS`.
+    `n_rows` are of the region, `n_outputs` functions of a cell; slopes are only taken of cells of
+    `TRIAL_ROWS`.
     """
     d, m = n_features, min(cell_rows, n_rows)
     learned = min(m, TRIAL_ROWS)
@@ -372,11 +348,7 @@ def trial_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -
 def rung_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: int) -> int:
     """Return the peak bytes of a task that evaluates a candidate in a rung of a race.
 
-    Parameters
-    ----------
-    parts : sequence of (int, int). Numbers of training rows and of predicted rows of each part.
-    n_features : int. Of the candidate's coding.
-    n_outputs : int. Functions of a model.
+    `parts` are (training rows, predicted rows), `n_features` those of its coding.
     """
     d = n_features
     rows = sum(m + q for m, q in parts)

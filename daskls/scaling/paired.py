@@ -21,11 +21,8 @@ LEAST_GROUPS = 10
 class RowErrors:
     """A candidate's errors on rows that it was not trained on, in the order of rows.
 
-    Attributes
-    ----------
-    squared, wrong, weights : float64 arrays, shape (q,)
-    groups : int64 array, shape (q,), or None. Errors within a group are correlated, so each group
-        counts as one observation; None: each row does.
+    Errors within a group are correlated, so each group counts as one observation; None: each row
+    does.
     """
 
     squared: Float64
@@ -35,7 +32,6 @@ class RowErrors:
 
     @property
     def squared_error(self) -> float:
-        """The weighted mean of squared errors."""
         return _mean(self.squared, self.weights)
 
     @property

@@ -60,14 +60,9 @@ FEWER_Z, NEAR_FEWER = 2.0, 1.1
 class Candidate:
     """A coding, a scale and a trial, with its errors when it was last evaluated.
 
-    Attributes
-    ----------
-    base : int. The index of its coding among the candidate codings.
-    name : str. Of its scale: "given", "spread", "learned".
-    factors : float64 array, shape (d',). They multiply rows as stored in the coding.
-    errors : RowErrors. On the rows evaluated last.
-    n_trials : int. Trials in all rungs.
-    coarse : float. Its squared error on the coarse grid, where regions decide.
+    The scale is "given", "spread" or "learned"; its factors (d',) multiply rows as stored in the
+    coding. `n_trials` is of all rungs; `coarse` is its squared error on the coarse grid, where
+    regions decide.
     """
 
     base: int
@@ -85,7 +80,6 @@ class Candidate:
         return self.errors.squared_error
 
     def to_json(self) -> dict[str, Any]:
-        """Return a summary of the candidate for `daskls info`."""
         return {
             "coding": self.coding,
             "scale": self.name,
@@ -110,13 +104,9 @@ def race(
 ) -> list[Candidate]:
     """Return the candidates that are left, the best first.
 
-    Parameters
-    ----------
-    steps : Steps. Of a `RaceJob` whose rows are stored.
-    learns : bool. Whether scales are learned.
-    is_last : bool. Whether no regions decide after the race. If they do, they learn scales and drop
-        weak features: between near neighbors a feature may count that does not between sampled
-        rows. Nor does the race take a coding then that is hardly better.
+    The rows of the steps' job are stored. If regions decide after the race, which is not `is_last`
+    then, they learn scales and drop weak features: between near neighbors a feature may count that
+    does not between sampled rows. Nor does the race take a coding then that is hardly better.
     """
     left, everyone, is_done = list(candidates), list[Candidate](), False
     for number, rung in enumerate(plan.rungs):
@@ -173,11 +163,8 @@ def _decide(
 ) -> list[Candidate]:
     """Return the best finalists in the order of their errors on the reserved rows.
 
-    All are evaluated once on fewer rows; then the best continue their descent.
-
-    Parameters
-    ----------
-    finalists : sequence of Candidate. First the best of the race.
+    The first is the best of the race. All are evaluated once on fewer rows; then the best continue
+    their descent.
     """
     looked = _run(steps, finalists, plan.first, grid)
     seen = _survivors(looked, len(finalists), np.inf)

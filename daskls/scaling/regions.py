@@ -78,17 +78,9 @@ on_drop(_kept.clear)
 class RegionJob:
     """The regions, and what tasks need to read their rows.
 
-    Attributes
-    ----------
-    root : str. The store.
-    base : FeatureScale. The scale in which rows of regions are gathered.
-    label : str. The name of ``base`` among the scales of a fit.
-    route : FeatureScale. The scale in which the tree sees rows.
-    leaves : int64 array, shape (r,). The leaves of the tree that are regions.
-    max_rows : int. The most rows of a region.
-    run_rows : int. Consecutive rows that are held out together.
-    n_groups : int. 0 for parts of space; else ``leaves`` are some of this many groups, to which
-        rows are assigned at random, as to chunks.
+    Rows are gathered in the scale `base`, by its name `label`; the tree sees them in `route`. The
+    regions are some of its leaves, or of `n_groups` groups to which rows are assigned at random, as
+    to chunks. `run_rows` consecutive rows are held out together.
     """
 
     root: str
@@ -125,21 +117,12 @@ class RegionJob:
 
     @property
     def n_regions(self) -> int:
-        """The number of regions."""
         return len(self.leaves)
 
 
 @dataclass(frozen=True, eq=False)
 class RegionRows:
-    """The rows of one region, by increasing global number.
-
-    Attributes
-    ----------
-    X : float32 array, shape (m, d)
-    targets : array. Class codes (m,), or numbers (m, t).
-    weights : float64 array, shape (m,)
-    fold : int64 array, shape (m,). Below `HELD_SHARE`.
-    """
+    """The rows of one region, by increasing global number; folds are below `HELD_SHARE`."""
 
     X: Float32
     targets: Targets
@@ -148,7 +131,6 @@ class RegionRows:
 
     @property
     def codes(self) -> Codes:
-        """The targets of a classifier."""
         return cast(Codes, self.targets)
 
     @property
@@ -158,17 +140,14 @@ class RegionRows:
         return held
 
     def take(self, which: Int64) -> "RegionRows":
-        """Return some of the rows."""
         return RegionRows(*(getattr(self, f.name)[which] for f in fields(self)))
 
 
 def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> RegionJob:
     """Choose regions: some leaves of a tree on the sample, each of about the size of a region.
 
-    Parameters
-    ----------
-    route : FeatureScale. The scale in which the tree sees rows, and in which they are gathered.
-    most_features : int. The most features of all scales that rows will be gathered in.
+    `route` is the scale in which the tree sees rows, and in which they are gathered;
+    `most_features` is of all scales that they will be gathered in.
     """
     sample, n_rows = scaled(state.sample.merged().X, route), state.scan.n_kept
     n_sampled, max_rows = len(state.sample.X), region_rows(most_features)
@@ -184,14 +163,13 @@ def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> Re
 
 
 def rows_in_run(n_rows: int) -> int:
-    """Return how many consecutive rows are held out together."""
     return min(max(n_rows // LEAST_RUNS, 1), RUN_ROWS)
 
 
 def _drawn_leaves(leaves: Int32, n_each: float, seed: int) -> Int64:
     """Return randomly drawn leaves that together hold enough rows, in increasing order.
 
-    ``n_each`` is the number of rows for which each sampled row stands.
+    ``n_each`` rows stand behind a sampled row.
     """
     counts = np.bincount(leaves) * n_each
     order = REGIONS.generator(seed).permutation(len(counts))
@@ -257,10 +235,7 @@ def collect_block(
     reserve: Reserve | None = None,
     block_info: Any = None,
 ) -> None:
-    """Write the rows of one block that lie in a region.
-
-    A retry after a worker's death finds the part and returns.
-    """
+    """Write the rows of one block that lie in a region; a retry finds the part and returns."""
     block, _ = block_start(block_info)
     start = int(first_kept[block])
     key = _block_key(job, start, int(first_kept[block + 1]) - start)
@@ -342,7 +317,6 @@ def _leaves_of(job: RegionJob, rows: Reals, numbers: RowNumbers) -> Int64:
 
 
 def read_region(region: int, job: RegionJob) -> RegionRows:
-    """Return the rows of one region."""
     columns = _read_columns(job.root, _region_key(job, region))
     runs = columns["numbers"] // job.run_rows
     fold = (row_keys(runs, HELD_ROWS(job.seed)) % np.uint64(HELD_SHARE)).astype(np.int64)
@@ -363,13 +337,7 @@ def _read_columns(root: str, key: str) -> dict[str, AnyArray]:
 
 
 def draw_cells(job: RegionJob, n_cells: int, draw: int) -> dict[int, int]:
-    """Return how many cells of each region are drawn: equally many, one more of some regions.
-
-    Parameters
-    ----------
-    n_cells : int. In all regions together.
-    draw : int. The number of the draw among those of a fit.
-    """
+    """Return how many cells of each region are drawn: equally many, one more of some regions."""
     order = REGION_CELLS.generator(job.seed, region=0, draw=draw).permutation(job.n_regions)
     counts = np.bincount(np.arange(n_cells) % job.n_regions, minlength=job.n_regions)
     return {int(region): int(n) for region, n in zip(order, counts, strict=True) if n}
@@ -407,7 +375,6 @@ def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
 
 
 def in_scale(rows: RegionRows, factors: Float64) -> Float32:
-    """Return the features of a region's rows times their factors."""
     Z: Float32 = rows.X * factors.astype(np.float32)
     return Z
 

@@ -59,8 +59,6 @@ KEPT_SHARE = 0.7
 
 @dataclass(frozen=True)
 class Chosen:
-    """The best trial, its squared error, and the number of trials."""
-
     trial: Trial
     squared_error: float
     n_tried: int
@@ -230,11 +228,7 @@ def learn_on(
 ) -> tuple[Float64, Trial]:
     """Return factors learned in rounds on some cells, and the trial that these led to.
 
-    Parameters
-    ----------
-    cells : sequence of (X, targets, weights): float32 (m, d), codes (m,) or numbers (m, t), float64
-        (m,)
-    start : float64 array, shape (d,). The scale to start from.
+    Cells are (X, targets, weights).
     """
 
     def slopes_at(factors: Float64, trial: Trial) -> Float64:
@@ -254,16 +248,9 @@ def descend_slopes(
     """Return the factors and the width of the least leave-one-out error in some rounds.
 
     Each round moves the logarithms of the width and of all factors against their slopes, which are
-    in units of their root mean square, and some of the way of the round before.
+    in units of their root mean square, and some of the way of the round before. `slopes_at` returns
+    sums as `TrialCell.error_slopes` does; the trial keeps its kernel and ridge.
 
-    Parameters
-    ----------
-    slopes_at : returns sums as `TrialCell.error_slopes` does for factors and a trial
-    start : float64 array, shape (d,)
-    trial : Trial. It keeps its kernel and ridge.
-
-    Examples
-    --------
     >>> def slopes_at(factors, trial):
     ...     left = np.log(np.append(trial.width, factors)) - np.log([1.0, 2.0, 0.5])
     ...     return np.concatenate([[1.0, left @ left], 2 * left])
@@ -293,7 +280,6 @@ def descend_slopes(
 def region_slopes(
     region: int, n_cells: int, factors: Float64, trial: Trial, job: RegionJob
 ) -> Float64:
-    """Return the sums of `TrialCell.error_slopes` over some cells of a region."""
     sums = np.zeros(3 + len(factors))
     with one_blas_thread():
         for A, rows in cells_of(region, factors, job, n_cells, TRIAL_ROWS, LEARNING_DRAW):

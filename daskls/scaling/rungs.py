@@ -60,11 +60,8 @@ COLUMNS = ("X", "targets", "weights")
 class RaceJob:
     """What tasks need to read the rows of a race, and `Steps` to store results.
 
-    Attributes
-    ----------
-    root : str. The store.
-    token : str. Of the drawn rows and their scales: an unfinished fit of another version may have
-        had others.
+    `token` is of the drawn rows and their scales: an unfinished fit of another version may have had
+    others.
     """
 
     root: str
@@ -72,27 +69,18 @@ class RaceJob:
     token: str = ""
 
     def folder(self, kind: str) -> str:
-        """Return the folder of a kind of parts."""
         return f"regions/{kind}-thin"
 
 
 @dataclass(frozen=True, eq=False)
 class RaceRows:
-    """Rows in one coding, in the order of `Drawn.rows`.
-
-    Attributes
-    ----------
-    X : float32 array, shape (n, d')
-    targets : array. Class codes (n,), or numbers (n, t).
-    weights : float64 array, shape (n,)
-    """
+    """Rows (n, d') in one coding, in the order of `Drawn.rows`."""
 
     X: Float32
     targets: Targets
     weights: Float64
 
     def take(self, own: slice | Int64) -> "RaceRows":
-        """Return some of the rows."""
         return RaceRows(self.X[own], self.targets[own], self.weights[own])
 
 
@@ -100,13 +88,10 @@ class RaceRows:
 class Drawn:
     """The rows of a race, as positions in the sample.
 
-    Attributes
-    ----------
-    pool : int64 array. Random rows that are not held out, in a drawn order.
-    reserved : int64 array. Random rows that are held out.
-    cells : tuple of (int64 array, int64 array). Training rows and held-out rows of some cells that
-        hold all rows of their part of space; empty where the sample is not all of the data.
-    run_rows : int. Consecutive rows that are held out together.
+    `pool` are random rows that are not held out, in a drawn order; `reserved` random ones that are.
+    `cells` are training rows and held-out rows of some cells that hold all rows of their part of
+    space; empty where the sample is not all of the data. `run_rows` consecutive rows are held out
+    together.
     """
 
     pool: Int64
@@ -131,10 +116,8 @@ class Drawn:
 class Part:
     """Rows that train a model, and rows that it predicts.
 
-    Attributes
-    ----------
-    train, asked : (int, int). First, and one past the last, of the training rows and of the rows to
-        predict: others, or the last of the training rows, each predicted without itself.
+    Both are (first, one past the last). `asked` are other rows, or the last of the training rows,
+    each predicted without itself.
     """
 
     train: tuple[int, int]
@@ -152,12 +135,10 @@ class Part:
 
     @property
     def n_training(self) -> int:
-        """The number of training rows."""
         return self.train[1] - self.train[0]
 
     @property
     def n_asked(self) -> int:
-        """The number of rows to predict."""
         return self.asked[1] - self.asked[0]
 
     @property
@@ -176,13 +157,10 @@ class Part:
 class Rung:
     """One comparison of all candidates that are left.
 
-    Attributes
-    ----------
-    sampled : Part. Of random rows; where rows are left out in turn, maybe of a cell.
-    cells : tuple of Part. Of all rows of some cells; together they weigh as much as ``sampled``,
-        but each row alike where rows are left out in turn.
-    reaches : tuple of int. See `descent.descend`.
-    most_trials : int. Most trials of one candidate.
+    `sampled` are random rows; where rows are left out in turn, maybe of a cell. `cells` hold all
+    rows of some cells; together they weigh as much as ``sampled``, but each row alike where rows
+    are left out in turn. `reaches` are those of `descent.descend`; a candidate has at most
+    `most_trials`.
     """
 
     sampled: Part
@@ -192,7 +170,6 @@ class Rung:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """All parts, the random rows first."""
         return self.sampled, *self.cells
 
     def weights(self, rows: RaceRows) -> Float64:
@@ -287,7 +264,6 @@ def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tu
 
 
 def _cell_parts(drawn: Drawn) -> tuple[Part, ...]:
-    """Return the part of each drawn cell."""
     at, found = len(drawn.pool) + len(drawn.reserved), []
     for train, asked in drawn.cells:
         middle = at + len(train)
@@ -311,8 +287,6 @@ def draw_race_rows(
 ) -> Drawn:
     """Draw random rows; those in ``held`` are held out, by default those of `held_out`.
 
-    Examples
-    --------
     >>> drawn = draw_race_rows(10, 4, 3, 0)
     >>> drawn.pool, drawn.reserved
     (array([4, 7, 1, 6]), array([9, 8]))
@@ -336,11 +310,8 @@ def draw_cells_of(
 ) -> tuple[tuple[Int64, Int64], ...]:
     """Return the rows of some cells, see `Drawn.cells`.
 
-    Parameters
-    ----------
-    X : float32 array, shape (m, d). All rows, divided by their spread. All candidates have the same
-        cells, as their errors are compared row by row.
-    held : bool array, shape (m,), or None for `held_out`
+    X holds all rows, divided by their spread: all candidates have the same cells, as their errors
+    are compared row by row.
     """
     with one_blas_thread():
         _, cells = cut_rows(widest(X), cell_rows)
@@ -391,7 +362,6 @@ def write_race_rows(job: RaceJob, sample: Sample, drawn: Drawn, bases: Sequence[
 
 
 def read_race_rows(number: int, job: RaceJob) -> RaceRows:
-    """Return the rows in one coding."""
     columns = read_pack(job.root, _key(job, number))
     return RaceRows(columns["X"], columns["codes"], columns["weights"])
 

@@ -143,15 +143,8 @@ class LocalSolver(ABC):
 class Neighborhood:
     """A center's k nearest rows, nearest first, and the candidates to try on them.
 
-    Attributes
-    ----------
-    X : real array, shape (k, d)
-    targets : array, shape (k,) or (k, t), as in `CellRows`
-    weights : float array, shape (k,), > 0
-    n_inner : int. k', the number of nearest rows on which candidates are compared.
-    spec : SolverSpec. Its C, and its gamma if ``percentiles`` is None, are the candidates.
-    percentiles : tuple of float, decreasing, or None. Widths, as percentiles of the distances.
-    seed : tuple of int. Unique to the neighborhood.
+    Candidates are compared on the `n_inner` nearest. They are the C of `spec`, and its gamma, or
+    widths as percentiles of the distances, decreasing. The seed is unique to the neighborhood.
     """
 
     X: Reals

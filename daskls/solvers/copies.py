@@ -15,13 +15,9 @@ from daskls.solvers.rows import LocalRows
 
 
 class Units(NamedTuple):
-    """The units of a neighborhood, in order of first occurrence.
+    """The first copy of each unit of a neighborhood, increasing; the sums of copies' weights.
 
-    Attributes
-    ----------
-    first : int64 array, shape (u,), increasing. The first copy of each.
-    weights : float64 array, shape (u,). Sums over copies.
-    n_inner : int. Units with a copy among the inner rows; they come first.
+    Units with a copy among the `n_inner` inner rows come first.
     """
 
     first: Int64
@@ -37,7 +33,6 @@ class Units(NamedTuple):
 
 
 def find_units(near: Neighborhood) -> Units:
-    """Return the units of a neighborhood's rows."""
     copies = find_copies(near.X, near.targets)
     if copies is None:
         return Units(np.arange(len(near.X)), near.weights, near.n_inner)

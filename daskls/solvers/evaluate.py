@@ -19,20 +19,10 @@ from daskls.records import Float64, Floats, LocalModel, Mask, Reals
 def cell_scores(model: LocalModel, X: Reals) -> Float64:
     """Return the scores of one cell's model: one GEMM and one vectorized pass of the kernel.
 
-    Parameters
-    ----------
-    model : LocalModel
-    X : real array, shape (m, d). Queries, not yet in the model's frame.
-
-    Returns
-    -------
-    scores : float64 array. With two classes present, shape (m,), positive for the second; with
-        more, shape (m, k), one vote score per class present; with one class, shape (m,), all 0.
-
-    Notes
-    -----
-    Computed in float32 only where no decision value moves by more than 1e-3; see
-    `kernels.precision`. A row's result does not depend on the other rows.
+    Queries are not yet in the model's frame. With two classes present, (m,), positive for the
+    second; with more, (m, k), one vote score per class present; with one, all 0. Computed in
+    float32 only where no decision value moves by more than 1e-3; see `kernels.precision`. A row's
+    result does not depend on the other rows.
     """
     n_classes = len(model.classes)
     if n_classes == 1:
@@ -69,16 +59,9 @@ def fit_sigmoid(
 ) -> tuple[float, float]:
     """Return (a, b), a <= 0, for which 1 / (1 + exp(a f + b)) is the likeliest probability.
 
-    The probability of the positives never falls as the decision value rises.
+    The probability of the positives never falls as the decision value rises. The values are of rows
+    held out from training; a row of weight 2 counts as two rows.
 
-    Parameters
-    ----------
-    values : float array, shape (m,). Decision values of rows held out from training.
-    positive : bool array, shape (m,)
-    weights : float64 array, shape (m,), or None. A row of weight 2 counts as two rows.
-
-    Examples
-    --------
     >>> a, b = fit_sigmoid(np.array([-2.0, -1.0, 1.0, 2.0]), np.array([False, False, True, True]))
     >>> bool(a < 0), round(abs(b), 6)
     (True, 0.0)

@@ -60,15 +60,8 @@ def count_gammas(spec: SolverSpec, percentiles: tuple[float, ...] | None = None)
 def resolve_grid(spec: SolverSpec, radius: float, n_rows: int, n_features: int) -> Grid:
     """Return the cell's candidates: those given, or the paper's range in geometric steps.
 
-    Parameters
-    ----------
-    spec : SolverSpec
-    radius : float, > 0. The largest distance of the cell's rows to their mean.
-    n_rows : int. Rows of the cell.
-    n_features : int
+    The radius is the largest distance of the cell's rows to their mean.
 
-    Examples
-    --------
     >>> grid = resolve_grid(SolverSpec(), radius=1.0, n_rows=2000, n_features=2)
     >>> [round(c, 5) for c in (grid.costs[0], grid.costs[-1])]
     [0.03125, 500.0]
@@ -95,15 +88,6 @@ def grid_ends(
 ) -> dict[str, tuple[Float64, Float64]]:
     """Return the first and the last candidate of C and of gamma, for many cells at once.
 
-    Parameters
-    ----------
-    spec : SolverSpec
-    radius : float64 array, shape (k,). Of the cells.
-    n_rows : int64 array, shape (k,)
-    n_features : int
-
-    Examples
-    --------
     >>> ends = grid_ends(SolverSpec(), np.array([1.0]), np.array([2000]), 2)
     >>> [round(float(value[0]), 5) for axis in ends.values() for value in axis]
     [0.03125, 500.0, 0.04, 40000.0]
@@ -123,14 +107,7 @@ def grid_ends(
 
 
 def find_choice(row: Any, spec: SolverSpec, n_features: int) -> tuple[int, int]:
-    """Return the indices of a cell's (gamma, C) in its own grid.
-
-    Parameters
-    ----------
-    row : row of ``fit_report_``
-    spec : SolverSpec
-    n_features : int. Of the rows that distances are taken between.
-    """
+    """Return the indices of a cell's (gamma, C) in its own grid, from a row of ``fit_report_``."""
     grid = resolve_grid(spec, float(row.radius), int(row.n_rows), n_features)
     return _nearest(grid.gammas, row.gamma), _nearest(grid.costs, row.C)
 
@@ -183,23 +160,12 @@ def near_points(shape: Shape, first: GridPoint) -> tuple[list[int], list[int]]:
 
 
 def assign_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
-    """Assign the rows of each class to the folds in turn, in an order drawn from ``seed``.
+    """Assign the rows (m,) of each class to the folds in turn, in an order drawn from ``seed``.
 
     Each class starts at the fold after the last class's end, so fold sizes differ by at most one,
-    and so do the counts of each class. A class with fewer rows than folds keeps its row order.
+    and so do the counts of each class. A class with fewer rows than folds keeps its row order. The
+    seed is the cell's own, so that its folds depend on no other cell.
 
-    Parameters
-    ----------
-    codes : int array, shape (m,). Class of each row.
-    n_folds : int
-    seed : tuple of int. Unique to the cell, so that its folds depend on no other cell.
-
-    Returns
-    -------
-    folds : int64 array, shape (m,), values 0 to n_folds - 1
-
-    Examples
-    --------
     >>> assign_folds(np.array([0, 0, 1]), 5, (0,))
     array([0, 1, 2])
     """

@@ -29,19 +29,7 @@ def draw_landmarks(
 def find_components(
     X: Reals, normalization: Normalization, n_landmarks: int
 ) -> tuple[Float64, Float64]:
-    """Return the first principal components of sampled rows.
-
-    Parameters
-    ----------
-    X : real array, shape (m, d)
-    normalization : Normalization of X
-    n_landmarks : int
-
-    Returns
-    -------
-    components : float64 array, shape (l, d). Unit vectors.
-    deviations : float64 array, shape (l,). The rows' standard deviation along each.
-    """
+    """Return the first principal components of sampled rows."""
     # Imported here so that a process that only predicts never loads it.
     from sklearn.decomposition import IncrementalPCA
 
@@ -84,16 +72,8 @@ class Evaluation:
 class BiasSearch:
     """The search for the bias of one problem.
 
-    Parameters
-    ----------
-    tol : float, > 0. The search ends at a duality gap of at most tol x the sum of all rows' C.
-    bias : float. The first bias to evaluate; then the next one.
-    max_rounds : int. A guard: Newton steps and cuts need a handful.
-
-    Attributes
-    ----------
-    best : Evaluation of the smallest primal value
-    gap : float. By how much ``best`` may exceed the minimum.
+    It ends at a duality gap of at most tol x the sum of all rows' C. `bias` is the first to
+    evaluate; then the next one. `max_rounds` is a guard: Newton steps and cuts need a handful.
     """
 
     tol: float
@@ -116,7 +96,6 @@ class BiasSearch:
 
     @property
     def is_solved(self) -> bool:
-        """Whether the gap is small enough."""
         return self.gap <= self.tol * self.history[0].cost
 
     @property
@@ -139,7 +118,6 @@ class BiasSearch:
         return stays and self.gaps[-1] > 0.9 * self.gaps[-1 - BIAS_PATIENCE]
 
     def _lower_bound(self) -> float:
-        """Return a lower bound of the function."""
         flat = [e.dual for e in self.history if e.slope == 0.0]
         # The objective is a sum of squares and losses, so 0 is a bound as well.
         known = [0.0, *flat]

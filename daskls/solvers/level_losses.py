@@ -27,7 +27,6 @@ class LevelLoss(ABC):
         """Return the constant of the least weighted loss; y and weights have shape (m,)."""
 
     def mean(self, missed: Float64, level: float, weights: Float64 | None = None) -> float:
-        """Return the weighted mean loss."""
         return float(np.average(self.losses(missed, level), weights=weights))
 
     def constant_loss(self, y: Float64, level: float, weights: Float64 | None = None) -> float:
@@ -55,7 +54,7 @@ class Pinball(LevelLoss):
     """The pinball loss, whose mean quantiles minimize: Koenker, Bassett 1978."""
 
     def losses(self, missed: npt.ArrayLike, level: float) -> Float64:
-        """See `LevelLoss`.
+        """Return the loss of each row.
 
         >>> Pinball().losses(np.array([-1.0, 2.0]), 0.25)
         array([0.75, 0.5 ])
@@ -64,7 +63,7 @@ class Pinball(LevelLoss):
         return np.maximum(level * missed, (level - 1.0) * missed)
 
     def constant(self, y: Float64, weights: Float64, level: float) -> float:
-        """See `LevelLoss`: the least y at which the cumulative weight reaches the level's share.
+        """The least y at which the cumulative weight reaches the level's share.
 
         >>> Pinball().constant(np.array([3.0, 1.0, 2.0]), np.ones(3), 0.5)
         2.0
@@ -77,7 +76,7 @@ class Pinball(LevelLoss):
     def d2(
         self, y: Float64, values: Float64, level: float, weights: Float64 | None = None
     ) -> float:
-        """See `LevelLoss`: scikit-learn's, whose constant is a percentile of its own kind."""
+        """scikit-learn's, whose constant is a percentile of its own kind."""
         return float(d2_pinball_score(y, values, alpha=level, sample_weight=weights))
 
 
@@ -85,7 +84,7 @@ class Expectile(LevelLoss):
     """Asymmetric squared errors, whose mean expectiles minimize: Newey, Powell 1987."""
 
     def losses(self, missed: npt.ArrayLike, level: float) -> Float64:
-        """See `LevelLoss`.
+        """Return the loss of each row.
 
         >>> Expectile().losses(np.array([-1.0, 2.0]), 0.25)
         array([0.75, 1.  ])
@@ -95,7 +94,7 @@ class Expectile(LevelLoss):
         return found
 
     def constant(self, y: Float64, weights: Float64, level: float) -> float:
-        """See `LevelLoss`: at level 1/2 the mean.
+        """At level 1/2 the mean.
 
         >>> round(Expectile().constant(np.array([0.0, 1.0]), np.ones(2), 0.75), 12)
         0.75

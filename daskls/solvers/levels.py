@@ -27,14 +27,9 @@ from daskls.solvers.tube import constants, values_model
 class SolvedLevel:
     """The function of one level.
 
-    Attributes
-    ----------
-    beta : float64 array, shape (m,). Coefficients of the rows.
-    offset : float
-    cost : float. C, for y in units of its deviation.
-    loss : float. The weighted mean over held-out rows; NaN where none was held out.
-    on_edge : bool. Whether C is the least or the largest of several candidates.
-    n_steps, n_trained, n_at_limit, n_tried : int. As in `CellReport`.
+    C is for y in units of its deviation; the loss is the weighted mean over held-out rows, NaN
+    where none was held out; `on_edge` is whether C is the least or the largest of several
+    candidates.
     """
 
     beta: Float64
@@ -72,7 +67,7 @@ class LevelsSolver(LocalSolver):
         """Return the problem of a cell whose rows and numbers are not all equal."""
 
     def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
-        """See `LocalSolver`: adds the loss of the best constant at each level."""
+        """Adds the loss of the best constant at each level."""
         measure, y = find_measure(spec), cast(Float64, targets)[:, 0]
         losses = tuple(measure.constant_loss(y, level, weights) for level in spec.levels)
         return replace(spec, constant_losses=losses)
@@ -80,15 +75,12 @@ class LevelsSolver(LocalSolver):
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         """Select C and train, cell by cell.
 
-        Yields
-        ------
-        model : LocalModel. Constants where all rows, or all numbers, are equal.
+        Models are constants where all rows, or all numbers, are equal.
         """
         for cell in cells:
             yield self._fit_cell(cell, spec)
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
-        """Train the functions of one cell."""
         alike = np.zeros(len(cell.X), np.int32)
         own = LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
         y = cast(Float64, cell.targets)[:, 0]
@@ -110,16 +102,15 @@ class LevelsSolver(LocalSolver):
         return 1.0
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `LocalSolver`: two matrices, and vectors per fold and level."""
+        """Two matrices, and vectors per fold and level."""
         m, cv, q = n_rows, sizes.spec.cv, len(sizes.spec.levels)
         return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (2 * cv + 4 * q + 16) * m * F8
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `LocalSolver`: twice, as each row may be kept with coefficients in two parts."""
+        """Twice, as each row may be kept with coefficients in two parts."""
         return 2 * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
-        """See `LocalSolver`: one function per level."""
         return len(sizes.spec.levels)
 
 

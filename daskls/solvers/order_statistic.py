@@ -21,14 +21,6 @@ from scipy.special import bdtrc
 def excess_probability(rank: int, n_rows: int, rate: float) -> float:
     """Return the probability that more than a share ``rate`` exceeds the score of a rank.
 
-    Parameters
-    ----------
-    rank : int in [1, n_rows]. 1 is the smallest score.
-    n_rows : int. The number of scores.
-    rate : float in (0, 1)
-
-    Examples
-    --------
     >>> round(excess_probability(299, 299, 0.01), 4)
     0.0495
     """
@@ -38,8 +30,6 @@ def excess_probability(rank: int, n_rows: int, rate: float) -> float:
 def rows_needed(rate: float, delta: float) -> int:
     """Return how few scores suffice for their largest to keep the rate with probability 1 - delta.
 
-    Examples
-    --------
     >>> rows_needed(0.01, 0.05), rows_needed(0.1, 0.05)
     (299, 29)
     """
@@ -55,14 +45,8 @@ def rows_needed(rate: float, delta: float) -> int:
 def rank_within(n_rows: int, rate: float, delta: float) -> int:
     """Return the rank of the smallest score that keeps the rate with probability 1 - delta.
 
-    Parameters
-    ----------
-    n_rows : int, >= `rows_needed`. The number of scores.
-    rate : float in (0, 1). The share that may exceed the score.
-    delta : float in (0, 1). The probability that more do.
+    `rate` is the share that may exceed the score; `n_rows` at least `rows_needed`.
 
-    Examples
-    --------
     >>> rank_within(299, 0.01, 0.05), rank_within(1000, 0.01, 0.05), rank_within(59, 0.1, 0.05)
     (299, 996, 58)
     """
@@ -80,8 +64,6 @@ def rank_within(n_rows: int, rate: float, delta: float) -> int:
 def least_rate(n_rows: int, delta: float) -> float:
     """Return the smallest rate that ``n_rows`` scores can keep with probability 1 - delta.
 
-    Examples
-    --------
     >>> round(least_rate(299, 0.05), 4)
     0.01
     """
@@ -91,8 +73,6 @@ def least_rate(n_rows: int, delta: float) -> float:
 def least_delta(n_rows: int, rate: float) -> float:
     """Return the smallest probability of exceeding a rate that ``n_rows`` scores allow.
 
-    Examples
-    --------
     >>> round(least_delta(200, 0.01), 3)
     0.134
     """
@@ -102,13 +82,8 @@ def least_delta(n_rows: int, rate: float) -> float:
 def covering_rank(n_rows: int, coverage: float) -> int:
     """Return the rank of the score that a new row's score stays within, with this probability.
 
-    Parameters
-    ----------
-    n_rows : int, >= `rows_to_cover`. The number of scores.
-    coverage : float in (0, 1)
+    `n_rows`, of scores, is at least `rows_to_cover`.
 
-    Examples
-    --------
     >>> covering_rank(9, 0.9), covering_rank(99, 0.55), covering_rank(1000, 0.9)
     (9, 55, 901)
     """
@@ -118,8 +93,6 @@ def covering_rank(n_rows: int, coverage: float) -> int:
 def rows_to_cover(coverage: float) -> int:
     """Return the fewest scores whose largest covers one more row with probability ``coverage``.
 
-    Examples
-    --------
     >>> rows_to_cover(0.9), rows_to_cover(0.99), rows_to_cover(0.95)
     (9, 99, 19)
     """
@@ -130,8 +103,6 @@ def rows_to_cover(coverage: float) -> int:
 def most_coverage(n_rows: int) -> float:
     """Return the largest coverage that ``n_rows`` scores reach.
 
-    Examples
-    --------
     >>> most_coverage(9)
     0.9
     """

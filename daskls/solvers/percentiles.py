@@ -35,21 +35,10 @@ def width_gammas(
 ) -> tuple[float, ...]:
     """Return gamma = 1 / q_p^2 for percentiles p of the distances within a neighborhood.
 
-    Parameters
-    ----------
-    squared : float array, shape (m, m). Squared distances.
-    percentiles : tuple of float, decreasing: widest first
-    seed : tuple of int. Unique to the neighborhood.
-    noise : float. Squared distances up to this are rounding errors of 0.
-    positions : int array, shape (m,), or None. The position of each row in the matrix, if they are
-        not in order.
+    Percentiles are decreasing, widest first; one of 0 becomes the smallest positive distance.
+    Squared distances up to `noise` are rounding errors of 0. Rows are at `positions` of the matrix,
+    if not in order.
 
-    Returns
-    -------
-    gammas : tuple of float. A percentile of 0 becomes the smallest positive distance.
-
-    Examples
-    --------
     >>> width_gammas(np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 4.0], [9.0, 4.0, 0.0]]), (50,), (0,))
     (0.25,)
     """
@@ -78,15 +67,8 @@ def neighborhood_grid(
 ) -> Grid:
     """Return the candidates of a neighborhood: given ones, or widths from its distances.
 
-    Parameters
-    ----------
-    own : LocalRows. Its spec holds the given candidates.
-    base : float32 array, shape (m, m). `Kernel.matrix` of the rows in their unit.
-    percentiles, seed, positions : as in `width_gammas`; without percentiles gamma must be given
-
-    Returns
-    -------
-    grid : Grid. Its gammas are for rows in their unit.
+    The base is `Kernel.matrix` of the rows in their unit, for which gammas are, too; without
+    percentiles gamma must be given.
     """
     spec = own.spec
     if spec.C is None:

@@ -40,14 +40,13 @@ class PinballSolver(LevelsSolver):
     def problem(
         self, cell: CellRows, own: LocalRows, kernel: KernelSpec, spec: SolverSpec
     ) -> "_Quantiles":
-        """See `LevelsSolver`."""
         K = kernel_matrix(own.rows, kernel)
         y = np.ascontiguousarray(cell.targets[:, 0], np.float64)
         folds = assign_folds(np.zeros(len(y), np.int64), spec.cv, cell.seed)
         return _Quantiles(K, y, own.weights, spec, cost_candidates(own, spec), folds)
 
     def cost_unit(self, spec: SolverSpec) -> float:
-        """See `LevelsSolver`: the loss is in the units of y."""
+        """The loss is in the units of y."""
         return spec.unit
 
 
@@ -64,11 +63,9 @@ class _Quantiles:
 
     @property
     def diagonal(self) -> Float64:
-        """The kernel matrix's diagonal."""
         return np.diagonal(self.K)
 
     def solve(self, level: float) -> SolvedLevel:
-        """See `LevelProblem`."""
         own = _PinballProblem(self.K, self.y, self.weights, level, self.spec)
         chosen = own.choose(self.costs, self.folds)
         beta, offset = own.finish(chosen)
@@ -96,20 +93,18 @@ class _PinballProblem(TubeProblem):
         self._level, self._is_shifted = level, spec.fit_intercept
 
     def search_tol(self, least: float) -> float:
-        """See `TubeProblem`: losses separate candidates long before their models are exact."""
+        """Losses separate candidates long before their models are exact."""
         tol = self._spec.tol
         return float(np.clip(SEARCH_TOL_SHARE * least, tol, MAX_SEARCH_TOL * tol))
 
     def shift(self, missed: Float64) -> float:
-        """See `TubeProblem`: puts the level's share of the held-out rows below."""
+        """Puts the level's share of the held-out rows below."""
         return Pinball().constant(missed, self._weights, self._level) if self._is_shifted else 0.0
 
     def bounds(self, costs: Float64) -> tuple[Float64, Float64]:
-        """See `TubeProblem`."""
         return (self._level - 1.0) * costs, self._level * costs
 
     def losses(self, missed: Float64) -> Float64:
-        """See `TubeProblem`."""
         return Pinball().losses(missed, self._level)
 
 
@@ -143,26 +138,18 @@ class ExpectileSolver(LevelsSolver):
     def problem(
         self, cell: CellRows, own: LocalRows, kernel: KernelSpec, spec: SolverSpec
     ) -> "_Expectiles":
-        """See `LevelsSolver`."""
         y = np.ascontiguousarray(cell.targets[:, 0], np.float64)
         return _Expectiles(System(own.rows, kernel), y, own.weights, spec)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `LevelsSolver`: a matrix that is factored in place, in float64 if need be."""
+        """A matrix that is factored in place, in float64 if need be."""
         m, q = n_rows, len(sizes.spec.levels)
         return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (4 * q + 24) * m * F8
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """The coefficients of one iterate at some C, and the values that they give.
-
-    Attributes
-    ----------
-    alpha : float64 array, shape (m,)
-    values : float64 array, shape (m,). At the training rows, with the offset.
-    offset : float
-    """
+    """The coefficients of one iterate at some C, and the values with offset at training rows."""
 
     alpha: Float64
     values: Float64
@@ -185,11 +172,10 @@ class _Expectiles:
 
     @property
     def diagonal(self) -> Float64:
-        """The kernel matrix's diagonal."""
         return self._system.diagonal
 
     def solve(self, level: float) -> SolvedLevel:
-        """See `LevelProblem`: walks from a middle C to its better neighbor until there is none."""
+        """Walks from a middle C to its better neighbor until there is none."""
         given = self._spec.C
         costs = EXPECTILE_COSTS if given is None else tuple(sorted(given))
         at, is_shifted = min(FIRST_COST, len(costs) // 2), len(costs) > 1
@@ -261,7 +247,6 @@ class _Expectiles:
         return ridges, self._system.solve(*given, offset=offset, held_out=held_out)
 
     def _minimize_with_sides(self, above: Mask, level: float, cost: float) -> Iterate:
-        """Return the minimum with the sides fixed."""
         ridges, found = self._system_at(above, level, cost)
         alpha = found.alpha[:, 0].astype(np.float64)
         # A row's residual is its ridge times its coefficient.

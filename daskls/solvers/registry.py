@@ -116,12 +116,6 @@ def losses_of(target: TargetKind, *, of_levels: bool = False) -> list[str]:
 def find_loss(spec: SolverSpec) -> Loss:
     """Return the entry of a spec's loss.
 
-    Raises
-    ------
-    ParameterError : no loss of that name
-
-    Examples
-    --------
     >>> find_loss(SolverSpec(loss="squared_error")).decision
     'ovr'
     """
@@ -137,8 +131,6 @@ def find_loss(spec: SolverSpec) -> Loss:
 def find_measure(spec: SolverSpec) -> Any:
     """Return the `LevelLoss` of a loss at levels; its module is imported at the first call.
 
-    Examples
-    --------
     >>> find_measure(SolverSpec(loss="pinball", target="numbers")).losses([2.0], 0.25)
     array([0.5])
     """
@@ -146,23 +138,13 @@ def find_measure(spec: SolverSpec) -> Any:
 
 
 def find_solver(spec: SolverSpec) -> LocalSolver:
-    """Return the solver of a spec's loss; its module is imported at the first call.
-
-    Raises
-    ------
-    ParameterError : no loss of that name
-    """
+    """Return the solver of a spec's loss; its module is imported at the first call."""
     solver: LocalSolver = _load(find_loss(spec).solver)
     return solver
 
 
 def find_neighborhood_solver(spec: SolverSpec) -> NeighborhoodSolver:
-    """Return the solver of neighborhoods for a spec's loss; imported at the first call.
-
-    Raises
-    ------
-    ParameterError : no loss of that name, or one without a solver of neighborhoods
-    """
+    """Return the solver of neighborhoods for a spec's loss; imported at the first call."""
     place = find_loss(spec).neighborhoods
     if not place:
         own = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]

@@ -41,7 +41,6 @@ class CellData:
     codes : int array, shape (m,). Index of each row's class among the classes present.
     folds : int array, shape (m,), increasing
     weights : float32 array, shape (m,), > 0
-    n_classes : int
     """
 
     rows: Float32
@@ -71,7 +70,6 @@ class Counts:
     n_at_limit: int = 0
 
     def add(self, other: "Counts") -> None:
-        """Add what another search counted."""
         self.n_steps += other.n_steps
         self.n_trained += other.n_trained
         self.n_at_limit += other.n_at_limit
@@ -104,7 +102,6 @@ def max_steps(n_rows: int) -> int:
 
 
 def kernel_of(spec: SolverSpec, gamma: float) -> KernelSpec:
-    """Return the kernel at one candidate gamma."""
     return KernelSpec(spec.kernel, gamma, spec.degree, spec.coef0)
 
 
@@ -147,9 +144,7 @@ class LocalRows:
 
     Attributes
     ----------
-    frame : Frame
     rows : float32 array, shape (m, d). In the frame.
-    weights : float array, shape (m,)
     classes : int array, shape (k,). Codes of the classes present, increasing.
     present : int array, shape (m,). Index of each row's class among them.
     radius : float. The kernel's distance from the center to the farthest row, in the frame.
@@ -178,14 +173,9 @@ class LocalRows:
         scale: Float64 | None = None,
         counts: Int64 | None = None,
     ) -> "LocalRows":
-        """Put rows into a frame: see `frame_of`.
+        """Put rows into a frame, `frame_of` unless its scale (d,) is given.
 
-        Parameters
-        ----------
-        X, codes, weights : arrays of m rows
-        spec : SolverSpec
-        scale : float64 array, shape (d,), > 0, or None. The frame's, if it is not its own.
-        counts : int64 array, shape (m,), or None. As in `CellRows`.
+        Counts are those of `CellRows`.
         """
         started = time.perf_counter()
         frame = frame_of(X, spec, counts)
@@ -264,11 +254,8 @@ class LocalRows:
     def model(self, choice: Choice, order: Int64, cell: CellData, report: CellReport) -> LocalModel:
         """Return a solution as a LocalModel, without the rows whose coefficients are all 0.
 
-        Parameters
-        ----------
-        choice : Choice. In the row order of ``cell``; its gamma is for rows in their unit.
-        order, cell : as `data` returned them
-        report : CellReport
+        The choice is in the row order of ``cell``, as `data` returned it; its gamma is for rows in
+        their unit.
         """
         if not choice.coef.any():
             # Nothing was learned: the weights are too small for float32, or the start satisfies

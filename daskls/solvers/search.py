@@ -35,14 +35,10 @@ LOOSE = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A candidate that has run on all folds.
+    """A candidate that has run on all folds, by its indices in the grid.
 
-    Attributes
-    ----------
-    error : float. What the search minimizes, not divided by its unit.
-    gamma, cost : int. The candidate's indices in the grid.
-    wrong : float64 array, shape (m,). A row's weight where it is decided wrongly held out, else 0.
-    lines : list of Line, of one C each, one per fold
+    The error is not divided by its unit; `wrong` (m,) is a row's weight where it is decided wrongly
+    held out, else 0; each fold has a line of one C.
     """
 
     error: float
@@ -58,15 +54,7 @@ class Trained:
 
 
 class GridSearch:
-    """The search of one cell's grid; see the module.
-
-    Parameters
-    ----------
-    cell : CellData
-    spec : SolverSpec
-    grid : Grid
-    width : subclass of Width. Trains by the loss.
-    """
+    """The search of one cell's grid; see the module."""
 
     def __init__(self, cell: CellData, spec: SolverSpec, grid: Grid, width: type[Width]) -> None:
         self.cell, self.spec, self.grid = cell, spec, grid
@@ -132,12 +120,8 @@ class GridSearch:
     ) -> None:
         """Train some C values at one width, fold by fold; keep the best.
 
-        Parameters
-        ----------
-        g : int. Index of the width.
-        indices : list of int, increasing. Of the C values.
-        tol_factor : float. The tolerance, in units of the requested one.
-        prune : bool. After each fold, drop C values that are beaten on the folds so far.
+        The tolerance is in units of the requested one; pruning drops, after each fold, C values
+        that are beaten on the folds so far.
         """
         self.tried.update((g, i) for i in indices)
         self.width.move(self.grid.gammas[g], self.seeds)
@@ -161,7 +145,6 @@ class GridSearch:
             self._offer(Trained(self.criterion.error(wrong[i]), g, i, wrong[i], lines[i]))
 
     def lines(self, g: int) -> Iterator[tuple[int, Line]]:
-        """Train every C at one width; yield each fold and its line."""
         self.width.move(self.grid.gammas[g], self.seeds)
         for at, fold in enumerate(self.folds):
             yield fold, self.width.solve(at, np.array(self.grid.costs), self.spec.tol)
@@ -191,7 +174,6 @@ class GridSearch:
             self.seeds = Seeds(betas, self.grid.costs[trained.cost])
 
     def _choice(self, best: Trained, first: GridPoint, *, finish: bool) -> Choice:
-        """Average the fold models of the chosen candidate."""
         kernel = kernel_of(self.spec, self.grid.gammas[best.gamma])
         betas = np.concatenate([line.betas for line in best.lines])
         offsets = np.concatenate([line.offsets for line in best.lines]).astype(np.float64)
@@ -247,7 +229,6 @@ def grid_search_nbytes(sizes: Sizes, n_rows: int) -> int:
 
 
 def _n_together(spec: SolverSpec) -> int:
-    """Return the largest number of C values that are trained together at one width."""
     if spec.search == "full":
         return spec.n_costs
     _, coarse = coarse_points((1, spec.n_costs))
@@ -261,14 +242,10 @@ PRUNE_DEVIATIONS = 2.0
 
 
 def is_beaten(wrong: Float64, best: Float64) -> bool:
-    """Return whether errors exceed the best one's by more than `PRUNE_DEVIATIONS` deviations.
+    """Whether errors exceed the best one's by more than `PRUNE_DEVIATIONS` deviations.
 
-    Parameters
-    ----------
-    wrong, best : float arrays, shape (m,). A row's weight where it is decided wrongly, else 0.
+    Each is a row's weight where it is decided wrongly, else 0.
 
-    Examples
-    --------
     >>> is_beaten(np.array([1.0] * 5), np.zeros(5)), is_beaten(np.array([1.0] * 4), np.zeros(4))
     (True, False)
     """
@@ -280,21 +257,13 @@ def is_beaten(wrong: Float64, best: Float64) -> bool:
 class ErrorWeight:
     """The weight of the rows that are decided wrongly.
 
-    Attributes
-    ----------
-    unit : float. The weight of all rows, by which errors are divided in reports.
+    `unit` is the weight of all rows, by which errors are divided in reports.
     """
 
     unit: float
 
     def error(self, wrong: Float64) -> float:
-        """Return the error that a search minimizes.
-
-        Parameters
-        ----------
-        wrong : float64 array, shape (h,). The weights of the first h rows that are decided wrongly;
-            0 for the others.
-        """
+        """Return the error that a search minimizes, from the weights of wrong rows, else 0."""
         return total(wrong)
 
     def losses(self, wrong: Float64, best: Float64) -> Float64:
@@ -304,14 +273,7 @@ class ErrorWeight:
 
 @dataclass(frozen=True, eq=False)
 class RecallProduct:
-    """1 - the product of the classes' recalls, of weighted rows.
-
-    Attributes
-    ----------
-    weights : float64 array, shape (h,). Of the rows that are held out by some fold.
-    codes : int64 array, shape (h,). Their classes, below ``n_classes``.
-    n_classes : int
-    """
+    """1 - the product of the classes' recalls, of weighted rows that some fold holds out."""
 
     weights: Float64
     codes: Int64
@@ -327,12 +289,11 @@ class RecallProduct:
         return 1.0 - missed / np.where(sizes > 0, sizes, 1.0), sizes
 
     def error(self, wrong: Float64) -> float:
-        """See `ErrorWeight`: 1 - the product of the recalls."""
         found, _ = self.recalls(wrong)
         return 1.0 - float(np.prod(found))
 
     def losses(self, wrong: Float64, best: Float64) -> Float64:
-        """See `ErrorWeight`: by the product's derivative at the best candidate."""
+        """By the product's derivative at the best candidate."""
         found, sizes = self.recalls(best)
         rest = np.array([np.prod(np.delete(found, c)) for c in range(self.n_classes)])
         factors = rest / np.where(sizes > 0, sizes, np.inf)
@@ -348,12 +309,8 @@ def find_criterion(
 ) -> Criterion:
     """Return the error that a search minimizes.
 
-    Parameters
-    ----------
-    scoring : Scoring or None
-    weights, codes : arrays of a cell's rows, ordered by fold
-    n_classes : int
-    n_held_out : int. How many rows are held out by some fold; they come first.
+    Weights and codes are of a cell's rows, ordered by fold; the first `n_held_out` are held out by
+    some fold.
     """
     if scoring is None:
         return ErrorWeight(total(weights[:n_held_out]))

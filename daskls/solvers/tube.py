@@ -40,7 +40,7 @@ class TubeSolver(LocalSolver):
     """
 
     def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
-        """See `LocalSolver`: adds the variance, in whose units errors are reported."""
+        """Adds the variance, in whose units errors are reported."""
         y = np.clip(cast(Float64, targets)[:, 0], -FAR_OFF, FAR_OFF)
         variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
         return replace(spec, constant_losses=(float(variance) or 1.0,))
@@ -48,9 +48,7 @@ class TubeSolver(LocalSolver):
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         """Select C and train, cell by cell.
 
-        Yields
-        ------
-        model : LocalModel. A constant where all rows, or all numbers, are equal.
+        A model is a constant where all rows, or all numbers, are equal.
         """
         for cell in cells:
             yield self._fit_cell(cell, spec)
@@ -82,24 +80,20 @@ class TubeSolver(LocalSolver):
         return values_model(own, kernel, problem.diagonal, beta[:, None], [offset], report)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `LocalSolver`: a kernel matrix, and vectors per fold."""
+        """A kernel matrix, and vectors per fold."""
         m, cv = n_rows, sizes.spec.cv
         return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (2 * cv + 12) * m * F8
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `LocalSolver`: twice, as each row may be kept with coefficients in two parts."""
+        """Twice, as each row may be kept with coefficients in two parts."""
         return 2 * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
-        """See `LocalSolver`: one function."""
         return 1
 
 
 def kernel_matrix(A: Float32, kernel: KernelSpec) -> Float64:
-    """Return the kernel matrix of some rows in float64.
-
-    With large C, values are small differences of large sums.
-    """
+    """Return the kernel matrix in float64: with large C, values are small differences."""
     return System(A, kernel).matrix64()
 
 
@@ -118,14 +112,7 @@ def values_model(
     offsets: Sequence[float],
     report: CellReport,
 ) -> LocalModel:
-    """Return functions whose values are numbers as a model, without rows of no coefficients.
-
-    Parameters
-    ----------
-    diagonal : float64 array, shape (m,). Of the kernel matrix.
-    betas : float64 array, shape (m, q)
-    offsets : q floats
-    """
+    """Return functions whose values are numbers as a model, without rows of no coefficients."""
     support = np.flatnonzero(betas.any(axis=1))
     if not len(support):
         # Only offsets were learned: all numbers lie within the tube, or C x weight is too small.
@@ -150,7 +137,6 @@ def values_model(
 
 
 def constants(own: LocalRows, values: Sequence[float], report: CellReport) -> LocalModel:
-    """Return the model that always answers the same numbers."""
     return replace(
         own.constant(report),
         classes=np.arange(len(values), dtype=np.int32),
@@ -162,15 +148,10 @@ def constants(own: LocalRows, values: Sequence[float], report: CellReport) -> Lo
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """A chosen C, and where training on all rows starts.
+    """A chosen C, and where training on all rows starts: beta and ``g = K beta - y``.
 
-    Attributes
-    ----------
-    cost : float
-    loss, squared_error : float. Weighted means over held-out rows; NaN where none was held out.
-    beta, g : float64 arrays, shape (m,). A feasible start, and ``K beta - y``.
-    shift : float. Added to the offset.
-    n_tried : int
+    Losses are weighted means over held-out rows; NaN where none was held out. The shift is added to
+    the offset.
     """
 
     cost: float
@@ -220,7 +201,6 @@ class TubeProblem:
 
     @property
     def diagonal(self) -> Float64:
-        """The kernel matrix's diagonal."""
         return np.diagonal(self._K)
 
     def choose(self, costs: tuple[float, ...], folds: Int64) -> _Chosen:
@@ -253,7 +233,6 @@ class TubeProblem:
         return replace(best, n_tried=n_tried)
 
     def _mean_losses(self, values: Float64) -> tuple[float, float]:
-        """Return the weighted means of the loss and of squared errors."""
         missed = np.clip(self._y - values, -FAR_OFF, FAR_OFF)
         own = (np.average(part, weights=self._weights) for part in (self.losses(missed), missed**2))
         first, second = own

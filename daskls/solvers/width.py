@@ -50,7 +50,6 @@ class ClassPairs:
 
     @classmethod
     def of(cls, cell: CellData, n_folds: int) -> "ClassPairs":
-        """Lay out the pairs of a cell."""
         rows, signs, fold_ptr, at = [], [], [], []
         for a, b, own, own_signs in cell.pairs():
             rows.append(own)
@@ -69,7 +68,6 @@ class ClassPairs:
 
     @property
     def sizes(self) -> Int64:
-        """The number of rows of each pair."""
         return np.diff(self.ptr)
 
     def groups(self) -> list[tuple[int, int]]:
@@ -93,7 +91,6 @@ class ClassPairs:
         return bounds
 
     def slice_of(self, p: int) -> slice:
-        """Return where a pair's rows lie in arrays of s values."""
         return slice(self.ptr[p], self.ptr[p + 1])
 
     def coefficients(self, betas: Floats) -> Float32:
@@ -109,18 +106,9 @@ class ClassPairs:
         return betas
 
     def decide(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Int64:
-        """Return the class that wins each held-out row, for several solutions.
+        """Return the class (n, h) that wins each held-out row, for several solutions.
 
-        Parameters
-        ----------
-        K : float32 array, shape (m, m). The cell's kernel matrix.
-        betas : float32 array, shape (n, s)
-        offsets : float32 array, shape (n, n_pairs)
-        held_out : slice of h rows
-
-        Returns
-        -------
-        codes : int64 array, shape (n, h)
+        K is the cell's kernel matrix; betas are (n, s), offsets (n, n_pairs).
         """
         if len(self) == 1:
             return (self.values(K, betas, offsets, held_out) > 0).astype(np.int64)

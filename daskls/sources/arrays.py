@@ -69,7 +69,6 @@ def open_npy(path: Path, options: ReadOptions) -> Iterator[Features]:
 
 
 def _ranges(n_rows: int, n_columns: int) -> Iterator[tuple[int, int]]:
-    """Yield first row and end of each block."""
     step = batch_rows(n_columns, BLOCK_FIELDS)
     return ((first, first + step) for first in range(0, n_rows, step))
 
@@ -93,7 +92,6 @@ def _pick_members(members: set[str], path: Path, options: ReadOptions) -> tuple[
 
 @contextmanager
 def _scratch(beside: Path) -> Iterator[Path]:
-    """Yield a temporary folder."""
     with disk_errors(beside, WRITE_AGAIN):
         folder = tempfile.TemporaryDirectory(prefix=".daskls-", dir=beside)
     with folder as path:
@@ -147,7 +145,6 @@ def _scan_vector(
 
 
 def _matrix_header(file: Path, path: Path) -> tuple[int, int, np.dtype[Any]]:
-    """Return rows, columns and dtype of a matrix file."""
     mapped = _map(file, path)
     if mapped.ndim != 2:
         raise DataError(f"The features in {path} must be a 2-d array, got shape {mapped.shape}.")

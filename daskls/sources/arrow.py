@@ -22,7 +22,6 @@ def import_arrow() -> Any:
 
 
 def compute_module() -> Any:
-    """Return pyarrow.compute."""
     from pyarrow import compute
 
     return compute
@@ -38,7 +37,6 @@ def column_of(batch: Any, name: str) -> Any:
 
 
 def of_part(batch: Any, part: str) -> Any:
-    """Return a batch that names the file or the partition it is of."""
     return batch.replace_schema_metadata({PART: part.encode(errors="backslashreplace")})
 
 
@@ -69,7 +67,6 @@ class PartTypes:
         self.found.setdefault(family, f"{held}{named} in {part or f'the rows from {row} on'}")
 
     def check(self, why: str = "") -> None:
-        """Refuse types of two families."""
         if len(self.found) > 1:
             raise DataError(
                 f"{self.where}: column {self.name!r} holds {' and '.join(self.found.values())}. "
@@ -89,18 +86,15 @@ def index_of(schema: Any) -> frozenset[str]:
 
 
 def is_category(kind: Any) -> bool:
-    """Whether a type is that of categories."""
     return bool(import_arrow().types.is_dictionary(kind))
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a type is text."""
     types = import_arrow().types
     return any(f(kind) for f in (types.is_string, types.is_large_string, types.is_string_view))
 
 
 def is_date(kind: Any) -> bool:
-    """Whether a type is dates, times or durations."""
     return bool(import_arrow().types.is_temporal(kind))
 
 
@@ -173,16 +167,8 @@ def inexact_integer(values: Any, numbers: Float64) -> tuple[int, int] | None:
 def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float64:
     """Return values as float64, with NaN for missing ones.
 
-    Parameters
-    ----------
-    values : Arrow array
-    name : str. Name of the column, for errors.
-    first_row : int. Number of the first row, for errors.
-    where : str. Name of a table to convert, for errors; "" for a table of queries.
-
-    Raises
-    ------
-    DataError : a value is not a number; the message names its row
+    `first_row`, its number, is for errors; ``where`` is "" for a table of queries. DataError, which
+    names the row, for a value that is not a number.
     """
     arrow = import_arrow()
     if is_text(values.type) or is_number(values.type) or arrow.types.is_null(values.type):

@@ -118,7 +118,6 @@ class LabelScan:
             )
 
     def finish(self) -> LabelCoder:
-        """Sort the classes and give each its code."""
         meanings = _read_texts(self._values) if self._is_text else _tidy(self._values)
         classes = sorted(set(meanings.values()))
         code_of = {value: code for code, value in enumerate(classes)}
@@ -173,7 +172,6 @@ class NumberScan:
             raise DataError(f"{where}: the target is {number}; {INEXACT}.")
 
     def finish(self) -> NumberCoder:
-        """Return the coder of the numbers."""
         return NumberCoder()
 
 
@@ -189,7 +187,6 @@ def reads_as_number(text: str) -> bool:
 
 
 def scan_of(kind: TargetKind) -> LabelScan | NumberScan:
-    """Return an empty scan for a column of classes, or of numbers."""
     return LabelScan() if kind == "classes" else NumberScan()
 
 
@@ -239,7 +236,6 @@ class TableSource:
     Attributes
     ----------
     where : str. Its name in errors.
-    schema : Arrow schema. Names and types of the columns.
     batches : called with names of columns; yields Arrow batches of these columns, in row order
     n_rows : int, or None if unknown until the table is read
     is_typed : bool. Whether the types of the columns are known; else all are text.
@@ -258,7 +254,6 @@ class TableSource:
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
         return [str(name) for name in self.schema.names]
 
     @property
@@ -270,9 +265,7 @@ class TableSource:
     def feature_columns(self, *, without: Collection[str]) -> list[str]:
         """Return the columns that become features, without the index and some others.
 
-        Warns
-        -----
-        UserWarning : the index has a name, or the first column of a text file has none
+        Warns if the index has a name, or the first column of a text file has none.
         """
         left_out = sorted(self.index.difference(without))
         named = [name for name in left_out if not UNNAMED_INDEX.fullmatch(name)]
@@ -295,14 +288,9 @@ class TableSource:
 class Features:
     """The features and labels of a source: sizes are known, rows are not in memory.
 
-    Attributes
-    ----------
-    where : str. The source's name in errors, and in the data set that is made of it.
-    n_rows : int, or None if unknown until the source is read
-    dtype : dtype of the features
-    names : list of str, one per feature, or None
-    labels : the coder of the labels, or None if there are no labels
-    blocks : yields all rows in blocks, in row order; can be called again
+    `where` names it in errors, and in the data set made of it; `n_rows` is None if unknown until
+    the source is read; `labels` is the coder, if there are any. `blocks` yields all rows in order,
+    and can be called again.
     """
 
     where: str
@@ -355,7 +343,6 @@ def batch_rows(n_columns: int, n_fields: int = BATCH_FIELDS) -> int:
 
 
 def column_error(where: str, name: Any, names: Sequence[str], *, is_text: bool) -> DataError:
-    """Return the error that a table has no column of a name."""
     line = " If its first line is not that of the names, remove what stands above it." * is_text
     return DataError(
         f"{where} has no column {name!r}; its {len(names)} columns are: {listed(names)}.{line}"
@@ -363,23 +350,14 @@ def column_error(where: str, name: Any, names: Sequence[str], *, is_text: bool) 
 
 
 def usual_names(names: Sequence[str]) -> list[str]:
-    """Return the columns that have a usual name of labels."""
     return [name for name in names if name.strip().lower() in USUAL_NAMES]
 
 
 def guess_label(names: Sequence[str], where: str, call: str, remedy: str = "") -> str:
     """Return the only column that has a usual name of labels, with a warning.
 
-    Parameters
-    ----------
-    names : all columns
-    where : str. The table's name in errors.
-    call : str. Python code that names the label, with NAME in place of it.
-    remedy : str. Added to the error: what else to do.
-
-    Raises
-    ------
-    DataError : no column or several have such a name
+    Errors name the table by `where`, and end with the remedy; `call` is Python code that names the
+    label, with NAME in place of it.
     """
     usual = usual_names(names)
     if len(usual) != 1:
@@ -409,10 +387,6 @@ def pick_label(
 
     ``label`` is a name or an index; None: the column, of ``likely`` ones if given, with a usual
     name of labels.
-
-    Raises
-    ------
-    DataError : no such column, or not exactly one of a usual name
     """
     if label == "none":
         return None
@@ -428,13 +402,9 @@ def pick_label(
 
 
 def feature_dtype(dtype: np.dtype[Any], where: Any) -> np.dtype[Any]:
-    """Return the dtype in which features of a dtype are stored.
+    """Return the dtype in which features of a numeric dtype are stored.
 
     Integers stay as they are, bools become uint8, floats float32 or float64.
-
-    Raises
-    ------
-    DataError : not a numeric dtype
     """
     if dtype.kind == "b":
         return np.dtype(np.uint8)
@@ -448,9 +418,7 @@ def feature_dtype(dtype: np.dtype[Any], where: Any) -> np.dtype[Any]:
 def narrowed(X: AnyArray, dtype: np.dtype[Any], where: Any) -> AnyArray:
     """Return numbers read from text in an integer dtype; for a float dtype they stay unchanged.
 
-    Raises
-    ------
-    DataError : some are not integers, or too large for the dtype
+    DataError where some are not integers, or too large for the dtype.
     """
     if dtype.kind == "f":
         return X

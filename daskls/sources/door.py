@@ -61,7 +61,6 @@ class Format:
     lazily: str = ""
 
     def matches(self, name: str) -> bool:
-        """Whether a file of this name has this format."""
         return self._bare(name).endswith(self.suffixes)
 
     def is_part(self, name: str) -> bool:
@@ -69,7 +68,6 @@ class Format:
         return name[0] not in "._" and self._bare(name.lower()).endswith(self.in_folders)
 
     def _bare(self, name: str) -> str:
-        """Return a name without the suffix of compression."""
         return name.removesuffix(next((end for end in self.packings if name.endswith(end)), ""))
 
 
@@ -113,10 +111,6 @@ class Source:
         used as an array if its labels are given separately; "table": named columns that are read in
         batches, from files or a lazy frame; "dask table": a Dask DataFrame; "features": a file of
         numbers without names; "dask": an array; "zarr": an array or a data set
-    where : str. Its name in errors.
-    files, format : of kinds that are files
-    handle : of an array on Zarr, given as an array on disk or by a path or URL
-    dataset : of a data set on Zarr
     """
 
     given: Any
@@ -147,11 +141,8 @@ class Source:
     def names(self) -> list[str] | None:
         """Names of the columns, or of a data set's features; None if there are none.
 
-        Names that are not text, as the default numbers of pandas, count as none.
-
-        Raises
-        ------
-        DataError : some names are text and others are not
+        Names that are not text, as the default numbers of pandas, count as none; a mix is a
+        DataError.
         """
         if self.dataset is not None or self.kind == "zarr":
             return None if self.dataset is None else self.dataset.feature_names
@@ -185,15 +176,8 @@ class Source:
     ) -> TableSource:
         """Open a table of named columns.
 
-        Parameters
-        ----------
-        label : str or None. The first line of a text file that holds this name is a header.
-        scratch : Path. A folder for temporary files, which the caller removes.
-        encoding : of a table of queries; the first line that holds its columns is a header
-
-        Raises
-        ------
-        DataError : two columns of one name; files that cannot be read
+        The first line of a text file that holds the label, or the columns of `encoding` (for
+        queries), is a header. The caller removes `scratch`.
         """
         if self.format is None:
             table = open_frame(self.given, scratch)
@@ -207,17 +191,10 @@ class Source:
 
 
 def open_source(given: Any) -> Source:
-    """Return a handle on what was given; a handle is returned as it is.
+    """Return a handle on arrays or frames, a path, a pattern or a URL; a handle as it is.
 
-    Parameters
-    ----------
-    given : NumPy, Dask or Zarr array, frame, or anything that NumPy converts to an array; a path,
-        a pattern or a URL
-
-    Raises
-    ------
-    DataError : files of several formats, or of an unknown one
-    StoreError : nothing exists at the path, or neither an array nor a data set
+    DataError for files of several formats, or of an unknown one; StoreError where a path has
+    nothing, or neither an array nor a data set.
     """
     if isinstance(given, Source):
         return given
@@ -235,7 +212,6 @@ def open_source(given: Any) -> Source:
 
 
 def _at_path(path: str | os.PathLike[str]) -> Source:
-    """Return a handle on the files, the array or the data set at a path."""
     files = find_files(path)
     known = shared_format(files)
     where = os.fspath(path)
@@ -261,8 +237,6 @@ def check_label(label: Any) -> None:
 def format_of(path: str | os.PathLike[str]) -> Format | None:
     """Return the format of a file, by its suffix; None if it has no known one.
 
-    Examples
-    --------
     >>> format_of("rows.csv.gz").suffixes[0], format_of("rows.pq").suffixes[0]
     ('.csv', '.parquet')
     >>> format_of("rows.zarr")
@@ -272,7 +246,6 @@ def format_of(path: str | os.PathLike[str]) -> Format | None:
 
 
 def all_suffixes() -> str:
-    """Return the suffixes of readable files, for errors."""
     ends = ", ".join(end for known in FORMATS for end in known.suffixes)
     packed = ", ".join(end for known in FORMATS for end in known.packings)
     return f"{ends}; text may be compressed ({packed})"
@@ -281,10 +254,8 @@ def all_suffixes() -> str:
 def find_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files at a path, in natural order; none if Zarr data are there.
 
-    Raises
-    ------
-    DataError : a pattern without a match; folders that are named by the values of a column, in a
-        folder or by a pattern; the URL of a table
+    DataError for a pattern without a match, the URL of a table, and folders that are named by the
+    values of a column.
     """
     text = expand_path(path)
     if "://" in text:
@@ -352,12 +323,7 @@ def _check_remote(url: str) -> None:
 
 
 def shared_format(files: list[Path]) -> Format | None:
-    """Return the format of files that are one table; None for no file, and for a folder.
-
-    Raises
-    ------
-    DataError : several formats, or an unknown one
-    """
+    """Return the format of files that are one table; None for no file, and for a folder."""
     if not files or (len(files) == 1 and files[0].is_dir()):
         return None
     formats = [format_of(file) for file in files]

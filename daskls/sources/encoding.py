@@ -27,15 +27,10 @@ FLAGS = ("false", "true")
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """The encoding of one column.
+    """The encoding of one column: "number", "flag" (true or false) or "category".
 
-    Attributes
-    ----------
-    name : str
-    kind : "number", "flag" (true or false) or "category"
-    categories : tuple of str. Sorted values of a category.
-    fill : float or None. Replaces a missing value; None if training rows had no missing value.
-    usual : float or None. Replaces it in queries if training rows had none; None: it is an error.
+    `categories` are sorted. `fill` replaces a missing value; None if training rows had none. Then
+    `usual` replaces it in queries; None: it is an error.
     """
 
     name: str
@@ -46,13 +41,11 @@ class ColumnEncoding:
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the features that the column becomes."""
         values = [f"{self.name}={value}" for value in self.categories]
         missing = [] if self.fill is None else [f"{self.name} is missing"]
         return [*(values if self.kind == "category" else [self.name]), *missing]
 
     def describe(self) -> str:
-        """Return the encoding in words, for printing."""
         kinds = {
             "number": "a number",
             "flag": "true or false, as 1 or 0",
@@ -66,17 +59,11 @@ class ColumnEncoding:
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """The encoding of a table's columns as features; the same for training rows and queries.
+    """The encoding of a table's columns as features, in order, in training and in queries.
 
-    Attributes
-    ----------
-    columns : tuple of ColumnEncoding. The features come in this order.
-    label : str or None. The column of labels.
-    unknown : "error" or "zero". A category that no training row had raises an error, or becomes 0
-        in all columns of its feature.
-    dtype : str. Of the features.
-    weight : str or None. The column of the weights of training rows.
-    has_header : bool. Whether the training table named its columns; else they are numbered.
+    A category that no training row had raises an error, or with `unknown` "zero" becomes 0 in all
+    columns of its feature. `weight` is the column of the weights of training rows; without
+    `has_header` the training table's columns are numbered.
     """
 
     columns: tuple[ColumnEncoding, ...]
@@ -88,23 +75,19 @@ class TableEncoding:
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of all features."""
         return [name for column in self.columns for name in column.feature_names]
 
     @property
     def column_names(self) -> list[str]:
-        """Names of the columns that become features."""
         return [column.name for column in self.columns]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the encoding as JSON values."""
         values = {**asdict(self), "columns": [_column_to_json(column) for column in self.columns]}
         usual = {"weight": None, "has_header": not _are_places(values)}
         return {key: value for key, value in values.items() if value != usual.get(key, ...)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Return the encoding that `to_json` wrote."""
         columns = tuple(
             ColumnEncoding(**{**column, "categories": tuple(column.get("categories", ()))})
             for column in values["columns"]
@@ -138,17 +121,10 @@ class TableEncoding:
             )
 
     def encode(self, batch: Any, first_row: int) -> AnyArray:
-        """Return the features of one batch: (m, d).
+        """Return the features (m, d) of one batch; `first_row` is for errors.
 
-        Parameters
-        ----------
-        batch : Arrow batch or table, (m, columns)
-        first_row : int. The number of its first row, for errors.
-
-        Raises
-        ------
-        DataError : a missing value in a column that had none in training, unless it has a usual
-            one; an unseen category, text in a column of numbers; the message names column and row
+        DataError, which names column and row, for a missing value in a column that had none in
+        training, unless it has a usual one; an unseen category, text in a column of numbers.
         """
         X = np.zeros((batch.num_rows, len(self.feature_names)), self.dtype)
         start = 0

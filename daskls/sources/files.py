@@ -43,18 +43,7 @@ PLAIN_PAIRS = re.compile(r"[^:\s]+(?:\s+[0-9]+:[^:\s_]+)*")
 
 
 def open_parquet(paths: list[Path], known: Known, where: str) -> TableSource:
-    """Open Parquet files as one table.
-
-    Parameters
-    ----------
-    paths : list of Path. Read one after the other; columns are found by name in each.
-    known : ignored; the names of columns are in the files
-    where : str. The table's name in errors.
-
-    Raises
-    ------
-    DataError : one is not a Parquet file, or has other columns
-    """
+    """Open Parquet files as one table, one after the other; columns are found by name in each."""
     arrow = import_arrow()
     from pyarrow import parquet
 
@@ -97,9 +86,7 @@ def _common_index(
 ) -> frozenset[str]:
     """Return the columns that are an index in some file; the others are the same in all files.
 
-    Parameters
-    ----------
-    columns : the names of each file's columns, and of those that are its index
+    `columns` are each file's, and those of its index.
     """
     index = frozenset[str]().union(*(own for _, own in columns))
     check_same_columns(paths, [[n for n in names if n not in index] for names, _ in columns])
@@ -127,11 +114,7 @@ def _is_in_all(name: str, of_files: list[Any]) -> bool:
 def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
     """Open text files as one table of text columns, which are found by name in each file.
 
-    Parameters
-    ----------
-    paths : list of Path. Read one after the other.
-    known : Known. A first line that holds these names is a header.
-    where : str. The table's name in errors.
+    A first line that holds the known names is a header.
     """
     arrow = import_arrow()
     heads = [read_head(path, known) for path in paths]
@@ -193,7 +176,6 @@ def _read(path: Path, head: Head, names: list[str]) -> Iterator[Any]:
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
-    """Return the error of a line that cannot be parsed."""
     if "invalid UTF8" in str(error):
         place = str(error).split(": CSV conversion")[0]
         return not_unicode(path, f"({place.replace('In CSV ', '')})", "cp1252")
@@ -278,12 +260,7 @@ def _parse(content: str) -> _Line:
 
 
 def _parse_pairs(content: str) -> _Line:
-    """Return one row, parsed pair by pair.
-
-    Raises
-    ------
-    ValueError : the message says what is wrong with the line
-    """
+    """Return one row, parsed pair by pair."""
     label, *pairs = content.split()
     if ":" in label:
         raise ValueError(f"starts with {label!r} where the label should be")
@@ -307,7 +284,6 @@ def _parse_pairs(content: str) -> _Line:
 def _dense(
     block: list[_Line], n_features: int, dtype: np.dtype[Any], path: Path
 ) -> np.ndarray[Any, Any]:
-    """Return rows as a dense matrix (len(block), n_features) of a dtype."""
     X = np.zeros((len(block), n_features), np.float64 if dtype.kind != "f" else dtype)
     for row, (_, columns, values) in zip(X, block, strict=True):
         row[columns] = values

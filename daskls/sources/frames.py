@@ -36,12 +36,9 @@ ONE_FRAME = (
 class TableKind:
     """A class of frames.
 
-    Attributes
-    ----------
-    kind : as in `daskls.sources.door.Source`; "frame" if NumPy can make an array of it, as
-        scikit-learn does
-    where : str. Its name in errors.
-    open : called with a frame, a folder for temporary files, and ``where``
+    The kind is that of `daskls.sources.door.Source`: "frame" if NumPy can make an array of it, as
+    scikit-learn does. `open` takes a frame, a folder for temporary files, and ``where``, its name
+    in errors.
     """
 
     kind: Literal["frame", "table", "dask table"]
@@ -67,13 +64,7 @@ def find_frame(X: Any) -> TableKind | None:
 
 
 def open_frame(X: Any, scratch: Path) -> TableSource:
-    """Open a frame of any class in `FRAMES`.
-
-    Parameters
-    ----------
-    X : frame
-    scratch : Path. A folder for temporary files, which the caller removes.
-    """
+    """Open a frame of any class in `FRAMES`; the caller removes `scratch`."""
     frame = find_frame(X)
     assert frame is not None
     return frame.open(X, scratch, frame.where)
@@ -89,11 +80,7 @@ def all_columns(X: Any) -> list[Any]:
 def column_names(X: Any) -> list[str] | None:
     """Return the names of the columns, or None if there are none.
 
-    Names that are not text, as the default numbers of pandas, count as none.
-
-    Raises
-    ------
-    DataError : some names are text and others are not
+    Names that are not text, as the default numbers of pandas, count as none; a mix is a DataError.
     """
     names = all_columns(X)
     are_text = {isinstance(name, str) for name in names}
@@ -156,17 +143,9 @@ def as_array(values: Any) -> Any:
 def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
     """Join a Dask DataFrame and labels that are a Dask series, or a frame of one column.
 
-    Rows are paired by their position, as those of arrays, whatever the index says. Any other X and
-    y are returned as they are.
-
-    Returns
-    -------
-    X : Dask DataFrame with the labels
-    y : str. Their column.
-
-    Raises
-    ------
-    DataError : the labels' column would replace a column of X; other numbers of rows
+    Returns it and their column. Rows are paired by their position, as those of arrays, whatever the
+    index says. Any other X and y are returned as they are. DataError where the column would replace
+    one of X, or lengths differ.
     """
     if frame_name(X) != DASK:
         return X, y
@@ -246,8 +225,6 @@ def _values_of(boxes: AnyArray) -> AnyArray:
 
 
 def _open_arrow(table: Any, scratch: Path, where: str) -> TableSource:
-    """Open an Arrow table."""
-
     def batches(names: list[str]) -> Iterator[Any]:
         rows = batch_rows(len(names))
         for start in range(0, table.num_rows, rows):
@@ -258,7 +235,6 @@ def _open_arrow(table: Any, scratch: Path, where: str) -> TableSource:
 
 
 def _open_batch(batch: Any, scratch: Path, where: str) -> TableSource:
-    """Open an Arrow batch."""
     return _open_arrow(import_arrow().Table.from_batches([batch]), scratch, where)
 
 
@@ -295,12 +271,7 @@ def _open_pandas(frame: Any, scratch: Path, where: str) -> TableSource:
 
 
 def _from_pandas(frame: Any, where: str, *, schema_only: bool = False) -> Any:
-    """Return a pandas DataFrame as an Arrow table, or only its schema.
-
-    Raises
-    ------
-    DataError : two columns of one name, a name that is not text, or a column of mixed types
-    """
+    """Return a pandas DataFrame as an Arrow table, or only its schema."""
     arrow = import_arrow()
     check_unique(list(frame.columns), where)
     frame = _intervals_as_text(frame)
@@ -325,7 +296,6 @@ def _from_pandas(frame: Any, where: str, *, schema_only: bool = False) -> Any:
 
 
 def _strange_column(where: str, name: str, error: Exception) -> DataError:
-    """Return the error for a column that Arrow cannot take."""
     reason = str(error.args[0]).rstrip(".")
     return DataError(
         f"{where} has a column {name!r} that is neither numbers nor text nor categories: {reason}. "
@@ -353,7 +323,6 @@ def sparse_columns(frame: Any) -> list[Any]:
 
 
 def sparse_error(where: str, names: list[Any]) -> DataError:
-    """Return the error for a DataFrame with sparse columns."""
     return DataError(
         f"{where} has sparse columns, but dense ones are required: {listed([*map(repr, names)])}. "
         "Make them dense, as by X[names] = X[names].sparse.to_dense(), or get_dummies(..., "

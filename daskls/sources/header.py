@@ -28,11 +28,8 @@ STRANGE = re.compile("[\udc80-\udcff]")
 class Known(NamedTuple):
     """What is known of a table before it is opened; by it a text file's header is recognized.
 
-    Attributes
-    ----------
-    label : str or None. The column of labels; "2" may be the number of a column.
-    columns : of queries, the columns that become features
-    has_header : bool. Of queries, whether the training table named its columns.
+    The label "2" may be the number of a column. Of queries, `columns` become features, and
+    `has_header` is whether the training table named its columns.
     """
 
     label: str | None = None
@@ -71,9 +68,8 @@ class Head:
 def read_head(path: Path, known: Known) -> Head:
     """Find the delimiter, and the names in the first line that is neither blank nor a comment.
 
-    Raises
-    ------
-    DataError : the file is empty, cannot be read, or is not UTF-8; a query without a header
+    DataError where the file is empty, cannot be read, or is not UTF-8; for a query without a
+    header.
     """
     try:
         with import_arrow().input_stream(str(path), compression="detect") as stream:
@@ -114,7 +110,6 @@ def check_unicode(start: bytes, path: Path) -> None:
 
 
 def not_unicode(path: Path, where: str, encoding: str) -> DataError:
-    """Return the error for text in another encoding than UTF-8."""
     other = " (or Latin-1, or another encoding of one byte a letter)" * (encoding == "cp1252")
     return DataError(
         f"{path} is not UTF-8 {where}, but probably {encoding}{other}; text must be UTF-8. Write "
@@ -159,11 +154,8 @@ def _fields(text: str, delimiter: str) -> list[str]:
 def _is_header(first: list[str], numbered: list[str], known: Known, path: Path) -> bool:
     """Whether the first line is a header.
 
-    It holds the names of a model's columns; else the label's name, or no number.
-
-    Raises
-    ------
-    DataError : a query whose first line lacks names, or may be names as well as a row
+    It holds the names of a model's columns; else the label's name, or no number. DataError for a
+    query whose first line lacks names, or may be names as well as a row.
     """
     if known.columns and not known.has_header:
         if first in (numbered, ["", *numbered[:-1]]):

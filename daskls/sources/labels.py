@@ -45,13 +45,7 @@ FEW_CLASSES, CLASS_ROWS = 10, 10
 def pick_label_column(source: TableSource, label: str | None, *, required: bool) -> str | None:
     """Return the named column of labels or, if required, the only one with a usual name.
 
-    Warns
-    -----
-    UserWarning : the column is found by its name
-
-    Raises
-    ------
-    DataError : no such column; not exactly one column with a usual name
+    DataError where there is no such column, or not exactly one.
     """
     names = source.names
     if label is None:
@@ -67,10 +61,6 @@ def asked_label_column(source: TableSource, label: str | None, trained: str | No
     """Return the column to score a table by: the named one, or that of the training table.
 
     It is never guessed: a feature may have a usual name of labels.
-
-    Raises
-    ------
-    DataError : neither is known, or the table does not have it
     """
     known = label or trained
     if known is not None and known in source.names:
@@ -84,7 +74,6 @@ def asked_label_column(source: TableSource, label: str | None, trained: str | No
 
 
 def check_no_feature(label: str, features: list[str]) -> None:
-    """Refuse a feature as the column of labels."""
     if label in features:
         raise DataError(
             f"The label {label!r} is a feature that the model was trained on. Name the column that "
@@ -97,11 +86,8 @@ def add_labels(
 ) -> None:
     """Add the labels or numbers of a batch to a scan; the first one belongs to ``row``.
 
-    ``types`` are those of earlier batches.
-
-    Raises
-    ------
-    DataError : a missing label, dates, two types, or more values than classes may have
+    ``types`` are those of earlier batches. DataError for a missing label, dates, two types, or more
+    values than classes may have.
     """
     name = types.name
     values = column_of(batch, name)
@@ -131,7 +117,6 @@ def raw_labels(values: Any, source: TableSource) -> RawLabels:
 
 
 def _typed(values: Any) -> Labels:
-    """Return labels as a NumPy array."""
     labels: Labels
     if is_text(values.type):
         labels = as_text(values).to_numpy(zero_copy_only=False).astype(str)
@@ -144,12 +129,8 @@ def _typed(values: Any) -> Labels:
 
 
 def kind_of_values(parts: Iterable[AnyArray]) -> tuple[TargetKind, str]:
-    """Return whether the numbers of a table are classes or numbers, and why.
+    """Whether the numbers of a table, in parts, are classes or numbers, and why.
 
-    ``parts`` are arrays of them.
-
-    Examples
-    --------
     >>> kind_of_values([np.array([0.5, 1.0])])
     ('numbers', 'it holds fractions')
     >>> kind_of_values([np.arange(5), np.arange(5)])
@@ -199,12 +180,7 @@ def kind_of_column(source: TableSource, label: str) -> tuple[TargetKind, str]:
 
 
 def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
-    """Return what the labels of a file of arrays are, and why; classes if it has no labels.
-
-    Raises
-    ------
-    DataError : a matrix has no such column
-    """
+    """Return what the labels of a file of arrays are, and why; classes if it has no labels."""
     suffix = Path(path).suffix.lower()
     try:
         if suffix not in (".npz", ".npy"):
@@ -217,7 +193,6 @@ def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
 
 
 def _member(path: str, label: str | None) -> AnyArray | None:
-    """Return the array of labels of an .npz file that a reader takes."""
     with np.load(path, allow_pickle=False) as found:
         name = label or ("y" if "X" in found else "y_train")
         y: AnyArray | None = found.get(name)
@@ -225,7 +200,6 @@ def _member(path: str, label: str | None) -> AnyArray | None:
 
 
 def _column(path: str, label: str | None) -> AnyArray | None:
-    """Return the column of labels of a matrix in an .npy file."""
     rows = np.load(path, mmap_mode="r", allow_pickle=False)
     if label in (None, "none") or rows.ndim != 2:
         return None

@@ -74,20 +74,10 @@ def scan_table(
 ) -> ScannedTable:
     """Read a table once and choose the encoding of its columns.
 
-    Parameters
-    ----------
-    source : TableSource
-    label : str or None. The column of labels; None: there is none.
-    drop : columns to leave out
-    missing : "refuse"; or "median": the median replaces a missing number, zeros a missing category;
-        an added column marks them if there are any in this table
-    unknown : "error" or "zero", for queries
-    seed : int. Of the sample that medians are taken from.
-    kind : "classes" or "numbers". What the column of labels holds.
-
-    Raises
-    ------
-    DataError : columns that cannot become numbers; no rows, or no features
+    `missing` is "refuse"; or "median": the median replaces a missing number, zeros a missing
+    category; an added column marks them if there are any in this table. `unknown` is for queries.
+    The seed is of the sample that medians are taken from. DataError for columns that cannot become
+    numbers; no rows, or no features.
     """
     names = _feature_columns(source, label, drop or [])
     kinds = {name: source.schema.field(name).type for name in names}
@@ -154,7 +144,6 @@ class _MedianSample:
     values: Float64 = field(default_factory=lambda: np.empty(0))
 
     def add(self, keys: Keys, values: Float64) -> None:
-        """Add the values of a batch that are not missing."""
         added = ~np.isnan(values)
         if len(self.keys) >= MEDIAN_SAMPLE:
             added &= keys < self.keys.max()
@@ -307,7 +296,6 @@ class _Column:
         return numbers
 
     def encoding(self) -> ColumnEncoding:
-        """Return the encoding of the column as a number, a flag or a category."""
         fill = None if self.sample is None else self.sample.median() if self.may_be_number else 0.0
         values = self.values or set()
         is_flag = values and {value.lower() for value in values} <= set(FLAGS)
@@ -384,12 +372,8 @@ def _check_columns(
 ) -> None:
     """Refuse columns that cannot become features, or have missing values, all in one error.
 
-    Parameters
-    ----------
-    where : str. The table's name in the error.
-    refused : names of the former, with what they hold
-    mistaken : names of columns of numbers that cannot be read, with what they hold and a remedy
-    gaps : names of those with missing values, with their first row without a value
+    `refused` says what columns hold, `mistaken` also a remedy; `gaps` has first rows without a
+    value.
     """
     reasons = []
     for remedy in dict.fromkeys(remedy for _, remedy in mistaken.values()):

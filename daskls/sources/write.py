@@ -69,17 +69,8 @@ def encoded(
 ) -> Features:
     """Return a table's features, encoded as a model needs them.
 
-    Parameters
-    ----------
-    source : TableSource
-    encoding : TableEncoding. Its column of weights is read too.
-    label, labels : the column of labels and its coder, or None
-    n_rows : int or None. Number of rows, for progress.
-    with_names : bool. Whether the features keep their names.
-
-    Raises
-    ------
-    DataError : a column is missing; while a block is read, as `TableEncoding.encode`
+    The encoding's column of weights is read too; `n_rows` is for progress. DataError where a column
+    is missing; while a block is read, as `TableEncoding.encode`.
     """
     encoding.check_columns(source.names)
     own = [name for name in (label, encoding.weight) if name is not None]
@@ -103,9 +94,7 @@ def encoded(
 def plain(source: TableSource, options: ReadOptions) -> Features:
     """Return a table's numeric columns as features; a first pass reads the label.
 
-    Raises
-    ------
-    DataError : a column is not numeric; while a block is read, a value is missing or not a number
+    DataError where a column is not numeric, or later, where a value is missing or no number.
     """
     where, names = source.where, source.names
     is_text = source.has_header and not source.is_typed
@@ -150,12 +139,7 @@ def _count_rows(source: TableSource) -> int:
 
 
 def _plain_dtype(source: TableSource, names: list[str]) -> np.dtype[Any]:
-    """Return a dtype that holds every column; float32 for a table of text.
-
-    Raises
-    ------
-    DataError : a column is not numeric
-    """
+    """Return a dtype that holds every column; float32 for a table of text."""
     if not source.is_typed:
         return np.dtype(np.float32)
     types, dtypes = import_arrow().types, []
@@ -175,10 +159,6 @@ def _numbers(values: Any, name: str, first_row: int, where: str, dtype: np.dtype
     """Return a column of a batch as numbers, of its own type if it is numeric.
 
     ``dtype`` is that of all features.
-
-    Raises
-    ------
-    DataError : a value is missing or not a number
     """
     if values.null_count:
         row = first_row + int(np.argmax(np.asarray(values.is_null())))
@@ -206,21 +186,9 @@ def write_features(
 ) -> Dataset:
     """Write features, and labels if there are any, as a data set; it appears whole or not at all.
 
-    Weights go into another data set `WEIGHTS` beside it, as an array ``X`` of one column.
-
-    Parameters
-    ----------
-    features : Features
-    target : str. A path or URL, where nothing exists or, with ``overwrite``, a data set.
-    dtype : of the features on disk; None: their own
-    chunk_rows : int or None. Rows of a chunk; None: about 4 MiB.
-    overwrite : bool. Replace a data set.
-    on_rows : called after each chunk, and at the end with the number of all rows, or None
-
-    Raises
-    ------
-    DataError : a block cannot be read, or the number of rows has changed since the first pass
-    StoreError : the disk is full or cannot be written
+    Weights go into another data set `WEIGHTS` beside it, as an array ``X`` of one column. `on_rows`
+    is called after each chunk, and at the end with the number of all rows. DataError where a block
+    cannot be read, or the number of rows has changed since the first pass.
     """
     beside, dtype = os.path.dirname(target), features.dtype if dtype is None else dtype
     folder = open_store(beside)
@@ -293,8 +261,6 @@ def _check_room(features: Features, dtype: np.dtype[Any], folder: Backend) -> No
 def prediction_format(path: str | os.PathLike[str]) -> str | None:
     """Return "csv" or "parquet" by a path's suffix; None for any other, which is a Zarr array.
 
-    Examples
-    --------
     >>> prediction_format("out.csv"), prediction_format("out.zarr")
     ('csv', None)
     """
@@ -305,18 +271,8 @@ def prediction_format(path: str | os.PathLike[str]) -> str | None:
 def write_predictions(source: str, target: Path, names: list[str]) -> int:
     """Copy predictions from a Zarr array to a CSV or Parquet file; return the number of rows.
 
-    The file appears whole or not at all.
-
-    Parameters
-    ----------
-    source : str. Path or URL of an array: (n,) of labels, (n, k) of probabilities, or (n, t, 2) of
-        intervals.
-    target : Path. Must not exist; its suffix decides the format.
-    names : one per column
-
-    Raises
-    ------
-    StoreError : something exists at ``target``, or its disk is full or cannot be written
+    The file, whose suffix decides the format, must not exist; it appears whole or not at all. The
+    array is (n,) of labels, (n, k) of probabilities, or (n, t, 2) of intervals.
     """
     array = find_array(source)
     if array is None:
@@ -355,7 +311,6 @@ def _write_csv(array: ArrayHandle, path: Path, names: list[str]) -> None:
 
 
 def _write_parquet(array: ArrayHandle, path: Path, names: list[str]) -> None:
-    """Write the answers as a Parquet file."""
     arrow = import_arrow()
     from pyarrow import parquet
 

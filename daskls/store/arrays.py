@@ -49,7 +49,6 @@ class ArrayHandle:
 
     @property
     def itemsize(self) -> int:
-        """Bytes per value."""
         return np.dtype(self.dtype).itemsize
 
     def read(self, start: int, stop: int) -> AnyArray:
@@ -77,12 +76,7 @@ class ArrayHandle:
         return array
 
     def write(self, start: int, values: AnyArray) -> None:
-        """Write rows from ``start`` on; they must fill whole chunks, as one task owns each chunk.
-
-        Raises
-        ------
-        StoreError : when the array is gone, or the disk refuses
-        """
+        """Write rows from ``start`` on; they must fill whole chunks, as a task owns each chunk."""
         with write_errors(self.path, PREDICT_AGAIN):
             zarr.open_array(writable(self.path), mode="r+")[start : start + len(values)] = values
             try:
@@ -93,15 +87,12 @@ class ArrayHandle:
                 raise
 
     def check_exists(self) -> None:
-        """Raise `StoreError` if the array is gone."""
         check_there(self.path, PREDICT_AGAIN)
 
     def count_chunks(self) -> int:
-        """Return the number of chunks that are written."""
         return int(zarr.open_array(writable(self.path), mode="r").nchunks_initialized)
 
     def delete(self) -> None:
-        """Remove the array."""
         open_store(self.path).drop("")
 
 
@@ -123,16 +114,7 @@ def shared_path(source: str | os.PathLike[str]) -> str:
 
 
 def find_array(source: Any) -> ArrayHandle | None:
-    """Return the handle of a Zarr array on disk; None for anything else.
-
-    Parameters
-    ----------
-    source : zarr.Array, or path or URL of one
-
-    Raises
-    ------
-    StoreError : when a path leads to no array, or cannot be opened
-    """
+    """Return the handle of a Zarr array on disk; None for anything else."""
     if isinstance(source, (str, os.PathLike)):
         path = shared_path(source)
         try:
@@ -153,16 +135,7 @@ def find_array(source: Any) -> ArrayHandle | None:
 
 
 def find_zarr(source: Any) -> tuple[ArrayHandle | None, Dataset | None]:
-    """Return the handle of an array, or of a data set's features together with the data set.
-
-    Parameters
-    ----------
-    source : zarr.Array, or path or URL of one or of a data set
-
-    Raises
-    ------
-    StoreError : when a path leads to neither, or cannot be opened
-    """
+    """Return the handle of an array, or of a data set's features together with the data set."""
     if not isinstance(source, str | os.PathLike):
         return find_array(source), None
     path = shared_path(source)
@@ -175,7 +148,6 @@ def find_zarr(source: Any) -> tuple[ArrayHandle | None, Dataset | None]:
 
 
 def save_array(path: str, values: AnyArray, chunk_rows: int) -> ArrayHandle:
-    """Write an array from memory to disk, for workers to read."""
     # Zarr returns native byte order, whatever the input's was.
     dtype = values.dtype.newbyteorder("=")
     with write_errors(path):
@@ -192,15 +164,7 @@ def new_output(
 ) -> Iterator[ArrayHandle]:
     """Yield a new array for predictions; it is removed if the body fails.
 
-    Parameters
-    ----------
-    path : str. A path or a URL at which nothing exists.
-    shape : tuple of int. Rows first; a chunk has all columns.
-    chunk_rows : int. One task owns each chunk.
-
-    Raises
-    ------
-    StoreError : when something exists at the path, or the disk refuses
+    Rows are the first axis; a chunk has all columns, and one task.
     """
     made, done = threading.Event(), threading.Event()
     found: list[ArrayHandle | BaseException] = []
@@ -238,7 +202,6 @@ def new_output(
 
 
 def _create_output(path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:
-    """Create the array of `new_output`, without values."""
     with write_errors(path, PREDICT_AGAIN), warnings.catch_warnings():
         # Fixed-width text has no Zarr 3 specification yet; today's two readers agree on its format.
         warnings.simplefilter("ignore", UnstableSpecificationWarning)
@@ -254,7 +217,6 @@ def _create_array(
     chunk_rows: int,
     codecs: tuple[Any, ...],
 ) -> "zarr.Array[Any]":
-    """Create a Zarr array with chunks of whole rows."""
     return zarr.create_array(
         writable(path),
         shape=shape,

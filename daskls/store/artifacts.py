@@ -24,7 +24,6 @@ MAX_PUTS = 20
 
 
 def _bucket(url: str) -> Backend:
-    """Return the store in a bucket; the bucket's driver is loaded on the first call."""
     from daskls.store.bucket import Bucket
 
     return Bucket(url)
@@ -56,9 +55,7 @@ def is_bucket(location: str | os.PathLike[str]) -> bool:
 def write_errors(location: str | os.PathLike[str], then: str = GO_ON) -> Iterator[None]:
     """Turn errors of writing to a path or a URL into a `StoreError` that says the remedy.
 
-    Parameters
-    ----------
-    then : str. What to do once the remedy is applied.
+    `then` is what to do once the remedy is applied.
     """
     where = os.fspath(location)
     if not is_bucket(where):
@@ -72,12 +69,7 @@ def write_errors(location: str | os.PathLike[str], then: str = GO_ON) -> Iterato
 
 
 def store_at(location: str | os.PathLike[str], *, what: str = "store") -> Backend:
-    """Return the store that a user names by a path, or by a URL of a known scheme.
-
-    Raises
-    ------
-    StoreError : as `local_path`
-    """
+    """Return the store that a user names by a path, or by a URL of a known scheme."""
     return open_store(location if is_bucket(location) else local_path(location, what=what))
 
 
@@ -86,18 +78,11 @@ def put_once(
     verify: Callable[[], object],
     stamp: Callable[[], Hashable],
 ) -> bool:
-    """Put a marker, unless one that verifies is there.
+    """Put a marker, unless one that verifies is there; True if it is this call's.
 
-    Parameters
-    ----------
-    put : called with a stamp; puts the marker if there is none, or if the present one has this
-        stamp; returns False if another one is present
-    verify : raises DamageError if the present marker is not what was written
-    stamp : returns the stamp of the present marker
-
-    Returns
-    -------
-    is_ours : bool. Whether the marker is the one that this call put.
+    `put` takes a stamp; it puts the marker if there is none, or if the present one has this stamp;
+    returns False if another one is present. `verify` raises DamageError if the present marker is
+    not what was written.
     """
     seen: Hashable = None
     for _ in range(MAX_PUTS):
@@ -147,13 +132,11 @@ def remote_errors(path: str) -> Iterator[None]:
 
 
 def _cannot_open(path: str, error: Exception) -> StoreError:
-    """Return the error for a path that a driver or the system cannot open."""
     message = f"{type(error).__name__}: {str(error).rstrip('.')}"
     return StoreError(f"Cannot open {path!r}: {message}. {_remedy(path)}")
 
 
 def _remedy(path: str) -> str:
-    """Return what the user should check."""
     if "://" not in path:
         return "Check the path and who may read it."
     return (

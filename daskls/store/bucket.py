@@ -42,23 +42,16 @@ N_OWNER_TRIES = 5
 
 
 class Bucket(Backend):
-    """A store below a path in a bucket.
-
-    Parameters
-    ----------
-    url : str. ``s3://<bucket>/<path>``, or ``gs://``, ``az://``.
-    """
+    """A store below a path in a bucket, ``s3://<bucket>/<path>``, ``gs://`` or ``az://``."""
 
     def __init__(self, url: str) -> None:
         self._base, self._prefix = split_url(url)
 
     def where(self, key: str = "") -> str:
-        """Return the URL of an artifact."""
         path = self._path(key)
         return f"{self._base}/{path}" if path else self._base
 
     def _path(self, key: str) -> str:
-        """Return the path in the bucket."""
         return "/".join(part for part in (self._prefix, key) if part)
 
     @property
@@ -114,7 +107,6 @@ class Bucket(Backend):
         return True
 
     def has(self, key: str, content: bytes) -> bool:
-        """Whether an object has this content."""
         try:
             return self.read(key, len(content)) == content
         except DamageError:
@@ -147,7 +139,6 @@ class Bucket(Backend):
                 self.delete(attempt.written)
 
     def drop(self, *patterns: str, strict: bool = False) -> None:
-        """Remove objects and everything below their keys."""
         with nullcontext() if strict else suppress(StoreError):
             for pattern in patterns:
                 is_plain = not set(pattern) & set("*?[")
@@ -170,11 +161,9 @@ class Bucket(Backend):
     # Listing and reading
 
     def exists(self, key: str) -> bool:
-        """Whether an object has this key or one below it."""
         return bool(key and self._head(key)) or bool(self.names(key))
 
     def _head(self, key: str) -> dict[str, Any] | None:
-        """Return an object's metadata; None if there is none."""
         with self._errors(key):
             try:
                 return dict(self._bucket.head(self._path(key)))
@@ -182,7 +171,6 @@ class Bucket(Backend):
                 return None
 
     def names(self, key: str = "") -> list[str]:
-        """Return the names directly below a key."""
         with self._errors(key):
             found = retry_truncated(
                 lambda: self._bucket.list_with_delimiter(self._path(key) or None)
@@ -225,7 +213,6 @@ class Bucket(Backend):
         self.delete([own for own in keys if own[len(key) + 1 :].split("/")[0] not in whole])
 
     def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
-        """Return the keys of all objects below a key."""
         at = len(key) + 1 if key else 0
         keys = (path for path, _ in self.listing(key))
         return sorted(
@@ -235,7 +222,6 @@ class Bucket(Backend):
         )
 
     def listing(self, key: str) -> list[tuple[str, Any]]:
-        """Return the keys of all objects below a key, each with its metadata."""
         start = len(self._prefix) + 1 if self._prefix else 0
         with self._errors(key):
             # A listing may take many requests; one that was cut off starts again.
@@ -245,14 +231,12 @@ class Bucket(Backend):
         return [(o["path"][start:], o) for o in found if o["path"].rstrip("/") != self._path(key)]
 
     def size(self, key: str) -> int:
-        """Return the bytes of an object."""
         found = self._head(key) if key else None
         if found is None:
             raise damaged(self.where(key), "it is missing")
         return int(found["size"])
 
     def nbytes(self, key: str = "") -> int:
-        """Return the bytes of an object, or of all below a key."""
         own = self._head(key) if key else None
         return sum(int(meta["size"]) for _, meta in ([(key, own)] if own else self.listing(key)))
 
@@ -271,7 +255,6 @@ class Bucket(Backend):
         yield BucketReader(self.where(key), partial(self._read_range, key))
 
     def _get(self, key: str, **options: Any) -> tuple[memoryview, Any]:
-        """Return bytes of an object, and its metadata."""
         found = self._bucket.get(self._path(key), options=options)
         return memoryview(found.bytes()), found.meta
 
@@ -293,13 +276,7 @@ class Bucket(Backend):
     # The owner
 
     def take(self, key: str, content: bytes) -> bool:
-        """Put the owner's object if there is none.
-
-        Raises
-        ------
-        StoreError : also if the bucket ignores conditions on puts, so fits cannot share it
-            safely
-        """
+        """Put the owner's object if there is none; StoreError if the bucket ignores conditions."""
         if not self.put(key, _make_unique(content), create=True):
             return False
         if self._swap(key, _make_unique(content), None):
@@ -383,7 +360,6 @@ class BucketAttempt:
         self.written: list[str] = []
 
     def write(self, name: str, *pieces: Any) -> None:
-        """Put an object."""
         self.written.append(f"{self._key}/{self.prefix}{name}")
         self._bucket.put(self.written[-1], *pieces)
 

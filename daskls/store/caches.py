@@ -67,7 +67,6 @@ class SizedCache:
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
 
     def get(self, key: Hashable) -> Any:
-        """Return the value of a key, or None."""
         with LOCK:
             if key not in self._entries:
                 return None
@@ -87,7 +86,6 @@ class SizedCache:
             self._left -= nbytes
 
     def clear(self) -> None:
-        """Drop all values."""
         with LOCK:
             self._entries.clear()
             self._left = self._nbytes
@@ -103,12 +101,10 @@ def give_back() -> None:
 
 
 def resident_nbytes() -> int:
-    """Return the resident memory of this process."""
     return int(psutil.Process().memory_info().rss)
 
 
 def _trim() -> None:
-    """Return free pages to the system."""
     if sys.platform == "linux":
         # Only glibc has the function; other C libraries do not keep freed pages.
         trim = getattr(CDLL(None), "malloc_trim", None)

@@ -79,12 +79,7 @@ def spec_from_json(values: dict[str, Any]) -> SolverSpec:
 
 
 def check_classes(values: Any) -> None:
-    """Refuse labels whose dtype would take far more memory than their text.
-
-    Raises
-    ------
-    ValueError, TypeError, KeyError
-    """
+    """Refuse labels whose dtype would take far more memory than their text."""
     dtype, labels = np.dtype(values["dtype"]), values["values"]
     _expect(type(labels) is list, "classes")
     _expect(len(labels) * dtype.itemsize <= MAX_LABELS_NBYTES, "the size of the classes' dtype")
@@ -112,7 +107,6 @@ def check_counts(where: str, name: str, counts: Int64, total: int | None) -> Non
 
 
 def check_codes(where: str, name: str, codes: Ints, n_codes: int) -> None:
-    """Raise a `DamageError` if codes lie outside 0 .. n_codes - 1."""
     if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < n_codes:
         raise damaged(where, f"{name} ranges from {codes.min()} to {codes.max()} of {n_codes}")
 

@@ -47,10 +47,8 @@ def _settings() -> tuple[tuple[str, str], ...]:
 def _connected(base: str, pid: int, _: tuple[tuple[str, str], ...]) -> Any:
     """Return a process's own store at a URL.
 
-    Raises
-    ------
-    StoreError : without obstore; in a fork of a process that has used a bucket: the fork lacks
-        obstore's threads and would wait for them forever
+    StoreError in a fork of a process that has used a bucket: the fork lacks obstore's threads and
+    would wait for them forever.
     """
     try:
         from obstore.store import from_url
@@ -102,10 +100,6 @@ def connect_below(url: str) -> Any:
     """Return this process's store whose root is a URL.
 
     In a larger one Zarr would create groups for all parents of the path.
-
-    Raises
-    ------
-    StoreError : when obstore is not installed, or the URL names no bucket
     """
     base, prefix = split_url(url)
     return connect(f"{base}/{quote(prefix)}" if prefix else base)
@@ -134,13 +128,9 @@ def retry_truncated(request: Callable[[], T]) -> T:
 class BucketReader(Reader):
     """Reads ranges of an object; some bytes beyond the last range are kept.
 
-    `obstore.open_reader` would ask for the size by a request of its own.
-
-    Parameters
-    ----------
-    name : str. The object's URL.
-    read_range : called with the first byte and the one after the last; returns these bytes, cut at
-        the object's end, and the object's size
+    `obstore.open_reader` would ask for the size by a request of its own. `read_range` takes the
+    first byte and the one after the last; returns these bytes, cut at the object's end, and the
+    object's size.
     """
 
     def __init__(self, name: str, read_range: Callable[[int, int], tuple[memoryview, int]]) -> None:
@@ -249,15 +239,7 @@ MAX_MESSAGE_CHARS = 300
 def bucket_errors(where: str, then: str = GO_ON) -> Iterator[None]:
     """Turn obstore's errors, raised after its own retries, into one `StoreError`.
 
-    Parameters
-    ----------
-    where : str. The URL of what is read or written.
-    then : str. What to do once the remedy is applied.
-
-    Raises
-    ------
-    DamageError : when there is no such object
-    StoreError : otherwise
+    `then` is what to do once the remedy is applied. DamageError when there is no such object.
     """
     from obstore.exceptions import BaseError
 
@@ -277,7 +259,6 @@ def bucket_errors(where: str, then: str = GO_ON) -> Iterator[None]:
 
 
 def as_store_error(where: str, error: Exception, then: str) -> StoreError:
-    """Return the `StoreError` for an error of obstore."""
     text = str(error)
     what, remedy = next((own for word, own in CAUSES.items() if word in text), UNKNOWN)
     return StoreError(f"{what.format(where=where)} ({_message(error)}). {remedy}, then {then}.")

@@ -51,7 +51,6 @@ class StorePart:
 
     @property
     def arrays(self) -> list[tuple[str, str, str]]:
-        """Name, dtype and dimensions of each array."""
         # Scalars have no dimensions.
         split = (array.split(" ", 2) for array in self.holds.split("; "))
         return [(name, dtype, "".join(dims)) for name, dtype, *dims in split]
@@ -62,7 +61,6 @@ class StorePart:
         return self.dropped in (FINISH, ENDS, SCORED)
 
     def matches(self, key: str) -> bool:
-        """Whether a key belongs to this part."""
         names, patterns = key.split("/"), self.key.split("/")
         return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
 

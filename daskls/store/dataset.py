@@ -53,16 +53,10 @@ CHUNK_NBYTES = 4 * 2**20
 
 @dataclass(frozen=True)
 class Dataset:
-    """An opened data set. No row is read until its arrays are indexed.
+    """An opened data set.
 
-    Attributes
-    ----------
-    path : str
-    X : zarr.Array, shape (n, d)
-    y : zarr.Array, shape (n,), or None. Class codes 0 .. len(classes) - 1 where `classes` is given.
-    classes : list or None. Sorted labels; row i has the label `classes[y[i]]`.
-    feature_names : list of str, or None
-    source : str. Where the rows came from, for people.
+    No row is read until its arrays are indexed. With `classes`, sorted, y holds codes: row i has
+    the label `classes[y[i]]`. `source` says where the rows came from, for people.
     """
 
     path: str
@@ -74,12 +68,10 @@ class Dataset:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return int(self.X.shape[0])
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
         return int(self.X.shape[1])
 
 
@@ -96,16 +88,9 @@ def default_chunk_rows(n_features: int, dtype: DTypeLike) -> int:
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:
     """Open a data set for reading: any Zarr group with an array X, and y if it has labels.
 
-    Without attributes of daskls, y holds the labels themselves and columns have no names.
-
-    Parameters
-    ----------
-    path : str or path. A folder, or a URL that Zarr can open.
-
-    Raises
-    ------
-    StoreError : when nothing is there, when it is no data set, when it is unfinished, when its
-        arrays are missing or do not match, or when a newer daskls wrote it.
+    The path may be a URL that Zarr can open. Without attributes of daskls, y holds the labels
+    themselves and columns have no names. StoreError where it is absent, unfinished, newer, or no
+    data set.
     """
     where = expand_path(path)
     group = _open_group(where)
@@ -155,21 +140,11 @@ class DatasetWriter:
     Parameters
     ----------
     path : str or path. A folder that does not exist yet, or a URL as for `store=`.
-    n_features : int, >= 1
-    dtype : dtype of the stored X: integer or floating point.
     with_y : bool. Whether every block comes with labels.
-    y_dtype : dtype of the stored y.
     classes : sequence or None. Sorted labels; then y holds codes 0 .. len(classes) - 1.
-    feature_names : sequence of str, length n_features, or None
     source : str. Where the rows come from.
     chunk_rows : int or None. Rows of a chunk, of X and of y; None: about 4 MiB of X.
     overwrite : bool. Replace a daskls data set at `path`; anything else there is never removed.
-
-    Raises
-    ------
-    StoreError : when `path` exists and may not be replaced, is a URL of another kind, or the disk
-        is full.
-    ParameterError : when a parameter is out of its range.
 
     Examples
     --------
@@ -238,7 +213,6 @@ class DatasetWriter:
     def _create_array(
         self, name: str, row_shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> zarr.Array:
-        """Create an array without rows."""
         return self._group.create_array(
             name,
             shape=(0, *row_shape),
@@ -249,18 +223,10 @@ class DatasetWriter:
         )
 
     def append(self, X: ArrayLike, y: ArrayLike | None = None) -> None:
-        """Append a block of rows; whole chunks are written to disk at once.
+        """Append rows X (m, d), y (m,); whole chunks are written to disk at once.
 
-        Parameters
-        ----------
-        X : array, shape (m, d)
-        y : array, shape (m,), or None where the data set has no labels
-
-        Raises
-        ------
-        DataError : when a shape is wrong, a value does not fit the stored dtype, or a class code is
-            out of range. No row of the block is then kept.
-        StoreError : when the writer is closed or the disk refuses.
+        DataError where a shape is wrong, a value does not fit the stored dtype, or a class code is
+        out of range: no row of the block is then kept.
         """
         if not self._open:
             raise StoreError(f"The writer of {self.path!r} is closed; open a new one.")
@@ -364,5 +330,4 @@ class DatasetWriter:
 
 
 def _plain_list(classes: Any) -> list[Any] | None:
-    """Return classes as a list for JSON."""
     return None if classes is None else np.asarray(classes).tolist()

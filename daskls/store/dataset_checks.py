@@ -62,7 +62,6 @@ def check_attributes(where: str, attributes: dict[str, Any]) -> None:
 
 
 def check_arrays(where: str, X: object, y: object) -> None:
-    """Refuse arrays that are missing, of the wrong rank or of different lengths."""
     if not isinstance(X, zarr.Array):
         raise StoreError(
             f"{where!r} has no array 'X', so it is not a daskls data set, or a damaged one; give a "
@@ -104,7 +103,6 @@ def read_names(where: str, attributes: dict[str, Any], X: Any) -> list[str] | No
 def check_shape(
     n_features: int, dtype: np.dtype[Any], chunk_rows: int | None, feature_names: Any
 ) -> None:
-    """Refuse a data set that cannot be written."""
     if n_features < 1:
         raise ParameterError(f"n_features must be at least 1, got {n_features}.")
     if dtype.kind not in "iuf":
@@ -143,10 +141,8 @@ def cast(name: str, values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
 def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
     """Refuse a path where no data set may be written; touch nothing.
 
-    Raises
-    ------
-    StoreError : when `path` is a URL of a kind that `store=` does not take, holds a data set and
-        `overwrite` is false, or holds anything that daskls did not write as a data set.
+    Only a data set of daskls, with `overwrite`, may be there, and a URL must be of a kind that
+    `store=` takes.
     """
     where = expand_path(path)
     if "://" in where and not is_bucket(where):
@@ -168,12 +164,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
 
 
 def clear_path(path: str, overwrite: bool) -> Backend:
-    """Remove a data set at `path` if `overwrite` allows it; anything else there is refused.
-
-    Returns
-    -------
-    store : Backend. The location, where nothing is left.
-    """
+    """Remove a data set at `path` if `overwrite` allows it; anything else there is refused."""
     check_target(path, overwrite)
     store = open_store(path)
     store.then = WRITE_AGAIN
@@ -211,13 +202,7 @@ def check_writer(path: str, writer: str) -> None:
 
 
 def check_there(path: str, then: str) -> None:
-    """Raise a `StoreError` if Zarr data was removed.
-
-    Parameters
-    ----------
-    path : str. A path or a URL.
-    then : str. What to do once it is back.
-    """
+    """Raise a `StoreError` if Zarr data was removed; ``then`` is what to do once it is back."""
     with write_errors(path, then):
         if not open_store(path).exists(DESCRIPTION):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)

@@ -47,13 +47,8 @@ ENTRY = np.dtype([("start", "<i8"), ("stop", "<i8"), ("sum", "<u4")])
 class Exchange:
     """A handle on the exchange: its location and the shape of what it holds.
 
-    Leaves are numbered through all partitions; each partition holds every row once.
-
-    Attributes
-    ----------
-    location : str. Of the exchange's folder.
-    dtype : str. Of the features.
-    group_blocks : int. Blocks that are merged into one group; 1: none are.
+    Leaves are numbered through all partitions; each partition holds every row once. `group_blocks`
+    blocks are merged into one group; 1: none are.
     """
 
     location: str
@@ -84,12 +79,10 @@ class Exchange:
 
     @property
     def is_merged(self) -> bool:
-        """Whether blocks are merged into groups."""
         return self.group_blocks > 1
 
     @property
     def n_groups(self) -> int:
-        """The number of groups of blocks."""
         return -(-self.n_blocks // self.group_blocks)
 
     @property
@@ -114,11 +107,9 @@ class Exchange:
             write_pack(self._store, key, {"rows": np.array([*grid], np.int64)})
 
     def delete(self) -> None:
-        """Remove the exchange."""
         self._store.drop(self._folder)
 
     def nbytes(self) -> int:
-        """Return the bytes that the exchange takes on disk."""
         return self._store.nbytes(self._folder)
 
     def _block_file(self, block: int) -> SortedRows:
@@ -126,7 +117,6 @@ class Exchange:
         return SortedRows(self._store, key, self._record, self.n_leaves)
 
     def _group_file(self, group: int, window: int) -> SortedRows:
-        """Return the file of a group's rows in a window."""
         first, stop = self.window(window)
         key = f"{self._folder}/group-{group:06d}-{window:06d}"
         return SortedRows(self._store, key, self._record, stop - first)
@@ -139,9 +129,7 @@ class Exchange:
     def find_block(self, block: int) -> int | None:
         """Return a finished block's checksum, or None; a block in a folder is read whole to check.
 
-        Raises
-        ------
-        DamageError : when it is not what was written
+        DamageError when it is not what was written.
         """
         file = self._block_file(block)
         if not file.is_written:
@@ -153,10 +141,6 @@ class Exchange:
 
         Over a network that would cost as much as writing them anew: the checksums are compared when
         leaves are read.
-
-        Raises
-        ------
-        DamageError : when it is not what was written
         """
         return file.check() if self._store.local() is not None else file.read_marker()
 
@@ -171,7 +155,6 @@ class Exchange:
         self._block_file(block).drop()
 
     def count_blocks(self) -> int:
-        """Return the number of finished blocks."""
         return len(self._store.find(f"{self._folder}/block-*.marker"))
 
     def write_block(
@@ -179,12 +162,9 @@ class Exchange:
     ) -> None:
         """Write one block's rows sorted by leaf, partition by partition, then its marker.
 
-        Parameters
-        ----------
-        rows : Rows, in the order of their numbers
-        partitions : iterable of int array, shape (m,). Each row's leaf in each partition; taken one
-            at a time, so that memory does not grow with their number.
-        identity : int in [0, 2^64). The checksum of the values, whatever their order.
+        Rows are in the order of their numbers. Partitions, each row's leaf (m,) in each, are taken
+        one at a time, so that memory does not grow with their number. `identity` is the checksum of
+        the values, whatever their order.
         """
 
         def sections() -> Iterator[tuple[Int64, Iterator[Table]]]:
@@ -199,18 +179,13 @@ class Exchange:
     # Groups
 
     def count_merged(self) -> int:
-        """Return the number of finished files of groups."""
         return len(self._store.find(f"{self._folder}/group-*.marker"))
 
     def merge(self, group: int, window: int) -> None:
         """Write the rows of a group of blocks in one window, sorted by leaf.
 
-        An intact file is left alone. Peak memory: about twice the bytes of a block, and the largest
-        run.
-
-        Raises
-        ------
-        DamageError : when a block is missing, or not what was written
+        An intact file is left alone; DamageError when a block is not intact. Peak memory: about
+        twice the bytes of a block, and the largest run.
         """
         file, (first, stop) = self._group_file(group, window), self.window(window)
         if file.is_written:
@@ -248,7 +223,6 @@ class Exchange:
     # Leaves
 
     def _files(self, window: int) -> list[SortedRows]:
-        """Return the files that hold the rows of a window."""
         if not self.is_merged:
             return [self._block_file(block) for block in range(self.n_blocks)]
         return [self._group_file(group, window) for group in range(self.n_groups)]
@@ -256,9 +230,7 @@ class Exchange:
     def write_manifest(self, window: int = 0) -> Int64:
         """Write where a window's leaves lie, unless it is written; return the rows of each leaf.
 
-        Raises
-        ------
-        DamageError : when a marker, or the size of a file, is not what was written
+        DamageError when a marker, or the size of a file, is not what was written.
         """
         files = self._files(window)
         # It is removed with any of these files, so an intact manifest describes them.
@@ -292,22 +264,14 @@ class Exchange:
         return leaf_rows
 
     def read_leaf(self, leaf: int) -> Rows:
-        """Return all rows of a leaf in the order of their numbers, by one read per file.
-
-        Raises
-        ------
-        DamageError : when a file is missing, or not what was written
-        """
+        """Return all rows of a leaf in the order of their numbers, by one read per file."""
         return next(self.read_leaves(leaf, leaf))
 
     def read_leaves(self, first: int, last: int) -> Iterator[Rows]:
         """Yield all rows of each leaf from ``first`` to ``last``, in the order of their numbers.
 
         Neighboring leaves of up to `LEAVES_NBYTES` are read together, by one read per file.
-
-        Raises
-        ------
-        DamageError : when a file is missing, or not what was written
+        DamageError when a file is missing, or not what was written.
         """
         most = LEAVES_NBYTES // self._record.itemsize
         for window in range(self._window_of(first), self._window_of(last) + 1):

@@ -28,12 +28,10 @@ MALFORMED = (
 
 
 def exists_already(where: object) -> StoreError:
-    """Return the error of an output where something exists."""
     return StoreError(f"{where} exists already; give another path or remove it first.")
 
 
 def damaged(where: str | os.PathLike[str], why: str) -> DamageError:
-    """Return the error of a damaged file, with the file, what is wrong, and what to do."""
     return DamageError(
         f"The store's file {where} is damaged: {why}. Copy the model again; or call fit again with "
         "the same data, parameters and store: what is damaged is removed, and only that is "
@@ -65,10 +63,8 @@ def expand_path(location: str | os.PathLike[str]) -> str:
 def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path:
     """Return the absolute local path of a path or ``file://`` URL.
 
-    Raises
-    ------
-    StoreError : for another URL (`store_at` takes those of stores); for an empty text, and for the
-        home folder of an unknown user: both would mean the working directory, or a folder in it
+    StoreError for another URL (`store_at` takes those of stores); for an empty text, and for the
+    home folder of an unknown user: both would mean the working directory, or a folder in it.
     """
     text = expand_path(location)
     if not text:
@@ -132,10 +128,7 @@ READ_AGAIN = "call again"
 def disk_errors(path: str | Path, then: str = GO_ON) -> Iterator[None]:
     """Turn the operating system's errors on writing into a `StoreError` with its remedy.
 
-    Parameters
-    ----------
-    path : str or Path. What is written.
-    then : str. What to do once the remedy is applied.
+    `then` is what to do once the remedy is applied.
     """
     try:
         yield
@@ -156,9 +149,7 @@ SUM_NBYTES = 4
 def checksum(data: AnyArray | bytes, start: int = 0) -> int:
     """Return the crc32c of bytes, or of an array's values in C order.
 
-    Parameters
-    ----------
-    start : int. The checksum of what comes before.
+    `start` is the checksum of what comes before.
 
     >>> checksum(b"23456789", checksum(b"1")) == checksum(b"123456789") == 0xE3069283
     True

@@ -53,12 +53,7 @@ class ArraySpec:
 
     @classmethod
     def from_json(cls, values: Any) -> "ArraySpec":
-        """Return the spec stored in a description.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError : when the values are no spec
-        """
+        """Return a stored spec; ValueError, TypeError or KeyError when it is none."""
         dtype, shape, chunk_rows = values["dtype"], values["shape"], values["chunk_rows"]
         spec = cls(dtype, tuple(shape), chunk_rows, tuple(values["sums"]))
         numbers = (*spec.shape, spec.chunk_rows, *spec.sums)
@@ -72,7 +67,6 @@ class ArraySpec:
 
     @property
     def row_nbytes(self) -> int:
-        """Bytes per row."""
         return np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
 
     @property
@@ -81,7 +75,6 @@ class ArraySpec:
         return -(-self.shape[0] // self.chunk_rows) if math.prod(self.shape) else 0
 
     def chunk_key(self, number: int) -> str:
-        """Return the key of a chunk below its array's key."""
         return SEPARATOR.join(("c", str(number), *("0" for _ in self.shape[1:])))
 
     def describe(self) -> dict[str, Any]:
@@ -115,12 +108,7 @@ class Slot:
 
     @classmethod
     def from_json(cls, values: Any, n_packed: int) -> "Slot":
-        """Return the slot stored in a description, inside ``n_packed`` bytes.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError : when the values are no slot
-        """
+        """Return a stored slot inside ``n_packed`` bytes; some parsing error when it is none."""
         slot = cls(values["dtype"], tuple(values["shape"]), values["at"])
         numbers = (*slot.shape, slot.at)
         if slot.dtype not in PACKED_DTYPES or not all(type(n) is int and n >= 0 for n in numbers):
@@ -131,11 +119,9 @@ class Slot:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array."""
         return np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
     def take(self, packed: Bytes) -> AnyArray:
-        """Return a copy of the array."""
         own = packed[self.at : self.at + self.nbytes].copy()
         return own.view(self.dtype).reshape(self.shape)
 
@@ -153,7 +139,6 @@ def pack_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Bytes, dict[str, Slot]]
 
 
 def write_array(attempt: Attempt, name: str, values: AnyArray, chunk_rows: int) -> ArraySpec:
-    """Write an array's chunks and description; return its spec."""
     spec = ArraySpec.of(values, chunk_rows)
     sums = []
     for number in range(spec.n_chunks):

@@ -32,12 +32,7 @@ NOT_A_FILE = (
 
 
 class Folder(OwnedFolder):
-    """A store in a folder.
-
-    Parameters
-    ----------
-    root : str. The folder; it may lie behind a link.
-    """
+    """A store in a folder, which may lie behind a link."""
 
     def __init__(self, root: str) -> None:
         # With a trailing slash, a link would count as its target.
@@ -46,17 +41,14 @@ class Folder(OwnedFolder):
         self._plain = {""}
 
     def where(self, key: str = "") -> str:
-        """Return the path of an artifact."""
         return f"{self.root}/{key}" if key else self.root
 
     def local(self, key: str = "") -> str:
-        """Return the path of an artifact."""
         return self.where(key)
 
     # Writing
 
     def make(self, key: str = "") -> None:
-        """Create the folder of a new store, or a folder below it."""
         if key:
             self._make_folders(key)
             return
@@ -64,7 +56,6 @@ class Folder(OwnedFolder):
             os.makedirs(self.root, exist_ok=True)
 
     def unmake(self) -> None:
-        """Remove the folder if it is empty."""
         with suppress(OSError):
             os.rmdir(self.root)
 
@@ -114,21 +105,16 @@ class Folder(OwnedFolder):
                 os.unlink(temporary)
 
     def _temporary(self, key: str) -> str:
-        """Return a path for this writer alone, in the folder of a file."""
         folder, _, name = key.rpartition("/")
         return f"{self.where(folder)}/.{name}.{uuid.uuid4().hex}"
 
     def _make_folder_of(self, key: str) -> None:
-        """Create the folder of a file if it does not exist."""
         folder = key.rpartition("/")[0]
         if folder and not os.path.isdir(self.where(folder)):
             self._make_folders(folder)
 
     def _make_folders(self, folder: str) -> None:
-        """Create a folder below the store's own, which must exist.
-
-        A late task must not recreate part of a store that was removed.
-        """
+        """Create a folder below the store's own, which a late task must not recreate."""
         with disk_errors(self.where(folder), self.then):
             _make_below(self.root, folder)
 
@@ -158,20 +144,13 @@ class Folder(OwnedFolder):
             return place_once(attempt.path, self.root)
 
     def drop(self, *patterns: str, strict: bool = False) -> None:
-        """Remove files and folders."""
         for key in self.find(*patterns):
             path = self.where(key)
             with disk_errors(path, self.then) if strict else suppress(OSError):
                 _remove(path, strict=strict)
 
     def drop_seen(self, key: str, marker: str, seen: Hashable) -> None:
-        """Remove an artifact or a part if its marker still has the stamp that was seen.
-
-        Parameters
-        ----------
-        marker : str. The key of the marker: ``key``, or one below it.
-        seen : Hashable. None stands for any stamp.
-        """
+        """Remove a part or artifact if its marker has the stamp that was seen; None: any stamp."""
         path, aside = self.where(key), self._temporary(key)
         below = marker.removeprefix(key)
         # Not removed in place: another writer's marker may have come after a look at the old one,
@@ -182,7 +161,6 @@ class Folder(OwnedFolder):
     # Listing
 
     def exists(self, key: str) -> bool:
-        """Whether this path exists."""
         try:
             os.lstat(self.where(key))
         except OSError as error:
@@ -190,7 +168,6 @@ class Folder(OwnedFolder):
         return True
 
     def names(self, key: str = "") -> list[str]:
-        """Return the names in a folder."""
         try:
             return os.listdir(self.where(key))
         except (FileNotFoundError, NotADirectoryError):
@@ -199,7 +176,6 @@ class Folder(OwnedFolder):
             raise _unreadable(self.where(key), error) from error
 
     def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
-        """Return the keys of all files below a folder."""
         found = []
         # By default os.walk treats a folder that cannot be read as empty.
         for at, folders, files in os.walk(self.where(key), onerror=_raise):
@@ -218,7 +194,6 @@ class Folder(OwnedFolder):
         return total
 
     def free_nbytes(self) -> int:
-        """Return the free bytes on the folder's disk."""
         return shutil.disk_usage(self.root).free
 
     def stamp(self, key: str) -> tuple[int, int]:
@@ -308,14 +283,11 @@ class FolderAttempt:
 
 
 class FolderReader(Reader):
-    """Reads ranges of an open file."""
-
     def __init__(self, file: FileIO, name: str, nbytes: int) -> None:
         self._file, self.name, self.nbytes = file, name, nbytes
         self._at = 0
 
     def fill(self, values: AnyArray, at: int) -> None:
-        """Fill an array, in as many reads as it takes."""
         view = values.view(np.uint8).reshape(-1).data
         filled = 0
         try:
@@ -341,7 +313,6 @@ def _make_below(path: str, folder: str) -> None:
 
 
 def create_file(path: str) -> BinaryIO:
-    """Open a new file for writing."""
     return open(path, "wb")
 
 
@@ -353,7 +324,6 @@ def write_file(path: str, *pieces: Any) -> None:
 
 
 def _stamp(path: str) -> tuple[int, int]:
-    """Return a file's inode number and modification time."""
     try:
         status = os.stat(path)
     except OSError:
@@ -364,7 +334,6 @@ def _stamp(path: str) -> tuple[int, int]:
 
 
 def _remove(path: str, *, strict: bool) -> None:
-    """Remove a file or a folder, if it exists."""
     # rmtree refuses links; a link is removed and its target stays.
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path, ignore_errors=not strict)

@@ -28,12 +28,7 @@ LEFTOVER_S = 60.0
 
 
 class OwnedFolder(Backend):
-    """The part of a folder's back end that handles the owner's file.
-
-    Attributes
-    ----------
-    root : str. The folder.
-    """
+    """The part of a folder's back end that handles the owner's file."""
 
     root: str
 
@@ -47,7 +42,6 @@ class OwnedFolder(Backend):
         return is_ours
 
     def examine(self, key: str) -> OwnerArtifact | None:
-        """Read the owner's file and its modification time."""
         path = self.where(key)
         with disk_errors(path, self.then):
             return _read(Path(path))
@@ -59,7 +53,6 @@ class OwnedFolder(Backend):
             return (_mtime_ns(mine) - seen.stamp) / 1e9
 
     def renew(self, key: str, content: bytes) -> bool:
-        """Update the file's modification time."""
         path = Path(self.where(key))
         with disk_errors(path, self.then):
             found = _read(path)
@@ -82,7 +75,6 @@ class OwnedFolder(Backend):
         return is_ours
 
     def give_back(self, key: str, content: bytes) -> None:
-        """Remove the file."""
         path = Path(self.where(key))
         with disk_errors(path, self.then):
             found = _read(path)
@@ -102,7 +94,6 @@ class OwnedFolder(Backend):
                 mine.unlink()
 
     def _clean(self, key: str, now_ns: int) -> None:
-        """Remove the files of killed contenders."""
         for path in Path(self.root).glob(f"{key}.*"):
             with suppress(FileNotFoundError):
                 if now_ns - _mtime_ns(path) > LEFTOVER_S * 1e9:
@@ -193,5 +184,4 @@ def _read(path: Path) -> OwnerArtifact | None:
 
 
 def _mtime_ns(path: Path) -> int:
-    """Return a file's modification time, in nanoseconds of the disk's clock."""
     return path.stat().st_mtime_ns

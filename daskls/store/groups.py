@@ -47,17 +47,11 @@ MAX_DESCRIPTION_NBYTES = 64 << 20
 
 
 def _description_of(key: str) -> str:
-    """Return the key of a group's description."""
     return f"{key}/{DESCRIPTION}" if key else DESCRIPTION
 
 
 def describe_group(key: str, attributes: Mapping[str, Any]) -> bytes:
-    """Return the sealed description of the group at a key; "" is the root's.
-
-    Parameters
-    ----------
-    attributes : JSON values
-    """
+    """Return the sealed description of the group at a key; "" is the root's."""
     # The checksum is of what is read back, where keys are strings and tuples are lists.
     own = json.loads(json.dumps(dict(attributes)))
     sealed = {**own, SUM: f"{json_checksum(key, own):08x}"}
@@ -77,18 +71,9 @@ def write_group(
 ) -> bool:
     """Write a whole group; its description comes last.
 
-    Parameters
-    ----------
-    root : path or Backend. The store.
-    arrays : arrays by name. Written uncompressed, in chunks of at most ``chunk_rows`` rows.
-    attributes : JSON values
-    separate : names of arrays to write as they are, while all others are packed into one if
-        they are small; None to pack none
-    replace : whether to replace an existing group
-
-    Returns
-    -------
-    is_ours : bool. False if another task wrote the group first; that one stays.
+    False if another task wrote the group first; that one stays. Arrays are uncompressed, in chunks
+    of at most ``chunk_rows`` rows. Small ones are packed into one, but for those in ``separate``;
+    None packs none.
     """
     store = open_store(root)
 
@@ -125,7 +110,6 @@ def _write_arrays(
 
 
 def write_description(root: Location, key: str, attributes: Mapping[str, Any]) -> None:
-    """Write a group's sealed description, replacing any old one."""
     open_store(root).put(_description_of(key), describe_group(key, attributes))
 
 
@@ -133,9 +117,7 @@ def write_description(root: Location, key: str, attributes: Mapping[str, Any]) -
 class Group:
     """An opened sealed group: its description is checked, its arrays are read on demand.
 
-    Attributes
-    ----------
-    attrs : dict. The attributes, without the description of the arrays.
+    `attrs` are without the description of the arrays.
     """
 
     store: Backend
@@ -147,11 +129,9 @@ class Group:
     _prefix: str = ""
 
     def where(self, name: str = DESCRIPTION) -> str:
-        """Return the location of an array, or of the group's description, for messages."""
         return self.store.where(self._key(name))
 
     def _key(self, name: str) -> str:
-        """Return the key of an array or of the description."""
         below = name if name == DESCRIPTION else f"{self._prefix}{name}"
         return f"{self.key}/{below}" if self.key else below
 
@@ -160,11 +140,9 @@ class Group:
 
     @property
     def names(self) -> list[str]:
-        """The names of the arrays."""
         return [*(name for name in self._specs if name != PACKED), *self._slots]
 
     def shape_of(self, name: str) -> tuple[int, ...]:
-        """Return an array's shape."""
         return (self._slots.get(name) or self._spec(name)).shape
 
     def _spec(self, name: str) -> ArraySpec:
@@ -183,16 +161,9 @@ class Group:
     ) -> AnyArray:
         """Return an array, or a slice of its rows.
 
-        Parameters
-        ----------
-        rows : slice without a step
-        shape : the expected shape of the whole array; None in it stands for any number
-        kind : the expected kinds of dtype; "" for any
-        finite : whether infinity is damage; NaN always is
-
-        Raises
-        ------
-        DamageError : when something is missing, or not what was written or expected
+        None in the expected shape of the whole array stands for any number; kinds of dtype are ""
+        for any; NaN is always damage, infinity if ``finite``. DamageError when something is
+        missing, or not what was written or expected.
         """
         spec = self._slots.get(name) or self._spec(name)
         if kind and np.dtype(spec.dtype).kind not in kind:
@@ -267,7 +238,6 @@ class Group:
                 raise damaged(reader.name, BAD_CHECKSUM)
 
     def check(self) -> list[str]:
-        """Read the whole group; return the locations of damaged files."""
         found: list[str] = []
         for name, spec in self._specs.items():
             try:
@@ -300,23 +270,13 @@ def _is_sound(values: Floats, finite: bool) -> bool:
 
 
 def parse_json(where: str, content: bytes) -> Any:
-    """Return the JSON of a file.
-
-    Raises
-    ------
-    DamageError : when it is none
-    """
+    """Return the JSON of a file; DamageError when it is none."""
     with malformed_is_damage(where):
         return json.loads(content)
 
 
 def read_attributes(root: Location, key: str) -> dict[str, Any] | None:
-    """Return the unchecked attributes of a group's description; None if it describes no group.
-
-    Raises
-    ------
-    DamageError : when it is missing, or no JSON
-    """
+    """Return the unchecked attributes of a group's description; None if it describes no group."""
     store, own = open_store(root), _description_of(key)
     found = parse_json(store.where(own), store.read(own, MAX_DESCRIPTION_NBYTES))
     is_group = isinstance(found, dict) and found.get("node_type") == "group"
@@ -330,12 +290,7 @@ def has_group(root: Location, key: str) -> bool:
 
 
 def open_group(root: Location, key: str) -> Group:
-    """Return a group of a store.
-
-    Raises
-    ------
-    DamageError : when its description is missing, or not what was written
-    """
+    """Return a group of a store; DamageError when its description is damaged."""
     store = open_store(root)
     attributes = read_attributes(store, key)
     if attributes is None:
@@ -344,12 +299,7 @@ def open_group(root: Location, key: str) -> Group:
 
 
 def check_seal(root: Location, key: str, attributes: dict[str, Any]) -> Group:
-    """Return the group with these attributes, after comparing their checksum.
-
-    Raises
-    ------
-    DamageError : when it differs
-    """
+    """Return the group with these attributes; DamageError when their checksum differs."""
     store = open_store(root)
     where = store.where(_description_of(key))
     own = {name: value for name, value in attributes.items() if name != SUM}
@@ -367,9 +317,8 @@ def check_seal(root: Location, key: str, attributes: dict[str, Any]) -> Group:
 def _parse_slots(values: Any, packed: ArraySpec | None) -> dict[str, Slot]:
     """Return the slots of packed arrays.
 
-    Raises
-    ------
-    ValueError, TypeError, KeyError, AttributeError : when they do not lie inside an array of bytes
+    Some of ValueError, TypeError, KeyError, AttributeError when they do not lie inside an array of
+    bytes.
     """
     if not values and packed is None:
         return {}

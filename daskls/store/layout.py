@@ -44,16 +44,7 @@ def report_to_json(report: Table) -> list[list[Any]]:
 
 
 def report_from_json(group: Group, n_cells: int | None = None) -> Table:
-    """Return the table of cells that a group keeps as JSON.
-
-    Parameters
-    ----------
-    n_cells : int, or None for any number of cells
-
-    Raises
-    ------
-    DamageError : when it keeps no such table
-    """
+    """Return the table of cells that a group keeps as JSON."""
     with malformed_is_damage(group.where()):
         rows = group.attrs["report"]
         table = np.empty(len(rows), CellReport.dtype())
@@ -69,7 +60,6 @@ def root_stamp(root: Location) -> Hashable:
 
 
 def find_root(root: Location) -> bool:
-    """Whether there is something at the path of a model's root."""
     return open_store(root).exists(DESCRIPTION)
 
 
@@ -86,13 +76,7 @@ class Root:
 
     @classmethod
     def open(cls, location: Location) -> "Root":
-        """Open an existing model.
-
-        Raises
-        ------
-        StoreError : when there is none, when it is something else, or when it has another format
-        DamageError : when its description is not what was written
-        """
+        """Open an existing model; StoreError where there is none, or of another format."""
         store = open_store(location)
         if not store.exists(DESCRIPTION):
             raise StoreError(
@@ -124,7 +108,6 @@ class Root:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """The JSON attributes."""
         return dict(self.group.attrs)
 
     @property
@@ -134,7 +117,6 @@ class Root:
 
     @property
     def n_features(self) -> int:
-        """The number of features of the data."""
         return int(self.group.attrs["meta"]["n_features"])
 
     @property
@@ -144,15 +126,12 @@ class Root:
 
     @property
     def target(self) -> Target:
-        """What the model predicts: classes, or numbers."""
         return Target.from_json(self.group.attrs["meta"])
 
     def update(self, **attributes: Any) -> None:
         """Set attributes, the marker among them; the description is replaced as a whole.
 
-        Raises
-        ------
-        StoreError : when this fit has lost its store, or the disk refuses
+        StoreError when this fit has lost its store, or the disk refuses.
         """
         # A suspended fit whose store was taken over must find out before it sets the marker.
         check_owner(self.store)
@@ -166,12 +145,7 @@ class Root:
         attributes: Mapping[str, Any],
         chunk_rows: int = MAX_CHUNK_ROWS,
     ) -> None:
-        """Write a whole subgroup, replacing any old one.
-
-        Raises
-        ------
-        StoreError : as `update`
-        """
+        """Write a whole subgroup, replacing any old one."""
         check_owner(self.store)
         if name in HOLD_ROOT_COPY:
             # Without the marker: a restored root is unfinished.
@@ -180,20 +154,13 @@ class Root:
         write_group(self.store, name, arrays, attributes, chunk_rows, replace=True)
 
     def find_group(self, name: str) -> Group | None:
-        """Return a subgroup, or None if it was not written.
-
-        Raises
-        ------
-        DamageError : when it is damaged
-        """
+        """Return a subgroup, or None if it was not written."""
         return open_group(self.store, name) if has_group(self.store, name) else None
 
     def remove_leftovers(self, own: tuple[StorePart, ...]) -> None:
         """Remove what only a fit needs, of earlier attempts too, and what killed tasks left.
 
-        Parameters
-        ----------
-        own : tuple of StorePart. The parts of the store's method.
+        `own` are the parts of the store's method.
         """
         leftovers = {part.top for part in (*SHARED_PARTS, *own) if part.is_leftover}
         self.store.drop(*ATTEMPTS, *sorted(leftovers))
@@ -201,7 +168,6 @@ class Root:
 
 
 def _check_kind(path: str, attributes: dict[str, Any]) -> None:
-    """Refuse what is no model, and a model of a format that cannot be read."""
     kind = attributes.get("kind")
     if kind != MODEL_KIND:
         what = "a data set" if kind == "dataset" else f"a Zarr group of kind {kind!r}"

@@ -44,13 +44,11 @@ def stored_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def pack(regions: Regions) -> Float64:
-    """Return regions as one float64 array, shape (n, 3 d + 2)."""
     radii = np.column_stack([regions.r_min, regions.r_max])
     return np.hstack([regions.centers, regions.low, regions.high, radii])
 
 
 def unpack(packed: Float64) -> Regions:
-    """Undo `pack`."""
     d = (packed.shape[1] - 2) // 3
     parts = np.split(np.ascontiguousarray(packed), [d, 2 * d, 3 * d], axis=1)
     centers, low, high, radii = (np.ascontiguousarray(part) for part in parts)
@@ -69,12 +67,8 @@ def write_leaves(
 ) -> None:
     """Write the rows of consecutive leaves, each sorted by region.
 
-    Parameters
-    ----------
-    root : path or Backend. The model's store.
-    region_ptrs : sequence of int array, one per leaf. Where its regions begin, and its rows end.
-    inner : sequence of Regions. Those inside each leaf.
-    regions : Regions. The leaves themselves.
+    `region_ptrs` are where each leaf's regions begin, and its rows end; `inner` are the regions
+    inside each leaf, `regions` the leaves themselves.
     """
     arrays = {
         "X": np.concatenate([leaf.X for leaf in leaves]),
@@ -104,18 +98,13 @@ def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
 
 
 def open_leaf_group(root: Location, first: int, last: int) -> Group:
-    """Return the group that holds the rows of the leaves from ``first`` to ``last``."""
     return open_group(root, bundle_key(first, last, ROWS_KIND))
 
 
 class LeafReader:
     """Reads a model's rows, leaf by leaf.
 
-    Attributes
-    ----------
-    regions : Regions, one per leaf
-    first_positions : int64 array, shape (n_leaves + 1,). The position of each leaf's first row, and
-        the number of rows last.
+    `first_positions` has the position of each leaf's first row, and the number of rows last.
     """
 
     def __init__(self, root: Root, cache_nbytes: int = CACHE_NBYTES) -> None:
@@ -147,31 +136,25 @@ class LeafReader:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows of all leaves."""
         return int(self.first_positions[-1])
 
     @property
     def n_leaves(self) -> int:
-        """The number of leaves."""
         return len(self.regions.r_max)
 
     def check_bundles(self) -> None:
-        """Raise a `DamageError` if not all rows of the model are on disk."""
         missing = self._missing()
         if missing:
             where = self._store.where(bundle_key(*min(missing), ROWS_KIND))
             raise damaged(where, "it is missing")
 
     def has_bundles(self) -> bool:
-        """Whether all rows are on disk."""
         return not self._missing()
 
     def _missing(self) -> set[tuple[int, int]]:
-        """Return the bundles that are not on disk."""
         return set(self._bundles) - set(finished_bundles(self._store, ROWS_KIND))
 
     def leaf_of(self, positions: Int64) -> Int64:
-        """Return the leaf of each position."""
         found: Int64 = np.searchsorted(self.first_positions, positions, side="right") - 1
         return found
 
@@ -184,7 +167,6 @@ class LeafReader:
         return found
 
     def _read_labels(self, leaf: int) -> tuple[Targets, Float64]:
-        """Return the targets and weights of one leaf's rows, cached."""
         found: tuple[Targets, Float64] | None = self._cache.get((leaf, "labels"))
         if found is None:
             found = self._targets(leaf), self._column(leaf, "weights")
@@ -223,20 +205,10 @@ class LeafReader:
         )
 
     def read_numbers(self) -> RowNumbers:
-        """Return the global row number of every position, int64 (n,)."""
         return np.concatenate([self._column(a, "numbers", whole=True) for a, _ in self._bundles])
 
     def read_positions(self, positions: Int64) -> Rows:
-        """Return the rows at some positions, read leaf by leaf.
-
-        Parameters
-        ----------
-        positions : int array of any shape, not empty
-
-        Returns
-        -------
-        rows : Rows, each array in the shape of ``positions`` (X has one more axis)
-        """
+        """Return the rows at some positions, read leaf by leaf."""
         flat = positions.ravel()
         if not len(flat):
             raise ValueError("no positions to read")

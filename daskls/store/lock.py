@@ -43,14 +43,8 @@ _locks: dict[str, "StoreLock"] = {}
 def own_store(store: Location) -> Iterator[None]:
     """Keep all other fits from a store while the body runs; it is created if it does not exist.
 
-    Parameters
-    ----------
-    store : path, URL or Backend
-
-    Raises
-    ------
-    StoreError : when another fit owns the store, or when it was removed or taken over while the
-        body ran; then in place of any error that followed
+    StoreError when another fit owns the store, or when it was removed or taken over while the body
+    ran; then in place of any error that followed.
     """
     lock = StoreLock(open_store(store))
     try:
@@ -66,12 +60,7 @@ def own_store(store: Location) -> Iterator[None]:
 
 
 def check_owner(store: Location) -> None:
-    """Make sure that this process's fit still owns a store, if one does.
-
-    Raises
-    ------
-    StoreError : when the fit lost the store
-    """
+    """Raise StoreError if this process's fit has lost the store."""
     where = open_store(store).where()
     for lock in list(_locks.values()):
         if lock.owns and lock.store.where() == where:
@@ -92,12 +81,7 @@ class StoreLock:
     # Taking
 
     def acquire(self) -> None:
-        """Take the store, or refuse.
-
-        Raises
-        ------
-        StoreError : when another fit owns it, or the disk refuses
-        """
+        """Take the store; StoreError when another fit owns it, or the disk refuses."""
         # Before the artifact appears: an owner in this process that is not listed counts as gone.
         _locks[self.me.token] = self
         self.store.make()
@@ -135,12 +119,7 @@ class StoreLock:
                 self.store.renew(OWNER, self.content)
 
     def check(self) -> None:
-        """Make sure that this fit still owns the store.
-
-        Raises
-        ------
-        StoreError : when the store was removed or taken over
-        """
+        """Raise StoreError if the store was removed or taken over."""
         for _ in range(N_TRIES):
             with suppress(StoreError):
                 seen = self.store.examine(OWNER)
@@ -151,7 +130,6 @@ class StoreLock:
         raise StoreError(self._loss_message())
 
     def _loss_message(self) -> str:
-        """Return the message of how this fit lost the store."""
         seen = self.store.examine(OWNER)
         if seen is not None:
             who = Owner.parse(seen.content) or "another fit"
@@ -188,7 +166,6 @@ class StoreLock:
 
 
 def _raise_if_lost(lock: StoreLock, error: Exception) -> None:
-    """Raise the loss of the store if that is the reason for an error."""
     try:
         # Only to wait: a store that is being removed may still hold its owner's file for a moment.
         is_being_removed(lock.store, OWNER, error)
@@ -203,14 +180,9 @@ def _raise_if_lost(lock: StoreLock, error: Exception) -> None:
 class Owner:
     """A process that writes a store.
 
-    Attributes
-    ----------
-    host : str. For messages only: two machines may have the same name.
-    machine : str. Where ``pid`` is valid: see `find_machine`.
-    started : str. When the process began, which distinguishes it from a later one with the same
-        number.
-    since : float. When it took the store, in seconds since 1970.
-    token : str. Identifies one fit.
+    The host is for messages only: two machines may have the same name. `machine` is where ``pid``
+    is valid; `started` distinguishes a later process of its number. `since` is in seconds since
+    1970; the token identifies one fit.
     """
 
     host: str
@@ -246,13 +218,7 @@ class Owner:
 
 
 def is_alive(owner: Owner | None, age_s: float) -> bool:
-    """Whether an owner still writes.
-
-    Parameters
-    ----------
-    owner : Owner, or None if the artifact cannot be parsed
-    age_s : float. Seconds since its last renewal.
-    """
+    """Whether an owner, None if it cannot be parsed, still writes; age since its last renewal."""
     if owner is not None and owner.machine == find_machine():
         start = find_start(owner.pid)
         if owner.pid == os.getpid() and start == owner.started:

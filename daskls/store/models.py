@@ -54,10 +54,7 @@ def bundle_key(first_leaf: int, last_leaf: int, kind: str = "bundles") -> str:
 
 
 def finished_bundles(root: Location, kind: str = "bundles") -> list[tuple[int, int]]:
-    """Return (first, last) leaf of every bundle on disk, in order.
-
-    A bundle appears when all of it is written: it is its own marker.
-    """
+    """Return (first, last) leaf of every bundle on disk, in order; it is its own marker."""
     names = open_store(root).parts(kind, DESCRIPTION)
     # Other files, such as those of file managers, are skipped.
     found = [match for match in map(NAME.fullmatch, names) if match]
@@ -116,9 +113,7 @@ def done_mask(root: Location, n: int, kind: str = "bundles") -> list[bool]:
 def find_tiles(root: Location, n: int, kind: str = "bundles") -> list[tuple[int, int]]:
     """Return bundles on disk that hold each of n leaves (or centers) exactly once.
 
-    Raises
-    ------
-    StoreError : when there are none, because finished bundles are gone
+    StoreError when there are none, because finished bundles are gone.
     """
     tiles = tile_leaves(finished_bundles(root, kind), n)
     if tiles is None:
@@ -144,12 +139,8 @@ def write_bundle(
 ) -> BundleReport:
     """Write the models of a bundle; they appear whole, unless another task wrote them first.
 
-    Parameters
-    ----------
-    root : path or Backend. The model's store.
-    first_leaf, last_leaf : int. The bundle's name: its leaves, or its centers.
-    models : sequence of LocalModel, in the order of cells
-    extra : arrays that the method keeps beside them, by name
+    The leaves may be centers; models are in the order of cells; the method keeps `extra` beside
+    them.
     """
     d = len(models[0].center)
     report = np.array([m.report.as_tuple() for m in models], CellReport.dtype())
@@ -181,10 +172,7 @@ def write_bundle(
 
 
 def grid_arrays(models: Sequence[LocalModel]) -> dict[str, AnyArray]:
-    """Return the validation errors of the grid's combinations, as an array for `write_bundle`.
-
-    -1 for cells that tried none, such as those of one class.
-    """
+    """Return the errors of the grid's combinations for `write_bundle`; -1 for cells without any."""
     known = [model.errors for model in models if model.errors is not None]
     if not known:
         return {}
@@ -257,7 +245,6 @@ class BundleModels:
         return self._table.copy()
 
     def count_cells(self) -> int:
-        """Return the number of cells."""
         found = self.group.shape_of("center")[0]
         if self.n_cells not in (None, found):
             where = self.group.where()
@@ -293,17 +280,13 @@ class BundleModels:
         return small
 
     def grid_errors(self) -> Float32 | None:
-        """Return the validation errors of the combinations that each cell tried, (n_cells, n).
-
-        -1 for a combination that was not tried to the end; None if the bundle has no errors.
-        """
+        """Return the errors that cells found, (n_cells, n), -1 if none; None if there are none."""
         if ERRORS not in self.group:
             return None
         return self.group.read(ERRORS, shape=(self.n_cells, None), kind="f")
 
     @cached_property
     def decision(self) -> Decision:
-        """The meaning of the bundle's decision functions."""
         with malformed_is_damage(self.group.where()):
             found: Decision = self.group.attrs["decision"]
             if found not in get_args(Decision):
@@ -355,7 +338,6 @@ class BundleModels:
                 yield self._model(cell, rows[own_rows], coef[own_coef])
 
     def _model(self, cell: int, rows: Float32, coef: Float32) -> LocalModel:
-        """Return one cell's model, given its support rows and coefficients."""
         small = self._cells
         kept = slice(*small["class_ptr"][cell : cell + 2])
         classes = small["classes"][kept]
@@ -375,7 +357,6 @@ class BundleModels:
         )
 
     def numbered_report(self, first_cell: int) -> np.ndarray[Any, Any]:
-        """Return the report with cells numbered from ``first_cell``."""
         table = self.report()
         table["cell"] = first_cell + np.arange(len(table))
         return table

@@ -34,16 +34,8 @@ def write_pack(
 ) -> bool:
     """Write named arrays; the pack appears whole, and is the marker of all that it names.
 
-    Parameters
-    ----------
-    root : path or Backend. The store.
-    arrays : arrays of numbers by name
-    verify : raises DamageError if an existing pack, or what it names, is not what was written; None
-        checks the pack alone
-
-    Returns
-    -------
-    is_ours : bool. False if another task wrote the pack first; that one stays.
+    False if another task wrote it first; that one stays. `verify` raises DamageError if an existing
+    pack, or what it names, is not what was written; None checks the pack alone.
     """
     store = open_store(root)
     flat = {name: np.asarray(values, order="C") for name, values in arrays.items()}
@@ -63,17 +55,11 @@ def _as_bytes(values: AnyArray) -> Any:
 
 
 def _seal(key: str, header: bytes) -> int:
-    """Return the checksum of a header at a key."""
     return checksum(header, checksum(key.encode() + b"\n"))
 
 
 def read_pack(root: Location, key: str, names: Iterable[str] | None = None) -> dict[str, AnyArray]:
-    """Return some of a pack's arrays, or all.
-
-    Raises
-    ------
-    DamageError : when it is missing, or not what was written
-    """
+    """Return some of a pack's arrays, or all."""
     with open_store(root).reading(key) as opened:
         # A small pack by one read: each read may be a request.
         reader = opened if opened.nbytes > WHOLE_NBYTES else _WholeReader(opened)
@@ -84,15 +70,12 @@ def read_pack(root: Location, key: str, names: Iterable[str] | None = None) -> d
 
 
 class _WholeReader(Reader):
-    """An artifact that was read as a whole."""
-
     def __init__(self, reader: Reader) -> None:
         self.name, self.nbytes = reader.name, reader.nbytes
         self._content = np.empty(reader.nbytes, np.uint8)
         reader.fill(self._content, 0)
 
     def fill(self, values: AnyArray, at: int) -> None:
-        """Copy a range of the bytes."""
         own = self._content[at : at + values.nbytes]
         if len(own) < values.nbytes:
             raise damaged(self.name, f"it ends {values.nbytes - len(own)} bytes too early")

@@ -54,11 +54,9 @@ def write_index(
 ) -> None:
     """Write the index, then mark the model complete.
 
-    Parameters
-    ----------
-    arrays, attributes : what predictions need beside the bundles; the method defines them
-    bundles : list of (first, last) leaf, or center, in order. Only these belong to the model.
-    first_cells : list of int. The first cell of each bundle, and the number of cells last.
+    The method defines the arrays and attributes. Only the bundles (first, last), of leaves or
+    centers, in order, belong to the model; `first_cells` has the first cell of each, and the number
+    of cells last.
     """
     own = {
         "bundles": np.array(bundles, np.int64).reshape(-1, 2),
@@ -78,13 +76,7 @@ class Report(np.recarray[Any, Any]):
 
 
 class OpenBundles:
-    """The bundles of a model; those read last stay open, up to `OPEN_NBYTES`.
-
-    Parameters
-    ----------
-    n_cells : list of int. The number of cells of each bundle.
-    cell_nbytes : int. Memory of an open bundle per cell.
-    """
+    """The bundles of a model; those read last stay open, up to `OPEN_NBYTES`."""
 
     def __init__(self, bundles: list[BundleModels], n_cells: list[int], cell_nbytes: int) -> None:
         self._bundles, self._n_cells = bundles, n_cells
@@ -233,7 +225,6 @@ class ModelReader:
             yield from self._open.find(i).read_cells(own)
 
     def read_cell(self, cell: int) -> LocalModel:
-        """Return one cell's model."""
         return next(self.read_cells(np.array([cell])))
 
     def each_bundle(self) -> Iterator[BundleModels]:
@@ -261,16 +252,12 @@ class ModelReader:
         return self._tables(range(len(self.bundles)))
 
     def report_of_some(self, most_cells: int) -> Report:
-        """Return the rows of some cells, from evenly spaced bundles.
-
-        They are about ``most_cells``, or all if there are fewer.
-        """
+        """Return the rows of about ``most_cells`` cells, or all, from evenly spaced bundles."""
         if self.n_cells <= most_cells or "report" in self.index.attrs:
             return self.report
         return self._tables(range(0, len(self.bundles), -(-self.n_cells // most_cells)))
 
     def _tables(self, bundles: range) -> Report:
-        """Return one row per cell of some bundles."""
         found = [self._open.find(i).numbered_report(self._first_cell[i]) for i in bundles]
         joined = np.concatenate(found) if found else np.empty(0, CellReport.dtype())
         return joined.view(Report)
@@ -279,9 +266,7 @@ class ModelReader:
 def open_model(location: str, fingerprint: str) -> ModelReader:
     """Return a model's reader, kept open for the next block that this process predicts.
 
-    Raises
-    ------
-    StoreError : when another model took its place, also if a reader was open
+    StoreError when another model took its place, also if a reader was open.
     """
     return _open_model(location, fingerprint, root_stamp(location))
 
@@ -301,10 +286,7 @@ def _open_model(location: str, fingerprint: str, stamp: Hashable) -> ModelReader
 def split_by_bundle(cells: Ints, first_cells: Sequence[int]) -> Iterator[tuple[int, Ints]]:
     """Yield each bundle that holds some of the cells, with these cells, counted from its first.
 
-    Parameters
-    ----------
-    cells : int array, increasing
-    first_cells : the first cell of each bundle, and the number of cells last
+    `first_cells` has the number of cells last.
 
     >>> [(i, own.tolist()) for i, own in split_by_bundle(np.array([1, 7, 8]), [0, 3, 7, 9])]
     [(0, [1]), (2, [0, 1])]

@@ -27,11 +27,8 @@ PACK = re.compile(r"\d{6,}-\d{6,}(\.\w+)*")
 def list_parts(root: Location, own: Parts) -> list[tuple[str, bool, int]]:
     """Return the key of each group and pack of a store, whether it is a pack, and its bytes.
 
-    Blocks of the exchange are not among them: the task that regroups a block checks it.
-
-    Parameters
-    ----------
-    own : tuple of StorePart. The parts of the store's method.
+    Blocks of the exchange are not among them: the task that regroups a block checks it. `own` are
+    the parts of the store's method.
     """
     store, table = open_store(root), (*SHARED_PARTS, *own)
     keys = [key for key in _keys(table, "group") if has_group(store, key)]
@@ -47,7 +44,6 @@ def list_parts(root: Location, own: Parts) -> list[tuple[str, bool, int]]:
 
 
 def _keys(table: Parts, kind: str) -> list[str]:
-    """Return the distinct keys of a kind of parts."""
     return list(dict.fromkeys(part.key for part in table if part.kind == kind))
 
 
@@ -84,10 +80,7 @@ def part_of(root: str, file: str, own: Parts = ()) -> str | None:
 def drop_parts(root: Root, keys: Iterable[str], own: Parts) -> None:
     """Remove damaged parts and what goes with them; the model is no longer complete.
 
-    Parameters
-    ----------
-    keys : keys of the damaged parts; none if a part is missing
-    own : tuple of StorePart. The parts of the store's method.
+    There are no keys if a part is missing; `own` are the parts of the store's method.
     """
     damaged, attributes = set(keys), root.attributes
     if root.is_complete and not has_group(root.store, "partition"):
@@ -112,11 +105,9 @@ def _with_followers(key: str, own: Parts) -> set[str]:
 
 
 def restore_root(location: Location) -> None:
-    """Make sure that a store's root is readable: restore it from its copy if it is damaged.
+    """Restore a store's root from its copy if it is damaged.
 
-    Raises
-    ------
-    StoreError : when there is no model, it has another format, or it is damaged without a copy
+    StoreError when there is no model, it has another format, or it is damaged without a copy.
     """
     store = open_store(location)
     try:

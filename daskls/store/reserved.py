@@ -91,12 +91,7 @@ class CoveringInterval:
 
 
 def _reserved_group(root: Root, name: str) -> Group | None:
-    """Return a group of reserved rows; None if the model has no such entry.
-
-    Raises
-    ------
-    StoreError : when the fit was stopped before it wrote the group
-    """
+    """Return a group of reserved rows, or None; StoreError where the fit stopped before it."""
     if name not in root.attributes["meta"]:
         return None
     group = root.find_group(name)
@@ -116,12 +111,7 @@ def write_bound(root: Root, bound: FalseAlarmBound, scores: Float64, codes: Code
 
 
 def read_bound(root: Root) -> FalseAlarmBound | None:
-    """Return the bound of a finished model; None if it has none.
-
-    Raises
-    ------
-    StoreError : when the fit was stopped before its threshold
-    """
+    """Return a finished model's bound, or None; StoreError where the fit stopped before it."""
     group = _reserved_group(root, FALSE_ALARM)
     if group is None:
         return None
@@ -141,12 +131,7 @@ def read_bound(root: Root) -> FalseAlarmBound | None:
 
 
 def read_reserved(root: Root) -> tuple[Float64, Codes] | None:
-    """Return the scores and class codes of the reserved rows; None without a bound.
-
-    Raises
-    ------
-    StoreError : when the fit was stopped before its threshold
-    """
+    """Return the scores and class codes of the reserved rows; None without a bound."""
     group = _reserved_group(root, FALSE_ALARM)
     if group is None:
         return None
@@ -164,12 +149,7 @@ def write_interval(
 
 
 def read_interval(root: Root) -> CoveringInterval | None:
-    """Return the interval of a finished model; None if it has none.
-
-    Raises
-    ------
-    StoreError : when the fit was stopped before its intervals
-    """
+    """Return a finished model's interval, or None; StoreError where the fit stopped before it."""
     group = _reserved_group(root, INTERVAL)
     if group is None:
         return None
@@ -189,14 +169,7 @@ def read_interval(root: Root) -> CoveringInterval | None:
 
 
 def read_sizes(root: Root, n_cells: int) -> Float64:
-    """Return the size of residuals in each cell, in units of the overall size, float64 (n_cells,).
-
-    The model must have intervals.
-
-    Raises
-    ------
-    StoreError, DamageError : as `read_interval`
-    """
+    """Sizes of residuals in each cell of a model with intervals, in units of the overall size."""
     group = _reserved_group(root, INTERVAL)
     assert group is not None
     sizes: Float64 = group.read("sizes", shape=(n_cells,), kind="f")

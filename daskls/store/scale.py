@@ -19,11 +19,7 @@ GROUP = "scale"
 class Resolved:
     """The scale and the parameters that were selected on the data, once for all cells.
 
-    Attributes
-    ----------
-    scale : FeatureScale, or None if rows are not scaled
-    spec : SolverSpec. All parameters that cells share are set.
-    summary : JSON values for people: what was tried, and why this was chosen
+    The summary holds JSON values for people: what was tried, and why this was chosen.
     """
 
     scale: FeatureScale | None
@@ -64,7 +60,6 @@ def candidates_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def write_resolved(root: Root, resolved: Resolved) -> None:
-    """Write a fit's choices; the group appears whole."""
     scale = resolved.scale
     arrays: dict[str, AnyArray] = {}
     if scale is not None:
@@ -75,18 +70,12 @@ def write_resolved(root: Root, resolved: Resolved) -> None:
 
 
 def find_resolved(root: Root) -> Resolved | None:
-    """Return the choices of a store's fit; None if they are not made yet."""
     group = root.find_group(GROUP)
     return None if group is None else _read(group, root.n_features)
 
 
 def read_resolved(root: Root) -> Resolved:
-    """Return the choices of a finished model's fit; the parameters as given if it had none to make.
-
-    Raises
-    ------
-    DamageError : when it is damaged or missing
-    """
+    """The parameters as given if there was nothing to choose."""
     meta = root.attributes["meta"]
     if meta.get("scaling") is None:
         return Resolved(None, spec_from_json(meta["spec"]), {})
@@ -97,7 +86,6 @@ def read_resolved(root: Root) -> Resolved:
 
 
 def width_of(root: Root) -> int:
-    """Return the number of scaled features of a fit or a model."""
     found = find_resolved(root) if root.attributes["meta"].get("scaling") else None
     if found is None or found.scale is None:
         return root.n_features
@@ -105,7 +93,6 @@ def width_of(root: Root) -> int:
 
 
 def _read(group: Group, n_features: int) -> Resolved:
-    """Return the choices that a group holds."""
     with malformed_is_damage(group.where()):
         spec = spec_from_json(group.attrs["spec"])
         summary = dict(group.attrs["summary"])

@@ -29,13 +29,8 @@ SORTED_NBYTES = 1 << 20
 class Rows:
     """Rows in the form of the exchange.
 
-    Attributes
-    ----------
-    X : array, shape (m, d), the data set's dtype
-    targets : array. Class codes, int32 (m,), or numbers, float64 (m, t): see `daskls.targets`.
-    weights : float64 array, shape (m,)
-    numbers : int64 array, shape (m,). Global row numbers.
-    counts : int64 array, shape (m,), or None for 1 each. The rows that each stands for; not stored.
+    X has the data set's dtype; targets are class codes (m,) or numbers (m, t). `counts` are the
+    rows that each stands for, None for 1 each; they are not stored.
     """
 
     X: Reals
@@ -50,15 +45,11 @@ class Rows:
         return cast(Codes, self.targets)
 
     def take(self, rows: Int64) -> "Rows":
-        """Return the given rows, in the given order."""
         columns = self.X[rows], self.targets[rows], self.weights[rows], self.numbers[rows]
         return Rows(*columns, None if self.counts is None else self.counts[rows])
 
     def merged(self) -> "Rows":
-        """Return copies, rows of equal features and targets, as one row: the first, of all weight.
-
-        Returns the rows themselves where none repeats.
-        """
+        """Copies, rows of equal features and targets, as one row: the first, of all weight."""
         copies = find_copies(self.X, self.targets)
         if copies is None:
             return self
@@ -95,7 +86,6 @@ def pack_rows(rows: Rows, order: Int64, record: np.dtype[Any]) -> Iterator[Table
 
 
 def unpack_rows(records: Table) -> Rows:
-    """Return records as columns."""
     names = records.dtype.names or ()
     X, targets, weights, numbers = (np.ascontiguousarray(records[name]) for name in names)
     # Class codes are one column, numbers may be several.
@@ -106,13 +96,8 @@ def unpack_rows(records: Table) -> Rows:
 class Marker:
     """The content of a marker of sorted rows.
 
-    Attributes
-    ----------
-    offsets : int64 array, shape (n_leaves + 1,). The first row of each leaf, and the number of rows
-        last.
-    sums : uint32 array, shape (n_leaves,). The checksum of each leaf's records.
-    attempt : int. The attempt that wrote the rows.
-    identity : int. The checksum of a block's values, as given to `SortedRows.write`.
+    `offsets` (n_leaves + 1,) are the first row of each leaf, and the number of rows last; `sums`
+    the checksums of the leaves' records; `identity` that of a block's values.
     """
 
     offsets: Int64
@@ -123,13 +108,7 @@ class Marker:
 
 @dataclass(frozen=True, eq=False)
 class SortedRows:
-    """A file of the rows of consecutive leaves, and its marker.
-
-    Attributes
-    ----------
-    key : str. Of both, without their suffixes.
-    record : dtype of a row
-    """
+    """A file of rows of consecutive leaves, and its marker, by their key without suffixes."""
 
     store: Backend
     key: str
@@ -137,17 +116,14 @@ class SortedRows:
     n_leaves: int
 
     def data(self, attempt: int) -> str:
-        """Return the key of an attempt's rows."""
         return attempt_key(f"{self.key}.rows", attempt)
 
     @property
     def marker(self) -> str:
-        """The key of the marker."""
         return f"{self.key}.marker"
 
     @property
     def is_written(self) -> bool:
-        """Whether the marker exists."""
         return self.store.exists(self.marker)
 
     def drop(self) -> None:
@@ -159,12 +135,8 @@ class SortedRows:
     def write(self, sections: Iterable[tuple[Int64, Iterable[Table]]], identity: int = 0) -> None:
         """Write the rows, then their marker.
 
-        Parameters
-        ----------
-        sections : iterable of (counts, records). The leaves of each section follow those of the one
-            before; counts, (n_leaves,), are of a section's own rows, and the records are sorted by
-            leaf, in pieces of any size.
-        identity : int in [0, 2^64)
+        The leaves of each section (counts, records) follow those of the one before; its records are
+        sorted by leaf, in pieces of any size.
         """
         counts, sums = np.zeros(self.n_leaves, np.int64), np.zeros(self.n_leaves, np.uint32)
         attempt = draw_attempt()
@@ -189,12 +161,7 @@ class SortedRows:
             self.store.drop(data)
 
     def read_marker(self) -> Marker:
-        """Return the marker of a file; the file's size is checked.
-
-        Raises
-        ------
-        DamageError : when one of the two is not what was written
-        """
+        """Return the marker of a file; the file's size is checked."""
         found, where = read_pack(self.store, self.marker), self.store.where(self.marker)
         offsets, sums = found.get("offsets", np.empty(0)), found.get("sums", np.empty(0))
         is_sound = offsets.shape == (self.n_leaves + 1,) and sums.shape == (self.n_leaves,)
@@ -210,12 +177,7 @@ class SortedRows:
         return marker
 
     def read(self, marker: Marker, first: int, stop: int) -> Table:
-        """Return the records of leaves ``first`` to ``stop`` - 1, by one read.
-
-        Raises
-        ------
-        DamageError : when they are not what was written
-        """
+        """Return the records of leaves ``first`` to ``stop`` - 1, by one read."""
         start, end = marker.offsets[[first, stop]].tolist()
         records = np.empty(end - start, self.record)
         ends = marker.offsets[first : stop + 1] - start
@@ -223,12 +185,7 @@ class SortedRows:
         return records
 
     def check(self) -> Marker:
-        """Read and check all rows; return their marker.
-
-        Raises
-        ------
-        DamageError : when they are not what was written
-        """
+        """Read and check all rows; return their marker."""
         marker = self.read_marker()
         most = max(SORTED_NBYTES // self.record.itemsize, 1)
         for first, stop in leaf_ranges(np.diff(marker.offsets), most):
@@ -256,16 +213,9 @@ def fill_run(
 ) -> None:
     """Fill records with the rows of neighboring leaves of one file, and check them.
 
-    Parameters
-    ----------
-    data : str. The file's key.
-    records : table, filled with rows from ``start`` of the file on
-    ends : int array. Where each leaf begins among the records, and where the last one ends.
-    sums : the checksums of at least these leaves
-
-    Raises
-    ------
-    DamageError : when they are not what was written
+    `start` is the first row in the file; `ends` are where each leaf begins among the records, and
+    where the last one ends; `sums` are of at least these leaves. DamageError when they are not what
+    was written.
     """
     if not len(records):
         return

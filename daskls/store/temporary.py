@@ -25,10 +25,6 @@ class TemporaryFolder:
 
     It is not sent to workers. Only the process that created the folder removes it: that of a
     `tempfile.TemporaryDirectory` may be removed by a fork.
-
-    Attributes
-    ----------
-    where : Path
     """
 
     def __init__(self) -> None:
@@ -52,12 +48,9 @@ def temporary_path() -> Path:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Files of one call, which are removed when its context ends.
+    """Files of one call, for this process or shared with workers; removed with its context.
 
-    Attributes
-    ----------
-    folder : Path. For this process.
-    shared : str. A path or a URL, for workers as well.
+    `shared` is a path or a URL.
     """
 
     folder: Path
@@ -70,7 +63,6 @@ class Scratch:
 
     @classmethod
     def at(cls, folder: Path) -> "Scratch":
-        """Return one in a folder that workers see."""
         return cls(folder, str(folder))
 
     @classmethod
@@ -118,12 +110,7 @@ class ModelHandle:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Raise that the model is gone if that caused an error in the body.
-
-        Raises
-        ------
-        StoreError : in place of the error of the first missing file
-        """
+        """Raise StoreError that the model is gone if that caused an error in the body."""
         try:
             yield
         except Exception as error:
@@ -136,5 +123,4 @@ class ModelHandle:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether the model is removed with its last user."""
         return self.keep is not None

@@ -60,8 +60,6 @@ INDEX_NBYTES = 16 << 20
 
 @dataclass(frozen=True)
 class FitJob:
-    """Arguments of all `fit_bundle` tasks: handles and parameters."""
-
     root: str
     fingerprint: str
     exchange: Exchange
@@ -110,13 +108,10 @@ def _trained(root: Root) -> Partition | None:
 
 
 def _n_cells(leaf_rows: Int64, cell_size: int) -> int:
-    """Return the expected number of cells."""
     return int((-(-leaf_rows // cell_size)).sum())
 
 
 def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[], int]:
-    """Return a function that counts the cells of the bundles on disk."""
-
     def count() -> int:
         return sum(
             _n_cells(leaf_rows[first : last + 1], cell_size)
@@ -236,7 +231,6 @@ def _with_cells(
 
 
 def _count_leaves(bundle: BundleModels) -> Int64:
-    """Return the number of cells of each leaf of a bundle."""
     n_leaves = bundle.last_leaf - bundle.first_leaf + 1
     n_nodes: Int64 = bundle.group.read(BRANCH_SIZES, shape=(n_leaves,), kind="i")
     check_counts(bundle.group.where(), BRANCH_SIZES, n_nodes, bundle.count_cells() - n_leaves)

@@ -45,24 +45,21 @@ class Voronoi(Method):
 
     @classmethod
     def parts(cls) -> tuple[StorePart, ...]:
-        """As of `Method`."""
         return CELL_PARTS
 
     def to_json(self) -> dict[str, Any]:
-        """As of `Method`; stores of this method, the oldest, hold no name."""
+        """Stores of this method, the oldest, hold no name."""
         return {}
 
     def check(self, extent: Extent, resources: Resources) -> None:
-        """As of `Method`."""
         check_cells(extent, resources)
 
     def cut(self, state: FitState) -> Partition:
-        """As of `Method`, with equal rows as one, as in cells."""
+        """Equal rows count as one, as in cells."""
         merges = find_solver(state.request.spec).merges_targets
         return super().cut(replace(state, sample=state.sample.merged(whatever_target=merges)))
 
     def fit(self, state: FitState) -> None:
-        """As of `Method`."""
         from daskls.methods.cells.fit import fit_cells
 
         fit_cells(state)
@@ -73,11 +70,9 @@ class Voronoi(Method):
         return mean_of_all(reader, X) if views is None else mean_of_views(reader, X, views)
 
     def check_index(self, reader: ModelReader) -> None:
-        """As of `Method`."""
         self.space(reader)
 
     def progress(self, root: Root) -> str:
-        """As of `Method`."""
         group = root.find_group("partition")
         if group is None:
             return "space is not cut yet"
@@ -95,22 +90,20 @@ class Chunked(Voronoi):
     knows_held_out = False
 
     def to_json(self) -> dict[str, Any]:
-        """As of `Method`."""
         return {"name": self.name}
 
     def check(self, extent: Extent, resources: Resources) -> None:
-        """As of `Method`."""
         check_chunks(extent, resources)
 
     def cut(self, state: FitState) -> Partition:
-        """As of `Method`: the fewest chunks that the size of a chunk allows."""
+        """The fewest chunks that the size of a chunk allows."""
         from daskls.partition.shuffle import Chunks
 
         n_rows = state.scan.n_kept
         return Chunks(n_rows, -(-n_rows // state.request.cell_size), state.seed)
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
-        """As of `Method`: the number of chunks."""
+        """The number of chunks."""
         return -(-n_rows // cell_size)
 
     def expected(
@@ -122,13 +115,7 @@ class Chunked(Voronoi):
 
 
 def check_cells(extent: Extent, resources: Resources) -> None:
-    """Refuse, before any training, tasks on cells that would not fit in memory.
-
-    Raises
-    ------
-    MemoryPlanError : a block, or the largest leaf with its largest cell, needs more than a task may
-        use. The message names the parameter to change.
-    """
+    """Refuse, before any training, tasks on cells that would not fit in memory."""
     check_block(extent, resources)
     sizes, leaf_rows = extent.sizes, extent.leaf_rows
     leaf = group_nbytes(sizes, leaf_rows)
@@ -164,10 +151,6 @@ def check_chunks(extent: Extent, resources: Resources) -> None:
     """Refuse, before any training, chunks that would not fit in the memory of a task.
 
     The rows of the largest leaf do not matter, as the sizes of chunks are known beforehand.
-
-    Raises
-    ------
-    MemoryPlanError : a block or a chunk needs more than a task may use
     """
     check_block(extent, resources)
     sizes = extent.sizes

@@ -54,15 +54,10 @@ STEPS_STAT, SUPPORT_STAT = 5, 6
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The solutions of a phase's problems.
+    """The solutions of p problems.
 
-    Attributes
-    ----------
-    rounds, indices : int arrays, shape (p,). The round of each problem's best value, and the
-        problem's index in that round.
-    biases : float64 array, shape (p,)
-    steps : int array, shape (n_cells,). Newton steps of all problems in all rounds.
-    is_open : bool array, shape (p,). Which problems ended above ``tol``.
+    `rounds` and `indices` are the round of each problem's best value, and its index there; `steps`
+    Newton steps of all problems in all rounds, by cell; `is_open` those that ended above ``tol``.
     """
 
     rounds: Int64
@@ -73,7 +68,6 @@ class Solved:
 
 
 def cluster_sample(method: LandmarkSpec, state: FitState) -> VoronoiCells:
-    """Return the Voronoi cells of the clusters of the sample."""
     n_cells = method.n_cells or count_clusters(state.scan.n_kept)
     return cluster_cells(state.sample.X, n_cells, state.seed)
 
@@ -130,7 +124,6 @@ def _solve(
     leaf_rows: Int64,
     job: JointJob,
 ) -> None:
-    """Choose C, train on all rows, write the model."""
     selected = state.root.attributes.get("selected") or _choose_cost(state, cells, groups, job)
     # The result is in the root by now, so a resumed fit does not need these rounds.
     drop_phase(state.root.store, "select")

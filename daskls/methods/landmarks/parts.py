@@ -64,13 +64,9 @@ LANDMARK_PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class CellStates:
-    """The states of some cells in some problems.
+    """The states of c cells in p problems: biases (p,), theta (c, p, l) and deltas (c, p).
 
-    Attributes
-    ----------
-    biases : float64 array, shape (p,). Of each problem.
-    theta : float64 array, shape (c, p, l)
-    deltas : float64 array, shape (c, p). The width of the smoothed hinge's parabola at the end.
+    A delta is the width of the smoothed hinge's parabola at the end.
     """
 
     biases: Float64
@@ -79,7 +75,6 @@ class CellStates:
 
 
 def _keys(phase: str, number: int, cells: tuple[int, int]) -> tuple[str, str]:
-    """Return the keys of a task's states and statistics."""
     name = f"{JOINT}/{phase}-{number:03d}/{cells[0]:06d}-{cells[1]:06d}"
     return f"{name}.states", f"{name}.stats"
 
@@ -92,13 +87,7 @@ def write_states(
     states: CellStates,
     stats: Float64,
 ) -> None:
-    """Write the result of a task; the statistics last, as they are the marker.
-
-    Parameters
-    ----------
-    root, phase, number, cells : identify the task
-    stats : float64 array, shape (c, p, N_STATS)
-    """
+    """Write the result of a task; the statistics (c, p, N_STATS) last, as they are the marker."""
     store, attempt = open_store(root), draw_attempt()
     key, marker = _keys(phase, number, cells)
     key = attempt_key(key, attempt)
@@ -109,23 +98,13 @@ def write_states(
 
 
 def read_stats(root: Location, phase: str, number: int, cells: tuple[int, int]) -> Float64 | None:
-    """Return the statistics of a task, or None if it is not finished.
-
-    Raises
-    ------
-    DamageError : the statistics are damaged
-    """
+    """Return the statistics of a task, or None if it is not finished."""
     store, marker = open_store(root), _keys(phase, number, cells)[1]
     return read_pack(store, marker, ["stats"])["stats"] if store.exists(marker) else None
 
 
 def read_states(root: Location, phase: str, number: int, cells: tuple[int, int]) -> CellStates:
-    """Return the states that a finished task reached.
-
-    Raises
-    ------
-    DamageError : the states are missing or damaged
-    """
+    """Return the states that a finished task reached."""
     store, (key, marker) = open_store(root), _keys(phase, number, cells)
     attempt = int(read_pack(store, marker, ["attempt"])["attempt"])
     names = [f.name for f in fields(CellStates)]
@@ -133,7 +112,6 @@ def read_states(root: Location, phase: str, number: int, cells: tuple[int, int])
 
 
 def count_rounds(root: Root) -> int:
-    """Return the number of rounds that have begun."""
     return len(root.store.names(JOINT))
 
 
@@ -143,12 +121,10 @@ def drop_states(root: Location, phase: str, number: int) -> None:
 
 
 def drop_phase(root: Location, phase: str) -> None:
-    """Remove all rounds of a phase."""
     open_store(root).drop(f"{JOINT}/{phase}-*")
 
 
 def write_landmarks(root: Root, landmarks: Float64, gamma: float | None) -> None:
-    """Write the landmarks, and gamma where the projection has one."""
     root.write_group(LANDMARKS_GROUP, {"rows": landmarks}, {"gamma": gamma})
 
 
@@ -161,7 +137,6 @@ def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
 
 
 def _read_gamma(group: Group) -> float | None:
-    """Return the gamma that a group stores, or None where the projection has none."""
     with malformed_is_damage(group.where()):
         gamma = group.attrs["gamma"]
         return None if gamma is None else float(str(gamma))
@@ -171,13 +146,9 @@ def _read_gamma(group: Group) -> float | None:
 class LinearModel:
     """Linear functions of landmark projections: one per cell and problem; one bias per problem.
 
-    Attributes
-    ----------
-    cells : VoronoiCells. Rows are projected around its center c.
-    landmarks : float64 array, shape (l, d). Relative to c.
-    gamma : float of ``exp(-gamma |x - c - z|^2)``; None where the projection is ``(x - c) . z``
-    theta : float64 array, shape (q, k, l). One problem for two classes, else one for each class.
-    intercepts : float64 array, shape (q,)
+    Rows are projected around the cells' center c, landmarks (l, d) relative to it. Gamma is that of
+    ``exp(-gamma |x - c - z|^2)``; None where the projection is ``(x - c) . z``. Of theta (q, k, l),
+    two classes have one problem, else each class.
     """
 
     cells: VoronoiCells
@@ -188,12 +159,7 @@ class LinearModel:
 
 
 def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
-    """Write the finished model, then set the marker.
-
-    Parameters
-    ----------
-    report : structured array of `CellReport.dtype`, one record per cell
-    """
+    """Write the finished model, then set the marker. The report has one record per cell."""
     arrays, attributes = stored(model.cells)
     own = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}
     values = {**attributes, "gamma": model.gamma, "report": report_to_json(report)}
@@ -202,12 +168,7 @@ def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
 
 @cached(maxsize=8)
 def read_linear_model(reader: ModelReader) -> LinearModel:
-    """Return the model; it is read once and cached for its reader.
-
-    Raises
-    ------
-    DamageError : the index holds no such model
-    """
+    """Read once, and cached for its reader."""
     index, d = reader.index, reader.meta["n_features"]
     cells = read_as(VoronoiCells, index)
     if len(cells.center) != d:

@@ -36,12 +36,7 @@ ROWS_PER_LANDMARK = 2
 class LandmarkSpec:
     """Parameters of L3-SVMs beyond the solver's.
 
-    Attributes
-    ----------
-    n_cells : int, or None to derive it from the number of rows. The most clusters.
-    n_landmarks : int, or None for the number of features
-    landmarks : "random" or "pca"
-    projection : "linear" or "rbf"
+    None derives the most clusters from the number of rows; landmarks are as many as features.
     """
 
     n_cells: int | None
@@ -53,8 +48,6 @@ class LandmarkSpec:
 def count_clusters(n_rows: int) -> int:
     """Return the default number of clusters.
 
-    Examples
-    --------
     >>> [count_clusters(n) for n in (10, 500, 3000, 7000, 1_000_000)]
     [2, 2, 20, 73, 100]
     """
@@ -65,11 +58,6 @@ def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) 
     """Refuse more landmarks than the data allows, and cells that would not fit in a task.
 
     Clusters may be of any size: until the rows are regrouped, the mean size is assumed.
-
-    Raises
-    ------
-    ParameterError : the sample does not give that many landmarks
-    MemoryPlanError : a block or a cell needs more than a task may use
     """
     sizes, n_rows = extent.sizes, extent.n_rows
     most = most_landmarks(method, n_rows, sizes.n_features)
@@ -117,7 +105,6 @@ def n_candidates(spec: SolverSpec) -> int:
 
 
 def default_costs(norm: float) -> list[float]:
-    """Return the default candidates of C, given the mean squared norm of the projected rows."""
     # A norm of 0 means that no C can separate the projected rows: any candidates will do.
     return [share / (norm or 1.0) for share in COST_SHARES]
 
@@ -125,7 +112,6 @@ def default_costs(norm: float) -> list[float]:
 def group_cells(
     leaf_rows: Sequence[int], n_features: int, n_landmarks: int, n_problems: int
 ) -> list[tuple[int, int]]:
-    """Group neighboring cells of about equal bytes."""
     state_nbytes = 2 * F8 * n_problems * n_landmarks
     row_nbytes = F8 * (n_landmarks + n_features)
     nbytes = [rows * row_nbytes + state_nbytes for rows in leaf_rows]
@@ -134,7 +120,6 @@ def group_cells(
 
 
 def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems: int) -> int:
-    """Return the peak bytes of a task that solves a cell of an L3-SVM."""
     reading = 2 * n_rows * sizes.row_nbytes
     projected = n_rows * n_landmarks * F8
     inner = n_rows**2 * F8 if n_rows <= ROWS_PER_LANDMARK * n_landmarks else 0
@@ -145,20 +130,13 @@ def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems:
 
 
 def pick_cost(errors: Sequence[float], unsolved: Mask, varied: Mask) -> int:
-    """Return the index of the best candidate of C.
+    """Return the index of the best candidate of C, of increasing ones.
 
-    Parameters
-    ----------
-    errors : sequence of float, one per candidate, in increasing order of C
-    unsolved : bool array. Candidates with a problem that ended above ``tol``: their errors are
-        ignored, unless all are unsolved.
-    varied : bool array. Candidates that predict more than one class within some held-out fold.
-
-    Notes
-    -----
-    Ties: candidates that predict one class for all rows come last; if all do, the largest C is
-    taken. Next, candidates inside the grid come first, so that a choice on the edge means that it
-    was better; then the smallest C.
+    Those with a problem that ended above ``tol`` are ignored, unless all are unsolved. `varied` are
+    candidates that predict more than one class within some held-out fold. Ties: candidates that
+    predict one class for all rows come last; if all do, the largest C is taken. Next, candidates
+    inside the grid come first, so that a choice on the edge means that it was better; then the
+    smallest C.
     """
     solved = [i for i in range(len(errors)) if not unsolved[i]] or list(range(len(errors)))
     least = min(errors[i] for i in solved)

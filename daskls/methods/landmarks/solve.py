@@ -31,8 +31,6 @@ from daskls.store.sorted_rows import Rows
 
 @dataclass(frozen=True)
 class JointJob:
-    """Arguments of all tasks of an L3-SVM: handles and parameters."""
-
     root: str
     fingerprint: str
     exchange: Exchange
@@ -43,14 +41,10 @@ class JointJob:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """The problems of one round.
+    """The problems of one round of a search, its phase.
 
-    Attributes
-    ----------
-    phase : str. The name of the search that the round belongs to.
-    problems : float64 array, shape (p, 4): positive class, C, fold left out or -1, bias
-    before : int array, shape (p,). The index of each problem in the round before; unused in the
-        first round.
+    Each is (positive class, C, fold left out or -1, bias); `before` has its index in the round
+    before.
     """
 
     phase: str
@@ -61,14 +55,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Solutions:
-    """Solved problems to evaluate on their held-out rows.
-
-    Attributes
-    ----------
-    rounds, indices : int arrays, shape (n_costs, n_folds, q). The round of each solution, and its
-        index there.
-    biases : float64 array, shape (n_costs, n_folds, q)
-    """
+    """The round, index in it, and bias (n_costs, n_folds, q) of solved problems to evaluate."""
 
     phase: str
     rounds: Int64
@@ -79,9 +66,7 @@ class Solutions:
 def load_landmarks(root: str, fingerprint: str) -> tuple[Float64, Float64, float | None]:
     """Return the center of the rows, the landmarks and gamma; read once in a process.
 
-    Raises
-    ------
-    StoreError : the store was replaced while the fit was running
+    StoreError where the store was replaced while the fit was running.
     """
     return _load_landmarks(root, fingerprint, root_stamp(root))
 
@@ -99,7 +84,6 @@ def _load_landmarks(
 
 
 def stored_cells(root: Root) -> VoronoiCells:
-    """Return the clusters that a fit has stored."""
     group = root.find_group("partition")
     if group is None:
         raise _changed(root.where())
@@ -186,11 +170,8 @@ def evaluate_group(
 ) -> tuple[Float64, Float64, Mask]:
     """Sum the weights of the held-out rows that each candidate gets wrong.
 
-    Returns
-    -------
-    wrong : float64 array, shape (cells, n_costs, n_folds). Weights of wrong rows.
-    total : float64 array, shape (cells, n_folds). Weights of all held-out rows.
-    predicted : bool array, shape (n_costs, n_folds, n_classes). Which classes were predicted.
+    Returns these sums, (cells, n_costs, n_folds), the weights of all held-out rows, (cells,
+    n_folds), and which classes were predicted, (n_costs, n_folds, n_classes).
     """
     n_cells = cells[1] - cells[0] + 1
     n_costs, n_folds, n_problems = solutions.rounds.shape

@@ -52,7 +52,6 @@ def fit_rows(method: NeighborSpec, state: FitState) -> None:
 
 
 def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
-    """Gather the rows by leaf, choose centers and train their neighborhoods."""
     _gather(state)
     method = method.for_rows(state.scan.n_kept)
     root, handle = state.root, rows_handle(state)
@@ -76,7 +75,6 @@ def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
 
 
 def _gather(state: FitState) -> None:
-    """Write all rows by leaf, unless they are there."""
     if not has_rows(state):
         _, exchange, leaf_rows = regroup_all(state)
         gather_rows(state, exchange, leaf_rows)
@@ -101,7 +99,6 @@ def _bundle_size(n_centers: int, n_neighbors: int, batch: int, resources: Resour
 
 
 def _finished(root: Root) -> Callable[[], int]:
-    """Return a function that counts the centers of the bundles on disk."""
     return lambda: sum(last + 1 - first for first, last in finished_bundles(root.store))
 
 

@@ -44,7 +44,6 @@ class NeighborMethod(NeighborSpec, Method):
     is_local = True
 
     def check(self, extent: Extent, resources: Resources) -> None:
-        """As of `Method`."""
         check_neighborhoods(extent, resources, max(self.n_neighbors))
 
     def expected(
@@ -56,26 +55,22 @@ class NeighborMethod(NeighborSpec, Method):
         return expected_rows(self, extent, resources)
 
     def fit(self, state: FitState) -> None:
-        """Gather the rows by leaf, as the rows are the model, and select parameters."""
         from daskls.methods.neighborhoods.fit import fit_rows
 
         fit_rows(self, state)
 
     def query_nbytes(self, reader: ModelReader) -> int:
-        """As of `Method`: lists of the nearest centers."""
+        """Lists of the nearest centers."""
         return super().query_nbytes(reader) + 8 * F8 * self.n_centers
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Compute scores from the nearest rows of each query."""
         return score_lazily(self, reader, X)
 
     def check_complete(self, root: Root) -> None:
-        """As of `Method`."""
         super().check_complete(root)
         LeafReader(root).check_bundles()
 
     def progress(self, root: Root) -> str:
-        """As of `Method`."""
         done = sum(last - first + 1 for first, last in finished_bundles(root.store))
         centers = read_centers(root)
         of = "" if centers is None else f" of {len(centers.positions)}"
@@ -90,7 +85,6 @@ class Falk(NeighborMethod):
 
     @classmethod
     def parts(cls) -> tuple[StorePart, ...]:
-        """As of `Method`."""
         return CENTER_PARTS
 
     def expected(
@@ -102,13 +96,11 @@ class Falk(NeighborMethod):
         return expected_centers(self, extent, resources)
 
     def fit(self, state: FitState) -> None:
-        """Gather the rows by leaf, choose centers, train their neighborhoods."""
         from daskls.methods.neighborhoods.fit import fit_centers_of
 
         fit_centers_of(self, state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Evaluate the models of each query's centers."""
         if self.assign == "point":
             return mean_of_views(reader, X, [find_owners(reader, X)])
         n_centers = self.n_centers if self.assign == "k_centers" else 1
@@ -116,13 +108,12 @@ class Falk(NeighborMethod):
         return mean_of_views(reader, X, list(found.T))
 
     def clean_up(self, root: Root) -> None:
-        """As of `Method`; also remove the rows where predictions only need the centers."""
+        """Also removes the rows where predictions only need the centers."""
         super().clean_up(root)
         if self.assign != "point":
             root.store.drop("rows")
 
     def check_complete(self, root: Root) -> None:
-        """As of `Method`."""
         ModelReader(root.store)
         if read_centers(root) is None:
             raise StoreError(f"{root.where('centers')} is missing")
@@ -130,7 +121,7 @@ class Falk(NeighborMethod):
             LeafReader(root).check_bundles()
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
-        """As of `Method`: 1 where the prediction is the row's label, else 0."""
+        """1 where the prediction is the row's label, else 0."""
         from daskls.methods.neighborhoods.noise import agrees
 
         return agrees(reader, X, codes)
@@ -143,18 +134,16 @@ class KNNSVM(NeighborMethod):
     name = "knnsvm"
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Train the SVM of each query's nearest rows, with the selected width."""
         percentile = reader.selected("percentile")
         own = replace(self, percentiles=None if percentile is None else (percentile,))
         return super(KNNSVM, own).scores(reader, X)
 
     def check_index(self, reader: ModelReader) -> None:
-        """As of `Method`."""
         if self.selection is not None and reader.selected("C") is None:
             raise damaged(reader.index.where(), "the model lacks what its fit selected")
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
-        """As of `Method`: by the SVM of the row's neighbors, without the row itself."""
+        """By the SVM of the row's neighbors, without the row itself."""
         from daskls.methods.neighborhoods.noise import leave_one_out
 
         return leave_one_out(self, reader, X, codes, first)
@@ -169,7 +158,6 @@ class KNN(NeighborMethod):
     has_probabilities = True
 
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
-        """Return the shares of the neighbors' votes."""
         return shares(scores)
 
 
@@ -242,7 +230,6 @@ def _model_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Row
 
 
 def _fit(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> LocalModel:
-    """Train the model of one neighborhood."""
     spec = replace(reader.spec, search="full")
     seed = QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0]))
     own = rows.X[i], rows.targets[i], rows.weights[i]

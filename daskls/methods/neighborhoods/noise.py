@@ -40,12 +40,8 @@ def agree_lazily(
 ) -> da.Array:
     """Return the agreement of each row's label as a lazy array (n,), in X's chunks.
 
-    Parameters
-    ----------
-    X : Dask array (n, d), one block of columns
-    y : Dask array (n, 1), the same blocks of rows
-    classes : the model's classes, in the order of codes
-    names : labels of the codes in y, or None where y holds labels
+    y is (n, 1), in the same blocks of rows; `names` are the labels of its codes, None where it
+    holds labels.
     """
     return da.map_blocks(
         agree_block,
@@ -69,7 +65,6 @@ def agree_block(
     names: Labels | None,
     block_info: Any = None,
 ) -> Float64:
-    """Return the agreement of one block of training rows."""
     codes = codes_of(y[:, 0], classes, names)
     with handle.in_use():
         reader = open_model(handle.location, handle.fingerprint)

@@ -32,11 +32,7 @@ CENTER_CHUNK_ROWS = 1 << 16
 class Centers:
     """The covering centers, numbered by position, so consecutive centers are near each other.
 
-    Attributes
-    ----------
-    positions : int64 array, shape (c,), increasing
-    n_rounds, n_searched : int. Rounds of the covering, and rows whose neighbors were searched.
-    group : Group. Holds ``owner``, int32 (n,): the center of the row at each position.
+    The group holds ``owner``, int32 (n,): the center of the row at each position.
     """
 
     positions: Int64
@@ -58,10 +54,8 @@ def write_centers(
 ) -> Centers:
     """Number the centers by position and write them.
 
-    Parameters
-    ----------
-    positions : list of int. Of the centers, in the order in which they were chosen.
-    owner : int array, shape (n,). Each row's center, as an index into ``positions``.
+    Positions are in the order in which they were chosen; `owner` is each row's center, as an index
+    into them.
     """
     taken = np.array(positions, np.int64)
     order = np.argsort(taken)
@@ -96,12 +90,7 @@ def read_centers(root: Root) -> Centers | None:
 
 
 def open_centers(reader: ModelReader) -> Centers:
-    """Return a model's centers.
-
-    Raises
-    ------
-    StoreError : the model has none
-    """
+    """Return a model's centers; StoreError if it has none."""
     centers = read_centers(reader.root)
     if centers is None:
         raise StoreError(
@@ -111,14 +100,12 @@ def open_centers(reader: ModelReader) -> Centers:
 
 
 def center_rows(reader: ModelReader) -> tuple[Reals, Int64]:
-    """Return the features of a model's centers, (c, d), and their global row numbers."""
     shape = reader.n_cells, reader.width
     X = reader.index.read("centers", shape=shape, kind="f")
     return X, reader.index.read("numbers", shape=shape[:1], kind="i")
 
 
 def count_cover(reader: ModelReader) -> dict[str, int]:
-    """Return the numbers of rounds and of searched rows of a model's covering."""
     centers = read_centers(reader.root)
     if centers is None:
         return {}

@@ -43,7 +43,6 @@ class NeighborSpec:
     votes: ClassVar[bool] = False
 
     def inner(self, n_neighbors: int) -> int:
-        """Return k' for a candidate of k."""
         return self.n_assigned or max(n_neighbors // 2, 1)
 
     def for_rows(self, n_rows: int) -> Self:
@@ -54,13 +53,7 @@ class NeighborSpec:
 
 
 def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) -> None:
-    """Refuse, before any training, neighborhoods that would not fit in the memory of a task.
-
-    Raises
-    ------
-    MemoryPlanError : a block, a leaf, or the largest neighborhood needs more than a task may use.
-        The message names the parameter to change.
-    """
+    """Refuse, before any training, neighborhoods that would not fit in the memory of a task."""
     check_block(extent, resources)
     check_gather(extent, resources)
     sizes, leaf_rows, usable = extent.sizes, extent.leaf_rows, usable_nbytes(resources)
@@ -90,7 +83,6 @@ def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, batc
 
 
 def plan_batch(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
-    """Return how many neighborhoods a task with these resources gathers at once."""
     batch = batch_size(n_neighbors, sizes.n_features, sizes.target_nbytes)
     usable = usable_nbytes(resources)
     while batch > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, batch) > usable:
@@ -104,5 +96,4 @@ def batch_size(n_neighbors: int, n_features: int, target_nbytes: int) -> int:
 
 
 def _row_nbytes(n_features: int, target_nbytes: int) -> int:
-    """Return the bytes of a gathered row: features, target, weight, global row number."""
     return n_features * F8 + target_nbytes + 16

@@ -49,8 +49,6 @@ N_TASKS = 64
 
 @dataclass(frozen=True)
 class Selected:
-    """The selected or given parameters."""
-
     n_neighbors: int
     spec: SolverSpec
     percentiles: tuple[float, ...] | None
@@ -137,16 +135,9 @@ def left_out_errors(
 ) -> tuple[Float64, Mask]:
     """Return the weighted error of every candidate on rows that are left out one at a time.
 
-    Parameters
-    ----------
-    neighbors : NeighborSpec, of one k
-    spec : SolverSpec. Its C, and gamma where there are no percentiles, are the candidates.
-    positions : int array (m,). Of the rows, in a drawn order.
-
-    Returns
-    -------
-    errors : float64 array, shape (1, n_gammas, n_costs)
-    is_last : bool array of that shape. Candidates that were evaluated on all rows, not dropped.
+    `neighbors` has one k; the C and gamma of the spec, or percentiles, are the candidates;
+    positions (m,) are in a drawn order. Errors are (1, n_gammas, n_costs); of that shape, which
+    candidates were evaluated on all rows, not dropped.
     """
     # One more than the neighbors, as a row finds itself.
     k = min(neighbors.n_neighbors[0] + 1, state.scan.n_kept)

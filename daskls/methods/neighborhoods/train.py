@@ -127,7 +127,6 @@ def run_cover(
     metric: KernelSpec,
     client: Any,
 ) -> None:
-    """Choose all centers, round by round."""
     most = max(ROUND_POSITIONS // cover.n_assigned, 1)
     reader, looked_at = handle.open(), set[int]()
     while len(positions := cover.next_round()[:most]):

@@ -74,7 +74,6 @@ class BallPairs:
         return len(self.balls)
 
     def take(self, which: Int64) -> "BallPairs":
-        """Return some of the pairs."""
         return BallPairs(
             self.balls[which], self.keys[which], self.numbers[which], self.positions[which]
         )
@@ -106,18 +105,12 @@ class RadiusSearch(SampleSearch):
             return self._try_radii(scales, radii)
 
     def _count_support(self, n_subsamples: int) -> int:
-        """Return the number of support rows of all subsamples."""
         tiles = self.tiles(SUPPORT, n_subsamples)
         found = [read_part(self.root, SUPPORT, *tile, ("numbers",)) for tile in tiles]
         return sum(len(part["numbers"]) for part in found)
 
     def _join(self, n_subsamples: int, n_support: int) -> None:
-        """Write the support rows of all subsamples together.
-
-        Raises
-        ------
-        MemoryPlanError : they do not fit in a task
-        """
+        """Write the support rows of all subsamples together, if they fit in a task."""
         self.check(n_support, "The support rows of all subsamples", "lower sample_fraction")
         self.compute_small(join_support, self.tiles(SUPPORT, n_subsamples), self.job)
 
@@ -231,11 +224,8 @@ def ball_quotas(radii: Float64, n_others: int) -> Int64:
 def draw_balls(part: tuple[int, int], job: BallJob) -> None:
     """Write the numbers and positions of the rows that some balls draw, those of smallest keys.
 
-    Leaves that no ball reaches are not read. A retry finds the part and returns.
-
-    Raises
-    ------
-    MemoryPlanError : one ball draws more rows than fit in a task
+    Leaves that no ball reaches are not read. A retry finds the part and returns. MemoryPlanError
+    where one ball draws more rows than fit in a task.
     """
     own, kind = job.own, draws_of(job.step)
     if has_part(own.root, kind, *part):
@@ -300,11 +290,7 @@ def join_pairs(parts: Sequence[BallPairs], quotas: Int64) -> BallPairs:
 def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, Int64]:
     """Return numbers and positions of the sample, the support rows and all that balls draw.
 
-    Both are in the order of numbers.
-
-    Raises
-    ------
-    MemoryPlanError : the drawn rows do not fit on the client
+    Both are in the order of numbers. MemoryPlanError where the rows do not fit on the client.
     """
     names = ("numbers", "positions")
     root = job.own.root
@@ -325,5 +311,4 @@ def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, 
 
 
 def draws_of(step: int) -> str:
-    """Return the kind of parts that hold a step's draws."""
     return f"balls-{step:03d}"

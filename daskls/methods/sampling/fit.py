@@ -47,12 +47,7 @@ def fit_samples(
     searcher: type[SampleSearch],
     state: FitState,
 ) -> None:
-    """Gather the rows by leaf, train on drawn rows, then on the rows near their support rows.
-
-    Parameters
-    ----------
-    searcher : subclass of SampleSearch. Trains one model after the other.
-    """
+    """Gather the rows by leaf, train on drawn rows, then on the rows near their support rows."""
     # Training loads the SVC, and workers may hold it since an earlier fit.
     lighter = replace(state, resources=beside_svc(state.resources))
     if not has_rows(state):
@@ -171,11 +166,8 @@ def merge_round(
 ) -> tuple[Int64, Int64]:
     """Return the row numbers and positions of the next sample, in the order of numbers.
 
-    Parameters
-    ----------
-    step : int. The step whose support rows are enriched.
-    tiles : the parts that hold their neighbors
-    drawn : the parts that hold the rows drawn by number
+    `tiles` are the parts that hold the neighbors of the step's support rows, `drawn` those with
+    rows drawn by number.
     """
     size = job.draws.subsample_rows
     kept = read_part(job.root, KEPT, step, step, ("numbers", "positions"))
@@ -188,7 +180,6 @@ def merge_round(
 
 
 def nearest_of(step: int) -> str:
-    """Return the kind of parts that hold the neighbors of a step's support rows."""
     return f"nearest-{step:03d}"
 
 

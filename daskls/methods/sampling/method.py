@@ -43,7 +43,6 @@ class Sampling(SamplingSpec, Method):
 
     @classmethod
     def parts(cls) -> tuple[StorePart, ...]:
-        """As of `Method`."""
         return SAMPLING_PARTS
 
     @abstractmethod
@@ -59,24 +58,21 @@ class Sampling(SamplingSpec, Method):
         return expected_samples(self, extent, resources, self.growth)
 
     def fit(self, state: FitState) -> None:
-        """Gather the rows, train on drawn rows, then on the rows near their support rows."""
         from daskls.methods.sampling.fit import fit_samples
 
         fit_samples(self, self.searcher(), state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Evaluate the model."""
         return mean_of_views(reader, X, [np.zeros(len(X), np.int64)])
 
     def clean_up(self, root: Root) -> None:
-        """As of `Method`; also remove the other models, and the rows."""
+        """Also removes the other models, and the rows."""
         kept = [(own.first_leaf, own.last_leaf) for own in ModelReader(root.store).bundles]
         drop_others(root.store, kept)
         super().clean_up(root)
         root.store.drop("rows", "leaves", "partition")
 
     def progress(self, root: Root) -> str:
-        """As of `Method`."""
         return f"{len(finished_bundles(root.store))} candidates are trained"
 
 
@@ -89,13 +85,11 @@ class LocalSampling(Sampling):
     growth = 6.0
 
     def check(self, extent: Extent, resources: Resources) -> None:
-        """As of `Method`."""
         lighter = beside_svc(resources)
         draws, fraction = check_subsamples(self, extent, lighter, "raise n_subsamples or ")
         most_pairs(extent.sizes, draws.n_sampled, extent.leaf_rows, lighter, fraction)
 
     def searcher(self) -> "type[SampleSearch]":
-        """As of `Sampling`."""
         from daskls.methods.sampling.balls import RadiusSearch
 
         return RadiusSearch
@@ -110,13 +104,11 @@ class CGLQ(Sampling):
     growth = 2.5
 
     def check(self, extent: Extent, resources: Resources) -> None:
-        """As of `Method`."""
         lighter = beside_svc(resources)
         draws, _ = check_subsamples(self, extent, lighter)
         check_rounds(extent, lighter, draws, self.n_neighbors)
 
     def searcher(self) -> "type[SampleSearch]":
-        """As of `Sampling`."""
         from daskls.methods.sampling.fit import RoundSearch
 
         return RoundSearch

@@ -45,7 +45,6 @@ def _key(kind: str, first: int, last: int) -> str:
 
 
 def has_part(root: Location, kind: str, first: int, last: int) -> bool:
-    """Whether a part is stored."""
     return open_store(root).exists(_key(kind, first, last))
 
 
@@ -59,16 +58,10 @@ def write_part(
 def read_part(
     root: Location, kind: str, first: int, last: int, names: Iterable[str]
 ) -> dict[str, AnyArray]:
-    """Read some of a part's arrays.
-
-    Raises
-    ------
-    DamageError : the part is missing or damaged
-    """
+    """Read some of a part's arrays."""
     return read_pack(root, _key(kind, first, last), names)
 
 
 def read_part_rows(root: Location, kind: str, first: int, last: int) -> Rows:
-    """Read the rows of a part."""
     found = read_part(root, kind, first, last, ROW_ARRAYS)
     return Rows(**{field: found[name] for name, field in ROW_ARRAYS.items()})

@@ -31,16 +31,10 @@ PAIR_NBYTES = 104
 class SamplingSpec:
     """Parameters of methods that train one SVM on a chosen sample, beyond the solver's.
 
-    Attributes
-    ----------
-    sample_fraction : float, in (0, 1]. The share of all rows in the first subsamples together.
-        None: follows from the numbers of rows and classes.
-    n_subsamples : int. None: as for sample_fraction.
-    radius_scale : factor of the median radius, or None for a search
-    n_neighbors : int. Neighbors of each support row that a round adds.
-    selects : bool. Whether C and gamma are selected from candidates, on a few rows.
-    percentiles : candidate widths as percentiles of these rows' distances, decreasing; None where
-        gamma is given
+    The fraction is of all rows, in the first subsamples together; None: it and their number follow
+    from rows and classes. `radius_scale` multiplies the median radius; None searches. A round adds
+    `n_neighbors` of each support row. `selects` is whether C and gamma are selected, on a few rows;
+    `percentiles`, decreasing, are widths of their distances, None where gamma is given.
     """
 
     sample_fraction: float | None
@@ -62,21 +56,8 @@ def check_subsamples(
 ) -> tuple[Draws, float]:
     """Refuse, before any training, subsamples and a selection that would not fit in a task.
 
-    Parameters
-    ----------
-    resources : Resources. What is left beside the SVC.
-    split : str. A further remedy that makes subsamples smaller, or "".
-
-    Returns
-    -------
-    draws : Draws. The numbers of rows that follow from the parameters.
-    sample_fraction : float
-
-    Raises
-    ------
-    ParameterError : a subsample would have fewer than two rows
-    MemoryPlanError : a block, a leaf, a subsample, or the rows of a selection need more than a task
-        may use. The message names the parameter to change.
+    `resources` are left beside the SVC; `split` is a further remedy, or "". Returns the numbers of
+    rows, and the sample fraction. The MemoryPlanError names the parameter to change.
     """
     sizes, n_rows = extent.sizes, extent.n_rows
     fraction, n_drawn = sampling_sizes(
@@ -125,7 +106,6 @@ def _rounded_up(value: float) -> str:
 
 
 def check_selection(extent: Extent, resources: Resources, n_rows: int) -> None:
-    """Raise a `MemoryPlanError` if C and gamma are selected on more rows than fit in a task."""
     # Imported here, as below, so that a process that only predicts never loads the trainers.
     from daskls.solvers.hinge.solver import HINGE
 
@@ -136,7 +116,6 @@ def check_selection(extent: Extent, resources: Resources, n_rows: int) -> None:
 
 
 def check_rounds(extent: Extent, resources: Resources, draws: Draws, n_neighbors: int) -> None:
-    """Raise a `MemoryPlanError` if a search would find more neighbors than fit in a task."""
     # Capped as in the fit: a row has at most all others as neighbors.
     n_trained = extent.n_rows - draws.n_validation
     found, queries = min(n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)
@@ -150,12 +129,7 @@ def check_rounds(extent: Extent, resources: Resources, draws: Draws, n_neighbors
 def check_trained(
     sizes: TaskSizes, n_rows: int, resources: Resources, *, what: str, remedy: str
 ) -> None:
-    """Refuse to train one SVM on more rows than fit in a task.
-
-    Raises
-    ------
-    MemoryPlanError : with the given remedy
-    """
+    """Refuse to train one SVM on more rows than fit in a task."""
     what = f"{what} of {n_rows} rows x {sizes.n_features} features"
     check_usable(what, sample_nbytes(sizes, n_rows), resources, remedy)
 
@@ -166,11 +140,7 @@ def most_pairs(
     """Return how many pairs of a ball and a row a task may keep.
 
     ``resources`` are those left beside the SVC; ``fraction`` is the current sample_fraction, which
-    the error advises to lower.
-
-    Raises
-    ------
-    MemoryPlanError : not even `WAITING_PAIRS` fit
+    the error advises to lower. MemoryPlanError where not even `WAITING_PAIRS` fit.
     """
     needed, least = (ball_nbytes(sizes, m, leaf_rows, WAITING_PAIRS) for m in (n_balls, 2))
     what = f"Drawing around up to {n_balls} support rows"

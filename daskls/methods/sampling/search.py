@@ -51,9 +51,7 @@ class Step:
 class SampleSearch:
     """The stages after the rows are gathered; each runs only if its result is not stored.
 
-    Attributes
-    ----------
-    n_rounds : int. Rounds, each of which may draw as many further rows as a subsample has.
+    Each of `n_rounds` may draw as many further rows as a subsample has.
     """
 
     n_rounds = 0
@@ -79,14 +77,12 @@ class SampleSearch:
         self.drawn: tuple[tuple[int, int], ...] = ()
 
     def draw(self) -> None:
-        """Write the rows of subsamples and the validation rows."""
         n, rows = self.reader.n_leaves, np.diff(self.reader.first_positions)
         with self.state.clock.stage("draw", n, self.count(DRAWN)):
             self.run(draw_rows, DRAWN, rows.tolist(), self.job)
         self.drawn = self.tiles(DRAWN, n)
 
     def select(self) -> None:
-        """Select C and gamma on a few of the drawn rows, unless they are given."""
         if not self.n_selecting:
             return
         root = self.state.root
@@ -133,29 +129,20 @@ class SampleSearch:
         return tuple(find_tiles(self.root, n, kind_path(kind)))
 
     def count(self, kind: str) -> Callable[[], int]:
-        """Return a function that counts the items in the stored parts of a kind."""
         return lambda: sum(b + 1 - a for a, b in finished_bundles(self.root, kind_path(kind)))
 
     def check(self, n_rows: int, what: str, remedy: str) -> None:
-        """Refuse to train one SVM on more rows than fit in a task.
-
-        Raises
-        ------
-        MemoryPlanError : with the given remedy
-        """
+        """Refuse to train one SVM on more rows than fit in a task."""
         check_trained(self.state.sizes, n_rows, self.state.resources, what=what, remedy=remedy)
 
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
-        """Run one task that returns a small result to the client."""
         return compute_each(task, [args], self.state.client)[0]
 
     def train(self, number: int, value: float, n_rows: int, remedy: str) -> Step:
         """Train on the sample of a step, unless its model is stored; return the step.
 
-        Raises
-        ------
-        MemoryPlanError : the sample does not fit in a task; advises the remedy, or to lower
-            sample_fraction
+        MemoryPlanError, where the sample does not fit, advises the remedy, or to lower
+        sample_fraction.
         """
         remedy += f", or lower sample_fraction below {self.fraction:g}"
         self.check(n_rows, f"The sample of step {number}", remedy)
@@ -165,16 +152,13 @@ class SampleSearch:
         return self._reported(number, value)
 
     def _reported(self, number: int, value: float) -> Step:
-        """Return a step with the report that its training has written."""
         table = BundleModels(self.root, number, number, self.job.spec).report()
         return Step(number, value, CellReport(*table[0].item()))
 
     def constant(self, number: int, value: float) -> Step:
         """Train a constant model where the subsamples have no support rows.
 
-        Raises
-        ------
-        DataError : rows differ, but no subsample has two classes
+        DataError where rows differ, but no subsample has two classes.
         """
         if not (self._has_equal_rows() or self._has_mixed_subsample()):
             self._refuse_one_class()
@@ -182,14 +166,12 @@ class SampleSearch:
         return self._reported(number, value)
 
     def _has_equal_rows(self) -> bool:
-        """Whether all rows of the data are equal."""
         regions = self.reader.regions
         filled = np.isfinite(regions.r_max)
         low, high = regions.low[filled].min(axis=0), regions.high[filled].max(axis=0)
         return bool((low == high).all())
 
     def _has_mixed_subsample(self) -> bool:
-        """Whether some subsample holds two classes."""
         draws = self.job.draws
         first = np.full(draws.n_subsamples, self.job.n_classes)
         last = np.full(draws.n_subsamples, -1)
@@ -202,7 +184,6 @@ class SampleSearch:
         return bool((first < last).any())
 
     def _refuse_one_class(self) -> None:
-        """Raise the `DataError` that every subsample is of one class, with advice."""
         draws, fraction = self.job.draws, self.fraction
         which = f"The subsample of {draws.subsample_rows} rows has"
         remedies: list[str] = []
@@ -226,11 +207,9 @@ class SampleSearch:
         )
 
     def count_steps(self) -> int:
-        """Return the number of stored models."""
         return len(finished_bundles(self.root))
 
     def write_sample(self, step: int, numbers: RowNumbers, positions: Int64) -> None:
-        """Write the numbers and positions of the rows that a step trains on."""
         write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "positions": positions})
 
 
@@ -273,7 +252,6 @@ def _positions(n_rows: int, job: TrainJob) -> Int64:
 
 
 def errors_of(steps: list[Step]) -> list[float]:
-    """Return the validation errors of steps."""
     return [step.report.validation_error for step in steps]
 
 

@@ -32,7 +32,7 @@ FURTHER = ("further_order", "further_numbers", "further_positions")
 
 @dataclass(frozen=True)
 class SamplingJob:
-    """Arguments of all tasks of a fit on samples: a handle and the parameters.
+    """Arguments of all tasks of a fit on samples.
 
     ``n_further`` is how many rows that follow the reserved ones in the permutation `draw_rows`
     records too, by number and position.
@@ -47,12 +47,10 @@ class SamplingJob:
 
     @property
     def root(self) -> str:
-        """The model's store."""
         return self.handle.root
 
 
 def as_arrays(rows: Rows) -> dict[str, AnyArray]:
-    """Return rows as the arrays of a part."""
     return {name: getattr(rows, field) for name, field in ROW_ARRAYS.items()}
 
 
@@ -102,11 +100,7 @@ def read_drawn(
 ) -> tuple[Rows, Int64, Int64]:
     """Return the rows in a range of the permutation, in the order of their numbers.
 
-    Returns
-    -------
-    rows : Rows
-    order : int64 array. The rows' places in the permutation.
-    positions : int64 array. The rows' positions in the store.
+    Also their places in the permutation, and their positions in the store.
     """
     parts: list[Rows] = []
     orders, positions = [], []
@@ -126,7 +120,6 @@ def read_drawn(
 
 
 def join_rows(parts: Sequence[Rows]) -> Rows:
-    """Return the rows of all parts, one part after the other."""
     fields = ROW_ARRAYS.values()
     return Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in fields))
 

@@ -49,19 +49,9 @@ def holds_matrix(spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
 class KernelRowCache:
     """A kernel matrix, at one width after the other, whose rows are computed on demand and cached.
 
-    A row has the same bits whenever it is computed, so the cache's size changes only the time.
-
-    Parameters
-    ----------
-    rows : float32 array, shape (m, d)
-    name : str. The kernel's.
-    cache_nbytes : int. Of the cached rows; at least a working set is cached.
-
-    Attributes
-    ----------
-    A : float64 array, shape (m, d)
-    values : float32 array, shape (n_slots, m). The cached rows of K.
-    n_computed : int. Rows computed so far, including those of passes over all rows.
+    A row has the same bits whenever it is computed, so the cache's size changes only the time. At
+    least a working set is cached. `values` are the cached rows, float32 (n_slots, m); `n_computed`
+    includes rows of passes over all rows.
     """
 
     def __init__(self, rows: Float32, name: str, cache_nbytes: int) -> None:
@@ -145,12 +135,7 @@ INNER_STEPS = 10
 class DualAscent:
     """One solve of the dual by working sets, updated in place.
 
-    Attributes
-    ----------
-    rows : KernelRowCache. At the solve's kernel.
-    diag : float32 array, shape (m,). The diagonal of K.
-    signs, bound : float32 arrays, shape (m,). Rows that do not train have bound 0.
-    beta, grad : float32 arrays, shape (m,). ``grad = signs - K beta``, of all rows.
+    `bound` is 0 of rows that do not train; ``grad = signs - K beta``, of all rows.
     """
 
     rows: KernelRowCache
@@ -231,17 +216,11 @@ def start_at(
     before: Float32,
     ascent: DualAscent,
 ) -> None:
-    """Put an ascent at the start of the largest dual value for the i-th C.
+    """Put an ascent at the start of the largest dual value for the i-th C, of increasing ones.
 
-    Parameters
-    ----------
-    i : int
-    costs : float64 array, increasing
-    own : float32 array, shape (m,). Bounds at C = 1, 0 on held-out rows.
-    products : K times ``own``; a seed; K times the seed
-    seed_cost : float. The seed's C; 0 if there is none.
-    before : float32 array, shape (m,). The solution at the C before, whose gradient ``ascent`` has.
-    ascent : DualAscent. Overwritten.
+    `own` are bounds at C = 1, 0 on held-out rows; `products` are K times these, a seed, and K times
+    it, whose C is 0 if there is none. `before` is the solution at the C before, whose gradient
+    ``ascent`` has.
     """
     own_product, seed, seed_product = products
     set_start(

@@ -41,30 +41,13 @@ def fit_large(
     report: CellReport,
     cache_nbytes: int,
 ) -> tuple[LocalModel, Int64]:
-    """Train one SVM and return it as a local model.
+    """Train one SVM, one-vs-one of several classes, and return it as a local model.
 
-    Parameters
-    ----------
-    X : real array, shape (m, d). Pass rows by increasing number: their order affects bits.
-    codes : int array, shape (m,)
-    weights : float64 array, shape (m,), > 0. They multiply C.
-    spec : SolverSpec of one C and one gamma. Its tol is libsvm's: the largest violation of the
-        optimality conditions.
-    report : CellReport. Carries the cell's number; the rest is filled in.
-    cache_nbytes : int. Of kernel values; changes only the time.
-
-    Returns
-    -------
-    model : LocalModel. A constant where one class is present, or all rows are equal.
-    support : int64 array, increasing. The support rows; none of a constant.
-
-    Raises
-    ------
-    DataError : the rows differ by less than float32 resolves
-
-    Notes
-    -----
-    Several classes: one-vs-one.
+    Pass rows by increasing number: their order affects bits. Weights multiply C. The spec has one C
+    and one gamma; its tol is libsvm's: the largest violation of the optimality conditions. The
+    cache changes only the time. Also returns the support rows, increasing; a constant, where one
+    class is present or all rows are equal, has none. DataError where the rows differ by less than
+    float32 resolves.
     """
     own = LocalRows.of(X, codes, weights, spec)
     report = own.described(report)

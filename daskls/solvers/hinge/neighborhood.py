@@ -38,17 +38,12 @@ from daskls.solvers.width import ClassPairs
 class HingeNeighborhoods(NeighborhoodSolver):
     """SVMs with offset, one-vs-one, on neighborhoods; candidates by k'-internal cross-validation.
 
-    Notes
-    -----
     Trained to the plain duality gap. Peak memory of one: 2 float32 matrices of k x k, and one more
     per pair of classes beyond two.
     """
 
     def grid_errors(self, near: Neighborhood) -> Float64:
-        """See `NeighborhoodSolver`: the weight of inner rows that are decided wrongly.
-
-        0 where all rows have one class.
-        """
+        """The weight of inner rows that are decided wrongly; 0 where all rows have one class."""
         own, spec = _rows_of(near), near.spec
         if _is_trivial(own):
             n_inner, weights = near.n_inner, near.weights
@@ -61,7 +56,7 @@ class HingeNeighborhoods(NeighborhoodSolver):
         return _errors(cell, spec, grid)
 
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
-        """See `NeighborhoodSolver`: a constant for one class, or where all rows are equal."""
+        """A constant for one class, or where all rows are equal."""
         own, spec = _rows_of(near), near.spec
         report = own.described(report)
         if _is_trivial(own):
@@ -76,7 +71,6 @@ class HingeNeighborhoods(NeighborhoodSolver):
         return own.model(_trained(cell, choice, spec), order, cell, report)
 
     def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
-        """See `NeighborhoodSolver`."""
         own, spec = _rows_of(near), near.spec
         report = own.described(BLANK_REPORT)
         if _is_trivial(own):
@@ -112,7 +106,6 @@ def _is_trivial(own: LocalRows) -> bool:
 
 
 def _rows_of(near: Neighborhood) -> LocalRows:
-    """Return the rows of a neighborhood in their frame."""
     return LocalRows.of(near.X, cast(Codes, near.targets), near.weights, near.spec)
 
 
@@ -178,24 +171,10 @@ def label_probability(
 ) -> float:
     """Return the probability that a row has its label, by the SVM of its neighborhood.
 
-    Parameters
-    ----------
-    X : real array, shape (k, d). The row's neighbors, without itself.
-    codes : int array, shape (k,)
-    query : real array, shape (d,). The row.
-    code : int. The row's label; all other classes are merged into one against it.
-    spec : SolverSpec of one candidate
-    seed : tuple of int. Unique to the row.
-
-    Returns
-    -------
-    probability : float. 1 or 0 where the neighbors are unanimous about the label; their share with
-        the label where they are all equal.
-
-    Notes
-    -----
-    Source: Segata 2009, section 2.3; the sigmoid is fitted to decision values of neighbors held out
-    by ``spec.cv`` folds (Platt 1999, Lin et al. 2007).
+    X and codes are of the row's neighbors, without itself; other classes are merged into one
+    against its label. 1 or 0 where the neighbors are unanimous about the label; their share with
+    the label where they are all equal. Source: Segata 2009, section 2.3; the sigmoid is fitted to
+    decision values of neighbors held out by ``spec.cv`` folds (Platt 1999, Lin et al. 2007).
     """
     mine = (codes == code).astype(np.int64)
     if mine.all() or not mine.any():

@@ -24,13 +24,8 @@ from daskls.solvers.rows import Counts, max_steps
 class Problem:
     """One pair of classes at one width, and the counts of its solves.
 
-    Parameters
-    ----------
-    K : float32 array, shape (m, m), C-contiguous. The kernel matrix; rows are ordered by fold.
-    signs : float32 array, shape (m,). -1 for the pair's first class, +1 for its second.
-    weights : float32 array, shape (m,), > 0. Multiply C.
-    fold_ptr : int array, shape (n_folds + 1,). Fold f owns rows fold_ptr[f] to fold_ptr[f + 1] - 1.
-    spec : SolverSpec
+    Rows of K (m, m), C-contiguous, are ordered by fold: fold f owns rows fold_ptr[f] to fold_ptr[f
+    + 1] - 1. Signs are -1 for the pair's first class; weights multiply C.
     """
 
     def __init__(
@@ -59,18 +54,8 @@ class Problem:
     ) -> tuple[Float32, float, int]:
         """Solve without a fold, to the plain gap; count nothing.
 
-        Parameters
-        ----------
-        fold : int
-        beta, product : float32 arrays, shape (m,). The start, and K times it.
-        cost : float. C.
-        tol : float
-
-        Returns
-        -------
-        beta : float32 array, shape (m,)
-        offset : float. 0 if none is fitted.
-        n_steps : int
+        `product` is K times the start. Returns beta, the offset, 0 if none is fitted, and the
+        number of steps.
         """
         start, stop = self.fold_ptr[fold], self.fold_ptr[fold + 1]
         found, offset, counts = self._run(start, stop, beta, product, cost, tol)
@@ -147,20 +132,9 @@ KERNEL_ERROR = 8 * 2.0**-24
 class Refinement:
     """The fold models of one pair, which `run` trains on until their plain gaps are small enough.
 
-    Parameters
-    ----------
-    problem : Problem. The pair at the chosen width; counts a solve per fold, and at the limit the
-        folds whose gap stays above theirs.
-    rows : float32 array, shape (m, d). The rows whose kernel values ``problem.K`` holds.
-    kernel : KernelSpec
-    cost : float. The chosen C.
-    folds : list of int. Each was held out of one model.
-    betas, offsets : arrays (n_folds, m) and (n_folds,). The models as the search left them.
-
-    Attributes
-    ----------
-    betas : float32 array, shape (n_folds, m). The models as trained so far.
-    offsets : float64 array, shape (n_folds,)
+    The problem, at the chosen width, counts a solve per fold, and at the limit the folds whose gap
+    stays above theirs; its K has the kernel values of `rows`. Each of the folds was held out of one
+    model, of betas (n_folds, m) and offsets (n_folds,).
     """
 
     def __init__(
@@ -206,7 +180,6 @@ class Refinement:
         multiply_rows(self.problem.K, self.betas, self.products)
 
     def exact_rows(self) -> Float64:
-        """Return the rows in float64."""
         return self.rows.astype(float)
 
     def _solve(self, at: int) -> int:
@@ -246,7 +219,6 @@ class Refinement:
         return total
 
     def _panel(self, own: Int64) -> Float64:
-        """Return the kernel values of some rows and all rows, float64."""
         if not self.exact:
             panel: Float64 = self.problem.K[own].astype(float)
             return panel

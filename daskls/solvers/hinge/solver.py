@@ -19,25 +19,15 @@ from daskls.solvers.width import Width, pairs_nbytes
 
 
 class CellSolver(LocalSolver):
-    """Cross-validated SVMs of one loss, one cell in memory at a time.
-
-    Attributes
-    ----------
-    width : subclass of Width. Solves lines.
-    """
+    """Cross-validated SVMs of one loss, solved by `width`; one cell in memory at a time."""
 
     width: ClassVar[type[Width]]
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         """Select C and gamma by cross-validation in each cell and train its model.
 
-        Yields
-        ------
-        model : LocalModel. A constant where only one class is present, or all rows are equal.
-
-        Notes
-        -----
-        A cell with fewer rows than folds has as many folds as rows.
+        It is a constant where only one class is present, or all rows are equal. A cell with fewer
+        rows than folds has as many folds as rows.
         """
         for cell in cells:
             yield self.fit_cell(cell, replace(spec, cv=min(spec.cv, len(cell.X))))
@@ -57,7 +47,6 @@ class CellSolver(LocalSolver):
         return own.model(choice, order, cell, report)
 
     def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
-        """Whether the kernel matrix of a cell is held whole."""
         return True
 
     def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
@@ -65,7 +54,6 @@ class CellSolver(LocalSolver):
         return GridSearch(cell, spec, grid, self.width)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `LocalSolver`."""
         parts = (rows_nbytes, pairs_nbytes, grid_search_nbytes, self.width.nbytes)
         return sum(part(sizes, n_rows) for part in parts)
 
@@ -73,8 +61,6 @@ class CellSolver(LocalSolver):
 class HingeSolver(CellSolver):
     """Local SVMs of the hinge loss.
 
-    Notes
-    -----
     Peak memory: 2 float32 matrices of m x m, and as many again for more than two classes. Where
     they are larger than ``cache_size``, rows of the kernel matrix are computed when they are
     needed, and up to ``cache_size`` MiB of them are kept: the same SVM within ``tol``.
@@ -83,15 +69,15 @@ class HingeSolver(CellSolver):
     width = HingeWidth
 
     def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
-        """See `CellSolver`: unless ``cache_size`` is smaller than the cell's matrices."""
+        """Unless ``cache_size`` is smaller than the cell's matrices."""
         return holds_matrix(spec, n_rows, n_classes)
 
     def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
-        """See `CellSolver`; by rows of the kernel matrix where it is not held whole."""
+        """By rows of the kernel matrix where it is not held whole."""
         return GridSearch(cell, spec, grid, self.width if len(cell.base) else RowsWidth)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `LocalSolver`: whole matrices, or as many of their rows as are held."""
+        """Whole matrices, or as many of their rows as are held."""
         whole = super().nbytes(sizes, n_rows)
         if holds_matrix(sizes.spec, n_rows, sizes.n_classes):
             return whole

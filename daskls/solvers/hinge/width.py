@@ -23,7 +23,7 @@ from daskls.solvers.width import BLOCKS_SHARE, ClassPairs, Line, Seeds, Width
 
 
 class HingeWidth(Width):
-    """Solves on the whole kernel matrix, a compiled call per fold; see `Width`.
+    """Solves on the whole kernel matrix, a compiled call per fold.
 
     Solves of the search end at the clipped gap, those of `finish` at the plain one.
     """
@@ -49,7 +49,7 @@ class HingeWidth(Width):
 
     @classmethod
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
-        """See `Width`: matrices of the cell and of pairs, and what solves start from."""
+        """Matrices of the cell and of pairs, and what solves start from."""
         m, k = n_rows, sizes.n_classes
         # What solves start from, and its products with the kernel matrices.
         sources = 2 * 2 * sizes.spec.cv * (k - 1) * m * F4
@@ -72,7 +72,7 @@ class HingeWidth(Width):
         return np.empty(max(squares[a:b].sum() for a, b in self._groups), np.float32)
 
     def move(self, gamma: float, seeds: Seeds) -> None:
-        """See `Width`; also multiplies the kernel matrix with what solves start from."""
+        """Also multiplies the kernel matrix with what solves start from."""
         kernel = kernel_of(self.spec, gamma)
         is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
         self._sources[len(self.folds) :] = seeds.betas
@@ -116,7 +116,6 @@ class HingeWidth(Width):
         return self._blocks[first : first + m * m].reshape(m, m)
 
     def solve(self, at: int, costs: Float64, tol: float) -> Line:
-        """See `Width`."""
         pairs, fold, seed = self.pairs, self.folds[at], len(self.folds) + at
         line = Line(
             np.empty((len(costs), len(pairs.rows)), np.float32),
@@ -153,7 +152,7 @@ class HingeWidth(Width):
         return line
 
     def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
-        """See `Width`: to the plain gap."""
+        """To the plain gap."""
         pairs, cell = self.pairs, self.pairs.cell
         for p, (_, _, rows, signs) in enumerate(cell.pairs()):
             fold_ptr, K = pairs.fold_ptr[p], self.matrix_of(p)
@@ -198,7 +197,7 @@ class RowsWidth(Width):
 
     @classmethod
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
-        """See `Width`: rows of K, what solves start from, decision values of held-out rows."""
+        """Rows of K, what solves start from, decision values of held-out rows."""
         m, k, spec = n_rows, sizes.n_classes, sizes.spec
         n_pairs = k * (k - 1) // 2
         sources = 2 * 2 * spec.cv * n_pairs * m * F4
@@ -208,7 +207,7 @@ class RowsWidth(Width):
         return kernel_row_cache_nbytes(sizes, m) + sources + values + vectors
 
     def move(self, gamma: float, seeds: Seeds) -> None:
-        """See `Width`; multiplies all rows of the kernel matrix with what solves start from."""
+        """Multiplies all rows of the kernel matrix with what solves start from."""
         kernel = kernel_of(self.spec, gamma)
         n = len(self.folds)
         is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
@@ -239,7 +238,7 @@ class RowsWidth(Width):
         return DualAscent(self.rows, self.diag, signs, bound, np.zeros_like(signs), signs.copy())
 
     def solve(self, at: int, costs: Float64, tol: float) -> Line:
-        """See `Width`; keeps the decision values of the held-out rows for `decide`."""
+        """Keeps the decision values of the held-out rows for `decide`."""
         pairs, n, cell = self.pairs, len(self.folds), self.pairs.cell
         out = np.flatnonzero(cell.folds == self.folds[at])
         line = Line(
@@ -265,7 +264,7 @@ class RowsWidth(Width):
         return line
 
     def decide(self, line: Line, held_out: slice) -> Int64:
-        """See `Width`: by the values that `solve` has kept."""
+        """By the values that `solve` has kept."""
         values = self.values
         if len(self.pairs) == 1:
             return (values[:, 0] > 0).astype(np.int64)
@@ -275,7 +274,7 @@ class RowsWidth(Width):
         return np.stack(found)
 
     def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
-        """See `Width`: to the plain gap."""
+        """To the plain gap."""
         for p in range(len(self.pairs)):
             place = self.pairs.slice_of(p)
             rows = self.pairs.rows[place]
@@ -298,7 +297,6 @@ class RowsProblem(Problem):
         self.signs, self.spec, self.counts = width.signs[p], width.spec, Counts()
 
     def bound_of(self, fold: int, cost: float) -> Float32:
-        """See `Problem`."""
         trains = self.width.pairs.cell.folds != fold
         own: Float32 = self.width.bounds[self.p] * trains * np.float32(cost)
         return own
@@ -306,7 +304,6 @@ class RowsProblem(Problem):
     def ascend(
         self, fold: int, beta: Float32, product: Float32, cost: float, tol: float
     ) -> tuple[Float32, float, int]:
-        """See `Problem`."""
         ascent = self.width.ascent_of(self.p, self.bound_of(fold, cost))
         ascent.beta[:] = beta
         ascent.grad[:] = self.signs - product

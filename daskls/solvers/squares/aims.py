@@ -28,12 +28,9 @@ from daskls.targets import Target
 class CellAim:
     """The target columns of one cell.
 
-    Attributes
-    ----------
-    Y : float64 array, shape (m, r), or None where one answer is right for all rows. For classes,
-        the functions of those present.
-    answer : float64 array, shape (R,). For all functions of the model, where nothing is solved.
-    classes : int array, shape (k,). Codes of the classes present; empty for numbers.
+    Y (m, r) has the functions of the classes present; it is None where one answer, (R,) for all
+    functions of the model, is right for all rows. `classes` are their codes, increasing; empty for
+    numbers.
     """
 
     Y: Float64 | None
@@ -117,31 +114,29 @@ class ClassAim(Aim):
     leaves_out_together = True
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """See `Aim`: where nothing is solved, the class of the largest weight is the answer."""
+        """Where nothing is solved, the class of the largest weight is the answer."""
         found, present = np.unique(cast(Codes, targets), return_inverse=True)
         Y = signs_of(present, len(found)) if len(found) > 1 else None
         most = found[np.bincount(present, weights).argmax()]
         return CellAim(Y, rest_scores(None, np.array([most]), self.n).reshape(-1), found)
 
     def columns(self, targets: Targets) -> Float64:
-        """See `Aim`."""
         return signs_of(cast(Codes, targets), self.n)
 
     def left_out(
         self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
-        """See `Aim`: copies are left out with a row, as they would reveal its class."""
+        """Copies are left out with a row, as they would reveal its class."""
         assert found.held_out is not None
         return found.held_out[merged.of_row].astype(np.float64)
 
     def spread(self, values: Float64, own: CellAim) -> Float64:
-        """See `Aim`: -1 for classes that are absent."""
+        """-1 for classes that are absent."""
         return rest_scores(values, own.classes, self.n).reshape(len(values), -1)
 
     def losses(
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
-        """See `Aim`."""
         compared = np.clip(values, -1.0, 1.0) if clipped else values
         squared = ((compared - Y) ** 2).mean(axis=1)
         if Y.shape[1] == 1:
@@ -160,31 +155,29 @@ class NumberAim(Aim):
     leaves_out_together = False
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """See `Aim`: where nothing is solved, the mean is the answer."""
+        """Where nothing is solved, the mean is the answer."""
         Y = cast(Float64, targets)
         is_constant = bool((Y[0] == Y).all())
         mean = Y[0] if is_constant else np.average(Y, axis=0, weights=weights)
         return CellAim(None if is_constant else Y, mean, np.empty(0, np.int32))
 
     def columns(self, targets: Targets) -> Float64:
-        """See `Aim`."""
         return cast(Float64, targets)
 
     def left_out(
         self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
-        """See `Aim`: a row's copies stay."""
+        """A row's copies stay."""
         all_rows = np.arange(len(merged.A))
         return without_one_copy(merged, found, ridges, Y, weights, all_rows)[1]
 
     def spread(self, values: Float64, own: CellAim) -> Float64:
-        """See `Aim`."""
         return values
 
     def losses(
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
-        """See `Aim`; nothing is clipped."""
+        """Nothing is clipped."""
         squared: Float64 = ((values - Y) ** 2).mean(axis=1)
         return squared, squared
 
@@ -193,16 +186,14 @@ class NumberAim(Aim):
 class RobustAim(NumberAim):
     """Numbers with outliers: least squares without these, and absolute errors beyond epsilon.
 
-    Attributes
-    ----------
-    epsilon : float. The largest error without cost, in units of y's spread.
+    Epsilon, the largest error without cost, is in units of y's spread.
     """
 
     epsilon: float = 0.0
     negligible = 1e-4
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """See `Aim`: where nothing is solved, the median is the answer."""
+        """Where nothing is solved, the median is the answer."""
         found = super().of_cell(targets, weights)
         if found.Y is None:
             return found
@@ -210,20 +201,19 @@ class RobustAim(NumberAim):
         return replace(found, answer=np.array(median))
 
     def kept(self, system: System, Y: Float64, ridges: Float64, *, offset: bool) -> Float64:
-        """See `Aim`."""
         return system.without_outliers(Y, ridges, offset=offset)
 
     def left_out(
         self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
-        """See `Aim`: copies are left out with a row, as their mean is what was kept."""
+        """Copies are left out with a row, as their mean is what was kept."""
         assert found.held_out is not None
         return found.held_out[merged.of_row].astype(np.float64)
 
     def losses(
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
-        """See `Aim`: the loss itself takes the place of both."""
+        """The loss itself takes the place of both."""
         missed: Float64 = np.clip(np.abs(values - Y) - self.epsilon, 0.0, FAR_OFF).mean(axis=1)
         return missed, missed
 

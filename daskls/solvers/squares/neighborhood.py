@@ -31,15 +31,9 @@ from daskls.solvers.squares.system import MergedRows, System, evenly, merge_equa
 class OpenProblem:
     """A neighborhood with something to learn, for any of its candidates.
 
-    Attributes
-    ----------
-    own : LocalRows. Units: copies are one row.
-    Y : float64 array, shape (u, t)
-    merged : MergedRows, nearest first
-    base : float32 array, shape (m, m). `Kernel.matrix` of the merged rows in their unit.
-    grid : Grid. Its gammas are for rows in their unit.
-    n_inner : int. Units with a copy among the k' inner rows.
-    report : CellReport. With what is known before training; it counts copies.
+    Rows of `own` are units: copies are one row. `merged` has them nearest first; the base is
+    `Kernel.matrix` of these in their unit, as are the grid's gammas. `n_inner` counts units with a
+    copy among the k' inner rows; the report has what is known before training, and counts copies.
     """
 
     own: LocalRows
@@ -58,7 +52,6 @@ class OpenProblem:
 
     @property
     def inner_weight(self) -> float:
-        """The weight of all inner rows."""
         return total(self.own.weights[: self.n_inner])
 
 
@@ -66,7 +59,7 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
     """Kernel ridge regression with offset on neighborhoods, as `NumbersSolver` on cells."""
 
     def grid_errors(self, near: Neighborhood) -> Float64:
-        """See `NeighborhoodSolver`: squared errors of inner rows, each left out by itself."""
+        """Squared errors of inner rows, each left out by itself."""
         problem = self._open(near, BLANK_REPORT)
         if isinstance(problem, OpenProblem):
             errors = self._errors(problem)
@@ -78,7 +71,7 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         return np.full((count_gammas(near.spec, near.percentiles), near.spec.n_costs, 2), error)
 
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
-        """See `NeighborhoodSolver`: the mean where all numbers, or all rows, are equal."""
+        """The mean where all numbers, or all rows, are equal."""
         problem = self._open(near, report)
         if isinstance(problem, LocalModel):
             return problem
@@ -94,7 +87,6 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         return replace(model, report=report, errors=mean.astype(np.float32))
 
     def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
-        """See `NeighborhoodSolver`."""
         problem = self._open(near, BLANK_REPORT)
         if isinstance(problem, LocalModel):
             n_candidates = count_gammas(near.spec, near.percentiles) * near.spec.n_costs
@@ -105,7 +97,7 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
                 yield self._candidate(problem, gamma, cost)
 
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
-        """See `NumbersSolver`, for rows that are near each other in the kernel's feature space."""
+        """For rows that are near each other in the kernel's feature space."""
         alike = np.zeros(len(cell.X), np.int32)
         return LocalRows.of(cell.X, alike, cell.weights, spec)
 
@@ -146,7 +138,6 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         return np.reshape(found, (len(problem.grid.gammas), -1))
 
     def _candidate(self, problem: OpenProblem, gamma: float, cost: float) -> LocalModel:
-        """Return the model of one candidate."""
         few = evenly(len(problem.inner), EVALUATED_ROWS)
         solved = self._solve_at(problem, gamma, cost, few)
         kernel = kernel_of(problem.own.spec, gamma / problem.own.gamma_unit)

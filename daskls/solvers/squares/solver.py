@@ -60,13 +60,11 @@ class SolvedCell:
     asked: Int64
 
     def values_of(self, rows: Int64) -> Float64:
-        """Return the held-out values of merged rows, which their copies share."""
         assert self.found.held_out is not None
         values: Float64 = self.found.held_out[np.searchsorted(self.asked, rows)].astype(np.float64)
         return values
 
     def inverse_of(self, rows: Int64) -> Float64:
-        """Return the diagonal of the system's inverse at merged rows."""
         assert self.found.inverse is not None
         return self.found.inverse[np.searchsorted(self.asked, rows)]
 
@@ -96,16 +94,7 @@ class SquaresSolver(LocalSolver):
     merges_targets = True
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
-        """Solve the system of each cell.
-
-        Yields
-        ------
-        model : LocalModel. A constant where only one class is present, or all rows are equal.
-
-        Raises
-        ------
-        ParameterError : C is not one value, or so large that the ridge vanishes
-        """
+        """Solve the system of each cell; a constant where it has one class or equal rows."""
         if spec.C is None or len(spec.C) > 1:
             raise ParameterError(
                 f"C={spec.C} is not one value, and least squares does not choose C in a cell; give "
@@ -179,7 +168,6 @@ class SquaresSolver(LocalSolver):
         )
 
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
-        """Return the rows of a cell in their frame; their targets are class codes."""
         codes = cast(Codes, cell.targets)
         return LocalRows.of(cell.X, codes, cell.weights, spec, counts=cell.counts)
 
@@ -193,7 +181,6 @@ class SquaresSolver(LocalSolver):
         return signs_of(own.present, k) if k > 1 else None
 
     def _constant(self, cell: CellRows, own: LocalRows, report: CellReport) -> LocalModel:
-        """Return the model of a cell where there is nothing to solve."""
         return replace(own.constant(report), decision=self.decision)
 
     def _functions(self, own: LocalRows, Y: Float64) -> Codes:
@@ -215,7 +202,7 @@ class SquaresSolver(LocalSolver):
         return MAX_MOVE
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `LocalSolver`: matrices, in float64 if need be."""
+        """Matrices, in float64 if need be."""
         m, k = n_rows, sizes.n_classes
         # Beside distances in float32, which `rows_nbytes` counts: the kernel matrix, factored in
         # place, in float64 if need be; a mask of its values, and as much to spare.
@@ -223,41 +210,36 @@ class SquaresSolver(LocalSolver):
         return rows_nbytes(sizes, m) + matrices + 4 * m * (k + 1) * F8
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `LocalSolver`: twice where coefficients may be kept in two parts."""
+        """Twice where coefficients may be kept in two parts."""
         spec = sizes.spec
         is_mild = spec.C is None or max(spec.C) <= MILD_COST
         parts = 1 if is_mild and find_kernel(spec.kernel).unit_diagonal else 2
         return parts * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
-        """See `LocalSolver`: each function has a coefficient of every row."""
+        """Each function has a coefficient of every row."""
         return sizes.n_outputs
 
 
 class NumbersSolver(SquaresSolver):
-    """Kernel ridge regression of numbers around their center; a row's numbers share one kernel.
-
-    Source: see `SquaresSolver`.
-    """
+    """Kernel ridge regression of numbers around their center; a row's numbers share one kernel."""
 
     decision = "values"
 
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
-        """See `SquaresSolver`: without classes."""
+        """Without classes."""
         alike = np.zeros(len(cell.X), np.int32)
         return LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
 
     def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
-        """See `SquaresSolver`: without classes."""
         return replace(own.described(cell.report), n_classes=0)
 
     def _columns(self, cell: CellRows, own: LocalRows) -> Float64 | None:
-        """See `SquaresSolver`."""
         Y = cast(Float64, cell.targets)
         return None if (Y[0] == Y).all() else Y
 
     def _constant(self, cell: CellRows, own: LocalRows, report: CellReport) -> LocalModel:
-        """See `SquaresSolver`: only offsets, the mean."""
+        """Only offsets, the mean."""
         Y = cast(Float64, cell.targets)
         is_constant = (Y[0] == Y).all()
         mean = Y[0] if is_constant else np.average(Y, axis=0, weights=cell.weights)
@@ -270,7 +252,7 @@ class NumbersSolver(SquaresSolver):
         )
 
     def _functions(self, own: LocalRows, Y: Float64) -> Codes:
-        """See `SquaresSolver`: the numbers of a row's target."""
+        """The numbers of a row's target."""
         return np.arange(Y.shape[1], dtype=np.int32)
 
     def _error(self, solved: SolvedCell, few: Int64) -> float:
@@ -288,11 +270,11 @@ class NumbersSolver(SquaresSolver):
         return rows, squared
 
     def _max_move(self, error: float) -> float:
-        """See `SquaresSolver`: a share of the root mean squared error."""
+        """A share of the root mean squared error."""
         return min(max(MOVE_SHARE * math.sqrt(error), MIN_MOVE), MAX_MOVE)
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """See `SquaresSolver`: coefficients may always be kept in two parts."""
+        """Coefficients may always be kept in two parts."""
         return 2 * LocalSolver.model_nbytes(self, sizes, n_rows)
 
 
@@ -301,16 +283,9 @@ def in_float32(
 ) -> tuple[Float32, Float32]:
     """Return rows and float32 coefficients of the same functions.
 
-    Where rounding the coefficients would move values too far, each row comes twice: with the
-    rounded coefficients, and with the remainders. With a small ridge, or features of large values,
-    coefficients are many times as large as their sums.
-
-    Parameters
-    ----------
-    A : float32 array, shape (m, d)
-    alpha : float array, shape (m, r)
-    diagonal : float64 array, shape (m,). Of the kernel matrix.
-    most : float. The largest standard deviation by which rounding may move a value.
+    Where rounding the coefficients would move values by more than a standard deviation of `most`,
+    each row comes twice: with the rounded coefficients, and with the remainders. With a small
+    ridge, or features of large values, coefficients are many times as large as their sums.
     """
     whole = np.ascontiguousarray(alpha.T, np.float32)
     rest = alpha.T - whole.astype(np.float64)

@@ -42,15 +42,10 @@ EPS32 = float(np.finfo(np.float32).eps)
 
 
 def may_need_float64(least_pivot: float, trace: float) -> bool:
-    """Whether float32 might lose the digits of a system with so small a pivot.
+    """Whether float32 might lose the digits of a system with so small a pivot, or bound of one.
 
-    Parameters
-    ----------
-    least_pivot : float. Or a lower bound, as the ridge is.
-    trace : float. Of the kernel matrix; for a kernel of distances, the number of rows.
+    `trace` is the kernel matrix's; for a kernel of distances, the number of rows.
 
-    Examples
-    --------
     >>> may_need_float64(1e-2, 2000), may_need_float64(1e-4, 2000)
     (False, True)
     """
@@ -59,16 +54,10 @@ def may_need_float64(least_pivot: float, trace: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The solution of a system for all its right-hand sides.
+    """The solution of a system for all its right-hand sides: alpha (m, r) and offsets (r,).
 
-    Attributes
-    ----------
-    alpha : float array, shape (m, r)
-    offsets : float64 array, shape (r,). 0 without offsets.
-    held_out : float array, shape (m, r), or (q, r) for some rows; or None. Each row's value without
-        it.
-    inverse : float64 array, shape (m,), or (q,) for those rows; or None. The diagonal of the
-        system's inverse, bordered where there is an offset.
+    `held_out` holds each row's value without it, (m, r), or (q, r) for some rows. `inverse` is the
+    diagonal of the system's inverse, (m,) or (q,), bordered where there is an offset.
     """
 
     alpha: Floats
@@ -80,17 +69,9 @@ class Solution:
 class System:
     """A cell's kernel matrix, and solutions for ridges and right-hand sides.
 
-    Parameters
-    ----------
-    A : float32 array, shape (m, d). Without equal rows, unless the ridge is large enough for them.
-    kernel : KernelSpec
-    base : float32 array, shape (m, m), or None. `Kernel.matrix` of A, if the caller has it: it is
-        the same for every gamma.
-
-    Notes
-    -----
-    Peak memory of a solve: 2 float32 matrices of m x m; in float64, 2 float64 ones beside one of
-    float32.
+    A (m, d) has no equal rows, unless the ridge is large enough for them. `base` is `Kernel.matrix`
+    of A if the caller has it: it is the same for every gamma. A solve holds 2 float32 matrices of m
+    x m; in float64, 2 float64 ones beside one of float32.
     """
 
     def __init__(self, A: Float32, kernel: KernelSpec, base: Float32 | None = None) -> None:
@@ -105,42 +86,22 @@ class System:
         offset: bool = False,
         held_out: bool | Int64 = False,
     ) -> Solution:
-        """Solve for all columns of Y.
+        """Solve for all columns of Y (m, r), with the ridges (m,) on the diagonal of R.
 
-        Parameters
-        ----------
-        Y : float64 array, shape (m, r)
-        ridges : float64 array, shape (m,), > 0. The diagonal of R.
-        offset : bool. Whether each column has an offset, which is not regularized.
-        held_out : bool, or int64 array, shape (q,). Whether to return leave-one-out values, which
-            doubles the work; or the rows to return them for: fast if they are the last.
-
-        Raises
-        ------
-        ParameterError : a ridge vanishes in float64
+        An offset is not regularized. Leave-one-out values double the work; for some rows they are
+        fast if these are the last. ParameterError where a ridge vanishes in float64.
         """
         return _solve_by(self._factor(ridges), Y, offset=offset, held_out=held_out)
 
     def error_slopes(
         self, Y: Float64, ridges: Float64, weights: Float64, *, offset: bool = False
     ) -> tuple[float, Floats]:
-        """Return the sum of squared leave-one-out errors, and its derivatives by kernel values.
+        """Return the weighted sum of squared leave-one-out errors, and its slopes by kernel values.
 
-        Parameters
-        ----------
-        Y : float64 array, shape (m, r)
-        ridges, weights : float64 arrays, shape (m,), > 0. The diagonal of R, and weights of errors.
-
-        Returns
-        -------
-        error : float. Weighted, the sum over rows and columns.
-        slopes : float array, shape (m, m), symmetric
-
-        Notes
-        -----
         With the inverse G and alpha = G Y, an error is ``e = alpha_i / G_ii``, and a change dK of
-        the kernel matrix changes G by ``-G dK G``. The derivatives are therefore ``G B G - sym(G a
-        alpha')`` with ``a = 2 w e / G_ii`` and ``B_ii = a . e``. Cost: that of six factorizations.
+        the kernel matrix changes G by ``-G dK G``. The derivatives (m, m) are therefore ``G B G -
+        sym(G a alpha')`` with ``a = 2 w e / G_ii`` and ``B_ii = a . e``. Cost: that of six
+        factorizations.
         """
         factor = self._factor(ridges)
         alpha = _solve_by(factor, Y, offset=offset, held_out=False).alpha
@@ -160,15 +121,9 @@ class System:
     def without_outliers(self, Y: Float64, ridges: Float64, *, offset: bool = False) -> Float64:
         """Return targets that miss their leave-one-out values by at most `MOST_MISSED` medians.
 
-        Parameters
-        ----------
-        Y : float64 array, shape (m, r). In units of a spread around a center.
-        ridges : float64 array, shape (m,), > 0. The diagonal of R.
-
-        Notes
-        -----
-        Source: Huber, Robust Statistics, 1981, chapter 7: least squares of such pseudo-values, in
-        turns. Difference: the values are those without the row. Cost: that of three factorizations.
+        Y (m, r) is in units of a spread around a center. Source: Huber, Robust Statistics, 1981,
+        chapter 7: least squares of such pseudo-values, in turns. Difference: the values are those
+        without the row. Cost: that of three factorizations.
         """
         G = _whole_inverse(self._factor(ridges), offset=False)
         of_ones = G.sum(axis=1, dtype=np.float64) if offset else np.zeros(len(G))
@@ -204,7 +159,6 @@ class System:
 
     @property
     def diagonal(self) -> Float64:
-        """The diagonal of the kernel matrix, float64 (m,)."""
         if self._kernel.unit_diagonal:
             return np.ones(len(self._base))
         base = np.diagonal(self._base).astype(np.float64)
@@ -237,7 +191,6 @@ def _least_pivot(factor: Floats) -> float:
 
 
 def _ridge_error(ridge: float, n_rows: int, trace: float, kernel: Kernel) -> ParameterError:
-    """Return the error for a ridge that is lost even in float64."""
     remedy = "" if kernel.unit_diagonal else ", or scale the features to values near 1"
     return ParameterError(
         f"C times a row's weight is {1 / (2 * ridge):.3g}, which leaves a ridge of {ridge:.3g} in "
@@ -347,17 +300,9 @@ ROUNDING = 1e-7
 def signs_of(present: Ints, n_classes: int) -> Float64:
     """Return one-vs-rest targets: +1 for a row's class, else -1; with two classes, of the second.
 
-    Parameters
-    ----------
-    present : int array, shape (m,). Index of each row's class among those of the cell.
-    n_classes : int, >= 2. Of the cell.
+    `present` is the index of each row's class among those of the cell; the column of two classes is
+    the second's.
 
-    Returns
-    -------
-    signs : float64 array, shape (m, r): r = n_classes, or 1 for two classes
-
-    Examples
-    --------
     >>> signs_of(np.array([0, 1]), 2).tolist()
     [[-1.0], [1.0]]
     """
@@ -384,14 +329,10 @@ def median_distance(name: str, A: Float32) -> float:
 
 @dataclass(frozen=True, eq=False)
 class MergedRows:
-    """Distinct rows, each of which stands for its copies.
+    """Distinct rows (k, d) in order of first occurrence, each of which stands for its copies.
 
-    Attributes
-    ----------
-    A : float32 array, shape (k, d). In order of first occurrence.
-    Y : float64 array, shape (k, r). Weighted means of the copies' targets.
-    weights : float64 array, shape (k,). Sums over copies.
-    of_row : int64 array, shape (m,). The merged row of each row.
+    Y holds weighted means of the copies' targets, `weights` their sums, `of_row` the merged row of
+    each of the m rows.
     """
 
     A: Float32
@@ -425,27 +366,12 @@ def merge_groups(
 def without_one_copy(
     merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64, asked: Int64
 ) -> tuple[Int64, Float64]:
-    """Return the values of rows without each of them, while their copies stay.
+    """Return rows (q,) and values (q, r) of copies without each of them, while their copies stay.
 
-    Parameters
-    ----------
-    merged : MergedRows
-    found : Solution. Of the merged rows, with the inverse at ``asked``.
-    ridges : float64 array, shape (k,)
-    Y : float64 array, shape (m, r). Targets of all rows.
-    weights : float64 array, shape (m,)
-    asked : int64 array, increasing. The merged rows whose copies to return.
-
-    Returns
-    -------
-    rows : int64 array, shape (q,). All copies of these.
-    values : float64 array, shape (q, r)
-
-    Notes
-    -----
-    A row's own target moves its value with leverage h = w / W (1 - ridge V), for its weight w, the
-    weight W of all copies and the diagonal V of the inverse: without it the value is
-    y - (y - f) / (1 - h).
+    `asked` are the merged rows, increasing, whose copies are returned; `found` has the inverse at
+    these. Y (m, r) and weights (m,) are those of all rows. A row's own target moves its value with
+    leverage h = w / W (1 - ridge V), for its weight w, the weight W of all copies and the diagonal
+    V of the inverse: without it the value is y - (y - f) / (1 - h).
     """
     at = np.full(len(merged.A), -1)
     at[asked] = np.arange(len(asked))
