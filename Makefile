@@ -15,7 +15,7 @@ BENCH_READY = $(BENCH)/.ready
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
 	@echo "make test      run the tests, but for those that take long"
-	@echo "make test-all  run those that take long: every estimator's checks, long kills, starts on a new machine"
+	@echo "make test-all  run the others: more cases, clusters, servers, kills, scikit-learn's checks of every estimator"
 	@echo "make check     all that a change must pass but for the site: tests, ruff, mypy, kernels without jit, examples, notebooks"
 	@echo "make notebooks run the notebooks on 10,000 rows; red text is an error"
 	@echo "make docs      build the site in build/html: warnings are errors, links are followed"

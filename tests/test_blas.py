@@ -41,6 +41,7 @@ def run_digests(scheduler, names, path=""):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @shares
 @pytest.mark.parametrize(
     ("scheduler", "names"),

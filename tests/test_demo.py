@@ -11,6 +11,7 @@ import daskls
 from daskls.cli.demo import watch_memory
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::daskls.GridEdgeWarning")
 def test_a_small_demo_prints_its_figures_and_draws(tmp_path):
     out = tmp_path / "out"

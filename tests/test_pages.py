@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pages import read_blocks
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 RUNNER = ROOT / "tests" / "pages.py"
 # Made by `make docs`, and the journal of changes; CONTRIBUTING's commands are run by other tests.
@@ -19,14 +21,7 @@ PAGES = [
     .as_posix()
     .startswith(MADE)
 ]
-LATE = [pytest.mark.slow]
-EARLY = ("README",)
-CODED = [
-    # Commands start clusters of their own; of pages without, the first one is run at every change.
-    pytest.param(page, marks=[] if page.stem in EARLY and "bash" not in languages else LATE)
-    for page in PAGES
-    if (languages := {block.language for block in read_blocks(page) if not block.excuse})
-]
+CODED = [page for page in PAGES if any(not block.excuse for block in read_blocks(page))]
 # Of what keeps a block from running.
 EXCUSES = ("installs", "needs", "the whole suite")
 

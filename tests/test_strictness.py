@@ -14,6 +14,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_planted_fails_and_a_clean_test_passes(tmp_path):
     for name, source in PLANTED.items():
         (tmp_path / f"test_{name}.py").write_text(source)

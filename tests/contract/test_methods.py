@@ -263,6 +263,7 @@ class TestMethod:
         twice = [key for key, n in Counter(key for _, key in calls).items() if n > 1]
         assert len(twice) <= 4, twice
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "name",
         [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in ENTRIES],

@@ -86,6 +86,7 @@ def test_a_block_takes_at_most_what_is_planned_for_its_rows(case):
     assert peak > planned * len(asked) / 6
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
     model = ten_classes(probability=True, n_partitions=2)
     asked = QUERIES[:40_000]
@@ -119,6 +120,7 @@ def rows_of_blocks(monkeypatch, build):
     return seen.keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_blocks_follow_the_memory_of_a_workers_thread(
     n_threads, monkeypatch, tmp_path, small_workers

@@ -67,6 +67,7 @@ def test_powers_of_two_leave_every_bit_of_the_answers(projection, landmarks, dty
         assert (other.cluster_centers_ == model.cluster_centers_ * 2.0**power).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("projection", "landmarks"),
     [KINDS[0], *(pytest.param(*kind, marks=pytest.mark.slow) for kind in KINDS[1:])],

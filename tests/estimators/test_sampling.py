@@ -73,6 +73,7 @@ def check_answers(model, svc, center):
 # The papers' steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_subsamples", few([4, 1]))
 @pytest.mark.parametrize("with_copies", [False, True])
 def test_local_sampling_is_the_papers_procedure(n_subsamples, with_copies, kept_parts):

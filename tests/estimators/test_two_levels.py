@@ -81,6 +81,7 @@ def test_every_row_is_found_in_the_same_cell(models):
     ]
 
 
+@pytest.mark.slow
 def test_tables_and_pictures_are_the_same(models):
     one, two = models
     for name in one.fit_report_.dtype.names:

@@ -60,6 +60,7 @@ def test_blocks_that_are_too_large_for_less_memory_are_given_up(tmp_path, undist
     assert model_bits(small_svc(store=store).fit(*rows(*[100] * 12))) == undisturbed
 
 
+@pytest.mark.slow
 def test_rows_that_tasks_read_are_read_in_the_blocks_of_the_first(tmp_path, monkeypatch):
     # As NumPy rows are: nothing is put together from other blocks.
     from daskls.run.rows import open_rows
@@ -77,6 +78,7 @@ def test_rows_that_tasks_read_are_read_in_the_blocks_of_the_first(tmp_path, monk
             assert len(dict(again.X.dask)) <= 2 * len(grid) + 2
 
 
+@pytest.mark.slow
 def test_blocks_grow_with_the_rows_and_the_memory_and_the_model_is_the_same(tmp_path, undisturbed):
     from daskls.run.rows import open_rows
 

@@ -23,6 +23,7 @@ print(out[0, 0], len(decide_distances.stats.cache_hits))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_an_edit_of_what_is_inlined_is_seen(tmp_path):
     package = tmp_path / "daskls"

@@ -82,6 +82,7 @@ def test_noise_loses_its_part_with_the_laplacian_kernel():
     assert 1 - learned.score(TEST, TRUTH) < 0.6 * (1 - plain.score(TEST, TRUTH))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     few(

@@ -127,6 +127,7 @@ def stores(tmp_path_factory):
     return [Folder(str(folder / case)) for case in (*CASES, *more)]
 
 
+@pytest.mark.slow
 def test_the_tables_are_what_stores_hold(stores):
     seen, known = set(), set()
     for store in stores:

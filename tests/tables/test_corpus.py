@@ -14,6 +14,7 @@ def found():
     return corpus.find_all()
 
 
+@pytest.mark.slow
 def test_every_table_is_recorded(found):
     assert found.keys() == EXPECTED.keys()
 

@@ -61,7 +61,6 @@ def write_centers(
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
     number[order] = np.arange(len(taken))
-    # "positions" is what earlier versions called positions; the name stays in stores.
     arrays: dict[str, Ints] = {"positions": taken[order], "owner": number[owner]}
     counts = {"n_rounds": n_rounds, "n_searched": n_searched}
     root.write_group(CENTERS_GROUP, arrays, counts, CENTER_CHUNK_ROWS)

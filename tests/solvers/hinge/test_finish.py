@@ -87,6 +87,7 @@ def test_every_chosen_fold_model_reaches_tol(candidates, search, n_classes, fit_
     assert choice.counts.n_at_limit == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tol", few(TOLS))
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
