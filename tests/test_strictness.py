@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 PLANTED = {
     "warning": "import warnings\ndef test_it():\n    warnings.warn('planted')\n",
