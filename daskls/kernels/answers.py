@@ -9,6 +9,7 @@ import numpy as np
 
 from daskls.kernels._jit import inline_jit, jit
 from daskls.kernels.exponential import exp_row, wide_exp_row
+from daskls.kernels.steps import ZERO
 from daskls.records import Codes, Float64
 
 # The score of a class that is absent from a cell: finite, and below the lowest possible score of a
@@ -184,43 +185,54 @@ def varying_columns(rows):
 
 
 @jit
-def write_squares(products, norms_a, norms_b, out):
-    """Write the squared distances of queries and support rows, clipped at 0.
-
-    Parameters
-    ----------
-    products : float64 array, shape (m or more, s). Inner products of queries and support rows.
-    norms_a : float64 array, shape (m,). Squared lengths of queries.
-    norms_b : float64 array, shape (s,). Squared lengths of support rows.
-    out : float array, shape (m, s). Overwritten; may be rows of ``products``.
-    """
-    for i in range(out.shape[0]):
-        own, norm, row = products[i], norms_a[i], out[i]
-        for j in range(row.shape[0]):
-            squared = norm + norms_b[j] - 2.0 * own[j]
-            row[j] = squared if squared > 0.0 else 0.0
+def gather_columns(A, row, columns):
+    """Return some columns of A less those of one row: several times as fast as numpy does."""
+    out = np.empty((A.shape[0], columns.shape[0]))
+    for i in range(A.shape[0]):
+        for j in range(columns.shape[0]):
+            out[i, j] = A[i, columns[j]] - row[columns[j]]
+    return out
 
 
 @jit
-def decide_distances(distances, factor, last, coef, class_ptr, out):
-    """Write decision values of all pairs of classes from distances, in float32.
+def decide_narrowly(base, norms_a, norms_b, times, of_roots, factor, last, coef, class_ptr, out):
+    """Write decision values of all pairs of classes, by the exponential in float32.
+
+    It is taken of ``norms_a[i] + norms_b[j] + times base[i, j]``, clipped at 0, or of the root.
 
     Parameters
     ----------
-    distances : float32 array, shape (m, s). From queries to support rows; overwritten.
+    base : float array, shape (m or more, s). Distances, or inner products.
+    norms_a, norms_b : float arrays, shape (m,) and (s,)
+    times : float
+    of_roots : bool
     factor, last : float32. See `exp_terms`.
     coef : float32 array, shape (k - 1, s)
     class_ptr : int64 array, shape (k + 1,)
     out : float64 array, shape (m, k (k - 1) / 2). Overwritten; summed in float64.
     """
-    for i in range(distances.shape[0]):
-        exp_row(distances[i], factor, last, distances[i])
-        pair_row(distances[i], coef, class_ptr, out[i])
+    row = np.empty(base.shape[1], np.float32)
+    for i in range(out.shape[0]):
+        _distance_row(base[i], norms_a[i], norms_b, times, of_roots, row)
+        exp_row(row, factor, last, row)
+        pair_row(row, coef, class_ptr, out[i])
 
 
 @jit
-def decide_wide_distances(distances, factor, last, coef, class_ptr, out):
-    """Like `decide_distances`, in float64; ``factor, last``: `wide_exp_terms`."""
-    for i in range(distances.shape[0]):
-        wide_exp_row(distances[i], factor, last, distances[i])
-        pair_row(distances[i], coef, class_ptr, out[i])
+def decide_widely(base, norms_a, norms_b, times, of_roots, factor, last, coef, class_ptr, out):
+    """Like `decide_narrowly`, in float64; ``factor, last``: `wide_exp_terms`."""
+    row = np.empty(base.shape[1])
+    for i in range(out.shape[0]):
+        _distance_row(base[i], norms_a[i], norms_b, times, of_roots, row)
+        wide_exp_row(row, factor, last, row)
+        pair_row(row, coef, class_ptr, out[i])
+
+
+@inline_jit
+def _distance_row(own, norm, norms_b, times, of_roots, out):
+    for j in range(out.shape[0]):
+        value = norm + norms_b[j] + times * own[j]
+        out[j] = value if value > ZERO else ZERO
+    if of_roots:
+        for j in range(out.shape[0]):
+            out[j] = np.sqrt(out[j])

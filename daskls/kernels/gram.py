@@ -33,6 +33,8 @@ MIRROR = 16
 # Features whose L1 differences are added up before they join the sum, which is then loaded and
 # stored an eighth as often. Rows are zero-padded to a multiple.
 TOGETHER = 8
+# Of squares, whose features are few.
+SQUARED_TOGETHER = 4
 # Support rows that all rows of a panel are compared with in turn: they stay in the second-level
 # cache.
 L1_COLUMNS = 512
@@ -145,16 +147,29 @@ def _write_panel(product, norms, factor, start, out):
 
 
 @exact_jit
-def write_distances(A, offsets, BT, out):
+def write_distances(A, BT, out):
     """Write L1 distances (m, s) of rows A (m, n) to support rows, transposed (n, s).
 
-    All arrays have one dtype, in which distances are summed; n is a multiple of `TOGETHER`. The
-    offsets (m,) are added to each of a row's distances.
+    All arrays have one dtype, in which distances are summed; n is a multiple of `TOGETHER`.
     """
     s = BT.shape[1]
     for lo in range(0, s, L1_COLUMNS):
         for i in range(A.shape[0]):
-            _distance_row(A[i], offsets[i], BT, lo, min(lo + L1_COLUMNS, s), out[i])
+            _distance_row(A[i], BT, lo, min(lo + L1_COLUMNS, s), out[i])
+
+
+@jit
+def write_squares(A, BT, out):
+    """Like `write_distances`, of squared Euclidean distances and few features."""
+    for i in range(A.shape[0]):
+        a, row = A[i], out[i]
+        row[:] = ZERO
+        for k in range(0, BT.shape[0], SQUARED_TOGETHER):
+            a0, a1, a2, a3 = a[k], a[k + 1], a[k + 2], a[k + 3]
+            b0, b1, b2, b3 = BT[k], BT[k + 1], BT[k + 2], BT[k + 3]
+            for j in range(row.shape[0]):
+                d0, d1, d2, d3 = a0 - b0[j], a1 - b1[j], a2 - b2[j], a3 - b3[j]
+                row[j] += d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
 
 
 @exact_jit
@@ -169,7 +184,7 @@ def write_symmetric(A, AT, out):
         for lo in range(start, m, L1_COLUMNS):
             hi = min(lo + L1_COLUMNS, m)
             for i in range(start, min(stop, hi)):
-                _distance_row(A[i], ZERO, AT, max(lo, i), hi, out[i])
+                _distance_row(A[i], AT, max(lo, i), hi, out[i])
         for j0 in range(start, m, MIRROR):
             for i0 in range(start, stop, MIRROR):
                 for j in range(j0, min(j0 + MIRROR, m)):
@@ -178,11 +193,11 @@ def write_symmetric(A, AT, out):
 
 
 @inline_jit
-def _distance_row(a, offset, BT, lo, hi, row):
-    """Write ``offset`` plus one row's L1 distance to each of the support rows lo to hi - 1."""
+def _distance_row(a, BT, lo, hi, row):
+    """Write one row's L1 distance to each of the support rows lo to hi - 1."""
     out = row[lo:hi]
     for j in range(out.shape[0]):
-        out[j] = offset
+        out[j] = ZERO
     for k in range(0, BT.shape[0], TOGETHER):
         a0, a1, a2, a3 = a[k], a[k + 1], a[k + 2], a[k + 3]
         a4, a5, a6, a7 = a[k + 4], a[k + 5], a[k + 6], a[k + 7]

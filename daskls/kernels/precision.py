@@ -6,11 +6,13 @@ value moves by at most the largest error of a value times the sum of |coef|.
 
 - The exponential itself has a relative error of 3e-7.
 - x is rounded n times, by n u x in all, and exp(-x) x is at most 1 / e. A distance that is computed
-  in float64 is rounded when it is cast, and twice by the exponential; a square root adds one.
-- For the Laplacian kernel each difference rounds, then passes through 3 sums within its group of
-  eight features and one sum for each group; so does what the distance begins with, apart from its
-  own cast. The query, cast to float32, moves x by u (x + gamma r) with the largest L1 norm r of a
-  support row.
+  in float64 is rounded when it is cast, by a square root, and twice by the exponential: n = 4.
+- Of a distance from differences in float32, each difference and its square round by 3 u, then pass
+  through one sum for each feature; the Laplacian kernel's through 3 sums within a group of eight
+  features and one sum for each group. What further features add rounds when it is cast and added.
+- The query a, cast to float32, moves by u |a|, at most u (distance + r) with the length r of the
+  longest support row. That moves x by u (x + gamma r); by 2 u (x + sqrt(gamma x) r) where x is of
+  the squared distance, and 2 exp(-x) sqrt(x) is less than 1.
 """
 
 import math
@@ -29,7 +31,7 @@ _MIN_GAMMA, _MAX_GAMMA = 1e-15, 1e13
 
 
 def largest_shift(
-    gamma: float, coef: Float32, class_ptr: Int64, n_roundings: int, moved: float = 0.0
+    gamma: float, coef: Float32, class_ptr: Int64, n_roundings: int = 4, moved: float = 0.0
 ) -> float:
     """Return how far a decision value may move in float32.
 

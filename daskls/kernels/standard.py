@@ -5,17 +5,17 @@ Kernels of inner products have no width: they depend on the units of features.
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.answers import (
-    decide_distances,
-    decide_wide_distances,
+    decide_narrowly,
+    decide_widely,
+    gather_columns,
     varying_columns,
-    write_squares,
 )
 from daskls.kernels.exponential import (
     LOWEST_EXPONENT,
@@ -26,6 +26,7 @@ from daskls.kernels.exponential import (
 )
 from daskls.kernels.gram import (
     DECISION_TILE_ROWS,
+    SQUARED_TOGETHER,
     TOGETHER,
     add_weighted_differences,
     inner_products,
@@ -35,18 +36,31 @@ from daskls.kernels.gram import (
     squared_matrix,
     squared_norms,
     write_distances,
+    write_squares,
     write_symmetric,
 )
 from daskls.kernels.kernel import Kernel, Out
 from daskls.kernels.precision import MAX_SHIFT, largest_shift
 from daskls.records import SMALLEST, Float32, Float64, Floats, KernelSpec, LocalModel
 
+# Features up to which differences in float32 cost less than a product in float64. The two round
+# differently, so the choice between them is a function of the model alone.
+DIRECT_FEATURES = 24
+
 
 class OfDistances(Kernel):
-    """A kernel ``exp(-gamma base)`` whose base is a distance, or a power of one."""
+    """A kernel ``exp(-gamma base)`` whose base is a distance, or a power of one.
+
+    Attributes
+    ----------
+    of_roots : bool. Whether the base is the root of what `_tiles` describes.
+    summed_together : int. As many differences of features are added up before they join a sum.
+    """
 
     unit_diagonal = True
     decides_in_tiles = True
+    of_roots: ClassVar[bool] = False
+    summed_together: ClassVar[int] = 1
 
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
         # Of float32 only matrices are written by it.
@@ -69,38 +83,41 @@ class OfDistances(Kernel):
         write_exponential(base, *exp_terms(spec.gamma, LOWEST_SOLVED), sources, out, products)
 
     def decide(self, model: LocalModel, A: Float64, out: Float64) -> None:
-        """See `Kernel.decide`; in float32 from the distances on if a bound of the model allows it.
+        """See `Kernel.decide`; in float32 as far as a bound of the model allows.
 
         Many features of a cell are constant, indicators most of all. What they add to a distance is
         the same for all support rows, so it is computed once per query.
         """
         varies = varying_columns(model.rows)
         columns, fixed = np.flatnonzero(varies), np.flatnonzero(~varies)
-        rest = np.take(A, fixed, axis=1)
-        rest -= model.rows[0, fixed]
-        own, B = np.take(A, columns, axis=1), model.rows[:, columns].astype(np.float64)
+        rest = gather_columns(A, model.rows[0].astype(np.float64), fixed)
+        own = gather_columns(A, np.zeros(A.shape[1]), columns)
+        B = model.rows[:, columns].astype(np.float64)
         gamma, coef, class_ptr = model.kernel.gamma, model.coef, model.class_ptr
+        # At most 12 on the way from a difference to its kernel value, apart from the long sum.
+        roundings = math.ceil(len(columns) / self.summed_together) + 12
+        moved = gamma ** (1 / self.width_power) * self.radius(B)
         kind: type[Any] = np.float64
-        decide, terms = decide_wide_distances, wide_exp_terms(gamma)
-        if largest_shift(gamma, coef, class_ptr, *self._roundings(gamma, B)) <= MAX_SHIFT:
-            kind, decide, terms = np.float32, decide_distances, exp_terms(gamma)
+        if largest_shift(gamma, coef, class_ptr, roundings, moved) <= MAX_SHIFT:
+            kind = np.float32
+        decide, terms = decide_widely, wide_exp_terms(gamma)
+        if largest_shift(gamma, coef, class_ptr) <= MAX_SHIFT:
+            decide, terms = decide_narrowly, exp_terms(gamma)
         # A query beyond the range of float32 is equally far from all support rows.
         with np.errstate(over="ignore"):
-            for rows, distances in self._tiles(own, rest, B, kind):
-                decide(distances, *terms, coef, class_ptr, out[rows])
+            tiles, norms_a, norms_b, times = self._tiles(own, rest, B, kind)
+            for rows, base in tiles:
+                distances = base, norms_a[rows], norms_b, times, self.of_roots
+                decide(*distances, *terms, coef, class_ptr, out[rows])
 
     @abstractmethod
     def _tiles(
         self, A: Float64, rest: Float64, B: Float64, kind: type[Any]
-    ) -> Iterator[tuple[slice, Any]]:
-        """Yield tiles of rows of A, and their base with all rows of B, (h, s), of dtype ``kind``.
+    ) -> tuple[Iterator[tuple[slice, Any]], Floats, Floats, float]:
+        """Return tiles of ``base``, and the other arguments of `decide_narrowly` for distances.
 
         ``rest`` are the rows' differences along further features, in which all rows of B are equal.
         """
-
-    @abstractmethod
-    def _roundings(self, gamma: float, B: Float64) -> tuple[int, float]:
-        """Return ``n_roundings`` and ``moved`` of `largest_shift` where tiles are in float32."""
 
 
 class Gaussian(OfDistances):
@@ -121,16 +138,12 @@ class Gaussian(OfDistances):
 
     def _tiles(
         self, A: Float64, rest: Float64, B: Float64, kind: type[Any]
-    ) -> Iterator[tuple[slice, Any]]:
-        norms_a, norms_b = squared_norms(A) + squared_norms(rest), squared_norms(B)
-        narrow = np.empty((DECISION_TILE_ROWS, len(B)), np.float32)
-        for rows, products in product_tiles(A, B, DECISION_TILE_ROWS):
-            squares = (narrow if kind is np.float32 else products)[: rows.stop - rows.start]
-            write_squares(products, norms_a[rows], norms_b, squares)
-            yield rows, squares
-
-    def _roundings(self, gamma: float, B: Float64) -> tuple[int, float]:
-        return 3, 0.0
+    ) -> tuple[Iterator[tuple[slice, Any]], Floats, Floats, float]:
+        offsets = squared_norms(rest)
+        if kind is np.float32 and A.shape[1] <= DIRECT_FEATURES:
+            return difference_tiles(write_squares, A, B, offsets.astype(kind))
+        tiles = product_tiles(A, B, DECISION_TILE_ROWS)
+        return tiles, offsets + squared_norms(A), squared_norms(B), -2.0
 
     def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
         """2 gamma k."""
@@ -148,6 +161,7 @@ class Exponential(Gaussian):
     least_ridge = 3e-3
     coarse_ridges = (3e-3, 3e-2, 3e-1)
     first_width = 2.0
+    of_roots = True
 
     def block(self, A: Float64, B: Float64) -> Float64:
         """Distances."""
@@ -158,15 +172,6 @@ class Exponential(Gaussian):
         """Distances."""
         base = squared_matrix(A)
         return np.sqrt(base, out=base)
-
-    def _tiles(
-        self, A: Float64, rest: Float64, B: Float64, kind: type[Any]
-    ) -> Iterator[tuple[slice, Any]]:
-        for rows, squares in super()._tiles(A, rest, B, kind):
-            yield rows, np.sqrt(squares, out=squares)
-
-    def _roundings(self, gamma: float, B: Float64) -> tuple[int, float]:
-        return 4, 0.0
 
     def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
         """``gamma k / |x - z|``; a row's own term, which has no derivative there, counts as 0."""
@@ -235,12 +240,13 @@ class Laplacian(OfDistances):
     least_ridge = 3e-3
     coarse_ridges = (3e-3, 3e-2, 3e-1)
     first_width = 2.0
+    summed_together = TOGETHER
 
     def block(self, A: Float64, B: Float64) -> Float64:
         """L1 distances."""
         out = np.empty((len(A), len(B)))
         rows, BT = padded(A, np.float64), transposed(B, np.float64)
-        write_distances(rows, np.zeros(len(A)), BT, out)
+        write_distances(rows, BT, out)
         return out
 
     def matrix(self, A: Float64) -> Float32:
@@ -264,17 +270,8 @@ class Laplacian(OfDistances):
 
     def _tiles(
         self, A: Float64, rest: Float64, B: Float64, kind: type[Any]
-    ) -> Iterator[tuple[slice, Any]]:
-        own, offsets = padded(A, kind), np.abs(rest).sum(axis=1).astype(kind)
-        BT, base = transposed(B, kind), np.empty((DECISION_TILE_ROWS, len(B)), kind)
-        for start in range(0, len(A), DECISION_TILE_ROWS):
-            rows = slice(start, start + DECISION_TILE_ROWS)
-            distances = base[: len(own[rows])]
-            write_distances(own[rows], offsets[rows], BT, distances)
-            yield rows, distances
-
-    def _roundings(self, gamma: float, B: Float64) -> tuple[int, float]:
-        return math.ceil(B.shape[1] / TOGETHER) + 8, gamma * self.radius(B)
+    ) -> tuple[Iterator[tuple[slice, Any]], Floats, Floats, float]:
+        return difference_tiles(write_distances, A, B, np.abs(rest).sum(axis=1).astype(kind))
 
     def scale_slopes(self, A: Floats, weights: Floats, K: Floats, spec: KernelSpec) -> Float64:
         """``dk(x, a) / d log f_j = -gamma k |a_j - x_j|``."""
@@ -283,18 +280,36 @@ class Laplacian(OfDistances):
         return -spec.gamma * sums
 
 
-def padded(A: Floats, kind: type[Any]) -> Any:
-    """Return rows zero-padded to a multiple of `TOGETHER` features; C-contiguous.
+def difference_tiles(
+    write: Callable[..., None], A: Float64, B: Float64, offsets: Floats
+) -> tuple[Iterator[tuple[slice, Any]], Floats, Floats, float]:
+    """Return what `OfDistances._tiles` does, from differences in the offsets' dtype."""
+    kind = offsets.dtype.type
+    together = SQUARED_TOGETHER if write is write_squares else TOGETHER
+    own, BT = padded(A, kind, together), transposed(B, kind, together)
+    base = np.empty((DECISION_TILE_ROWS, len(B)), kind)
+
+    def tiles() -> Iterator[tuple[slice, Any]]:
+        for start in range(0, len(A), DECISION_TILE_ROWS):
+            rows = slice(start, start + DECISION_TILE_ROWS)
+            write(own[rows], BT, base)
+            yield rows, base
+
+    return tiles(), offsets, np.zeros(len(B), kind), kind(1)
+
+
+def padded(A: Floats, kind: type[Any], together: int = TOGETHER) -> Any:
+    """Return rows zero-padded to a multiple of ``together`` features; C-contiguous.
 
     >>> padded(np.ones((2, 9)), np.float32).shape
     (2, 16)
     """
     m, n = A.shape
-    rows = np.zeros((m, -(-n // TOGETHER) * TOGETHER), kind)
+    rows = np.zeros((m, -(-n // together) * together), kind)
     rows[:, :n] = A
     return rows
 
 
-def transposed(B: Floats, kind: type[Any]) -> Any:
+def transposed(B: Floats, kind: type[Any], together: int = TOGETHER) -> Any:
     """Return the transpose of what `padded` returns; C-contiguous."""
-    return np.ascontiguousarray(padded(B, kind).T)
+    return np.ascontiguousarray(padded(B, kind, together).T)

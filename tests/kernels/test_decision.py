@@ -66,8 +66,8 @@ KERNELS = [
     KernelSpec("linear"),
     KernelSpec("poly", 0.5, 3, 1.0),
 ]
-# One feature, one step of L1 distances and its edges, and wider.
-WIDTHS = [1, 2, 7, 8, 9, 40]
+# One feature, one step of differences and its edges, the widest that is taken directly, and wider.
+WIDTHS = [1, 2, 4, 5, 8, 9, 24, 25, 40]
 # By what coefficients are multiplied.
 SCALES = [0.1, 1.0, 10.0, 1000.0]
 
@@ -85,17 +85,19 @@ def test_decisions_with_large_coefficients_are_those_of_the_definition(kernel, d
     )
 
 
-def shift_of(model):
-    """Return how far float32 may move the model's decisions."""
+def shifts_of(model):
+    """Return how far float32 may move the model's decisions: the exponential, distances too."""
     varying = model.rows.astype(float)[:, (model.rows != model.rows[0]).any(axis=0)]
-    gamma, of_sums = model.kernel.gamma, -(-varying.shape[1] // 8) + 8
-    radius = np.abs(varying).sum(axis=1).max()
-    roundings = {"rbf": (3,), "exponential": (4,), "laplacian": (of_sums, gamma * radius)}
-    return largest_shift(gamma, model.coef, model.class_ptr, *roundings[model.kernel.name])
+    name, gamma, n = model.kernel.name, model.kernel.gamma, varying.shape[1]
+    n_sums = -(-n // 8) if name == "laplacian" else n
+    radius = np.linalg.norm(varying, 1 if name == "laplacian" else 2, axis=1).max()
+    moved = radius * (np.sqrt(gamma) if name == "rbf" else gamma)
+    terms = gamma, model.coef, model.class_ptr
+    return largest_shift(*terms), largest_shift(*terms, n_sums + 12, moved)
 
 
 def allowed_of(model):
-    return shift_of(model) if shift_of(model) <= MAX_SHIFT else 0.0
+    return max(shift for shift in (0.0, *shifts_of(model)) if shift <= MAX_SHIFT)
 
 
 @pytest.mark.parametrize("d", WIDTHS)
@@ -175,16 +177,18 @@ def test_units_do_not_matter_to_kernels_of_distances_themselves(unit, name):
 
 def test_the_bound_says_no_where_float32_is_lost():
     fine, steep = (model_of(KernelSpec("rbf", 0.7), 3, scale=scale) for scale in (1.0, 10.0))
-    assert shift_of(fine) < MAX_SHIFT
+    assert max(shifts_of(fine)) < MAX_SHIFT
     # Ten times the coefficients, ten times the shift.
-    assert shift_of(steep) == pytest.approx(10 * shift_of(fine), rel=1e-6)
+    assert shifts_of(steep) == pytest.approx(10 * np.array(shifts_of(fine)), rel=1e-6)
+    narrow = shifts_of(model_of(KernelSpec("rbf", 1e10), 3))
+    assert narrow[0] < MAX_SHIFT < narrow[1]
     # L1 distances: narrow beside the size of the rows, and sums of many features.
     terms = 0.7, fine.coef, fine.class_ptr
     assert largest_shift(*terms, 9, 0.7 * 5.0) < MAX_SHIFT < largest_shift(*terms, 9, 0.7 * 1e5)
     assert largest_shift(*terms, 1008) > 20 * largest_shift(*terms, 9)
     # Of gammas that float32 has no numbers for.
     for gamma in (1e-40, 1e40):
-        assert shift_of(model_of(KernelSpec("rbf", gamma), 3)) == np.inf
+        assert shifts_of(model_of(KernelSpec("rbf", gamma), 3)) == (np.inf, np.inf)
 
 
 @pytest.mark.parametrize("d", [1, 5, 16, 40])

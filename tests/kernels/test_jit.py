@@ -14,12 +14,13 @@ from daskls.kernels._jit import _guard_cache, jit
 
 CODE = """
 import numpy as np
-from daskls.kernels.answers import decide_distances
+from daskls.kernels.answers import decide_narrowly
 from daskls.kernels.exponential import exp_terms
 near, out = np.zeros((1, 2), np.float32), np.empty((1, 1))
+distances = near, near[0], near[0], 1.0, False
 coef, class_ptr = np.array([[1.0, 0.0]]), np.array([0, 1, 2])
-decide_distances(near, *exp_terms(1.0), coef, class_ptr, out)
-print(out[0, 0], len(decide_distances.stats.cache_hits))
+decide_narrowly(*distances, *exp_terms(1.0), coef, class_ptr, out)
+print(out[0, 0], len(decide_narrowly.stats.cache_hits))
 """
 
 

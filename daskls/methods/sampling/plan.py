@@ -178,7 +178,7 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 def _decision_nbytes(spec: SolverSpec, n_support: int) -> int:
     """Return the bytes of kernel values, and of a product, while a model predicts one slab."""
     if find_kernel(spec.kernel).decides_in_tiles:
-        # A tile of products, and one of distances.
+        # A tile of products, and the one before it.
         return 2 * DECISION_TILE_ROWS * n_support * F8
     slab = slab_rows(n_support) * n_support * F8
     return slab + LEAST_SLAB_ROWS * min(n_support, TILE_COLUMNS) * F8
