@@ -9,12 +9,12 @@ from functools import lru_cache, partial
 from typing import Any
 
 from benchmarks.peers import Data
-from benchmarks.sets import TwoGaussians
 from benchmarks.suite import PEAK, Experiment, Journal, Record, Run, table
 from benchmarks.suite.apart import run_peer
 from benchmarks.suite.data import scaled, to_unit
 from benchmarks.suite.figures import Figure, plain_log, plt
 from benchmarks.suite.papers import PaperSVC
+from benchmarks.suite.sets import TwoGaussians
 from benchmarks.suite.tables import versions
 from daskls.datasets._base import Generator
 from daskls.datasets.sets import Checkerboard

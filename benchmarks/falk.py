@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from benchmarks.sets import Ndcc
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite.data import Data, scaled
+from benchmarks.suite.sets import Ndcc
 from daskls import FalkSVC
 from daskls.datasets._base import Generator
 from daskls.datasets.sets import Checkerboard, TwoSpirals

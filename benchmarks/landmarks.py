@@ -20,10 +20,10 @@ from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks.sets import make_xor
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, table
 from benchmarks.suite.data import Data, by_deviation, loaded
 from benchmarks.suite.figures import Figure, plt
+from benchmarks.suite.sets import make_xor
 from benchmarks.suite.tables import mean_of
 from daskls import LandmarkSVC
 from daskls.datasets import make_swiss_roll

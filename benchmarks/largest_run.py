@@ -16,7 +16,6 @@ import numpy as np
 import zarr
 
 from benchmarks.peers import Data
-from benchmarks.sets import RARE_BEST_PRODUCT, Rare
 from benchmarks.suite import Experiment, Journal, Record, Run, fit_predict, table
 from benchmarks.suite.apart import run_peer
 from benchmarks.suite.data import labels, written
@@ -24,6 +23,7 @@ from benchmarks.suite.measure import MIB, nbytes_of
 from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.projection import JOBS, draw_projection, project, projected
 from benchmarks.suite.runner import RESULTS
+from benchmarks.suite.sets import RARE_BEST_PRODUCT, Rare
 from daskls.memory import TaskSizes, grow_nbytes
 from daskls.plan.bundles import cell_nbytes, group_nbytes, plan_sample
 from daskls.records import SolverSpec

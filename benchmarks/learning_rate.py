@@ -10,10 +10,10 @@ from contextlib import nullcontext
 
 import numpy as np
 
-from benchmarks.sets import RISKS, TwoGaussians
 from benchmarks.suite import Experiment, Journal, Record, Run, page
 from benchmarks.suite.figures import Figure, plt
 from benchmarks.suite.papers import PaperSVC
+from benchmarks.suite.sets import RISKS, TwoGaussians
 
 DIMENSIONS = (4, 8, 16)
 SMALLEST = 1000

@@ -6,6 +6,7 @@ import uuid
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -56,6 +57,13 @@ def s3_endpoint():
 def bucket_url(s3_endpoint):
     """The URL of a store in which nothing is yet."""
     return f"s3://{s3.BUCKET}/{uuid.uuid4().hex}/m"
+
+
+@pytest.fixture(autouse=True)
+def own_draws(request):
+    """Let what a test draws from its module's RNG not depend on the tests before it."""
+    if (drawn := getattr(getattr(request.node, "module", None), "RNG", None)) is not None:
+        drawn.bit_generator.state = np.random.default_rng(0).bit_generator.state
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, truncnorm
 
-from benchmarks.sets import (
+from benchmarks.suite.sets import (
     RARE_BEST_PRODUCT,
     Ndcc,
     Rare,

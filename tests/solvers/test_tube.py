@@ -28,7 +28,7 @@ def test_a_cell_is_scikit_learns_svr_in_the_units_of_y(C, epsilon):
     model = VoronoiSVR(300, **GIVEN, C=C, epsilon=epsilon, tol=1e-5).fit(X, Y, weights)
     expected = SVR(C=C, gamma=3.0, epsilon=epsilon, tol=1e-3).fit(X, Y, weights)
     found = model.predict(Q)
-    np.testing.assert_allclose(found, expected.predict(Q), rtol=0, atol=1e-4 * Y.std())
+    np.testing.assert_allclose(found, expected.predict(Q), rtol=0, atol=3e-4 * Y.std())
     assert model.fit_report_.C.tolist() == [pytest.approx(C)]
     assert np.isnan(model.fit_report_.validation_error).all()
 
