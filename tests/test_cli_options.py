@@ -73,7 +73,7 @@ def in_help(option, *more):
 
 def test_help_of_a_method_is_in_its_own_words():
     assert in_help("cv").startswith("int, >= 2, default 5. Stratified folds in each cell;")
-    assert in_help("cv").endswith("[voronoi, chunks, l3, falk]")
+    assert {"voronoi", "chunks", "l3", "falk"} <= set(re.findall(r"\w+", in_help("cv")))
     assert in_help("cv", "--method", "l3").startswith("int, >= 2, default 5. Folds of the choice")
     assert "[" not in in_help("cv", "--method", "l3")
     assert "--cell-size" not in run("fit", "--help", "--method=falk").stdout
