@@ -20,6 +20,7 @@ from functools import partial
 from typing import IO, Any, cast
 
 import dask
+from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 
 from daskls.errors import DamageError, StoreError
 from daskls.store.backend import CLAIM, MAX_OWNER_NBYTES, Backend, OwnerArtifact, draw_attempt
@@ -96,8 +97,6 @@ class Bucket(Backend):
 
     def _swap(self, key: str, content: bytes, seen: Any) -> bool:
         """Put an object if there is none, or in place of the one seen; False if that changed."""
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
-
         token = dict(seen[0]) if seen else "create"
         with self._errors(key, self.then):
             try:
@@ -260,8 +259,6 @@ class Bucket(Backend):
 
     def _read_range(self, key: str, start: int, stop: int) -> tuple[memoryview, int]:
         """Return a range of an object's bytes, cut at the object's end, and the object's size."""
-        from obstore.exceptions import GenericError
-
         with self._errors(key):
             try:
                 content, meta = retry_truncated(lambda: self._get(key, range=(start, stop)))

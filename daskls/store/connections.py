@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import numpy as np
+from obstore.exceptions import BaseError, GenericError
+from obstore.store import from_url
 
 from daskls.errors import StoreError
 from daskls.records import AnyArray
@@ -50,13 +52,6 @@ def _connected(base: str, pid: int, _: tuple[tuple[str, str], ...]) -> Any:
     StoreError in a fork of a process that has used a bucket: the fork lacks obstore's threads and
     would wait for them forever.
     """
-    try:
-        from obstore.store import from_url
-    except ImportError as error:
-        raise StoreError(
-            f"{base} needs the package obstore, which is not installed ({error}). Install it on "
-            "every worker and the client: pip install 'daskls[cloud]'."
-        ) from error
     if _first_pid() != pid:
         raise StoreError(
             f"{base} cannot be used here: this process was forked from one that has used a bucket "
@@ -114,8 +109,6 @@ def retry_truncated(request: Callable[[], T]) -> T:
 
     Of some requests obstore does so by itself.
     """
-    from obstore.exceptions import GenericError
-
     for _ in range(N_REQUESTS - 1):
         try:
             return request()
@@ -241,8 +234,6 @@ def bucket_errors(where: str, then: str = GO_ON) -> Iterator[None]:
 
     `then` is what to do once the remedy is applied. DamageError when there is no such object.
     """
-    from obstore.exceptions import BaseError
-
     try:
         yield
     except FileNotFoundError as error:

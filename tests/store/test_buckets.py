@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import sys
 import warnings
 from contextlib import nullcontext, suppress
 
@@ -350,14 +349,6 @@ def test_a_fork_of_a_process_that_uses_a_bucket_does_not_wait_for_ever(bucket_ur
         assert (
             "was forked from one that has used a bucket before. Start it by 'spawn'" in file.read()
         )
-
-
-def test_without_the_driver(monkeypatch):
-    for name in ("obstore", "obstore.store"):
-        monkeypatch.setitem(sys.modules, name, None)
-    connections._connected.cache_clear()
-    with pytest.raises(StoreError, match=r"needs the package obstore.*'daskls\[cloud\]'"):
-        daskls.load("s3://models/m")
 
 
 # --- data
