@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from daskls.errors import DamageError, StoreError
-from daskls.store.artifacts import open_store
+from daskls.store.locations import open_store
 from daskls.store.files import checksum
 
 OWNER = ".owner"

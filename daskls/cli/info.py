@@ -20,9 +20,9 @@ def info(
 ) -> None:
     """Show the contents of a model or a data set on disk."""
     check_exists(path, "model or data set")
-    from daskls.store.artifacts import open_store
     from daskls.store.dataset_checks import kind_at
     from daskls.store.layout import MODEL_KIND, Root
+    from daskls.store.locations import open_store
 
     # A data set may be behind a URL where no model can be.
     store = open_store(path)

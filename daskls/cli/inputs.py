@@ -46,8 +46,8 @@ def check_exists(path: str, what: str) -> None:
 
 
 def check_output(path: str) -> None:
-    from daskls.store.artifacts import store_at
     from daskls.store.files import exists_already
+    from daskls.store.locations import store_at
 
     if store_at(path, what="output").exists(""):
         raise exists_already(path)

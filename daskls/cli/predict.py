@@ -113,7 +113,7 @@ def _check_free(out: str) -> None:
     """Raise a `StoreError` if the output exists, or is a table in a bucket."""
     from daskls.errors import StoreError
     from daskls.sources.write import ENDINGS, prediction_format
-    from daskls.store.artifacts import is_bucket
+    from daskls.store.locations import is_bucket
 
     if is_bucket(out) and prediction_format(out):
         raise StoreError(
@@ -131,7 +131,7 @@ def _check_free(out: str) -> None:
 
 def _scratch_beside(out: str, what: str) -> "Scratch":
     """Return a place beside the output, as workers can reach it too; made when first used."""
-    from daskls.store.artifacts import is_bucket, store_at
+    from daskls.store.locations import is_bucket, store_at
     from daskls.store.temporary import Scratch
 
     where = store_at(out, what="output").where()

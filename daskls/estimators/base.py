@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -39,7 +40,7 @@ from daskls.methods.base import SEARCH_REGION_ROWS, method_of
 from daskls.records import MeasuredAs, ScalingSpec, SolverSpec
 from daskls.run.client import current_client
 from daskls.run.contract import FitRequest, Method
-from daskls.run.identity import dropping_damage
+from daskls.run.identity import run_repaired
 from daskls.run.probe import shared_with_workers
 from daskls.run.rows import open_rows
 from daskls.run.workers import log_losses
@@ -292,9 +293,10 @@ class LocalEstimator(Plans, SharesClient):
             fit_view(
                 request.estimator, rows.X.shape, learned, store, self.client, self.verbose
             ) as view,
-            dropping_damage(store, request.method),
         ):
-            return run_fit(request, rows, store, self.client, view.on_progress, view.on_cut)
+            views = view.on_progress, view.on_cut
+            run = partial(run_fit, request, rows, store, self.client, *views)
+            return run_repaired(run, store, request.method)
 
     def _request(self) -> FitRequest:
         """Return the request of a fit, without the fields that need data."""

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from daskls.errors import AdviceWarning, warn_user
 from daskls.run.identity import check_free
-from daskls.store.artifacts import open_store, store_at
 from daskls.store.backend import Backend
+from daskls.store.contents import ROOT
 from daskls.store.files import disk_errors, exists_already
-from daskls.store.flat import DESCRIPTION
 from daskls.store.layout import Root
+from daskls.store.locations import open_store, store_at
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
 # A pickle of a larger model, which memory holds twice while it is made, is advised against.
@@ -59,7 +59,7 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
     if not copy.exists(""):
         with handle.in_use():
             source = open_store(handle.location)
-            is_ours = copy.copy_from(source, _keys_of(source), DESCRIPTION)
+            is_ours = copy.copy_from(source, _keys_of(source), ROOT)
     if not is_ours:
         raise exists_already(copy)
 

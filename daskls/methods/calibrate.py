@@ -34,8 +34,8 @@ from daskls.scaling.regions import (
     plan_regions,
     read_region,
 )
-from daskls.store.artifacts import open_store
 from daskls.store.backend import Backend
+from daskls.store.locations import open_store
 from daskls.store.temporary import ModelHandle, Scratch
 
 # Approximate number of rows that are scored; also the rows drawn for methods that are not local.
@@ -58,7 +58,7 @@ def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
     """
     request, root = state.request, state.root
     assert request.probability is not None
-    if root.find_group(CALIBRATION) is not None:
+    if root.find(CALIBRATION) is not None:
         return
     job = _plan(raw, state)
     collect_regions(raw, job)

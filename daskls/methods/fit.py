@@ -20,9 +20,9 @@ from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.scan import warn_of_chunks
 from daskls.scaling.coding import widest_and_narrowest
 from daskls.scaling.fit import resolve
-from daskls.store.artifacts import Location
 from daskls.store.backend import Backend
 from daskls.store.layout import Root
+from daskls.store.locations import Location
 from daskls.store.reader import ModelReader
 
 # With fewer features, cells shrink as their number grows, and nothing is measured.

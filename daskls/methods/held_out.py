@@ -33,12 +33,12 @@ from daskls.records import (
 from daskls.run.contract import FitRequest, FitState, Method
 from daskls.seeds import MAPPED_ROWS
 from daskls.solvers.registry import find_loss
+from daskls.store.artifact import Artifact
 from daskls.store.caches import cached
-from daskls.store.groups import Group
 from daskls.store.models import BundleModels
 from daskls.store.reader import ModelReader
 from daskls.store.reserved import read_reserved
-from daskls.store.sorted_rows import Rows
+from daskls.store.rows import Rows
 
 # With at most this many rows all are drawn: beside the choice of a scale that costs little.
 ALL_ROWS = 2000
@@ -172,8 +172,8 @@ class HeldOutRows:
         return HeldOutRows(self.numbers[first], self.codes[first], self.weights[first], scores)
 
     @classmethod
-    def read(cls, group: Group) -> "HeldOutRows":
-        return cls(*(group.read(f"held_{field.name}") for field in fields(cls)))
+    def read(cls, part: Artifact) -> "HeldOutRows":
+        return cls(*(part.read(f"held_{field.name}") for field in fields(cls)))
 
     def arrays(self) -> dict[str, AnyArray]:
         return {f"held_{field.name}": getattr(self, field.name) for field in fields(self)}
@@ -185,10 +185,10 @@ def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
     All bundles of the model come in the order of leaves.
     """
     draw, root, kind = draw_of(state), state.root, state.request.probability
-    is_wanted = maps_held_out(state.request) and root.find_group(CALIBRATION) is None
+    is_wanted = maps_held_out(state.request) and root.find(CALIBRATION) is None
     if draw is None or kind is None or not is_wanted:
         return
-    held = HeldOutRows.joined(HeldOutRows.read(bundle.group) for bundle in bundles).merged()
+    held = HeldOutRows.joined(HeldOutRows.read(bundle.part) for bundle in bundles).merged()
     codes, shares = held.codes, np.array(draw.shares)
     # Class weights move the decision boundary; they do not change how probable a class is.
     weights = held.weights / state.class_weight[codes]
@@ -231,7 +231,7 @@ def roc_of(reader: ModelReader) -> tuple[Codes, Float64, Float64] | None:
     is_known = knows_held_out(method_of(reader.method), reader.spec)
     if not is_known or "probability" not in reader.meta:
         return None
-    held = HeldOutRows.joined(HeldOutRows.read(own.group) for own in reader.each_bundle()).merged()
+    held = HeldOutRows.joined(HeldOutRows.read(own.part) for own in reader.each_bundle()).merged()
     return _of_both(held.codes, held.scores.astype(np.float64), held.weights)
 
 

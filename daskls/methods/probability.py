@@ -13,15 +13,15 @@ import numpy as np
 
 from daskls.records import AnyArray, Codes, Float64, Mask
 from daskls.solvers.evaluate import fit_sigmoid, sigmoid, total
+from daskls.store.artifact import Artifact
 from daskls.store.caches import cached
 from daskls.store.files import damaged
-from daskls.store.groups import Group
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 
 # The parameters of one map: those of a sigmoid, or knots and values.
 Fitted = TypeVar("Fitted", tuple[float, float], tuple[Float64, Float64])
-# The group of a store that keeps the maps.
+# The part of a store that keeps the maps.
 CALIBRATION = "calibration"
 # Rows that a class needs for an isotonic map of its own: with fewer, the map fits noise.
 LEAST_STEPS = 1000
@@ -221,30 +221,30 @@ def _steps(scores: Float64, positive: Mask, weights: Float64) -> tuple[Float64, 
 
 def write_maps(root: Root, maps: ScoreMaps, counts: dict[str, int]) -> None:
     form = {"kind": maps.kind, "of_margins": maps.of_margins, "of_odds": maps.of_odds}
-    root.write_group(CALIBRATION, maps.arrays(), {**form, **counts})
+    root.write(CALIBRATION, maps.arrays(), {**form, **counts})
 
 
-def read_maps(group: Group) -> ScoreMaps:
-    kind = group.attrs.get("kind")
-    form = bool(group.attrs.get("of_margins")), bool(group.attrs.get("of_odds"))
+def read_maps(part: Artifact) -> ScoreMaps:
+    kind = part.attrs.get("kind")
+    form = bool(part.attrs.get("of_margins")), bool(part.attrs.get("of_odds"))
     if kind == Sigmoids.kind:
-        a = group.read("a", shape=(None,), kind="f")
-        return Sigmoids(a, group.read("b", shape=(len(a),), kind="f"), *form)
+        a = part.read("a", shape=(None,), kind="f")
+        return Sigmoids(a, part.read("b", shape=(len(a),), kind="f"), *form)
     if kind == Isotonics.kind:
-        knots = group.read("knots", shape=(None,), kind="f")
-        values = group.read("values", shape=(len(knots),), kind="f")
-        ptr = group.read("ptr", shape=(None,), kind="i")
+        knots = part.read("knots", shape=(None,), kind="f")
+        values = part.read("values", shape=(len(knots),), kind="f")
+        ptr = part.read("ptr", shape=(None,), kind="i")
         return Isotonics(knots, values, ptr, *form)
-    raise damaged(group.where(), f"maps of kind {kind!r}")
+    raise damaged(part.where(), f"maps of kind {kind!r}")
 
 
 @cached(maxsize=8)
 def maps_of(reader: ModelReader) -> ScoreMaps:
     """Read once; DamageError where they are missing or damaged."""
-    group = reader.root.find_group(CALIBRATION)
-    if group is None:
+    part = reader.root.find(CALIBRATION)
+    if part is None:
         raise damaged(reader.root.where(CALIBRATION), "the model lacks its maps of scores")
-    return read_maps(group)
+    return read_maps(part)
 
 
 def probabilities(maps: ScoreMaps, scores: Float64) -> Float64:

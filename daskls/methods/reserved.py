@@ -174,7 +174,7 @@ PURPOSES = {
 def has_used_reserved(state: FitState) -> bool:
     """Whether the store holds the result of reserved rows; also True where none were reserved."""
     spec = state.request.reserved_for
-    return spec is None or state.root.find_group(spec.name) is not None
+    return spec is None or state.root.find(spec.name) is not None
 
 
 def use_reserved(state: FitState) -> None:

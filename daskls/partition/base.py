@@ -18,8 +18,8 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.partition.tree import Tree
 from daskls.records import AnyArray, Float64, Ints, Reals, RowNumbers
+from daskls.store.artifact import Artifact
 from daskls.store.files import damaged
-from daskls.store.groups import Group
 
 
 class Partition(Protocol):
@@ -90,8 +90,8 @@ class Partition(Protocol):
         """Return the JSON attributes to store beside the arrays."""
 
     @classmethod
-    def read(cls, group: Group) -> Self:
-        """Return the partition whose `arrays` and `attributes` a group holds.
+    def read(cls, part: Artifact) -> Self:
+        """Return the partition whose `arrays` and `attributes` a part holds.
 
         Raises
         ------
@@ -109,14 +109,14 @@ KINDS = {
 }
 
 
-def find_kind(group: Group, attribute: str = "partition") -> type[Partition]:
-    """Return the class of the partition that a group holds; StoreError for an unknown kind."""
-    name = group.attrs.get(attribute)
+def find_kind(part: Artifact, attribute: str = "partition") -> type[Partition]:
+    """Return the class of the partition that a part holds; StoreError for an unknown kind."""
+    name = part.attrs.get(attribute)
     if not isinstance(name, str):
-        raise damaged(group.where(), f"it holds no partition, but {name!r}")
+        raise damaged(part.where(), f"it holds no partition, but {name!r}")
     if name not in KINDS:
         raise StoreError(
-            f"{group.where()} holds a partition of kind {name!r}, which this daskls does not know; "
+            f"{part.where()} holds a partition of kind {name!r}, which this daskls does not know; "
             f"it knows {', '.join(map(repr, KINDS))}. Upgrade daskls."
         )
     module, _, kind = KINDS[name].partition(":")

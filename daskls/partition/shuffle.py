@@ -17,8 +17,8 @@ from daskls.kernels.copies import find_copies
 from daskls.partition.tree import Tree, no_cuts
 from daskls.records import AnyArray, Int64, Ints, Keys, Reals, RowNumbers
 from daskls.seeds import BALLS, CHUNKS, SUBSAMPLES
+from daskls.store.artifact import Artifact
 from daskls.store.files import damaged, malformed_is_damage
-from daskls.store.groups import Group
 
 N_ROUNDS = 6
 # The number of rows below a key limit varies by about its square root. With this many deviations
@@ -125,7 +125,7 @@ class Chunks:
         return asdict(self)
 
     @classmethod
-    def read(cls, group: Group) -> Self:
+    def read(cls, group: Artifact) -> Self:
         with malformed_is_damage(group.where()):
             given = {field.name: group.attrs[field.name] for field in fields(cls)}
         are_numbers = all(type(value) is int for value in given.values())

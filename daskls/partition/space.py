@@ -15,8 +15,8 @@ from daskls.partition.base import Partition, find_kind
 from daskls.partition.tree import Tree, graft, read_trees, route_rows, tree_arrays
 from daskls.records import AnyArray, Float64, Int32, Int64, Ints, Reals, RowNumbers
 from daskls.seeds import BRANCH, CLUSTERS, TRUNK
+from daskls.store.artifact import Artifact
 from daskls.store.files import damaged
-from daskls.store.groups import Group
 
 # The stored array of node counts of the trees in the leaves of a refined partition or a bundle.
 BRANCH_SIZES = "branch_nodes"
@@ -114,19 +114,19 @@ class Refined(Space):
         return {"base": self.base.kind, **self.base.attributes()}
 
     @classmethod
-    def read(cls, group: Group) -> Self:
-        base = find_base(group)
-        return cls(base, read_trees(group, base.center, BRANCH_SIZES, base.n_leaves))
+    def read(cls, part: Artifact) -> Self:
+        base = find_base(part)
+        return cls(base, read_trees(part, base.center, BRANCH_SIZES, base.n_leaves))
 
 
-def find_base(group: Group) -> Any:
-    """Return the partition of space whose leaves the trees of a group cut.
+def find_base(part: Artifact) -> Any:
+    """Return the partition of space whose leaves the trees of a part cut.
 
     DamageError where the base is not a partition of space.
     """
-    base = find_kind(group, "base").read(group)
+    base = find_kind(part, "base").read(part)
     if not isinstance(base, Space):
-        raise damaged(group.where(), "the base of its trees is not a partition of space")
+        raise damaged(part.where(), "the base of its trees is not a partition of space")
     return base
 
 
@@ -164,9 +164,9 @@ class VoronoiCells(Space):
         return {"center": self.center, "points": self.points}
 
     @classmethod
-    def read(cls, group: Group) -> Self:
-        center = group.read("center", shape=(None,), kind="f")
-        return cls(center, group.read("points", shape=(None, len(center)), kind="f"))
+    def read(cls, part: Artifact) -> Self:
+        center = part.read("center", shape=(None,), kind="f")
+        return cls(center, part.read("points", shape=(None, len(center)), kind="f"))
 
 
 # Rows per batch of k-means.
@@ -261,9 +261,9 @@ class Forest(Space):
         return {"center": self.center, **tree_arrays(self.trees, TREE_SIZES)}
 
     @classmethod
-    def read(cls, group: Group) -> Self:
-        center = group.read("center", shape=(None,), kind="f")
-        return cls(read_trees(group, center, TREE_SIZES))
+    def read(cls, part: Artifact) -> Self:
+        center = part.read("center", shape=(None,), kind="f")
+        return cls(read_trees(part, center, TREE_SIZES))
 
 
 def grow_forest(X: Reals, max_rows: int, center: Float64, n_partitions: int, seed: int) -> Forest:

@@ -18,11 +18,11 @@ from daskls.partition.base import Partition, find_kind
 from daskls.partition.space import BRANCH_SIZES, Refined, Space, find_base
 from daskls.partition.tree import Tree, read_trees
 from daskls.records import AnyArray, Float64, Int64
+from daskls.store.artifact import Artifact, open_artifact
 from daskls.store.backend import Backend
 from daskls.store.caches import SizedCache, cached
 from daskls.store.checks import check_tiles
 from daskls.store.files import damaged
-from daskls.store.groups import Group, open_group
 from daskls.store.layout import Root
 from daskls.store.models import bundle_key
 from daskls.store.reader import ModelReader
@@ -35,19 +35,19 @@ def stored(partition: Partition) -> tuple[dict[str, AnyArray], dict[str, Any]]:
 
 
 def write_partition(root: Root, partition: Partition) -> None:
-    root.write_group("partition", *stored(partition))
+    root.write("partition", *stored(partition))
 
 
-def read_partition(group: Group) -> Partition:
-    return find_kind(group).read(group)
+def read_partition(part: Artifact) -> Partition:
+    return find_kind(part).read(part)
 
 
-def read_as(kind: type[P], group: Group) -> P:
-    """Return the partition that a group holds, which must be of one kind."""
-    found = find_kind(group)
+def read_as(kind: type[P], part: Artifact) -> P:
+    """Return the partition that a part holds, which must be of one kind."""
+    found = find_kind(part)
     if found is not kind:
-        raise damaged(group.where(), f"its partition is of kind {found.kind!r}")
-    return kind.read(group)
+        raise damaged(part.where(), f"its partition is of kind {found.kind!r}")
+    return kind.read(part)
 
 
 @cached(maxsize=8)
@@ -109,12 +109,12 @@ class StoredTrees(Sequence[Tree]):
         found: tuple[Tree, ...] | None = self._kept.get(number)
         if found is None:
             first, last = self.bundles[number]
-            group, n_leaves = open_group(self.store, bundle_key(first, last)), last - first + 1
+            part, n_leaves = open_artifact(self.store, bundle_key(first, last)), last - first + 1
             n_nodes = int(self.first_cells[last + 1] - self.first_cells[first]) - n_leaves
-            found = read_trees(group, self.center, BRANCH_SIZES, n_leaves, n_nodes)
+            found = read_trees(part, self.center, BRANCH_SIZES, n_leaves, n_nodes)
             counts = np.diff(self.first_cells[first : last + 2]).tolist()
             if [tree.n_leaves for tree in found] != counts:
-                raise damaged(group.where(), "its leaves hold other cells than the index says")
+                raise damaged(part.where(), "its leaves hold other cells than the index says")
             self._kept.put(number, found, sum(tree.directions.nbytes for tree in found))
         return found
 
@@ -137,12 +137,12 @@ class Nested(Refined):
         return {**self.base.arrays(), LEAF_CELLS: self.first_cells}
 
     @classmethod
-    def read(cls, group: Group) -> Self:
-        """``group`` is a model's index."""
-        base = find_base(group)
-        first_cells = group.read(LEAF_CELLS, shape=(base.n_leaves + 1,), kind="i")
+    def read(cls, part: Artifact) -> Self:
+        """``part`` is a model's index."""
+        base = find_base(part)
+        first_cells = part.read(LEAF_CELLS, shape=(base.n_leaves + 1,), kind="i")
         if first_cells[0] != 0 or (np.diff(first_cells) < 1).any():
-            raise damaged(group.where(LEAF_CELLS), "cells of leaves do not increase from 0")
-        listed = group.read("bundles", shape=(None, 2), kind="i")
+            raise damaged(part.where(LEAF_CELLS), "cells of leaves do not increase from 0")
+        listed = part.read("bundles", shape=(None, 2), kind="i")
         bundles = tuple((int(first), int(last)) for first, last in listed)
-        return cls(base, StoredTrees(group.store, bundles, first_cells, base.center))
+        return cls(base, StoredTrees(part.store, bundles, first_cells, base.center))

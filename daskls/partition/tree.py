@@ -8,9 +8,9 @@ import numpy as np
 
 from daskls.kernels.route import route
 from daskls.records import AnyArray, Float64, Int32, Reals
+from daskls.store.artifact import Artifact
 from daskls.store.checks import check_counts
 from daskls.store.files import damaged
-from daskls.store.groups import Group
 
 # Stored arrays with a row per node.
 NODE_ARRAYS = ("directions", "thresholds", "children")
@@ -94,31 +94,31 @@ def tree_arrays(trees: Sequence[Tree], counts: str) -> dict[str, AnyArray]:
 
 
 def read_trees(
-    group: Group,
+    part: Artifact,
     center: Float64,
     counts: str,
     n_trees: int | None = None,
     n_nodes: int | None = None,
 ) -> tuple[Tree, ...]:
-    """Return the trees, around one center, whose `tree_arrays` a group holds.
+    """Return the trees, around one center, whose `tree_arrays` a part holds.
 
     DamageError where the arrays are not valid trees.
     """
-    sizes = group.read(counts, shape=(n_trees,), kind="i")
+    sizes = part.read(counts, shape=(n_trees,), kind="i")
     # Checked before they decide how much is read.
-    check_counts(group.where(), counts, sizes, n_nodes)
+    check_counts(part.where(), counts, sizes, n_nodes)
     if not len(sizes):
-        raise damaged(group.where(), "it holds no tree")
+        raise damaged(part.where(), "it holds no tree")
     total = int(sizes.sum())
     shapes = ((total, len(center)), (total,), (total, 2))
     stops = np.cumsum(sizes)[:-1]
     parts = (
-        np.split(group.read(name, shape=shape, kind=kind), stops)
+        np.split(part.read(name, shape=shape, kind=kind), stops)
         for name, shape, kind in zip(NODE_ARRAYS, shapes, "ffi", strict=True)
     )
     trees = tuple(Tree(center, *arrays) for arrays in zip(*parts, strict=True))
     for tree in trees:
-        _check_tree(tree, group.where())
+        _check_tree(tree, part.where())
     return trees
 
 

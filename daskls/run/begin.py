@@ -32,8 +32,8 @@ from daskls.run.scan import (
 )
 from daskls.run.workers import find_resources, free_nbytes
 from daskls.solvers.registry import LOSSES, find_loss, find_solver, losses_of
-from daskls.store.artifacts import Location
 from daskls.store.exchange import Exchange, stored_grids
+from daskls.store.locations import Location
 from daskls.targets import Target
 
 
@@ -211,7 +211,7 @@ def regroup_all(state: FitState) -> tuple[Partition, Exchange, Int64]:
 @undisturbed
 def _partition(state: FitState) -> Partition:
     root = state.root
-    group = root.find_group("partition")
+    group = root.find("partition")
     if group is not None:
         return read_partition(group)
     with one_blas_thread():

@@ -3,10 +3,9 @@
 import hashlib
 import json
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,14 +16,14 @@ from daskls.run.blocks import BlockRows
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitRequest, Method
 from daskls.run.scan import TargetScan, name_classes
-from daskls.store.artifacts import Location, is_artifact, open_store
-from daskls.store.contents import StorePart
-from daskls.store.flat import DESCRIPTION
-from daskls.store.layout import HOLD_ROOT_COPY, Root, find_root
-from daskls.store.repair import check_part, drop_parts, list_parts, part_of, restore_root
+from daskls.store.contents import ROOT, StorePart
+from daskls.store.layout import ZARR_ROOT, Root, find_root
+from daskls.store.locations import Location, is_artifact, open_store
+from daskls.store.repair import check_part, drop_parts, list_parts, part_of
 
 # Bytes that one task of a repair reads: enough to make its overhead small.
 TASK_NBYTES = 64 << 20
+T = TypeVar("T")
 log = logging.getLogger("daskls")
 
 
@@ -32,9 +31,14 @@ def check_free(store: Location) -> None:
     """Raise StoreError if the place holds something else, or a fit of another format."""
     opened = open_store(store)
     names = opened.names()
-    if DESCRIPTION in names or set(names) & set(HOLD_ROOT_COPY):
-        restore_root(opened)
-        Root.open(opened)
+    if ROOT in names or ZARR_ROOT in names:
+        try:
+            Root.open(opened)
+        except DamageError as error:
+            raise StoreError(
+                f"{error.where} is damaged, so it is not known which data and parameters the store "
+                f"{store} belongs to. Remove the store, then fit again."
+            ) from error
     # What a fit writes before its root is no obstacle: inputs from memory, the owner, the probe.
     elif is_artifact(opened) or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
@@ -170,26 +174,28 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
 
 
 def repair(root: Root, method: Method, client: Any = None) -> None:
-    """Read every file of the store once, and remove damaged parts, so that the fit redoes them.
+    """Read every part of a finished model, and remove damaged ones, so that the fit redoes them.
 
-    The fit that the store belongs to may be finished or not.
+    Of an unfinished one, whoever reads a part checks it.
     """
+    if not root.is_complete:
+        return
     own = method.parts()
-    parts = list_parts(root.store, own)
-    groups = group_open([nbytes for *_, nbytes in parts], [False] * len(parts), TASK_NBYTES)
-    calls = [(root.where(), [part[:2] for part in parts[a : b + 1]]) for a, b in groups]
+    parts = list_parts(root, own)
+    groups = group_open([nbytes for _, nbytes in parts], [False] * len(parts), TASK_NBYTES)
+    calls = [(root.where(), [key for key, _ in parts[a : b + 1]]) for a, b in groups]
     files = [file for found in compute_each(check_parts, calls, client) for file in found]
-    # With a damaged file the model is unfinished anyway, and the check could fail on that file.
-    lack = _find_lack(root, method) if root.is_complete and not files else None
+    # The check could fail on a damaged file.
+    lack = None if files else _find_lack(root, method)
     for what in [*files, *([lack] if lack else [])]:
         log.warning("The store %s is damaged and is being repaired: %s.", root.where(), what)
     if files or lack:
         drop_parts(root, _damaged_keys(root, files, own), own)
 
 
-def check_parts(root: str, parts: list[tuple[str, bool]]) -> list[str]:
-    """Read some parts (key, whether it is a pack) in full; return the damaged files."""
-    return [file for key, is_pack in parts for file in check_part(root, key, is_pack)]
+def check_parts(root: str, keys: list[str]) -> list[str]:
+    """Read some parts in full; return the damaged ones."""
+    return [file for key in keys for file in check_part(root, key)]
 
 
 def _find_lack(root: Root, method: Method) -> str | None:
@@ -201,21 +207,29 @@ def _find_lack(root: Root, method: Method) -> str | None:
     return None
 
 
-@contextmanager
-def dropping_damage(store: Location, method: Method) -> Iterator[None]:
-    """Remove the part whose DamageError the body raises; the next fit redoes it.
-
-    The error propagates.
-    """
+def run_repaired(run: Callable[[], T], store: Location, method: Method) -> T:
+    """Return a fit's result; a part of the store that it finds damaged is made again, once."""
     try:
-        yield
+        return run()
     except DamageError as error:
-        try:
-            root, own = Root.open(store), method.parts()
-            drop_parts(root, _damaged_keys(root, [error.where], own), own)
-        except StoreError as other:
-            error.add_note(f"It could not be removed: {other}")
+        _drop_damage(store, method, error)
+        log.warning("The store %s is damaged and is being repaired: %s", store, error)
+    try:
+        return run()
+    except DamageError as error:
+        # For the next fit.
+        _drop_damage(store, method, error)
         raise
+
+
+def _drop_damage(store: Location, method: Method, error: DamageError) -> None:
+    """Remove the part that an error names; the error is raised if that cannot be done."""
+    try:
+        root, own = Root.open(store), method.parts()
+        drop_parts(root, _damaged_keys(root, [error.where], own), own)
+    except StoreError as other:
+        error.add_note(f"It could not be removed: {other}")
+        raise error from other
 
 
 def _damaged_keys(root: Root, files: list[str], own: tuple[StorePart, ...]) -> set[str]:

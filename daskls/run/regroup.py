@@ -46,7 +46,7 @@ from daskls.store.leaves import (
     write_leaves,
 )
 from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles, has_bundle
-from daskls.store.sorted_rows import Rows
+from daskls.store.rows import Rows
 from daskls.targets import Target
 
 log = logging.getLogger("daskls")
@@ -157,7 +157,7 @@ def load_partition(root: str, fingerprint: str) -> Partition:
 def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
     """Read the partition; the stamp makes a replaced store miss the cache."""
     opened = Root.open(root)
-    group = opened.find_group("partition")
+    group = opened.find("partition")
     if group is None or opened.attributes["fingerprint"] != fingerprint:
         raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
     return read_partition(group)
@@ -187,14 +187,8 @@ def _find_block(exchange: Exchange, block: int) -> int | None:
 
 
 def merge_blocks(piece: tuple[int, int], exchange: Exchange) -> None:
-    """Write the rows of a piece (group, window); a damaged file is removed and written again."""
-    try:
-        exchange.merge(*piece)
-    except DamageError as error:
-        if not exchange.drop_merged(*piece):
-            raise
-        log.warning("%s", error)
-        exchange.merge(*piece)
+    """Write the rows of a piece (group, window)."""
+    exchange.merge(*piece)
 
 
 def gather_rows(
@@ -272,7 +266,7 @@ def _finished_rows(state: FitState, leaf_rows: Int64) -> Callable[[], int]:
 
 
 def has_rows(state: FitState) -> bool:
-    if state.root.find_group("leaves") is None:
+    if state.root.find("leaves") is None:
         return False
     # A finished model that does not need its rows has removed them.
     return rows_handle(state).open().has_bundles()

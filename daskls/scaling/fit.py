@@ -53,7 +53,7 @@ from daskls.scaling.rungs import (
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import Aim, aim_of
 from daskls.solvers.squares.system import median_distance
-from daskls.store.artifacts import open_store
+from daskls.store.locations import open_store
 from daskls.store.scale import Resolved, find_resolved, write_resolved
 
 # Width and ridge are chosen again on cells of the final size, up to this many rows: in units of a

@@ -21,8 +21,8 @@ from daskls.records import F4, F8, AnyArray, Float32, Float64, KernelSpec, Solve
 from daskls.run.compute import compute_each
 from daskls.solvers.squares.aims import Aim
 from daskls.solvers.squares.system import MergedRows, System, gamma_in_cell, merge_equal_rows
-from daskls.store.artifacts import open_store
-from daskls.store.packs import read_pack, write_pack
+from daskls.store.artifact import read_arrays, write_artifact
+from daskls.store.locations import open_store
 
 # Widths in steps of sqrt(2), ridges in steps of about sqrt(10).
 WIDTHS = tuple(2.0 ** (i / 2) for i in range(-8, 11))
@@ -272,8 +272,8 @@ class Steps:
         self._n_steps += 1
         if not open_store(self.job.root).exists(key):
             calls = [(*own, self.job) for own in arguments]
-            write_pack(self.job.root, key, join(compute_each(task, calls, self._client)))
-        return read_pack(self.job.root, key)
+            write_artifact(self.job.root, key, join(compute_each(task, calls, self._client)))
+        return read_arrays(self.job.root, key)
 
 
 def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: Resources) -> None:

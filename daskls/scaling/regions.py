@@ -43,9 +43,9 @@ from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
 from daskls.solvers.squares.aims import Aim, aim_of
 from daskls.solvers.squares.system import evenly
-from daskls.store.artifacts import is_bucket, open_store
+from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.caches import SizedCache, on_drop
-from daskls.store.packs import read_pack, write_pack
+from daskls.store.locations import is_bucket, open_store
 from daskls.targets import Target
 
 # Leaves are taken until they hold about this many rows; more gained nothing on Covertype. Their
@@ -254,7 +254,7 @@ def collect_block(
         "numbers": start + own,
         "leaf": leaves[own],
     }
-    write_pack(job.root, key, columns)
+    write_artifact(job.root, key, columns)
 
 
 def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
@@ -263,7 +263,7 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
         return
     parts: list[dict[str, AnyArray]] = []
     for key in blocks:
-        columns = read_pack(job.root, key)
+        columns = read_arrays(job.root, key)
         own = columns.pop("leaf") == job.leaves[region]
         parts.append({name: values[own] for name, values in columns.items()})
         if sum(len(part["numbers"]) for part in parts) > MERGED_AT * job.max_rows:
@@ -276,7 +276,7 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
     kept = evenly(len(joined["numbers"]), job.max_rows)
     columns = {name: values[kept] for name, values in joined.items()}
     columns["X"] = scaled(columns["X"], job.base)
-    write_pack(job.root, _region_key(job, region), columns)
+    write_artifact(job.root, _region_key(job, region), columns)
 
 
 def _merged(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
@@ -326,12 +326,12 @@ def read_region(region: int, job: RegionJob) -> RegionRows:
 def _read_columns(root: str, key: str) -> dict[str, AnyArray]:
     """Return a region's pack, from this process's cache if it is in a bucket."""
     if not is_bucket(root):
-        return read_pack(root, key)
+        return read_arrays(root, key)
     # Another fit may use the same URL later.
     entry = root, key, open_store(root).stamp(key)
     columns = _kept.get(entry)
     if columns is None:
-        columns = read_pack(root, key)
+        columns = read_arrays(root, key)
         _kept.put(entry, columns, sum(values.nbytes for values in columns.values()))
     return cast(dict[str, AnyArray], columns)
 

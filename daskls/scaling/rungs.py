@@ -26,8 +26,8 @@ from daskls.scaling.regions import HELD_SHARE, LEAST_ROWS, cut_rows, rows_in_run
 from daskls.scaling.rounds import widest
 from daskls.seeds import HELD_ROWS, RACE
 from daskls.solvers.squares.aims import Aim
-from daskls.store.artifacts import open_store
-from daskls.store.packs import read_pack, write_pack
+from daskls.store.artifact import read_arrays, write_artifact
+from daskls.store.locations import open_store
 
 # Rows that train in each rung, and rows that are predicted in it.
 RUNG_ROWS, ASKED_ROWS = (250, 500, 1000), 1500
@@ -358,11 +358,11 @@ def write_race_rows(job: RaceJob, sample: Sample, drawn: Drawn, bases: Sequence[
             "codes": sample.targets[rows],
             "weights": sample.weights[rows],
         }
-        write_pack(job.root, _key(job, number), columns)
+        write_artifact(job.root, _key(job, number), columns)
 
 
 def read_race_rows(number: int, job: RaceJob) -> RaceRows:
-    columns = read_pack(job.root, _key(job, number))
+    columns = read_arrays(job.root, _key(job, number))
     return RaceRows(columns["X"], columns["codes"], columns["weights"])
 
 

@@ -31,11 +31,11 @@ from daskls.sources.encoding import TableEncoding
 from daskls.sources.labels import raw_labels
 from daskls.sources.scan import scan_labels
 from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
-from daskls.store.artifacts import open_store
 from daskls.store.backend import Backend
 from daskls.store.dataset import Dataset, DatasetWriter
 from daskls.store.files import disk_errors, exists_already
 from daskls.store.folder import place_once
+from daskls.store.locations import open_store
 
 # The data set of the weights of rows, beside that of the rows.
 WEIGHTS = "weights"

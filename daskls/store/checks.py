@@ -11,18 +11,18 @@ import numpy as np
 
 from daskls.kernels.kernel import KERNELS
 from daskls.records import SCORINGS, CellReport, Int64, Ints, SolverSpec, Table
+from daskls.store.artifact import Artifact
 from daskls.store.files import damaged, malformed_is_damage
-from daskls.store.groups import Group
 from daskls.targets import TARGET_DTYPES, Target
 
 # Every process that predicts keeps the labels; their dtype may claim far more than their text.
 MAX_LABELS_NBYTES = 64 << 20
 
 
-def check_root(group: Group) -> None:
+def check_root(part: Artifact) -> None:
     """Raise a `DamageError` if a root lacks values that every reader needs."""
-    with malformed_is_damage(group.where()):
-        attributes = group.attrs
+    with malformed_is_damage(part.where()):
+        attributes = part.attrs
         # Exact types: to isinstance, JSON's true is an int.
         _expect(type(attributes["fingerprint"]) is str, "fingerprint")
         _expect(type(attributes["seed"]) is int, "seed")

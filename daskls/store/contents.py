@@ -1,5 +1,7 @@
 """The parts of a store: what each holds, what writes it, when it is removed, and what goes with it.
 
+Each is one object, and most are artifacts (`store/artifact.py`), whole or not at all.
+
 `SHARED_PARTS` lists the parts that every method's fit keeps; a method lists its own in
 `Method.parts`. Repair and the removal of leftovers read both, and ``docs/stores.md`` is made from
 them.
@@ -11,8 +13,9 @@ other names say what they count. The dtype ``X`` is the data set's as a float (`
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
 
+# The root of a model.
+ROOT = "root"
 # When most parts are removed.
 NEVER, FINISH, ENDS = "never", "the model is finished", "the fit ends"
 SCORED = "all folds are scored"
@@ -26,13 +29,11 @@ class StorePart:
     ----------
     key : str. The pattern; a * stands for any part of a name.
     by : str. What writes it.
-    holds : str. Name, dtype and dimensions of each array; the name of a file without arrays is *.
+    holds : str. Name, dtype and dimensions of each array; the name of what is no artifact is *.
     dropped : str. When it is removed.
-    kind : "group", sealed; "bundles": one group per bundle; "packs": one per task; "files": checked
-        only by the tasks that read them
     follows : tuple of str. Patterns of what is removed with it when it is damaged: ``{name}`` is
-        the last name of its key, ``{stem}`` that name before its first dot, ``{folder}`` the key
-        before the last name, ``{series}`` that folder before its last dash.
+        the last name of its key, ``{folder}`` the key before it, ``{series}`` that folder before
+        its last dash.
     forgets : tuple of str. Attributes of the root that are reset with it.
     """
 
@@ -40,7 +41,6 @@ class StorePart:
     by: str
     holds: str
     dropped: str = NEVER
-    kind: Literal["group", "bundles", "packs", "files"] = "group"
     follows: tuple[str, ...] = ()
     forgets: tuple[str, ...] = ()
 
@@ -56,6 +56,10 @@ class StorePart:
         return [(name, dtype, "".join(dims)) for name, dtype, *dims in split]
 
     @property
+    def is_artifact(self) -> bool:
+        return not self.holds.startswith("*")
+
+    @property
     def is_leftover(self) -> bool:
         """Whether a finished model has no use for it: leftovers are removed."""
         return self.dropped in (FINISH, ENDS, SCORED)
@@ -67,8 +71,7 @@ class StorePart:
     def followers(self, key: str) -> set[str]:
         """Return the patterns of what is removed with the part at a key."""
         folder, _, name = key.rpartition("/")
-        series, stem = folder.rpartition("-")[0], name.partition(".")[0]
-        words = {"folder": folder, "series": series, "name": name, "stem": stem}
+        words = {"folder": folder, "series": folder.rpartition("-")[0], "name": name}
         return {pattern.format(**words) for pattern in self.follows}
 
 
@@ -82,18 +85,13 @@ COUNT_ARRAYS = (
     "leaf_rows int64 leaves; n_regions int64 leaves; region_rows int64 regions; "
     "regions float64 regions, 3 d + 2; leaves float64 leaves, 3 d + 2"
 )
-# With a damaged block go its marker, its rows of all attempts, and what was made from blocks.
-MANIFESTS = "exchange-*/manifest-*"
-BLOCK = ("{folder}/{stem}.*", "{folder}/group-*", MANIFESTS)
-MERGED = ("{folder}/{stem}.*", MANIFESTS)
-MARKER_ARRAYS = "offsets int64 leaves + 1; sums uint32 leaves; checksum uint64; attempt int64"
+# With a damaged block go what was made from blocks.
+MANIFESTS = "{folder}/manifest-*"
+SORTED_ARRAYS = "records records rows by leaf; offsets int64 leaves + 1"
+# What `CellReport` says of each cell; for people.
+REPORT_ARRAY = "report records cells"
 SHARED_PARTS = (
-    StorePart(
-        "zarr.json",
-        "run/identity.py; `complete` by the last task, `stage_s` after it",
-        "* JSON",
-        kind="files",
-    ),
+    StorePart(ROOT, "run/identity.py; `complete` by the last task, `stage_s` after it", "none"),
     StorePart(
         "partition",
         "run/begin.py",
@@ -125,7 +123,7 @@ SHARED_PARTS = (
         "methods/reserved.py, after the index",
         "sizes float64 cells; residuals float64 reserved rows, t",
     ),
-    StorePart("held-out-*/*", "methods/calibrate.py", "* any a store", SCORED, "files"),
+    StorePart("held-out-*/*", "methods/calibrate.py", "* any a store", SCORED),
     StorePart(
         "index", "store/reader.py, last", "bundles int64 bundles, 2; first_cell int64 bundles + 1"
     ),
@@ -135,8 +133,7 @@ SHARED_PARTS = (
         "center float64 cells, d; scale float64 cells, d; rows float32 support rows, d; "
         "coef float32 support rows x (k - 1); intercepts float64 pairs of classes; "
         "classes int32 cells x k; n_support int64 cells x k; gamma float64 cells; "
-        "n_kept int64 cells",
-        kind="bundles",
+        f"n_kept int64 cells; {REPORT_ARRAY}",
     ),
     StorePart(
         "bundles/*",
@@ -144,19 +141,17 @@ SHARED_PARTS = (
         "held_numbers int64 drawn rows; held_codes int32 drawn rows; "
         "held_weights float64 drawn rows; held_scores float32 drawn rows; "
         "held_scores float32 drawn rows, k",
-        kind="bundles",
     ),
     StorePart(
         "rows/*",
         "run/regroup.py",
         f"{ROWS_ARRAYS}; {COUNT_ARRAYS}",
         f"no prediction needs rows: {FINISH}",
-        "bundles",
         ("leaves",),
     ),
     # Each of these folders is removed as a whole.
     *(
-        StorePart(f"regions/{key}/*", by, holds, FINISH, "packs", ("{folder}",))
+        StorePart(f"regions/{key}/*", by, holds, FINISH, ("{folder}",))
         for key, by, holds in (
             ("rows*", "scaling/regions.py", f"X float32 n, d; {LABEL_ARRAYS}"),
             ("blocks*", "scaling/regions.py", f"X any n, d; {LABEL_ARRAYS}; leaf int64 n"),
@@ -173,17 +168,15 @@ SHARED_PARTS = (
         "leaves", "run/regroup.py", f"{COUNT_ARRAYS}; bundles int64 bundles, 2", "with rows/"
     ),
     *(
-        StorePart(f"exchange-*/{name}", f"store/{by}", holds, FINISH, "files", follows)
-        for name, by, holds, follows in (
-            ("grid", "exchange.py", "rows int64 b", ("{folder}",)),
-            ("block-*.rows", "sorted_rows.py", "* records rows by leaf", BLOCK),
-            ("block-*.marker", "sorted_rows.py: the marker", MARKER_ARRAYS, BLOCK),
-            ("group-*.rows", "sorted_rows.py", "* records rows by leaf", MERGED),
-            ("group-*.marker", "sorted_rows.py: the marker", MARKER_ARRAYS, MERGED),
-            ("manifest-*", "exchange.py", "* records leaves + 1, files", ()),
+        StorePart(f"exchange-*/{name}", "store/exchange.py", holds, FINISH, follows)
+        for name, holds, follows in (
+            ("grid", "rows int64 b", ("{folder}",)),
+            ("block-*", SORTED_ARRAYS, ("{folder}/group-*", MANIFESTS)),
+            ("group-*", SORTED_ARRAYS, (MANIFESTS,)),
+            ("manifest-*", "entries int64 leaves, files, 2", ()),
         )
     ),
-    StorePart("input-*/*", "run/rows.py, through Zarr", "* any as given", ENDS, "files"),
-    StorePart(".probe-*", "run/probe.py", "* nothing", ENDS, "files"),
-    StorePart(".owner", "store/lock.py", "* JSON", "the fit lets go of the store", "files"),
+    StorePart("input-*/*", "run/rows.py, through Zarr", "* any as given", ENDS),
+    StorePart(".probe-*", "run/probe.py", "* nothing", ENDS),
+    StorePart(".owner", "store/lock.py", "* JSON", "the fit lets go of the store"),
 )

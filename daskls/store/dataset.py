@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from daskls.errors import DataError, StoreError
 from daskls.records import AnyArray
-from daskls.store.artifacts import open_store, remote_errors, remove_unfinished, write_errors
 from daskls.store.dataset_checks import (
     DATASET_FORMAT,
     DATASET_KIND,
@@ -37,6 +36,7 @@ from daskls.store.dataset_checks import (
     read_names,
 )
 from daskls.store.files import MALFORMED, expand_path
+from daskls.store.locations import open_store, remote_errors, remove_unfinished, write_errors
 from daskls.store.sources import (
     OWN_ARRAY,
     open_array,

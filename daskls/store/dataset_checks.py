@@ -11,13 +11,13 @@ import zarr
 
 from daskls.errors import DataError, ParameterError, StoreError
 from daskls.records import AnyArray
-from daskls.store.artifacts import is_artifact, is_bucket, open_store, write_errors
 from daskls.store.backend import CLAIM, Backend
 from daskls.store.files import expand_path
-from daskls.store.flat import DESCRIPTION
+from daskls.store.locations import is_artifact, is_bucket, open_store, write_errors
 from daskls.store.sources import read_errors
 
-MAX_METADATA_NBYTES = 64 << 20
+# The root of a Zarr group.
+DESCRIPTION, MAX_METADATA_NBYTES = "zarr.json", 64 << 20
 DATASET_FORMAT = 1
 DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"

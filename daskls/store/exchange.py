@@ -9,7 +9,7 @@ lie. Stage 3 reads a leaf as one range from every block, or from every group.
 Within a leaf, rows are in the order of their global row numbers, whatever the blocks were.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -20,27 +20,29 @@ import numpy as np
 
 from daskls.errors import DamageError
 from daskls.records import LEAVES_NBYTES, Int64, Ints, Table
-from daskls.store.artifacts import Location, open_store
-from daskls.store.backend import Backend, Reader, Writer
-from daskls.store.files import BAD_CHECKSUM, SUM_NBYTES, checksum, damaged, sum_as_bytes
-from daskls.store.packs import read_pack, write_pack
-from daskls.store.sorted_rows import (
-    Marker,
-    Rows,
-    SortedRows,
-    fill_run,
-    leaf_ranges,
-    pack_rows,
-    record_of,
-    unpack_rows,
+from daskls.store.artifact import (
+    Artifact,
+    open_artifact,
+    read_arrays,
+    streamed_artifact,
+    write_artifact,
 )
+from daskls.store.backend import Backend
+from daskls.store.caches import cached
+from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.locations import Location, open_store
+from daskls.store.rows import Rows, leaf_ranges, pack_rows, record_of, unpack_rows
 
-# Markers read concurrently: no difference in a folder, but in a bucket each read waits.
+# Files opened concurrently: no difference in a folder, but in a bucket each request waits.
 N_READERS = 8
-# The pack in the exchange's folder that holds the number of rows of each block.
+# Opened files that a process keeps.
+N_OPEN = 1024
+# The artifact in the exchange's folder that holds the number of rows of each block.
 GRID = "grid"
-# An entry of the manifest: the range of a leaf's rows in one file, and their checksum.
-ENTRY = np.dtype([("start", "<i8"), ("stop", "<i8"), ("sum", "<u4")])
+# The arrays of a file: its rows, sorted by leaf, and where each leaf begins, and the last one ends.
+RECORDS, OFFSETS = "records", "offsets"
+# The array of a manifest: the first row of a leaf in each file, and the one after its last.
+ENTRIES = "entries"
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Exchange:
         self._store.make(self._folder)
         key = f"{self._folder}/{GRID}"
         if not self._store.exists(key):
-            write_pack(self._store, key, {"rows": np.array([*grid], np.int64)})
+            write_artifact(self._store, key, {"rows": np.array([*grid], np.int64)})
 
     def delete(self) -> None:
         self._store.drop(self._folder)
@@ -112,14 +114,11 @@ class Exchange:
     def nbytes(self) -> int:
         return self._store.nbytes(self._folder)
 
-    def _block_file(self, block: int) -> SortedRows:
-        key = f"{self._folder}/block-{block:06d}"
-        return SortedRows(self._store, key, self._record, self.n_leaves)
+    def _block(self, block: int) -> str:
+        return f"{self._folder}/block-{block:06d}"
 
-    def _group_file(self, group: int, window: int) -> SortedRows:
-        first, stop = self.window(window)
-        key = f"{self._folder}/group-{group:06d}-{window:06d}"
-        return SortedRows(self._store, key, self._record, stop - first)
+    def _group(self, group: int, window: int) -> str:
+        return f"{self._folder}/group-{group:06d}-{window:06d}"
 
     def _manifest(self, window: int) -> str:
         return f"{self._folder}/manifest-{window:06d}"
@@ -127,141 +126,127 @@ class Exchange:
     # Blocks
 
     def find_block(self, block: int) -> int | None:
-        """Return a finished block's checksum, or None; a block in a folder is read whole to check.
-
-        DamageError when it is not what was written.
-        """
-        file = self._block_file(block)
-        if not file.is_written:
+        """Return a finished block's checksum, or None; DamageError when it is damaged."""
+        key = self._block(block)
+        if not self._store.exists(key):
             return None
-        return self._verified_marker(file).identity
-
-    def _verified_marker(self, file: SortedRows) -> Marker:
-        """Return a file's marker; in a folder, all rows are read to check them.
-
-        Over a network that would cost as much as writing them anew: the checksums are compared when
-        leaves are read.
-        """
-        return file.check() if self._store.local() is not None else file.read_marker()
+        found = open_artifact(self._store, key)
+        with malformed_is_damage(found.where()):
+            return int(found.attrs["checksum"])
 
     def drop_block(self, block: int) -> None:
-        """Remove a block, of all attempts, and what was made from it."""
+        """Remove a block, and what was made from it."""
         # What was made from the block goes first, so that an interrupted removal leaves nothing
         # that was made from a missing block.
-        group = f"{self._folder}/group-{block // self.group_blocks:06d}-*"
         self._store.drop(f"{self._folder}/manifest-*", strict=True)
-        self._store.drop(f"{group}.marker", strict=True)
-        self._store.drop(group, strict=True)
-        self._block_file(block).drop()
+        group = f"{self._folder}/group-{block // self.group_blocks:06d}-*"
+        self._store.drop(group, self._block(block), strict=True)
 
     def count_blocks(self) -> int:
-        return len(self._store.find(f"{self._folder}/block-*.marker"))
+        return len(self._store.find(f"{self._folder}/block-*"))
 
     def write_block(
         self, block: int, rows: Rows, partitions: Iterable[Ints], identity: int
     ) -> None:
-        """Write one block's rows sorted by leaf, partition by partition, then its marker.
+        """Write one block's rows sorted by leaf, partition by partition.
 
         Rows are in the order of their numbers. Partitions, each row's leaf (m,) in each, are taken
         one at a time, so that memory does not grow with their number. `identity` is the checksum of
         the values, whatever their order.
         """
 
-        def sections() -> Iterator[tuple[Int64, Iterator[Table]]]:
+        counts = np.zeros(self.n_leaves, np.int64)
+        n_records = len(rows.X) * self.n_partitions
+        with self._writing(self._block(block), n_records, self.n_leaves, identity) as file:
             for leaves in partitions:
                 # Stable: within a leaf rows stay in the order of their numbers.
                 order = np.argsort(leaves, kind="stable")
-                counts = np.bincount(leaves, minlength=self.n_leaves)
-                yield counts, pack_rows(rows, order, self._record)
+                counts += np.bincount(leaves, minlength=self.n_leaves)
+                for piece in pack_rows(rows, order, self._record):
+                    file.write(piece)
+            file.write(np.r_[0, np.cumsum(counts)])
 
-        self._block_file(block).write(sections(), identity)
+    def _writing(self, key: str, n_records: int, n_leaves: int, identity: int = 0) -> Any:
+        shapes = {RECORDS: (self._record, (n_records,)), OFFSETS: (np.int64, (n_leaves + 1,))}
+        return streamed_artifact(self._store, key, shapes, {"checksum": identity})
 
     # Groups
 
     def count_merged(self) -> int:
-        return len(self._store.find(f"{self._folder}/group-*.marker"))
+        return len(self._store.find(f"{self._folder}/group-*"))
 
     def merge(self, group: int, window: int) -> None:
         """Write the rows of a group of blocks in one window, sorted by leaf.
 
-        An intact file is left alone; DamageError when a block is not intact. Peak memory: about
+        One that exists is left alone; DamageError when a block is not intact. Peak memory: about
         twice the bytes of a block, and the largest run.
         """
-        file, (first, stop) = self._group_file(group, window), self.window(window)
-        if file.is_written:
-            self._verified_marker(file)
+        key, (first, stop) = self._group(group, window), self.window(window)
+        if self._store.exists(key):
             return
         begin = group * self.group_blocks
         blocks = range(begin, min(begin + self.group_blocks, self.n_blocks))
-        files = [self._block_file(block) for block in blocks]
-        markers = self._read_markers(files)
-        counts = sum(np.diff(marker.offsets[first : stop + 1]) for marker in markers)
+        files = [open_artifact(self._store, self._block(block)) for block in blocks]
+        offsets = self._read_offsets(files, self.n_leaves)
+        counts = np.diff(offsets[:, first : stop + 1], axis=1).sum(axis=0)
         # Merge leaves of about a block's rows at a time; a block's file holds its rows once per
         # partition. A leaf with more rows is merged block by block.
-        most = max(int(marker.offsets[-1]) for marker in markers) // self.n_partitions
-        pieces = (
-            piece
-            for a, b in leaf_ranges(np.asarray(counts), most)
-            for piece in _merge_leaves(files, markers, first + a, first + b)
-        )
-        file.write([(np.asarray(counts), pieces)])
-
-    def drop_merged(self, group: int, window: int) -> bool:
-        """Remove a group's file of a window, and the manifest that names it; False without one."""
-        file = self._group_file(group, window)
-        if not file.is_written:
-            return False
-        self._store.drop(self._manifest(window), strict=True)
-        file.drop()
-        return True
-
-    @staticmethod
-    def _read_markers(files: list[SortedRows]) -> list[Marker]:
-        with ThreadPoolExecutor(min(N_READERS, len(files))) as pool:
-            return list(pool.map(SortedRows.read_marker, files))
+        most = int(offsets[:, -1].max()) // self.n_partitions
+        with self._writing(key, int(counts.sum()), stop - first) as out:
+            for a, b in leaf_ranges(counts, most):
+                for piece in _merge_leaves(files, offsets[:, first + a : first + b + 1]):
+                    out.write(piece)
+            out.write(np.r_[0, np.cumsum(counts)])
 
     # Leaves
 
-    def _files(self, window: int) -> list[SortedRows]:
+    def _files(self, window: int) -> list[str]:
         if not self.is_merged:
-            return [self._block_file(block) for block in range(self.n_blocks)]
-        return [self._group_file(group, window) for group in range(self.n_groups)]
+            return [self._block(block) for block in range(self.n_blocks)]
+        return [self._group(group, window) for group in range(self.n_groups)]
+
+    def _open(self, keys: list[str]) -> list[Artifact]:
+        """Return files, opened; the checksums of this process's last ones are kept."""
+        where = self._store.where()
+        with ThreadPoolExecutor(min(N_READERS, len(keys))) as pool:
+            return list(pool.map(lambda key: _open_file(where, key), keys))
+
+    def _read_offsets(self, files: list[Artifact], n_leaves: int) -> Int64:
+        """Return where leaves begin, and the last one ends, in each file."""
+        shape, found = (n_leaves + 1,), np.empty((len(files), n_leaves + 1), np.int64)
+        for i, file in enumerate(files):
+            found[i] = file.read(OFFSETS, shape=shape, kind="i")
+            n_records = file.shape_of(RECORDS)[0]
+            if found[i, 0] or found[i, -1] != n_records or (np.diff(found[i]) < 0).any():
+                raise damaged(file.where(), "its offsets do not increase")
+        return found
 
     def write_manifest(self, window: int = 0) -> Int64:
         """Write where a window's leaves lie, unless it is written; return the rows of each leaf.
 
-        DamageError when a marker, or the size of a file, is not what was written.
+        DamageError when a file's offsets are not what was written.
         """
-        files = self._files(window)
+        first, stop = self.window(window)
+        keys = self._files(window)
         # It is removed with any of these files, so an intact manifest describes them.
         with suppress(DamageError):
-            return self._read_manifest(window, len(files))
-        markers = self._read_markers(files)
-        starts = np.array([marker.offsets for marker in markers])
-        sums = np.array([marker.sums for marker in markers])
-        # One record per leaf, so that a leaf's task reads only its own. The last record describes
-        # the files: the attempt that wrote each, and its number of rows.
-        last = np.zeros(len(files), ENTRY)
-        last["start"], last["stop"] = [marker.attempt for marker in markers], starts[:, -1]
-        first, stop = self.window(window)
-        with self._store.stream(self._manifest(window)) as file:
-            for leaf in range(stop - first):
-                record = np.empty(len(files), ENTRY)
-                record["start"], record["stop"] = starts[:, leaf], starts[:, leaf + 1]
-                record["sum"] = sums[:, leaf]
-                _write_entries(file, record, first + leaf)
-            _write_entries(file, last, self.n_leaves + window)
-        leaf_rows: Int64 = np.diff(starts, axis=1).sum(axis=0)
+            return self._leaf_rows(self._read_entries(window, slice(None)))
+        offsets = self._read_offsets(self._open(keys), stop - first)
+        entries = np.stack([offsets[:, :-1].T, offsets[:, 1:].T], axis=-1)
+        write_artifact(self._store, self._manifest(window), {ENTRIES: entries}, replace=True)
+        return self._leaf_rows(entries)
+
+    @staticmethod
+    def _leaf_rows(entries: Int64) -> Int64:
+        leaf_rows: Int64 = (entries[..., 1] - entries[..., 0]).sum(axis=1)
         return leaf_rows
 
-    def _read_manifest(self, window: int, n_files: int) -> Int64:
-        """Return the rows of each leaf of a window, from its manifest."""
+    def _read_entries(self, window: int, leaves: slice) -> Int64:
+        """Return the ranges of some leaves of a window in its files, (leaves, files, 2)."""
         first, stop = self.window(window)
-        with self._store.reading(self._manifest(window)) as reader:
-            _read_entries(reader, stop - first, n_files, [self.n_leaves + window])
-            entries = _read_entries(reader, 0, n_files, range(first, stop))
-        leaf_rows: Int64 = (entries["stop"] - entries["start"]).sum(axis=1)
-        return leaf_rows
+        shape = stop - first, len(self._files(window)), 2
+        manifest = open_artifact(self._store, self._manifest(window))
+        return manifest.read(ENTRIES, leaves, shape=shape, kind="i")
 
     def read_leaf(self, leaf: int) -> Rows:
         """Return all rows of a leaf in the order of their numbers, by one read per file."""
@@ -277,38 +262,41 @@ class Exchange:
         for window in range(self._window_of(first), self._window_of(last) + 1):
             begin, end = self.window(window)
             own = range(max(first, begin), min(last + 1, end))
-            files = self._files(window)
-            with self._store.reading(self._manifest(window)) as reader:
-                entries = _read_entries(reader, own.start - begin, len(files), own)
-                (written,) = _read_entries(
-                    reader, end - begin, len(files), [self.n_leaves + window]
-                )
-            data = [file.data(int(at)) for file, at in zip(files, written["start"], strict=True)]
-            counts = (entries["stop"] - entries["start"]).sum(axis=1)
-            for a, b in leaf_ranges(counts, most):
+            entries = self._read_entries(window, slice(own.start - begin, own.stop - begin))
+            files = self._open(self._files(window))
+            for a, b in leaf_ranges(self._leaf_rows(entries), most):
                 if b - a == 1:
                     # No variable refers to the records while the caller uses the rows.
-                    yield unpack_rows(self._read_together(data, entries[a:b])[0])
+                    yield unpack_rows(self._read_together(files, entries[a:b])[0])
                     continue
-                records, ends, n_rows = self._read_together(data, entries[a:b])
+                records, ends, n_rows = self._read_together(files, entries[a:b])
                 for stops, sizes in zip(ends.T, n_rows.T, strict=True):
                     runs = zip(stops - sizes, stops, strict=True)
                     yield unpack_rows(np.concatenate([records[i:j] for i, j in runs]))
 
-    def _read_together(self, data: list[str], entries: Table) -> tuple[Table, Int64, Int64]:
+    def _read_together(self, files: list[Artifact], entries: Int64) -> tuple[Table, Int64, Int64]:
         """Return the records of neighboring leaves, sorted by file, then by leaf.
 
         Also where each leaf ends in each file's records, and its number of records, both (files,
         leaves).
         """
-        counts: Int64 = (entries["stop"] - entries["start"]).T
+        counts: Int64 = (entries[..., 1] - entries[..., 0]).T
         ends: Int64 = np.cumsum(counts).reshape(counts.shape)
-        records = np.empty(int(counts.sum()), self._record)
+        records, at = np.empty(int(counts.sum()), self._record), 0
         for i in np.flatnonzero(counts.any(axis=1)).tolist():
-            at = np.concatenate([[ends[i, 0] - counts[i, 0]], ends[i]])
-            run, start = records[at[0] : at[-1]], int(entries["start"][0, i])
-            fill_run(self._store, data[i], run, start, at - at[0], entries["sum"][:, i])
+            own = slice(int(entries[0, i, 0]), int(entries[-1, i, 1]))
+            run = files[i].read(RECORDS, own)
+            if run.dtype != self._record or len(run) != counts[i].sum():
+                raise damaged(files[i].where(), "its rows are not those of the manifest")
+            records[at : at + len(run)] = run
+            at += len(run)
         return records, ends, counts
+
+
+@cached(N_OPEN)
+def _open_file(store: str, key: str) -> Artifact:
+    """Return a file of the exchange; its name says what it holds, whoever wrote it."""
+    return open_artifact(store, key)
 
 
 def stored_grids(location: Location) -> list[tuple[int, ...]]:
@@ -320,50 +308,33 @@ def stored_grids(location: Location) -> list[tuple[int, ...]]:
     for key in store.find(f"exchange-*/{GRID}"):
         # An exchange with a damaged grid is written anew.
         with suppress(DamageError):
-            grid = tuple(read_pack(store, key, ["rows"])["rows"].tolist())
-            n_done = len(store.find(f"{key.removesuffix(GRID)}block-*.marker"))
+            grid = tuple(read_arrays(store, key, ["rows"])["rows"].tolist())
+            n_done = len(store.find(f"{key.removesuffix(GRID)}block-*"))
             found.append((n_done / max(len(grid), 1), grid))
     return [grid for _, grid in sorted(found, key=lambda own: own[0], reverse=True)]
 
 
-def _merge_leaves(
-    files: list[SortedRows], markers: list[Marker], first: int, stop: int
-) -> Iterator[Table]:
-    """Yield the records of some leaves of several blocks, sorted by leaf, then by block."""
-    runs = (own.read(marker, first, stop) for own, marker in zip(files, markers, strict=True))
-    if stop - first == 1:
+def _merge_leaves(files: list[Artifact], offsets: Int64) -> Iterator[Table]:
+    """Yield the records of some leaves of several blocks, sorted by leaf, then by block.
+
+    `offsets` (files, leaves + 1) are where the leaves begin, and the last one ends.
+    """
+    ranges = ((int(own[0]), int(own[-1])) for own in offsets)
+    runs = (file.read(RECORDS, slice(*own)) for file, own in zip(files, ranges, strict=True))
+    n_leaves = offsets.shape[1] - 1
+    if n_leaves == 1:
         # Already in order; and one leaf may have more rows than a block.
         yield from runs
         return
-    counts = [np.diff(marker.offsets[first : stop + 1]) for marker in markers]
-    leaves = np.concatenate([np.repeat(np.arange(stop - first), own) for own in counts])
+    leaves = np.concatenate([np.repeat(np.arange(n_leaves), np.diff(own)) for own in offsets])
     # Where each row goes. Stable: within a leaf, rows of earlier blocks, whose numbers are smaller,
     # come first.
     place = np.empty(len(leaves), np.int64)
     place[np.argsort(leaves, kind="stable")] = np.arange(len(leaves))
-    records, at = np.empty(len(leaves), files[0].record), 0
+    first = next(runs)
+    records, at = np.empty(len(leaves), first.dtype), len(first)
+    records[place[:at]] = first
     for run in runs:
         records[place[at : at + len(run)]] = run
         at += len(run)
     yield records
-
-
-def _write_entries(file: Writer, entries: Table, number: int) -> None:
-    """Write a record of the manifest; its checksum covers its number, so none can move."""
-    file.write(entries.data)
-    file.write(sum_as_bytes(checksum(entries, number)))
-
-
-def _read_entries(reader: Reader, place: int, n_files: int, numbers: Sequence[int]) -> Table:
-    """Return neighboring records of a manifest from ``place`` on, (m, files).
-
-    ``numbers`` are theirs, each covered by its record's checksum.
-    """
-    content = np.empty((len(numbers), n_files * ENTRY.itemsize + SUM_NBYTES), np.uint8)
-    reader.fill(content, place * content.shape[1])
-    entries = np.empty((len(numbers), n_files), ENTRY)
-    for i, number in enumerate(numbers):
-        entries[i] = content[i, :-SUM_NBYTES].view(ENTRY)
-        if sum_as_bytes(checksum(entries[i], number)) != content[i, -SUM_NBYTES:].tobytes():
-            raise damaged(reader.name, BAD_CHECKSUM)
-    return entries

@@ -1,74 +1,59 @@
-"""The root of a model on disk: how it is created, opened, checked and updated.
+"""The root of a model: how it is created, opened, checked and updated.
 
-`store/contents.py` lists the parts of a store. Groups are sealed (`store/groups.py`); what a fit
-removes at its end are packs (`store/packs.py`) and the exchange's files. So every byte that is read
-has a checksum. Some groups keep a copy of the root's attributes; `store/repair.py` removes damaged
-parts.
+`store/contents.py` lists the parts of a store, each an artifact (`store/artifact.py`) or the Zarr
+data of an input. The root holds no arrays: it says what the model is, and whether it is complete.
 """
 
+import json
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-import numpy as np
-
-from daskls.errors import StoreError
+from daskls.errors import DamageError, StoreError
 from daskls.records import AnyArray, CellReport, Table
-from daskls.store.artifacts import Location, open_store
+from daskls.store.artifact import Artifact, open_artifact, write_artifact
+from daskls.store.backend import Backend
 from daskls.store.checks import check_report, check_root
-from daskls.store.contents import SHARED_PARTS, StorePart
+from daskls.store.contents import ROOT, SHARED_PARTS, StorePart
 from daskls.store.files import malformed_is_damage
-from daskls.store.flat import DESCRIPTION, MAX_CHUNK_ROWS
-from daskls.store.groups import (
-    Group,
-    check_seal,
-    has_group,
-    open_group,
-    read_attributes,
-    write_description,
-    write_group,
-)
+from daskls.store.locations import Location, open_store
 from daskls.store.lock import check_owner
 from daskls.targets import Target
 
-MODEL_FORMAT = 5
+MODEL_FORMAT = 6
 MODEL_KIND = "model"
-# Groups that keep a copy of the root's attributes, from which a damaged root is restored.
-HOLD_ROOT_COPY, ROOT_COPY = ("index", "partition", "scale"), "root"
-# Names of killed tasks' attempts: see `store/folder.py`.
+# The root of a Zarr group, as models had one up to format 5, and as data sets have one.
+ZARR_ROOT, MAX_ZARR_NBYTES = "zarr.json", 64 << 20
+# Names of files that killed tasks left: see `store/folder.py`.
 ATTEMPTS = ("bundles/.*", "rows/.*", ".new-*", ".*." + "[0-9a-f]" * 32)
+# The array that holds the table of cells, one row per cell.
+REPORT = "report"
 
 
-def report_to_json(report: Table) -> list[list[Any]]:
-    """Return a table of cells as JSON values; NaN, which JSON lacks, becomes None."""
-    return [[None if value != value else value for value in row.item()] for row in report]
-
-
-def report_from_json(group: Group, n_cells: int | None = None) -> Table:
-    """Return the table of cells that a group keeps as JSON."""
-    with malformed_is_damage(group.where()):
-        rows = group.attrs["report"]
-        table = np.empty(len(rows), CellReport.dtype())
-        for i, row in enumerate(rows):
-            table[i] = tuple(np.nan if value is None else value for value in row)
+def read_report(part: Artifact, n_cells: int | None = None) -> Table:
+    """Return the table of cells that a part keeps."""
+    table = part.read(REPORT, shape=(n_cells,))
+    with malformed_is_damage(part.where()):
+        if table.dtype != CellReport.dtype():
+            raise ValueError(f"its report has columns {table.dtype}")
         check_report(table, n_cells)
     return table
 
 
 def root_stamp(root: Location) -> Hashable:
     """Return a stamp that changes whenever a model's root is written."""
-    return open_store(root).stamp(DESCRIPTION)
+    return open_store(root).stamp(ROOT)
 
 
 def find_root(root: Location) -> bool:
-    return open_store(root).exists(DESCRIPTION)
+    return open_store(root).exists(ROOT)
 
 
 class Root:
-    """The root group of a model: its store and its attributes."""
+    """The root of a model: its store and its attributes."""
 
-    def __init__(self, group: Group) -> None:
-        self.store = group.store
-        self.group = group
+    def __init__(self, part: Artifact) -> None:
+        self.store = part.store
+        self._part = part
 
     def where(self, key: str = "") -> str:
         """Return the location of the model, or of a part of it, which tasks open."""
@@ -78,84 +63,68 @@ class Root:
     def open(cls, location: Location) -> "Root":
         """Open an existing model; StoreError where there is none, or of another format."""
         store = open_store(location)
-        if not store.exists(DESCRIPTION):
-            raise StoreError(
-                f"There is no model at {store.where()}. Give a path that save() or `daskls fit` "
-                "wrote."
-            )
-        attributes = read_attributes(store, "")
-        if attributes is None:
-            raise StoreError(
-                f"There is no model at {store.where()}, but a Zarr array or something else. Give a "
-                "path that save() or `daskls fit` wrote."
-            )
-        _check_kind(store.where(), attributes)
-        # Before the checksum: another format may have another one.
-        group = check_seal(store, "", attributes)
-        check_root(group)
-        return cls(group)
+        if not store.exists(ROOT):
+            raise _no_model(store)
+        part = open_artifact(store, ROOT)
+        found = part.attrs.get("daskls_format")
+        if found != MODEL_FORMAT:
+            raise _other_format(store, found)
+        check_root(part)
+        return cls(part)
 
     @classmethod
     def create(cls, location: Location, attributes: dict[str, Any]) -> "Root":
-        """Create the root group with its identity; it is not marked complete."""
+        """Create the root with its identity; it is not marked complete."""
         store = open_store(location)
         own = {"daskls_format": MODEL_FORMAT, "kind": MODEL_KIND, "complete": False, **attributes}
         # Before the folder is created: a fit that lost its store must not start it again.
         check_owner(store)
         store.make()
-        write_description(store, "", own)
+        write_artifact(store, ROOT, {}, own, replace=True)
         return cls.open(store)
 
     @property
     def attributes(self) -> dict[str, Any]:
-        return dict(self.group.attrs)
+        return dict(self._part.attrs)
 
     @property
     def is_complete(self) -> bool:
         """Whether the model is marked complete: all bundles and the index are written."""
-        return bool(self.group.attrs.get("complete", False))
+        return bool(self._part.attrs.get("complete", False))
 
     @property
     def n_features(self) -> int:
-        return int(self.group.attrs["meta"]["n_features"])
+        return int(self._part.attrs["meta"]["n_features"])
 
     @property
     def n_rows(self) -> int:
         """The number of rows that count: of positive weight."""
-        return int(self.group.attrs["meta"]["n_rows"])
+        return int(self._part.attrs["meta"]["n_rows"])
 
     @property
     def target(self) -> Target:
-        return Target.from_json(self.group.attrs["meta"])
+        return Target.from_json(self._part.attrs["meta"])
 
     def update(self, **attributes: Any) -> None:
-        """Set attributes, the marker among them; the description is replaced as a whole.
+        """Set attributes, the marker among them; the root is replaced as a whole.
 
         StoreError when this fit has lost its store, or the disk refuses.
         """
         # A suspended fit whose store was taken over must find out before it sets the marker.
         check_owner(self.store)
-        write_description(self.store, "", {**self.group.attrs, **attributes})
-        self.group = open_group(self.store, "")
+        write_artifact(self.store, ROOT, {}, {**self._part.attrs, **attributes}, replace=True)
+        self._part = open_artifact(self.store, ROOT)
 
-    def write_group(
-        self,
-        name: str,
-        arrays: Mapping[str, AnyArray],
-        attributes: Mapping[str, Any],
-        chunk_rows: int = MAX_CHUNK_ROWS,
+    def write(
+        self, name: str, arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]
     ) -> None:
-        """Write a whole subgroup, replacing any old one."""
+        """Write a part of the model, replacing any old one."""
         check_owner(self.store)
-        if name in HOLD_ROOT_COPY:
-            # Without the marker: a restored root is unfinished.
-            copy = {key: value for key, value in self.group.attrs.items() if key != "complete"}
-            attributes = {**attributes, ROOT_COPY: copy}
-        write_group(self.store, name, arrays, attributes, chunk_rows, replace=True)
+        write_artifact(self.store, name, arrays, attributes, replace=True)
 
-    def find_group(self, name: str) -> Group | None:
-        """Return a subgroup, or None if it was not written."""
-        return open_group(self.store, name) if has_group(self.store, name) else None
+    def find(self, name: str) -> Artifact | None:
+        """Return a part, or None if it was not written."""
+        return open_artifact(self.store, name) if self.store.exists(name) else None
 
     def remove_leftovers(self, own: tuple[StorePart, ...]) -> None:
         """Remove what only a fit needs, of earlier attempts too, and what killed tasks left.
@@ -164,22 +133,39 @@ class Root:
         """
         leftovers = {part.top for part in (*SHARED_PARTS, *own) if part.is_leftover}
         self.store.drop(*ATTEMPTS, *sorted(leftovers))
-        self.store.drop_attempts("bundles", DESCRIPTION)
 
 
-def _check_kind(path: str, attributes: dict[str, Any]) -> None:
+def _no_model(store: Backend) -> StoreError:
+    """Return the error for a place without a root, which may hold a model of an earlier version."""
+    where = store.where()
+    give = "Give a path that save() or `daskls fit` wrote."
+    if not store.exists(ZARR_ROOT):
+        return StoreError(f"There is no model at {where}. {give}")
+    try:
+        found = json.loads(store.read(ZARR_ROOT, MAX_ZARR_NBYTES))
+        attributes = dict(found.get("attributes") or {}) if found["node_type"] == "group" else None
+    except (DamageError, ValueError, KeyError, TypeError, AttributeError):
+        attributes = None
+    if attributes is None:
+        return StoreError(
+            f"There is no model at {where}, but a Zarr array or something else. {give}"
+        )
     kind = attributes.get("kind")
-    if kind != MODEL_KIND:
-        what = "a data set" if kind == "dataset" else f"a Zarr group of kind {kind!r}"
-        raise StoreError(
-            f"{path} is {what}, not a daskls model. Give a path that save() or `daskls fit` wrote."
-        )
-    found = attributes.get("daskls_format")
-    if found != MODEL_FORMAT:
-        older = type(found) is int and found < MODEL_FORMAT
-        remedy = "Train the model again with this daskls" if older else "Upgrade daskls to open it"
-        where = ", into a store that does not exist yet" if older else ""
-        raise StoreError(
-            f"The model at {path} has format {found!r}; this daskls reads format "
-            f"{MODEL_FORMAT}. {remedy}{where}."
-        )
+    if kind == MODEL_KIND:
+        return _other_format(store, attributes.get("daskls_format"))
+    what = "a data set" if kind == "dataset" else f"a Zarr group of kind {kind!r}"
+    return StoreError(f"{where} is {what}, not a daskls model. {give}")
+
+
+def _other_format(store: Backend, found: Any) -> StoreError:
+    older = type(found) is int and found < MODEL_FORMAT
+    wrote = ", which daskls 0.2 or a state before 0.3 wrote" if older else ""
+    remedy = (
+        "Train the model again with this daskls, into a store that does not exist yet"
+        if older
+        else "Upgrade daskls to open it"
+    )
+    return StoreError(
+        f"The model at {store.where()} has format {found!r}{wrote}; this daskls reads format "
+        f"{MODEL_FORMAT}. {remedy}."
+    )

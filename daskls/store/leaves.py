@@ -13,20 +13,18 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbers, Targets
-from daskls.store.artifacts import Location
+from daskls.store.artifact import Artifact, open_artifact, write_artifact
 from daskls.store.caches import SizedCache, fork_safe, on_drop
 from daskls.store.checks import check_codes, check_counts, check_tiles
 from daskls.store.files import damaged
-from daskls.store.groups import Group, open_group, write_group
 from daskls.store.layout import Root, root_stamp
+from daskls.store.locations import Location
 from daskls.store.models import bundle_key, finished_bundles
+from daskls.store.rows import Rows
 from daskls.store.scale import width_of
-from daskls.store.sorted_rows import Rows
 
 ROWS_KIND = "rows"
 INDEX = "leaves"
-# A leaf is read as a whole, so its chunks are large.
-LEAF_CHUNK_ROWS = 1 << 14
 # Rows that a process caches between tasks and blocks: up to three bundles of gathered rows, since
 # queries near the border of a leaf read its neighbors again and again. A task with less than four
 # times as much memory caches a quarter of its own (run/regroup.py).
@@ -82,23 +80,23 @@ def write_leaves(
         "leaves": pack(regions),
     }
     key = bundle_key(first_leaf, first_leaf + len(leaves) - 1, ROWS_KIND)
-    write_group(root, key, arrays, chunk_rows=LEAF_CHUNK_ROWS)
+    write_artifact(root, key, arrays)
 
 
 def write_leaf_index(root: Root, bundles: list[tuple[int, int]]) -> None:
     """Gather the arrays of all leaves that a search needs before it reads any leaf."""
-    groups = [open_leaf_group(root.store, *bundle) for bundle in bundles]
+    parts = [open_leaf_part(root.store, *bundle) for bundle in bundles]
     arrays = {
         # Regions of leaves without rows have no bounds.
-        name: np.concatenate([group.read(name, finite=False) for group in groups])
+        name: np.concatenate([part.read(name, finite=False) for part in parts])
         for name in ("leaf_rows", "n_regions", "region_rows", "leaves", "regions")
     }
     arrays["bundles"] = np.array(bundles, np.int64)
-    root.write_group(INDEX, arrays, {})
+    root.write(INDEX, arrays, {})
 
 
-def open_leaf_group(root: Location, first: int, last: int) -> Group:
-    return open_group(root, bundle_key(first, last, ROWS_KIND))
+def open_leaf_part(root: Location, first: int, last: int) -> Artifact:
+    return open_artifact(root, bundle_key(first, last, ROWS_KIND))
 
 
 class LeafReader:
@@ -108,7 +106,7 @@ class LeafReader:
     """
 
     def __init__(self, root: Root, cache_nbytes: int = CACHE_NBYTES) -> None:
-        index = root.find_group(INDEX)
+        index = root.find(INDEX)
         if index is None:
             raise damaged(root.store.where(INDEX), "the model lacks its training rows")
         where, width = index.where(), 3 * width_of(root) + 2
@@ -132,7 +130,7 @@ class LeafReader:
         self._inner_regions = unpack(index.read("regions", shape=shape, kind="f", finite=False))
         self._first_leaves = np.array([first for first, _ in self._bundles])
         self._cache = SizedCache(cache_nbytes)
-        self._groups: dict[int, Group] = {}
+        self._parts: dict[int, Artifact] = {}
 
     @property
     def n_rows(self) -> int:
@@ -177,15 +175,15 @@ class LeafReader:
     def _column(self, leaf: int, name: str, whole: bool = False) -> AnyArray:
         """Return one array for a leaf's rows, or with ``whole`` for all rows of its bundle."""
         first, last = self._bundles[int(np.searchsorted(self._first_leaves, leaf, "right")) - 1]
-        if first not in self._groups:
+        if first not in self._parts:
             # Kept open: its description is needed for every read.
-            self._groups[first] = open_leaf_group(self._store, first, last)
+            self._parts[first] = open_leaf_part(self._store, first, last)
         begin, start, stop, end = self.first_positions[[first, leaf, leaf + 1, last + 1]].tolist()
         widths = {"X": (self.regions.low.shape[1],)}
         if self._target.kind == "numbers":
             widths["codes"] = (self._target.width,)
         own = slice(None) if whole else slice(start - begin, stop - begin)
-        return self._groups[first].read(name, own, shape=(end - begin, *widths.get(name, ())))
+        return self._parts[first].read(name, own, shape=(end - begin, *widths.get(name, ())))
 
     def _targets(self, leaf: int) -> Targets:
         """Return the targets of a leaf's rows; class codes are checked, as they index the votes."""

@@ -22,9 +22,9 @@ from pathlib import Path
 import psutil
 
 from daskls.errors import StoreError
-from daskls.store.artifacts import Location, is_being_removed, open_store
 from daskls.store.backend import Backend
-from daskls.store.flat import DESCRIPTION
+from daskls.store.contents import ROOT
+from daskls.store.locations import Location, is_being_removed, open_store
 
 OWNER = ".owner"
 # How often a fit renews its artifact, and how long after the last renewal a fit on another machine
@@ -138,7 +138,7 @@ class StoreLock:
                 f"ownership for {STALE_S:g} s (a suspended machine, or an unreachable disk). What "
                 "it finished is kept; wait for the other fit, then call fit again."
             )
-        if self.store.exists(DESCRIPTION):
+        if self.store.exists(ROOT):
             return (
                 f"Something removed the file {self.store.where(OWNER)}, which keeps other fits "
                 "from this store. Call fit again: what is finished is kept, and only the rest runs."

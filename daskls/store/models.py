@@ -27,23 +27,20 @@ from daskls.records import (
     SolverSpec,
     Table,
 )
-from daskls.store.artifacts import Location, open_store
+from daskls.store.artifact import Artifact, open_artifact, write_artifact
 from daskls.store.checks import check_codes, check_counts
 from daskls.store.files import damaged, malformed_is_damage
-from daskls.store.flat import DESCRIPTION
-from daskls.store.groups import Group, has_group, open_group, write_group
-from daskls.store.layout import report_from_json, report_to_json
+from daskls.store.layout import REPORT, read_report
+from daskls.store.locations import Location, open_store
 
 NAME = re.compile(r"(\d{6,})-(\d{6,})")
 # Support rows read at once: enough to make a read worth its overhead, few enough for any worker.
 READ_NBYTES = 8 << 20
 
-# Arrays of a bundle that are read cell by cell; the others are small and packed into one.
-LARGE = ("rows", "coef")
 # The array of the validation errors of the grid's combinations.
 ERRORS = "errors"
 # Cached properties of `BundleModels`, which `BundleModels.close` drops.
-OPENED = ("group", "decision", "_table", "_cells", "_scales")
+OPENED = ("part", "decision", "_table", "_cells", "_scales")
 # The report of models read for prediction, which needs none: see `BundleModels.report`.
 UNREPORTED = CellReport(0, 0, 0, 0, 0.0)
 
@@ -55,7 +52,7 @@ def bundle_key(first_leaf: int, last_leaf: int, kind: str = "bundles") -> str:
 
 def finished_bundles(root: Location, kind: str = "bundles") -> list[tuple[int, int]]:
     """Return (first, last) leaf of every bundle on disk, in order; it is its own marker."""
-    names = open_store(root).parts(kind, DESCRIPTION)
+    names = open_store(root).names(kind)
     # Other files, such as those of file managers, are skipped.
     found = [match for match in map(NAME.fullmatch, names) if match]
     return sorted((int(match[1]), int(match[2])) for match in found)
@@ -63,7 +60,7 @@ def finished_bundles(root: Location, kind: str = "bundles") -> list[tuple[int, i
 
 def has_bundle(root: Location, first_leaf: int, last_leaf: int, kind: str = "bundles") -> bool:
     """Whether a bundle is on disk, without listing the others."""
-    return has_group(root, bundle_key(first_leaf, last_leaf, kind))
+    return open_store(root).exists(bundle_key(first_leaf, last_leaf, kind))
 
 
 def tile_leaves(bundles: list[tuple[int, int]], n_leaves: int) -> list[tuple[int, int]] | None:
@@ -155,12 +152,11 @@ def write_bundle(
         # The only place that stores a local model's gamma; the root stores the rest of its kernel.
         "gamma": np.array([m.kernel.gamma for m in models], np.float64),
         "n_kept": np.array([len(m.classes) for m in models]),
+        REPORT: report,
         **extra,
     }
-    attributes = {"report": report_to_json(report), "decision": models[0].decision}
-    write_group(
-        root, bundle_key(first_leaf, last_leaf), arrays, attributes, separate=(*LARGE, ERRORS)
-    )
+    key = bundle_key(first_leaf, last_leaf)
+    write_artifact(root, key, arrays, {"decision": models[0].decision})
     return BundleReport(
         first_leaf,
         last_leaf,
@@ -223,9 +219,9 @@ class BundleModels:
     n_functions: int | None = None
 
     @cached_property
-    def group(self) -> Group:
-        """The bundle's group, which may hold arrays of the method beside the models."""
-        return open_group(self.root, bundle_key(self.first_leaf, self.last_leaf))
+    def part(self) -> Artifact:
+        """The bundle's part, which may hold arrays of the method beside the models."""
+        return open_artifact(self.root, bundle_key(self.first_leaf, self.last_leaf))
 
     def close(self) -> None:
         """Drop what was read; it is read again when it is needed."""
@@ -234,9 +230,9 @@ class BundleModels:
 
     @cached_property
     def _table(self) -> Table:
-        table = report_from_json(self.group, self.n_cells)
+        table = read_report(self.part, self.n_cells)
         if self.decision != "values" and (table["n_classes"] < 1).any():
-            raise damaged(self.group.where(), "its report has a cell of no class")
+            raise damaged(self.part.where(), "its report has a cell of no class")
         return table
 
     def report(self) -> np.ndarray[Any, Any]:
@@ -245,32 +241,32 @@ class BundleModels:
         return self._table.copy()
 
     def count_cells(self) -> int:
-        found = self.group.shape_of("center")[0]
+        found = self.part.shape_of("center")[0]
         if self.n_cells not in (None, found):
-            where = self.group.where()
+            where = self.part.where()
             raise damaged(where, f"it holds {found} cells, and the index {self.n_cells}")
         return found
 
     @cached_property
     def _cells(self) -> dict[str, AnyArray]:
         """Small arrays of all cells, and where each cell's part of the large ones begins."""
-        group, n_cells = self.group, self.count_cells()
-        n_kept = group.read("n_kept", shape=(n_cells,), kind="i")
+        part, n_cells = self.part, self.count_cells()
+        n_kept = part.read("n_kept", shape=(n_cells,), kind="i")
         # Checked first: the sum of damaged counts may overflow.
-        most = group.shape_of("classes")[0] if self.n_functions is None else self.n_functions
-        check_codes(group.where(), "n_kept", n_kept - 1, most)
+        most = part.shape_of("classes")[0] if self.n_functions is None else self.n_functions
+        check_codes(part.where(), "n_kept", n_kept - 1, most)
         n_functions, n_rows = _layout(n_kept, self.decision)
         function_ptr = _starts(n_functions)
         class_ptr = _starts(n_kept)
-        support = group.read("n_support", shape=(int(class_ptr[-1]),), kind="i")
-        check_counts(group.where(), "n_support", support, group.shape_of("rows")[0])
+        support = part.read("n_support", shape=(int(class_ptr[-1]),), kind="i")
+        check_counts(part.where(), "n_support", support, part.shape_of("rows")[0])
         n_support = np.diff(_starts(support)[class_ptr])
         small = {
-            "center": group.read("center", shape=(n_cells, self.n_features), kind="f"),
-            "classes": group.read("classes", shape=(int(class_ptr[-1]),), kind="i"),
+            "center": part.read("center", shape=(n_cells, self.n_features), kind="f"),
+            "classes": part.read("classes", shape=(int(class_ptr[-1]),), kind="i"),
             "support": support,
-            "intercepts": group.read("intercepts", shape=(int(function_ptr[-1]),), kind="f"),
-            "gamma": group.read("gamma", shape=(n_cells,), kind="f"),
+            "intercepts": part.read("intercepts", shape=(int(function_ptr[-1]),), kind="f"),
+            "gamma": part.read("gamma", shape=(n_cells,), kind="f"),
             "function_ptr": function_ptr,
             "class_ptr": class_ptr,
             "row_ptr": _starts(n_support),
@@ -281,21 +277,21 @@ class BundleModels:
 
     def grid_errors(self) -> Float32 | None:
         """Return the errors that cells found, (n_cells, n), -1 if none; None if there are none."""
-        if ERRORS not in self.group:
+        if ERRORS not in self.part:
             return None
-        return self.group.read(ERRORS, shape=(self.n_cells, None), kind="f")
+        return self.part.read(ERRORS, shape=(self.n_cells, None), kind="f")
 
     @cached_property
     def decision(self) -> Decision:
-        with malformed_is_damage(self.group.where()):
-            found: Decision = self.group.attrs["decision"]
+        with malformed_is_damage(self.part.where()):
+            found: Decision = self.part.attrs["decision"]
             if found not in get_args(Decision):
                 raise ValueError(f"its functions are {found!r}")
         return found
 
     def _check_classes(self, small: dict[str, AnyArray]) -> None:
         """Refuse class codes that are out of range or order."""
-        where, ptr, classes = self.group.where(), small["class_ptr"], small["classes"]
+        where, ptr, classes = self.part.where(), small["class_ptr"], small["classes"]
         if self.n_functions is not None:
             check_codes(where, "classes", classes, self.n_functions)
         first_of_cell = np.zeros(len(classes), np.bool_)
@@ -306,12 +302,12 @@ class BundleModels:
     @cached_property
     def _scales(self) -> Float64 | None:
         """The scale of each cell's frame, (n_cells, d); None if there are none."""
-        if "scale" not in self.group:
+        if "scale" not in self.part:
             return None
         shape = self._cells["center"].shape
-        scales = self.group.read("scale", shape=shape, kind="f")
+        scales = self.part.read("scale", shape=shape, kind="f")
         if (scales <= 0).any():
-            raise damaged(self.group.where(), "a scale of features is not positive")
+            raise damaged(self.part.where(), "a scale of features is not positive")
         return scales
 
     def _scale_of(self, cell: int) -> Float64 | None:
@@ -322,16 +318,16 @@ class BundleModels:
 
         Support rows of adjacent cells are read together, up to `READ_NBYTES`.
         """
-        small, group = self._cells, self.group
+        small, part = self._cells, self.part
         width = small["center"].shape[1]
         row_ptr, coef_ptr = small["row_ptr"], small["coef_ptr"]
         of_rows, of_coef = (int(row_ptr[-1]), width), (int(coef_ptr[-1]),)
         for run in adjacent_runs(cells, row_ptr, max(READ_NBYTES // (4 * width), 1)):
             first, last = run[0], run[-1] + 1
             at = slice(int(row_ptr[first]), int(row_ptr[last]))
-            rows = group.read("rows", at, shape=of_rows, kind="f")
+            rows = part.read("rows", at, shape=of_rows, kind="f")
             at = slice(int(coef_ptr[first]), int(coef_ptr[last]))
-            coef = group.read("coef", at, shape=of_coef, kind="f")
+            coef = part.read("coef", at, shape=of_coef, kind="f")
             for cell in run:
                 own_rows = slice(*(row_ptr[cell : cell + 2] - row_ptr[first]))
                 own_coef = slice(*(coef_ptr[cell : cell + 2] - coef_ptr[first]))

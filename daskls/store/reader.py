@@ -21,14 +21,10 @@ from daskls.records import (
     Reals,
     SolverSpec,
 )
-from daskls.store.artifacts import Location
 from daskls.store.caches import LOCK, cached
 from daskls.store.files import damaged, malformed_is_damage
-from daskls.store.layout import (
-    Root,
-    report_from_json,
-    root_stamp,
-)
+from daskls.store.layout import REPORT, Root, read_report, root_stamp
+from daskls.store.locations import Location
 from daskls.store.models import BundleModels, finished_bundles
 from daskls.store.reserved import (
     CoveringInterval,
@@ -62,7 +58,7 @@ def write_index(
         "bundles": np.array(bundles, np.int64).reshape(-1, 2),
         "first_cell": np.array(first_cells, np.int64),
     }
-    root.write_group("index", {**arrays, **own}, attributes)
+    root.write("index", {**arrays, **own}, attributes)
     root.update(complete=True)
 
 
@@ -106,7 +102,7 @@ class ModelReader:
     root : Root. Opened once, and passed on to whatever reads more of the model.
     meta : dict. The estimator's description of itself.
     stage_s : dict. Seconds of each stage of the fit that finished the model.
-    index : Group. The arrays by which predictions find their cells.
+    index : Artifact. The arrays by which predictions find their cells.
     resolved : Resolved. The scale of features, and the parameters that all cells share.
     target : Target. Classes, or center and scale of numbers.
     """
@@ -124,7 +120,7 @@ class ModelReader:
         self.meta: dict[str, Any] = root.attributes["meta"]
         # Set after the model is complete: a client that died between left none.
         self.stage_s: dict[str, float] = root.attributes.get("stage_s", {})
-        index = root.find_group("index")
+        index = root.find("index")
         if index is None:
             raise damaged(root.store.where("index"), "the model lacks its index")
         self.index = index
@@ -247,13 +243,13 @@ class ModelReader:
     @cached_property
     def report(self) -> Report:
         """One row per cell, in the order of cells; read from all bundles when first needed."""
-        if "report" in self.index.attrs:
-            return report_from_json(self.index, self.n_cells).view(Report)
+        if REPORT in self.index:
+            return read_report(self.index, self.n_cells).view(Report)
         return self._tables(range(len(self.bundles)))
 
     def report_of_some(self, most_cells: int) -> Report:
         """Return the rows of about ``most_cells`` cells, or all, from evenly spaced bundles."""
-        if self.n_cells <= most_cells or "report" in self.index.attrs:
+        if self.n_cells <= most_cells or REPORT in self.index:
             return self.report
         return self._tables(range(0, len(self.bundles), -(-self.n_cells // most_cells)))
 

@@ -1,4 +1,4 @@
-"""What a finished model learned from the rows that its fit reserved, each in a group of its own.
+"""What a finished model learned from the rows that its fit reserved, each in a part of its own.
 
 A bound on false alarms is a threshold, one of the scores of the reserved rows. Intervals are a half
 width, one of their residuals, and the sizes by which cells scale it.
@@ -12,14 +12,14 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.records import Codes, FalseAlarmSpec, Float64, IntervalSpec
+from daskls.store.artifact import Artifact
 from daskls.store.checks import check_codes
 from daskls.store.files import damaged, malformed_is_damage
-from daskls.store.groups import Group
 from daskls.store.layout import Root
 
 # Names of the groups, and of the entries in the root's ``meta`` of models that have them.
 FALSE_ALARM, INTERVAL = FalseAlarmSpec.name, IntervalSpec.name
-# What a group makes available, and the parameter that needs it.
+# What a part makes available, and the parameter that needs it.
 _PURPOSES = {FALSE_ALARM: ("threshold", "max_false_alarm"), INTERVAL: ("intervals", "interval")}
 
 
@@ -90,33 +90,33 @@ class CoveringInterval:
         return [("intervals", f"{own}rank {self.rank:,} of {self.n_rows:,} held-out rows")]
 
 
-def _reserved_group(root: Root, name: str) -> Group | None:
-    """Return a group of reserved rows, or None; StoreError where the fit stopped before it."""
+def _reserved_part(root: Root, name: str) -> Artifact | None:
+    """Return a part of reserved rows, or None; StoreError where the fit stopped before it."""
     if name not in root.attributes["meta"]:
         return None
-    group = root.find_group(name)
-    if group is None:
+    part = root.find(name)
+    if part is None:
         what, parameter = _PURPOSES[name]
         raise StoreError(
             f"The model at {root.where()} has no {what} yet, which {parameter} needs. Call "
             f"fit again with store={root.where()!r} and the same data and parameters: nothing else "
             "runs."
         )
-    return group
+    return part
 
 
 def write_bound(root: Root, bound: FalseAlarmBound, scores: Float64, codes: Codes) -> None:
-    """Write a bound with the scores and codes of the reserved rows; the group appears whole."""
-    root.write_group(FALSE_ALARM, {"scores": scores, "codes": codes}, asdict(bound))
+    """Write a bound with the scores and codes of the reserved rows; the part appears whole."""
+    root.write(FALSE_ALARM, {"scores": scores, "codes": codes}, asdict(bound))
 
 
 def read_bound(root: Root) -> FalseAlarmBound | None:
     """Return a finished model's bound, or None; StoreError where the fit stopped before it."""
-    group = _reserved_group(root, FALSE_ALARM)
-    if group is None:
+    part = _reserved_part(root, FALSE_ALARM)
+    if part is None:
         return None
-    with malformed_is_damage(group.where()):
-        kept = group.attrs
+    with malformed_is_damage(part.where()):
+        kept = part.attrs
         bound = FalseAlarmBound(
             rate=float(kept["rate"]),
             delta=float(kept["delta"]),
@@ -126,18 +126,18 @@ def read_bound(root: Root) -> FalseAlarmBound | None:
             threshold=float(kept["threshold"]),
         )
     if not 1 <= bound.rank <= bound.n_negatives or not np.isfinite(bound.threshold):
-        raise damaged(group.where(), "its rank or its threshold is impossible")
+        raise damaged(part.where(), "its rank or its threshold is impossible")
     return bound
 
 
 def read_reserved(root: Root) -> tuple[Float64, Codes] | None:
     """Return the scores and class codes of the reserved rows; None without a bound."""
-    group = _reserved_group(root, FALSE_ALARM)
-    if group is None:
+    part = _reserved_part(root, FALSE_ALARM)
+    if part is None:
         return None
-    scores = group.read("scores", shape=(None,), kind="f")
-    codes = group.read("codes", shape=scores.shape, kind="i")
-    check_codes(group.where("codes"), "codes", codes, 2)
+    scores = part.read("scores", shape=(None,), kind="f")
+    codes = part.read("codes", shape=scores.shape, kind="i")
+    check_codes(part.where("codes"), "codes", codes, 2)
     return scores, codes
 
 
@@ -145,16 +145,16 @@ def write_interval(
     root: Root, interval: CoveringInterval, sizes: Float64, residuals: Float64
 ) -> None:
     """Write an interval with each cell's size and the scaled residuals; it appears whole."""
-    root.write_group(INTERVAL, {"sizes": sizes, "residuals": residuals}, asdict(interval))
+    root.write(INTERVAL, {"sizes": sizes, "residuals": residuals}, asdict(interval))
 
 
 def read_interval(root: Root) -> CoveringInterval | None:
     """Return a finished model's interval, or None; StoreError where the fit stopped before it."""
-    group = _reserved_group(root, INTERVAL)
-    if group is None:
+    part = _reserved_part(root, INTERVAL)
+    if part is None:
         return None
-    with malformed_is_damage(group.where()):
-        kept = group.attrs
+    with malformed_is_damage(part.where()):
+        kept = part.attrs
         found = CoveringInterval(
             coverage=float(kept["coverage"]),
             n_rows=int(kept["n_rows"]),
@@ -164,15 +164,15 @@ def read_interval(root: Root) -> CoveringInterval | None:
     widths = np.array(found.half_widths)
     is_sound = 1 <= found.rank <= found.n_rows and widths.shape == (root.target.width,)
     if not is_sound or not (np.isfinite(widths) & (widths >= 0)).all():
-        raise damaged(group.where(), "its rank or its half widths are impossible")
+        raise damaged(part.where(), "its rank or its half widths are impossible")
     return found
 
 
 def read_sizes(root: Root, n_cells: int) -> Float64:
     """Sizes of residuals in each cell of a model with intervals, in units of the overall size."""
-    group = _reserved_group(root, INTERVAL)
-    assert group is not None
-    sizes: Float64 = group.read("sizes", shape=(n_cells,), kind="f")
+    part = _reserved_part(root, INTERVAL)
+    assert part is not None
+    sizes: Float64 = part.read("sizes", shape=(n_cells,), kind="f")
     if not (sizes > 0).all():
-        raise damaged(group.where("sizes"), "a size is not positive")
+        raise damaged(part.where("sizes"), "a size is not positive")
     return sizes

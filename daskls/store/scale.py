@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from daskls.records import AnyArray, FeatureCoding, FeatureScale, SolverSpec, TargetKind
+from daskls.store.artifact import Artifact
 from daskls.store.checks import spec_from_json
 from daskls.store.files import damaged, malformed_is_damage
-from daskls.store.groups import Group
 from daskls.store.layout import Root
 
 GROUP = "scale"
@@ -66,12 +66,12 @@ def write_resolved(root: Root, resolved: Resolved) -> None:
         arrays = {"center": scale.center, "factors": scale.factors}
         arrays |= {} if scale.coding is None else vars(scale.coding)
     attributes = {"spec": asdict(resolved.spec), "summary": dict(resolved.summary)}
-    root.write_group(GROUP, arrays, attributes)
+    root.write(GROUP, arrays, attributes)
 
 
 def find_resolved(root: Root) -> Resolved | None:
-    group = root.find_group(GROUP)
-    return None if group is None else _read(group, root.n_features)
+    part = root.find(GROUP)
+    return None if part is None else _read(part, root.n_features)
 
 
 def read_resolved(root: Root) -> Resolved:
@@ -92,32 +92,32 @@ def width_of(root: Root) -> int:
     return len(found.scale.columns)
 
 
-def _read(group: Group, n_features: int) -> Resolved:
-    with malformed_is_damage(group.where()):
-        spec = spec_from_json(group.attrs["spec"])
-        summary = dict(group.attrs["summary"])
-    if "factors" not in group:
+def _read(part: Artifact, n_features: int) -> Resolved:
+    with malformed_is_damage(part.where()):
+        spec = spec_from_json(part.attrs["spec"])
+        summary = dict(part.attrs["summary"])
+    if "factors" not in part:
         return Resolved(None, spec, summary)
-    coding = _read_coding(group, n_features)
+    coding = _read_coding(part, n_features)
     n_coded = n_features if coding is None else len(coding.sources)
-    center = group.read("center", shape=(n_coded,), kind="f")
-    factors = group.read("factors", shape=(n_coded,), kind="f")
+    center = part.read("center", shape=(n_coded,), kind="f")
+    factors = part.read("factors", shape=(n_coded,), kind="f")
     # A factor of 0 drops its feature; at least one must remain.
     if (factors < 0).any() or not np.any(factors):
-        raise damaged(group.where("factors"), "a factor is negative, or all are 0")
+        raise damaged(part.where("factors"), "a factor is negative, or all are 0")
     return Resolved(FeatureScale(center, factors, coding), spec, summary)
 
 
-def _read_coding(group: Group, n_features: int) -> FeatureCoding | None:
+def _read_coding(part: Artifact, n_features: int) -> FeatureCoding | None:
     """Return the coding of features; None if there is none."""
-    if "ptr" not in group:
+    if "ptr" not in part:
         return None
-    ptr = group.read("ptr", shape=(n_features + 1,), kind="i")
-    points = group.read("points", shape=(None,), kind="f")
-    ranks = group.read("ranks", shape=points.shape, kind="f")
+    ptr = part.read("ptr", shape=(n_features + 1,), kind="i")
+    points = part.read("points", shape=(None,), kind="f")
+    ranks = part.read("ranks", shape=points.shape, kind="f")
     if ptr[0] != 0 or ptr[-1] != len(points) or (np.diff(ptr) < 0).any():
-        raise damaged(group.where("ptr"), "the points of features do not follow each other")
+        raise damaged(part.where("ptr"), "the points of features do not follow each other")
     own = np.repeat(np.arange(n_features), np.diff(ptr))
     if (np.diff(points)[np.diff(own) == 0] <= 0).any():
-        raise damaged(group.where("points"), "the points of a feature do not increase")
+        raise damaged(part.where("points"), "the points of a feature do not increase")
     return FeatureCoding(ptr, points, ranks)

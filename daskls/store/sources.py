@@ -15,9 +15,9 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.storage import LocalStore, ObjectStore, WrapperStore
 
 from daskls.errors import StoreError
-from daskls.store.artifacts import is_bucket
 from daskls.store.connections import connect_below
 from daskls.store.files import MALFORMED
+from daskls.store.locations import is_bucket
 
 # Keywords of `zarr.create_array` for the arrays that daskls writes; the attribute identifies them.
 WHOLE = "every_chunk_is_written"

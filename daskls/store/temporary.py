@@ -13,11 +13,11 @@ from typing import Any, Self
 import dask
 
 from daskls.errors import StoreError
-from daskls.store.artifacts import is_being_removed, open_store
 from daskls.store.backend import Backend
+from daskls.store.contents import ROOT
 from daskls.store.files import disk_errors
-from daskls.store.flat import DESCRIPTION
 from daskls.store.folder import Folder
+from daskls.store.locations import is_being_removed, open_store
 
 
 class TemporaryFolder:
@@ -114,7 +114,7 @@ class ModelHandle:
         try:
             yield
         except Exception as error:
-            if not is_being_removed(open_store(self.location), DESCRIPTION, error):
+            if not is_being_removed(open_store(self.location), ROOT, error):
                 raise
             raise StoreError(
                 f"The model at {self.location} was removed while it was in use, or this machine "

@@ -24,7 +24,7 @@ from writes import RemovesAt, Writes, read_written, remove
 
 import daskls
 from daskls import FalkNoiseFilter, StoreError
-from daskls.store.artifacts import open_store
+from daskls.store.locations import open_store
 
 
 def test_a_store_removed_while_numpy_input_is_written(tmp_path):

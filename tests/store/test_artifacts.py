@@ -15,13 +15,13 @@ from support import few
 from daskls.errors import DamageError, StoreError
 from daskls.methods.landmarks.parts import CellStates, read_states, read_stats, write_states
 from daskls.records import CellReport, Frame, KernelSpec, LocalModel, SolverSpec
-from daskls.store.artifacts import open_store
+from daskls.store.locations import open_store
 from daskls.store.exchange import Exchange
 from daskls.store.folder import Folder
 from daskls.store.groups import open_group, write_group
 from daskls.store.models import BundleModels, finished_bundles, write_bundle
 from daskls.store.packs import read_pack, write_pack
-from daskls.store.sorted_rows import Rows
+from daskls.store.rows import Rows
 
 
 @pytest.fixture(params=["folder", "bucket"])

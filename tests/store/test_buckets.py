@@ -23,7 +23,7 @@ from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter, open_dataset
 from daskls.store.exchange import Exchange
 from daskls.store.packs import read_pack, write_pack
-from daskls.store.sorted_rows import Rows
+from daskls.store.rows import Rows
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3)).astype("f4")

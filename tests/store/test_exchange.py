@@ -13,7 +13,7 @@ from daskls.plan.exchange import plan_exchange
 from daskls.records import SolverSpec
 from daskls.store.exchange import Exchange, stored_grids
 from daskls.store.folder import Folder, FolderReader
-from daskls.store.sorted_rows import Rows, SortedRows
+from daskls.store.rows import Rows, SortedRows
 
 N_LEAVES = (4, 3, 5)
 

@@ -50,8 +50,8 @@ from daskls.store.models import (
     write_bundle,
 )
 from daskls.store.reader import write_index
+from daskls.store.rows import Rows
 from daskls.store.scale import width_of
-from daskls.store.sorted_rows import Rows
 
 # Most bytes of the directions of all cuts for which the index holds them; every process that
 # predicts reads it. Beyond, it holds the cuts between leaves, and bundles those inside leaves.
@@ -101,8 +101,8 @@ def fit_cells(state: FitState) -> None:
 
 def _trained(root: Root) -> Partition | None:
     """Return the partition if all cells are trained, so only the index may be missing."""
-    group = root.find_group("partition")
-    partition = None if group is None else read_partition(group)
+    part = root.find("partition")
+    partition = None if part is None else read_partition(part)
     is_done = partition is not None and all(done_mask(root.store, partition.n_leaves))
     return partition if is_done else None
 
@@ -232,8 +232,8 @@ def _with_cells(
 
 def _count_leaves(bundle: BundleModels) -> Int64:
     n_leaves = bundle.last_leaf - bundle.first_leaf + 1
-    n_nodes: Int64 = bundle.group.read(BRANCH_SIZES, shape=(n_leaves,), kind="i")
-    check_counts(bundle.group.where(), BRANCH_SIZES, n_nodes, bundle.count_cells() - n_leaves)
+    n_nodes: Int64 = bundle.part.read(BRANCH_SIZES, shape=(n_leaves,), kind="i")
+    check_counts(bundle.part.where(), BRANCH_SIZES, n_nodes, bundle.count_cells() - n_leaves)
     return n_nodes + 1
 
 
@@ -241,4 +241,4 @@ def _branches(bundle: BundleModels, n_features: int) -> tuple[Tree, ...]:
     """Return the trees inside a bundle's leaves; with center 0, as the partition knows theirs."""
     n_leaves = bundle.last_leaf - bundle.first_leaf + 1
     n_nodes = bundle.count_cells() - n_leaves
-    return read_trees(bundle.group, np.zeros(n_features), BRANCH_SIZES, n_leaves, n_nodes)
+    return read_trees(bundle.part, np.zeros(n_features), BRANCH_SIZES, n_leaves, n_nodes)

@@ -29,7 +29,6 @@ CELL_PARTS = (
         "bundles/*",
         "methods/cells",
         f"branch_nodes int64 leaves; {BRANCH_ARRAYS}; errors float32 cells, combinations",
-        kind="bundles",
     ),
 )
 
@@ -73,11 +72,11 @@ class Voronoi(Method):
         self.space(reader)
 
     def progress(self, root: Root) -> str:
-        group = root.find_group("partition")
-        if group is None:
+        part = root.find("partition")
+        if part is None:
             return "space is not cut yet"
         done = sum(last - first + 1 for first, last in finished_bundles(root.store))
-        return f"{done} of {read_partition(group).n_leaves} groups of cells are trained"
+        return f"{done} of {read_partition(part).n_leaves} groups of cells are trained"
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 A store holds the landmarks, the states of cells by round, and the finished model.
 ``joint/<phase>-<round>/<first>-<last>`` is the result of one task for some cells: the states, from
-which the next round starts, and the statistics. The statistics are written last and are the marker;
-they name the attempt whose states are valid. A resumed fit replays its finished rounds from their
-statistics. The states of a round are dropped when no problem can return to them.
+which the next round starts, and the statistics, which are written last. A resumed fit replays its
+finished rounds from their statistics. The states of a round are dropped when no problem can return
+to them.
 """
 
 from dataclasses import dataclass, fields
@@ -15,14 +15,12 @@ from daskls.kernels.landmarks import decide_linear, project_tiles
 from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as, stored
 from daskls.records import Float64, Reals, Table
-from daskls.store.artifacts import Location, open_store
-from daskls.store.backend import attempt_key, draw_attempt
+from daskls.store.artifact import Artifact, read_arrays, write_artifact
 from daskls.store.caches import cached
 from daskls.store.contents import FINISH, POINT_ARRAYS, StorePart
 from daskls.store.files import damaged, malformed_is_damage
-from daskls.store.groups import Group
-from daskls.store.layout import Root, report_to_json
-from daskls.store.packs import read_pack, write_pack
+from daskls.store.layout import REPORT, Root
+from daskls.store.locations import Location, open_store
 from daskls.store.reader import ModelReader, write_index
 
 LANDMARKS_GROUP, JOINT = "landmarks", "joint"
@@ -45,18 +43,16 @@ LANDMARK_PARTS = (
     ),
     StorePart(
         f"{JOINT}/*/*.states",
-        f"{_HERE}, before its marker",
+        f"{_HERE}, before its statistics",
         "biases float64 p; theta float64 cells, p, l; deltas float64 cells, p",
         "no round returns to them",
-        "packs",
         PHASE,
     ),
     StorePart(
         f"{JOINT}/*/*.stats",
-        f"{_HERE}: the marker",
-        "stats float64 cells, p, statistics; attempt int64",
+        _HERE,
+        "stats float64 cells, p, statistics",
         FINISH,
-        "packs",
         PHASE,
     ),
 )
@@ -87,28 +83,21 @@ def write_states(
     states: CellStates,
     stats: Float64,
 ) -> None:
-    """Write the result of a task; the statistics (c, p, N_STATS) last, as they are the marker."""
-    store, attempt = open_store(root), draw_attempt()
-    key, marker = _keys(phase, number, cells)
-    key = attempt_key(key, attempt)
-    write_pack(store, key, {f.name: getattr(states, f.name) for f in fields(CellStates)})
-    if not write_pack(store, marker, {"stats": stats, "attempt": np.array(attempt)}):
-        # Another attempt wrote its marker first, which names that attempt's states.
-        store.drop(key)
+    """Write the result of a task; the statistics (c, p, N_STATS) last, as they say it is there."""
+    key, last = _keys(phase, number, cells)
+    write_artifact(root, key, {f.name: getattr(states, f.name) for f in fields(CellStates)})
+    write_artifact(root, last, {"stats": stats})
 
 
 def read_stats(root: Location, phase: str, number: int, cells: tuple[int, int]) -> Float64 | None:
     """Return the statistics of a task, or None if it is not finished."""
-    store, marker = open_store(root), _keys(phase, number, cells)[1]
-    return read_pack(store, marker, ["stats"])["stats"] if store.exists(marker) else None
+    store, (_, key) = open_store(root), _keys(phase, number, cells)
+    return read_arrays(store, key)["stats"] if store.exists(key) else None
 
 
 def read_states(root: Location, phase: str, number: int, cells: tuple[int, int]) -> CellStates:
     """Return the states that a finished task reached."""
-    store, (key, marker) = open_store(root), _keys(phase, number, cells)
-    attempt = int(read_pack(store, marker, ["attempt"])["attempt"])
-    names = [f.name for f in fields(CellStates)]
-    return CellStates(**read_pack(store, attempt_key(key, attempt), names))
+    return CellStates(**read_arrays(root, _keys(phase, number, cells)[0]))
 
 
 def count_rounds(root: Root) -> int:
@@ -125,20 +114,20 @@ def drop_phase(root: Location, phase: str) -> None:
 
 
 def write_landmarks(root: Root, landmarks: Float64, gamma: float | None) -> None:
-    root.write_group(LANDMARKS_GROUP, {"rows": landmarks}, {"gamma": gamma})
+    root.write(LANDMARKS_GROUP, {"rows": landmarks}, {"gamma": gamma})
 
 
 def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
     """Return the landmarks and gamma, or None if they are not chosen yet."""
-    group = root.find_group(LANDMARKS_GROUP)
-    if group is None:
+    part = root.find(LANDMARKS_GROUP)
+    if part is None:
         return None
-    return group.read("rows", shape=(None, root.n_features), kind="f"), _read_gamma(group)
+    return part.read("rows", shape=(None, root.n_features), kind="f"), _read_gamma(part)
 
 
-def _read_gamma(group: Group) -> float | None:
-    with malformed_is_damage(group.where()):
-        gamma = group.attrs["gamma"]
+def _read_gamma(part: Artifact) -> float | None:
+    with malformed_is_damage(part.where()):
+        gamma = part.attrs["gamma"]
         return None if gamma is None else float(str(gamma))
 
 
@@ -162,8 +151,8 @@ def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
     """Write the finished model, then set the marker. The report has one record per cell."""
     arrays, attributes = stored(model.cells)
     own = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}
-    values = {**attributes, "gamma": model.gamma, "report": report_to_json(report)}
-    write_index(root, {**arrays, **own}, values, [], [len(report)])
+    values = {**attributes, "gamma": model.gamma}
+    write_index(root, {**arrays, **own, REPORT: report}, values, [], [len(report)])
 
 
 @cached(maxsize=8)

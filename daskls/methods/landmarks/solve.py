@@ -26,7 +26,7 @@ from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
-from daskls.store.sorted_rows import Rows
+from daskls.store.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ def _load_landmarks(
 
 
 def stored_cells(root: Root) -> VoronoiCells:
-    group = root.find_group("partition")
-    if group is None:
+    part = root.find("partition")
+    if part is None:
         raise _changed(root.where())
-    return read_as(VoronoiCells, group)
+    return read_as(VoronoiCells, part)
 
 
 def _changed(root: str) -> StoreError:

@@ -30,7 +30,7 @@ from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader, open_leaves
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
-from daskls.store.sorted_rows import Rows
+from daskls.store.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from daskls.errors import StoreError
 from daskls.methods.base import one_leaf
 from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.records import Int32, Int64, Ints, LeafRows, Reals, Regions
+from daskls.store.artifact import Artifact
 from daskls.store.caches import cached
 from daskls.store.checks import check_codes
 from daskls.store.contents import StorePart
 from daskls.store.files import damaged, malformed_is_damage
-from daskls.store.groups import Group
 from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
@@ -21,31 +21,29 @@ CENTERS_GROUP = "centers"
 _HERE = "methods/neighborhoods"
 CENTER_PARTS = (
     StorePart("index", _HERE, "centers X cells, d; numbers int64 cells"),
-    StorePart("bundles/*", _HERE, "leaf int64 cells", kind="bundles"),
+    StorePart("bundles/*", _HERE, "leaf int64 cells"),
     StorePart(CENTERS_GROUP, _HERE, "positions int64 cells; owner int32 n"),
 )
-# A query reads the owners of one leaf's rows, some 16,384, which mostly lie in one chunk.
-CENTER_CHUNK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
 class Centers:
     """The covering centers, numbered by position, so consecutive centers are near each other.
 
-    The group holds ``owner``, int32 (n,): the center of the row at each position.
+    The part holds ``owner``, int32 (n,): the center of the row at each position.
     """
 
     positions: Int64
     n_rounds: int
     n_searched: int
-    group: Group
+    part: Artifact
 
     def owners(self, start: int, stop: int) -> Int32:
         """Return the center of each of the positions start .. stop - 1."""
-        found = self.group.read("owner", slice(start, stop), kind="i")
+        found = self.part.read("owner", slice(start, stop), kind="i")
         if len(found) != stop - start:
-            raise damaged(self.group.where(), f"it has no owners of places {start} to {stop}")
-        check_codes(self.group.where("owner"), "owner", found, len(self.positions))
+            raise damaged(self.part.where(), f"it has no owners of places {start} to {stop}")
+        check_codes(self.part.where("owner"), "owner", found, len(self.positions))
         return found
 
 
@@ -63,7 +61,7 @@ def write_centers(
     number[order] = np.arange(len(taken))
     arrays: dict[str, Ints] = {"positions": taken[order], "owner": number[owner]}
     counts = {"n_rounds": n_rounds, "n_searched": n_searched}
-    root.write_group(CENTERS_GROUP, arrays, counts, CENTER_CHUNK_ROWS)
+    root.write(CENTERS_GROUP, arrays, counts)
     written = read_centers(root)
     assert written is not None
     return written
@@ -71,21 +69,21 @@ def write_centers(
 
 def read_centers(root: Root) -> Centers | None:
     """Return the centers of a store, or None if they are not chosen yet."""
-    group = root.find_group(CENTERS_GROUP)
-    if group is None:
+    part = root.find(CENTERS_GROUP)
+    if part is None:
         return None
-    with malformed_is_damage(group.where()):
-        n_rounds, n_searched = (int(str(group.attrs[name])) for name in ("n_rounds", "n_searched"))
-    positions = group.read("positions", shape=(None,), kind="i")
-    n_rows = group.shape_of("owner")[0]
+    with malformed_is_damage(part.where()):
+        n_rounds, n_searched = (int(str(part.attrs[name])) for name in ("n_rounds", "n_searched"))
+    positions = part.read("positions", shape=(None,), kind="i")
+    n_rows = part.shape_of("owner")[0]
     if (
         not len(positions)
         or positions[0] < 0
         or positions[-1] >= n_rows
         or (np.diff(positions) <= 0).any()
     ):
-        raise damaged(group.where("positions"), "those of centers do not increase within the rows")
-    return Centers(positions, n_rounds, n_searched, group)
+        raise damaged(part.where("positions"), "those of centers do not increase within the rows")
+    return Centers(positions, n_rounds, n_searched, part)
 
 
 def open_centers(reader: ModelReader) -> Centers:

@@ -36,7 +36,7 @@ from daskls.solvers.base import Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.leaves import LeafReader
 from daskls.store.models import has_bundle, write_bundle
-from daskls.store.sorted_rows import Rows
+from daskls.store.rows import Rows
 
 # Bytes that the client holds for each row while centers are chosen: its position in the order, its
 # center, the rank and the center's number; and what sorting the order takes.

@@ -1,17 +1,17 @@
 """The parts that a fit on samples keeps in its store between tasks.
 
-``sampling/<kind>/<first>-<last>`` is a pack of named arrays. It appears whole, so it is its
-own marker. All parts are removed when the model is finished.
+``sampling/<kind>/<first>-<last>`` holds named arrays. All parts are removed when the model is
+finished.
 """
 
 from collections.abc import Iterable, Mapping
 
 from daskls.records import AnyArray
-from daskls.store.artifacts import Location, open_store
+from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.contents import FINISH, ROWS_ARRAYS, StorePart
+from daskls.store.locations import Location, open_store
 from daskls.store.models import bundle_key
-from daskls.store.packs import read_pack, write_pack
-from daskls.store.sorted_rows import Rows
+from daskls.store.rows import Rows
 
 FOLDER = "sampling"
 # Names of stored arrays, and the fields of `Rows` that they hold.
@@ -20,7 +20,7 @@ NUMBERED = "numbers int64 n; positions int64 n"
 PLACED = f"{ROWS_ARRAYS}; positions int64 n"
 FURTHER_HELD = "further_numbers int64 n; further_order int64 n; further_positions int64 n"
 SAMPLING_PARTS = tuple(
-    StorePart(f"{FOLDER}/{kind}/*", "methods/sampling", holds, FINISH, "packs", tuple(follows))
+    StorePart(f"{FOLDER}/{kind}/*", "methods/sampling", holds, FINISH, tuple(follows))
     for kind, holds, *follows in (
         ("initial", PLACED),
         ("samples", NUMBERED),
@@ -52,14 +52,14 @@ def write_part(
     root: Location, kind: str, first: int, last: int, arrays: Mapping[str, AnyArray]
 ) -> None:
     """Write named arrays; a stored part is not replaced."""
-    write_pack(root, _key(kind, first, last), arrays)
+    write_artifact(root, _key(kind, first, last), arrays)
 
 
 def read_part(
     root: Location, kind: str, first: int, last: int, names: Iterable[str]
 ) -> dict[str, AnyArray]:
     """Read some of a part's arrays."""
-    return read_pack(root, _key(kind, first, last), names)
+    return read_arrays(root, _key(kind, first, last), names)
 
 
 def read_part_rows(root: Location, kind: str, first: int, last: int) -> Rows:

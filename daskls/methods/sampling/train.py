@@ -22,7 +22,7 @@ from daskls.solvers.base import BLANK_REPORT
 from daskls.solvers.hinge.large import fit_large
 from daskls.store.leaves import LeafReader
 from daskls.store.models import has_bundle, write_bundle
-from daskls.store.sorted_rows import Rows
+from daskls.store.rows import Rows
 
 # Kinds of parts: rows drawn by number, support rows of subsamples, samples to train on, support
 # rows of samples.
