@@ -228,7 +228,7 @@ def report(
         check_data(data)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     where.check()
-    from daskls.store.files import exists_already
+    from daskls.store.errors import exists_already
 
     if html is not None and os.path.lexists(html):
         raise exists_already(html)

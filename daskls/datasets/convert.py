@@ -25,7 +25,7 @@ from daskls.sources.header import Known
 from daskls.sources.write import plain, write_features
 from daskls.store.dataset import Dataset
 from daskls.store.dataset_checks import WRITE_AGAIN, check_target
-from daskls.store.files import disk_errors
+from daskls.store.errors import disk_errors
 from daskls.store.locations import store_at
 from daskls.store.temporary import temporary_root
 

@@ -47,8 +47,8 @@ from daskls.run.workers import log_losses
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels
-from daskls.store.backend import Backend
-from daskls.store.lock import own_store
+from daskls.store.objects import Objects
+from daskls.store.owner import own_store
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle, Scratch
 
@@ -277,7 +277,7 @@ class LocalEstimator(Plans, SharesClient):
         self,
         request: FitRequest,
         data: tuple[Source, Source | None, Source | None],
-        store: Backend,
+        store: Objects,
     ) -> "FitResult":
         """Train on X, y and weights in a store that this fit owns."""
         # Imported here so that a process that only predicts never loads the trainers.

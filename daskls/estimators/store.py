@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from daskls.errors import AdviceWarning, warn_user
 from daskls.run.identity import check_free
-from daskls.store.backend import Backend
 from daskls.store.contents import ROOT
-from daskls.store.files import disk_errors, exists_already
+from daskls.store.errors import disk_errors, exists_already
 from daskls.store.layout import Root
 from daskls.store.locations import open_store, store_at
+from daskls.store.objects import Objects
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
 # A pickle of a larger model, which memory holds twice while it is made, is advised against.
@@ -24,7 +24,7 @@ SAVE_AGAIN = "call save again"
 TEMPORARY = "model.zarr"
 
 
-def choose_store(store: str | os.PathLike[str] | None) -> tuple[Backend, TemporaryFolder | None]:
+def choose_store(store: str | os.PathLike[str] | None) -> tuple[Objects, TemporaryFolder | None]:
     """Return the model's store and, if it is temporary, the object that keeps it alive."""
     if store is not None:
         given = store_at(store)
@@ -64,7 +64,7 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
         raise exists_already(copy)
 
 
-def _keys_of(model: Backend) -> Iterator[str]:
+def _keys_of(model: Objects) -> Iterator[str]:
     yield from Root.open(model).store.below(skip=NOT_MODEL)
 
 

@@ -26,8 +26,8 @@ from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.write import WEIGHTS, encoded, write_features
-from daskls.store.backend import Backend
-from daskls.store.files import expand_path
+from daskls.store.locations import expand_path
+from daskls.store.objects import Objects
 from daskls.store.temporary import Scratch, temporary_path
 
 Listener = Callable[[Progress], None] | None
@@ -62,7 +62,7 @@ class TableOptions:
 
 
 @contextmanager
-def unless_empty(store: Backend) -> Iterator[None]:
+def unless_empty(store: Objects) -> Iterator[None]:
     """Remove the store again if an error leaves it empty, as if the fit had not begun."""
     try:
         yield

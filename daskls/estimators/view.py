@@ -24,7 +24,7 @@ from rich.progress import Progress as Bars
 from daskls.records import MeasuredAs
 from daskls.run.client import current_client, in_task
 from daskls.run.progress import STAGE_LABELS, OnCut, Progress
-from daskls.store.backend import Backend
+from daskls.store.objects import Objects
 
 log = logging.getLogger("daskls")
 
@@ -104,7 +104,7 @@ def fit_view(
     estimator: str,
     shape: tuple[int, int],
     target: MeasuredAs,
-    store: Backend,
+    store: Objects,
     client: Any,
     verbose: int,
 ) -> Iterator[View]:
@@ -183,7 +183,7 @@ def _notebook_front(messages: _Messages) -> Any:
     return widget
 
 
-def _page_front(store: Backend, client: Any, say: Callable[[str], None]) -> Any:
+def _page_front(store: Objects, client: Any, say: Callable[[str], None]) -> Any:
     from daskls.live.dashboard import Dashboard
     from daskls.live.fit import read_bundles
 

@@ -10,7 +10,7 @@ from daskls.partition.tree import route_rows
 from daskls.records import Int64, LeafRows, Reals, Regions, RowNumbers
 from daskls.registry import METHODS, load_object
 from daskls.run.contract import Method
-from daskls.store.files import malformed_is_damage
+from daskls.store.errors import malformed_is_damage
 
 # Rows of a region in a search for the nearest center.
 CENTER_REGION_ROWS = 256

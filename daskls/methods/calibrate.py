@@ -34,8 +34,8 @@ from daskls.scaling.regions import (
     plan_regions,
     read_region,
 )
-from daskls.store.backend import Backend
 from daskls.store.locations import open_store
+from daskls.store.objects import Objects
 from daskls.store.temporary import ModelHandle, Scratch
 
 # Approximate number of rows that are scored; also the rows drawn for methods that are not local.
@@ -47,7 +47,7 @@ TASK_ROWS = 500
 # Keys of the folds' models, inside the model's store.
 FOLDS = "held-out-{:03d}"
 
-NestedFit = Callable[[FitRequest, BlockRows, Backend], str]
+NestedFit = Callable[[FitRequest, BlockRows, Objects], str]
 
 
 def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:

@@ -20,9 +20,9 @@ from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.scan import warn_of_chunks
 from daskls.scaling.coding import widest_and_narrowest
 from daskls.scaling.fit import resolve
-from daskls.store.backend import Backend
 from daskls.store.layout import Root
 from daskls.store.locations import Location
+from daskls.store.objects import Objects
 from daskls.store.reader import ModelReader
 
 # With fewer features, cells shrink as their number grows, and nothing is measured.
@@ -93,7 +93,7 @@ def _measured(state: FitState) -> Shrinkage | None:
 def _nested(client: Any) -> NestedFit:
     """Return the function that fits models on some of the rows, in stores inside the fit's own."""
 
-    def fit(request: FitRequest, rows: BlockRows, store: Backend) -> str:
+    def fit(request: FitRequest, rows: BlockRows, store: Objects) -> str:
         return run_fit(request, rows, store, client).fingerprint
 
     return fit

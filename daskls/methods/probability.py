@@ -15,7 +15,7 @@ from daskls.records import AnyArray, Codes, Float64, Mask
 from daskls.solvers.evaluate import fit_sigmoid, sigmoid, total
 from daskls.store.artifact import Artifact
 from daskls.store.caches import cached
-from daskls.store.files import damaged
+from daskls.store.errors import damaged
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
 

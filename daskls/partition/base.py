@@ -19,7 +19,7 @@ from daskls.errors import StoreError
 from daskls.partition.tree import Tree
 from daskls.records import AnyArray, Float64, Ints, Reals, RowNumbers
 from daskls.store.artifact import Artifact
-from daskls.store.files import damaged
+from daskls.store.errors import damaged
 
 
 class Partition(Protocol):

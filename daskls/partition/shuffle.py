@@ -18,7 +18,7 @@ from daskls.partition.tree import Tree, no_cuts
 from daskls.records import AnyArray, Int64, Ints, Keys, Reals, RowNumbers
 from daskls.seeds import BALLS, CHUNKS, SUBSAMPLES
 from daskls.store.artifact import Artifact
-from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.errors import damaged, malformed_is_damage
 
 N_ROUNDS = 6
 # The number of rows below a key limit varies by about its square root. With this many deviations

@@ -16,7 +16,7 @@ from daskls.partition.tree import Tree, graft, read_trees, route_rows, tree_arra
 from daskls.records import AnyArray, Float64, Int32, Int64, Ints, Reals, RowNumbers
 from daskls.seeds import BRANCH, CLUSTERS, TRUNK
 from daskls.store.artifact import Artifact
-from daskls.store.files import damaged
+from daskls.store.errors import damaged
 
 # The stored array of node counts of the trees in the leaves of a refined partition or a bundle.
 BRANCH_SIZES = "branch_nodes"

@@ -19,12 +19,12 @@ from daskls.partition.space import BRANCH_SIZES, Refined, Space, find_base
 from daskls.partition.tree import Tree, read_trees
 from daskls.records import AnyArray, Float64, Int64
 from daskls.store.artifact import Artifact, open_artifact
-from daskls.store.backend import Backend
 from daskls.store.caches import SizedCache, cached
 from daskls.store.checks import check_tiles
-from daskls.store.files import damaged
+from daskls.store.errors import damaged
 from daskls.store.layout import Root
 from daskls.store.models import bundle_key
+from daskls.store.objects import Objects
 from daskls.store.reader import ModelReader
 
 P = TypeVar("P", bound=Partition)
@@ -84,7 +84,7 @@ class StoredTrees(Sequence[Tree]):
     `first_cells` has the first cell of each leaf, followed by the number of cells.
     """
 
-    store: Backend
+    store: Objects
     bundles: tuple[tuple[int, int], ...]
     first_cells: Int64
     center: Float64

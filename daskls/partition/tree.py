@@ -10,7 +10,7 @@ from daskls.kernels.route import route
 from daskls.records import AnyArray, Float64, Int32, Reals
 from daskls.store.artifact import Artifact
 from daskls.store.checks import check_counts
-from daskls.store.files import damaged
+from daskls.store.errors import damaged
 
 # Stored arrays with a row per node.
 NODE_ARRAYS = ("directions", "thresholds", "children")

@@ -23,7 +23,7 @@ from daskls.plotting.plane import import_matplotlib
 from daskls.records import Float64
 from daskls.run.confusion import Confusion, LevelScores, NumberScores
 from daskls.solvers.registry import find_loss
-from daskls.store.files import disk_errors, exists_already
+from daskls.store.errors import disk_errors, exists_already
 from daskls.store.reader import ModelReader
 from daskls.targets import MOST_COLUMNS
 

@@ -26,7 +26,7 @@ from daskls.sources.base import (
     scan_of,
 )
 from daskls.store.dataset_checks import WRITE_AGAIN
-from daskls.store.files import disk_errors
+from daskls.store.errors import disk_errors
 
 
 @contextmanager

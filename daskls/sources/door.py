@@ -29,7 +29,7 @@ from daskls.sources.frames import column_names, find_frame, open_frame
 from daskls.sources.header import Known
 from daskls.store.arrays import ArrayHandle, find_zarr
 from daskls.store.dataset import Dataset
-from daskls.store.files import expand_path
+from daskls.store.locations import expand_path
 
 # Files that mark a folder as a Zarr array or group.
 ZARR_MARKERS = ("zarr.json", ".zgroup", ".zarray")

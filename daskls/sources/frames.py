@@ -22,7 +22,7 @@ from daskls.sources.base import TableSource, batch_rows, check_unique
 from daskls.sources.files import open_parquet
 from daskls.sources.header import Known
 from daskls.store.dataset_checks import WRITE_AGAIN
-from daskls.store.files import disk_errors
+from daskls.store.errors import disk_errors
 
 DASK, DASK_SERIES = "dask.DataFrame", "dask.Series"
 # What to do where a lazy frame is not the same at each reading.

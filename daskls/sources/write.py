@@ -31,11 +31,11 @@ from daskls.sources.encoding import TableEncoding
 from daskls.sources.labels import raw_labels
 from daskls.sources.scan import scan_labels
 from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
-from daskls.store.backend import Backend
 from daskls.store.dataset import Dataset, DatasetWriter
-from daskls.store.files import disk_errors, exists_already
-from daskls.store.folder import place_once
+from daskls.store.errors import disk_errors, exists_already
+from daskls.store.folder import link_once
 from daskls.store.locations import open_store
+from daskls.store.objects import Objects
 
 # The data set of the weights of rows, beside that of the rows.
 WEIGHTS = "weights"
@@ -240,7 +240,7 @@ def write_features(
     return writer.close()
 
 
-def _check_room(features: Features, dtype: np.dtype[Any], folder: Backend) -> None:
+def _check_room(features: Features, dtype: np.dtype[Any], folder: Objects) -> None:
     """Refuse what the disk has no room for; sparse rows become many times larger when dense."""
     n_rows = features.n_rows or 0
     needed = n_rows * features.n_features * dtype.itemsize
@@ -284,7 +284,7 @@ def write_predictions(source: str, target: Path, names: list[str]) -> int:
         try:
             write(array, partial, names)
             # The target may have appeared meanwhile.
-            if not place_once(str(partial), str(target)):
+            if not link_once(str(partial), str(target)):
                 raise exists_already(target)
         finally:
             partial.unlink(missing_ok=True)

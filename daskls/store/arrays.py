@@ -17,8 +17,14 @@ from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.dataset import Dataset, open_dataset
 from daskls.store.dataset_checks import check_there
-from daskls.store.files import MALFORMED, expand_path
-from daskls.store.locations import open_store, remote_errors, remove_unfinished, write_errors
+from daskls.store.errors import MALFORMED
+from daskls.store.locations import (
+    expand_path,
+    open_store,
+    remote_errors,
+    remove_unfinished,
+    write_errors,
+)
 from daskls.store.sources import (
     OWN_ARRAY,
     ReadStore,

@@ -17,13 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import google_crc32c
 import numpy as np
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
 from daskls.records import AnyArray, Bytes, Floats
-from daskls.store.backend import Backend, Reader, Writer
-from daskls.store.files import BAD_CHECKSUM, checksum, damaged, malformed_is_damage
+from daskls.store.errors import BAD_CHECKSUM, damaged, malformed_is_damage
 from daskls.store.locations import Location, open_store
+from daskls.store.objects import Objects, Writer
 
 # Few enough that a leaf's rows in one block of the exchange, some 70 KB, are read with little else.
 SUMMED_NBYTES = 32 << 10
@@ -67,6 +68,19 @@ class Spec:
     @property
     def nbytes(self) -> int:
         return self.dtype.itemsize * math.prod(self.shape)
+
+
+def checksum(data: AnyArray | bytes, start: int = 0) -> int:
+    """Return the crc32c of bytes, or of an array's values in C order.
+
+    `start` is the checksum of what comes before.
+
+    >>> checksum(b"23456789", checksum(b"1")) == checksum(b"123456789") == 0xE3069283
+    True
+    """
+    if isinstance(data, np.ndarray):
+        data = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    return int(google_crc32c.extend(start, data))
 
 
 class Sums:
@@ -197,7 +211,7 @@ def _seal_text(seal: str) -> bytes:
 class Artifact:
     """An opened artifact: its header is checked, its arrays are read on demand."""
 
-    store: Backend
+    store: Objects
     key: str
     attrs: dict[str, Any]
     _specs: dict[str, Spec]
@@ -275,9 +289,7 @@ class Artifact:
         if high <= len(self._head):
             content = self._head[low:high]
         else:
-            content = np.empty(high - low, np.uint8)
-            with self.store.reading(self.key) as reader:
-                reader.fill(content, low)
+            content = self.store.range(self.key, low, high)
         for number in range(first, last + 1):
             i = (number - first) * SUMMED_NBYTES
             if checksum(content[i : i + SUMMED_NBYTES]) != self._sums[number]:
@@ -310,39 +322,31 @@ def _is_sound(values: Floats, finite: bool) -> bool:
 def open_artifact(root: Location, key: str) -> Artifact:
     """Return an artifact; DamageError when it is missing, or its header is damaged."""
     store = open_store(root)
-    is_local = store.local() is not None
-    with store.reading(key) as reader:
-        most = LOCAL_HEAD_NBYTES if is_local else HEAD_NBYTES
-        head = np.empty(min(most, reader.nbytes), np.uint8)
-        reader.fill(head, 0)
-        start = LENGTH.itemsize
-        if len(head) < start:
-            raise damaged(reader.name, f"it has {len(head)} bytes")
-        length = int(head[:start].view(LENGTH)[0])
-        if length > min(MAX_HEADER_NBYTES, reader.nbytes - start):
-            raise damaged(reader.name, f"its header would have {length} bytes")
-        text = _range(reader, head, start, start + length).tobytes()
-        with malformed_is_damage(reader.name):
-            attributes, specs = _parse(key, text, start + length, reader.nbytes)
-            own = specs.pop(SUMS)
-            begin, end = start + length, reader.nbytes
-            begin, end = (begin + own.nbytes, end) if own.at == begin else (begin, own.at)
-            if own.dtype != SUM or own.shape != (n_sums(end - begin),):
-                raise ValueError(f"{own.shape} sums of {end - begin} bytes")
-        sums = _range(reader, head, own.at, own.at + own.nbytes).copy().view(SUM)
-        if checksum(sums[:-1]) != sums[-1]:
-            raise damaged(reader.name, BAD_CHECKSUM)
+    is_local, where = store.local() is not None, store.where(key)
+    head, nbytes = store.head(key, LOCAL_HEAD_NBYTES if is_local else HEAD_NBYTES)
+
+    def read(start: int, stop: int) -> Bytes:
+        return head[start:stop] if stop <= len(head) else store.range(key, start, stop)
+
+    begin = LENGTH.itemsize
+    if nbytes < begin:
+        raise damaged(where, f"it has {nbytes} bytes")
+    length = int(head[:begin].view(LENGTH)[0])
+    if length > min(MAX_HEADER_NBYTES, nbytes - begin):
+        raise damaged(where, f"its header would have {length} bytes")
+    text, begin, end = read(begin, begin + length).tobytes(), begin + length, nbytes
+    with malformed_is_damage(where):
+        attributes, specs = _parse(key, text, begin, end)
+        own = specs.pop(SUMS)
+        begin, end = (begin + own.nbytes, end) if own.at == begin else (begin, own.at)
+        if own.dtype != SUM or own.shape != (n_sums(end - begin),):
+            raise ValueError(f"{own.shape} sums of {end - begin} bytes")
+    sums = read(own.at, own.at + own.nbytes).copy().view(SUM)
+    if checksum(sums[:-1]) != sums[-1]:
+        raise damaged(where, BAD_CHECKSUM)
     # A folder is read again by position; in a bucket each read is a request.
     kept = head[:0].copy() if is_local else head
     return Artifact(store, key, attributes, specs, begin, end, sums, kept)
-
-
-def _range(reader: Reader, head: Bytes, start: int, stop: int) -> Bytes:
-    if stop <= len(head):
-        return head[start:stop]
-    values = np.empty(stop - start, np.uint8)
-    reader.fill(values, start)
-    return values
 
 
 def _parse(

@@ -1,48 +1,53 @@
 """A store in a bucket of S3 or a compatible server, of Google's or of Azure's, through obstore.
 
-An object appears whole, by one put; a part of several objects has a prefix of its own until a
-marker names it. A marker is put if there is none, or in place of one that was seen. The response to
-a put that succeeded may get lost, and the retry then finds its own object: before a put counts as
-refused, the object that is there is compared with its content.
+An object appears whole, by one put. The response to a put that succeeded may get lost, and the
+retry then finds its own object: before a put counts as refused, the object that is there is
+compared with its content.
 
-Correctness rests on reads by name; listings serve progress and cleaning only. Settings and
-credentials come from each process's environment, by the names that obstore knows; none are sent to
-workers.
+Correctness rests on reads by name; listings serve progress and cleaning only. Connections are kept,
+and configured by the environment of each process, in the names that obstore knows; no credentials
+are sent to workers.
 """
 
-import secrets
+import os
 import tempfile
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import timedelta
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import IO, Any, cast
+from functools import cache, lru_cache
+from typing import IO, Any, TypeVar, cast
+from urllib.parse import quote
 
 import dask
+import numpy as np
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
+from obstore.store import from_url
 
 from daskls.errors import DamageError, StoreError
-from daskls.store.backend import CLAIM, MAX_OWNER_NBYTES, Backend, OwnerArtifact, draw_attempt
-from daskls.store.connections import (
-    BucketReader,
-    bucket_errors,
-    connect,
-    retry_truncated,
-    split_url,
-)
-from daskls.store.files import READ_AGAIN, damaged, disk_errors, exists_already, expand_path
+from daskls.records import Bytes
+from daskls.store.errors import READ_AGAIN, bucket_errors, damaged, disk_errors, exists_already
+from daskls.store.objects import CLAIM, Objects
 
+T = TypeVar("T")
+# obstore retries on 5xx, lost connections and timeouts. A task that would wait longer should fail:
+# the next call continues from what is finished.
+RETRY_S, MAX_RETRIES = 60.0, 8
+BACKOFF_S = (0.1, 5.0)
+# Connections that a process keeps: to buckets, and to Zarr arrays in them.
+MAX_OPEN_STORES = 64
+SETTINGS = ("AWS_", "GOOGLE_", "AZURE_")
+# obstore's words for a response that ended too early, and how often such a request is sent.
+TRUNCATED, N_REQUESTS = "response body error", 4
 # Shorter streams stay in memory; longer ones are kept in a file until they are whole.
 SPOOLED_NBYTES = 8 << 20
 # Parts of one object that are uploaded at once, 5 MiB each.
 N_PARTS = 4
 ROOM_NBYTES = 1 << 60
-# How often a step is tried that another process may disturb.
-N_OWNER_TRIES = 5
 
 
-class Bucket(Backend):
+class Bucket(Objects):
     """A store below a path in a bucket, ``s3://<bucket>/<path>``, ``gs://`` or ``az://``."""
 
     def __init__(self, url: str) -> None:
@@ -64,7 +69,7 @@ class Bucket(Backend):
 
     # Writing
 
-    def make(self, key: str = "") -> None:
+    def make(self) -> None:
         """Do nothing: a bucket has no folders."""
 
     @contextmanager
@@ -85,27 +90,21 @@ class Bucket(Backend):
         finally:
             self.drop(CLAIM)
 
-    def put(self, key: str, *pieces: Any, create: bool = False, instead_of: Any = None) -> bool:
-        """Put an object: up to 5 MiB, and always if conditional, by one request."""
+    def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
+        """Put an object: up to 5 MiB, and always if it must be the first, by one request."""
         content = b"".join(pieces)
-        if not create:
-            with self._errors(key, self.then):
-                self._bucket.put(self._path(key), content, max_concurrency=N_PARTS)
-            return True
-        # The response is not enough: it may answer the retry of a put that had succeeded.
-        return self._swap(key, content, instead_of) or self.has(key, content)
-
-    def _swap(self, key: str, content: bytes, seen: Any) -> bool:
-        """Put an object if there is none, or in place of the one seen; False if that changed."""
-        token = dict(seen[0]) if seen else "create"
         with self._errors(key, self.then):
+            if not create:
+                self._bucket.put(self._path(key), content, max_concurrency=N_PARTS)
+                return True
             try:
-                self._bucket.put(self._path(key), content, mode=token)
+                self._bucket.put(self._path(key), content, mode="create")
             except (AlreadyExistsError, PreconditionError):
-                return False
+                # Not enough: it may answer the retry of a put that had succeeded.
+                return self._has(key, content)
         return True
 
-    def has(self, key: str, content: bytes) -> bool:
+    def _has(self, key: str, content: bytes) -> bool:
         try:
             return self.read(key, len(content)) == content
         except DamageError:
@@ -116,26 +115,15 @@ class Bucket(Backend):
         """Yield a temporary file of this process, which is put at the end."""
         # `obstore.open_writer` needs no file, but refuses empty buffers, and an error of the last
         # put comes as an OSError without its kind.
-        folder = expand_path(dask.config.get("temporary-directory", None) or tempfile.gettempdir())
+        folder = os.path.expanduser(
+            dask.config.get("temporary-directory", None) or tempfile.gettempdir()
+        )
         with tempfile.SpooledTemporaryFile(SPOOLED_NBYTES, dir=folder) as file:
             with disk_errors(folder, self.then):
                 yield cast(IO[bytes], file)
             file.seek(0)
             with self._errors(key, self.then):
                 self._bucket.put(self._path(key), file, max_concurrency=N_PARTS)
-
-    @contextmanager
-    def attempt(
-        self, key: str, *, replace: bool = False, instead_of: Any = None
-    ) -> Iterator["BucketAttempt"]:
-        """Yield an attempt under a prefix of its own."""
-        attempt = BucketAttempt(self, key, replace, instead_of)
-        try:
-            yield attempt
-        finally:
-            # None: the marker may have arrived, and these are the objects that it names.
-            if attempt.is_ours is False:
-                self.delete(attempt.written)
 
     def drop(self, *patterns: str, strict: bool = False) -> None:
         with nullcontext() if strict else suppress(StoreError):
@@ -157,10 +145,11 @@ class Bucket(Backend):
                         with suppress(FileNotFoundError):
                             self._bucket.delete(path)
 
-    # Listing and reading
+    # Looking
 
     def exists(self, key: str) -> bool:
-        return bool(key and self._head(key)) or bool(self.names(key))
+        """Whether an object has this key; of "", whether there is any."""
+        return self._head(key) is not None if key else bool(self.names())
 
     def _head(self, key: str) -> dict[str, Any] | None:
         with self._errors(key):
@@ -171,7 +160,7 @@ class Bucket(Backend):
 
     def names(self, key: str = "") -> list[str]:
         with self._errors(key):
-            found = retry_truncated(
+            found = _retry_truncated(
                 lambda: self._bucket.list_with_delimiter(self._path(key) or None)
             )
         paths = [*found["common_prefixes"], *(own["path"] for own in found["objects"])]
@@ -191,40 +180,20 @@ class Bucket(Backend):
         patterns = pattern.split("/")
         return [key for key in keys if all(map(fnmatchcase, key.split("/"), patterns))]
 
-    def has_part(self, key: str, marker: str) -> bool:
-        """Whether the marker is there: other objects may belong to an attempt."""
-        return self._head(f"{key}/{marker}") is not None
-
-    def parts(self, key: str, marker: str) -> list[str]:
-        """Return the names of objects, and of parts with a marker, by one listing."""
-        return sorted(self._parts_among(self.below(key), key, marker))
-
-    @staticmethod
-    def _parts_among(keys: list[str], key: str, marker: str) -> set[str]:
-        """Return the names of the parts below a key, given all keys below it."""
-        below = (own[len(key) + 1 :].split("/") for own in keys)
-        return {names[0] for names in below if names[1:] in ([], [marker])}
-
-    def drop_attempts(self, key: str, marker: str) -> None:
-        """Remove all objects of parts without a marker."""
-        keys = self.below(key)
-        whole = self._parts_among(keys, key, marker)
-        self.delete([own for own in keys if own[len(key) + 1 :].split("/")[0] not in whole])
-
     def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
         at = len(key) + 1 if key else 0
-        keys = (path for path, _ in self.listing(key))
+        keys = (path for path, _ in self._listing(key))
         return sorted(
             own
             for own in keys
             if not any(fnmatchcase(name, p) for name in own[at:].split("/") for p in skip)
         )
 
-    def listing(self, key: str) -> list[tuple[str, Any]]:
+    def _listing(self, key: str) -> list[tuple[str, Any]]:
         start = len(self._prefix) + 1 if self._prefix else 0
         with self._errors(key):
             # A listing may take many requests; one that was cut off starts again.
-            found = retry_truncated(
+            found = _retry_truncated(
                 lambda: list(self._bucket.list(self._path(key) or None).collect())
             )
         return [(o["path"][start:], o) for o in found if o["path"].rstrip("/") != self._path(key)]
@@ -237,138 +206,133 @@ class Bucket(Backend):
 
     def nbytes(self, key: str = "") -> int:
         own = self._head(key) if key else None
-        return sum(int(meta["size"]) for _, meta in ([(key, own)] if own else self.listing(key)))
+        return sum(int(meta["size"]) for _, meta in ([(key, own)] if own else self._listing(key)))
 
     def free_nbytes(self) -> int:
         """Return a number larger than any store: a bucket has no limit."""
         return ROOM_NBYTES
 
-    def stamp(self, key: str) -> Any:
-        """Return the object's tags and time: equal contents may have equal tags."""
+    def stamp(self, key: str) -> Hashable:
+        """Return the object's tag and time: equal contents may have equal tags."""
         found = self._head(key)
-        return found and _stamp_of(found)
+        return None if found is None else (*map(found.get, ("e_tag", "version", "last_modified")),)
 
-    @contextmanager
-    def reading(self, key: str) -> Iterator[BucketReader]:
-        """Yield a reader of an object; it sends no request before something is read."""
-        yield BucketReader(self.where(key), partial(self._read_range, key))
+    def modified(self, key: str) -> float | None:
+        found = self._head(key)
+        return None if found is None else float(found["last_modified"].timestamp())
 
-    def _get(self, key: str, **options: Any) -> tuple[memoryview, Any]:
-        found = self._bucket.get(self._path(key), options=options)
-        return memoryview(found.bytes()), found.meta
+    # Reading
 
-    def _read_range(self, key: str, start: int, stop: int) -> tuple[memoryview, int]:
-        """Return a range of an object's bytes, cut at the object's end, and the object's size."""
+    def head(self, key: str, most: int) -> tuple[Bytes, int]:
+        """Return the first bytes and the size, by one request."""
         with self._errors(key):
             try:
-                content, meta = retry_truncated(lambda: self._get(key, range=(start, stop)))
-                return content, int(meta["size"])
+                return self._get(key, 0, most)
             except GenericError:
-                # The range may begin at or behind the end, as does any range of an empty object.
-                size = self.size(key)
-                if start < size:
+                # An empty object has no range.
+                if self.size(key):
                     raise
-                return memoryview(b""), size
+                return np.empty(0, np.uint8), 0
 
-    # The owner
-
-    def take(self, key: str, content: bytes) -> bool:
-        """Put the owner's object if there is none; StoreError if the bucket ignores conditions."""
-        if not self.put(key, _make_unique(content), create=True):
-            return False
-        if self._swap(key, _make_unique(content), None):
-            raise StoreError(
-                f"The bucket of {self} replaces existing objects although it was asked not to "
-                "(If-None-Match), so two fits would write one store. Use a bucket of a server "
-                "that supports conditional puts."
-            )
-        return True
-
-    def examine(self, key: str) -> OwnerArtifact | None:
-        """Return the owner's object, with its tags and time as the stamp."""
+    def range(self, key: str, start: int, stop: int) -> Bytes:
         with self._errors(key):
             try:
-                content, meta = retry_truncated(lambda: self._get(key, range=(0, MAX_OWNER_NBYTES)))
-            except FileNotFoundError:
-                return None
-        return OwnerArtifact(content.tobytes().rpartition(b"\n")[0], _stamp_of(meta))
+                content, _ = self._get(key, start, stop)
+            except GenericError:
+                if self.size(key) > start:
+                    raise
+                content = np.empty(0, np.uint8)
+        lacking = stop - start - len(content)
+        if lacking:
+            raise damaged(self.where(key), f"it ends {lacking} bytes too early")
+        return content
 
-    def age(self, key: str, seen: OwnerArtifact) -> float:
-        """Compare its time with that of an object that is put now."""
-        for _ in range(N_OWNER_TRIES):
-            # Named like a killed task's attempt: if it is left behind, an owner removes it.
-            probe = f"{key}.{uuid.uuid4().hex}"
-            self.put(probe)
-            now = self.stamp(probe)
-            self.delete([probe])
-            if now is not None:
-                return float(now[1] - cast(Any, seen.stamp)[1])
-        raise StoreError(
-            f"{self.where(key)}.* is removed as soon as it is written. Call fit again."
-        )
+    def _get(self, key: str, start: int, stop: int) -> tuple[Bytes, int]:
+        """Return a range of an object's bytes, cut at its end, and its size."""
 
-    def renew(self, key: str, content: bytes) -> bool:
-        """Put the same content again with another ending: equal objects have equal tags."""
-        seen = self.examine(key)
-        if seen is None or seen.content != content:
-            return False
-        return self.take_over(key, seen, content)
+        def request() -> tuple[Bytes, int]:
+            found = self._bucket.get(self._path(key), options={"range": (start, stop)})
+            # A copy, as obstore's bytes cannot be written to.
+            content = np.frombuffer(found.bytes(), np.uint8).copy()
+            return content, int(found.meta["size"])
 
-    def take_over(self, key: str, seen: OwnerArtifact, content: bytes) -> bool:
-        """Put this owner's object in place of the one with the examined tags."""
-        return self.put(key, _make_unique(content), create=True, instead_of=seen.stamp)
-
-    def give_back(self, key: str, content: bytes) -> None:
-        """Remove the object; nobody takes it over right after it was renewed."""
-        # A concurrent renewal may change the object between the two steps.
-        for _ in range(N_OWNER_TRIES):
-            if self.renew(key, content):
-                self.delete([key])
-                return
+        return _retry_truncated(request)
 
 
-def _make_unique(content: bytes) -> bytes:
-    """Return an owner's content with a random ending, so that no two puts are equal."""
-    return content + b"\n" + secrets.token_hex(8).encode()
+def connect(url: str) -> Any:
+    """Return this process's store at a URL, configured by the current environment."""
+    return _connected(url, os.getpid(), _settings())
 
 
-def _stamp_of(meta: Any) -> tuple[tuple[tuple[str, str], ...], float]:
-    """Return what distinguishes an object from any other under its key: its tags and its time.
+def _settings() -> tuple[tuple[str, str], ...]:
+    """Return the environment variables that configure drivers of buckets."""
+    return tuple(item for item in sorted(os.environ.items()) if item[0].startswith(SETTINGS))
 
-    Puts are conditional on the tags. Not every bucket has both, and one that is None must not
-    become a condition.
+
+@lru_cache(MAX_OPEN_STORES)
+def _connected(base: str, pid: int, _: tuple[tuple[str, str], ...]) -> Any:
+    """Return a process's own store at a URL.
+
+    StoreError in a fork of a process that has used a bucket: the fork lacks obstore's threads and
+    would wait for them forever.
     """
-    tags = ((name, meta[name]) for name in ("e_tag", "version"))
-    return tuple(own for own in tags if own[1] is not None), meta["last_modified"].timestamp()
-
-
-class BucketAttempt:
-    """Objects under a prefix of their own, which nobody reads before the marker names it."""
-
-    def __init__(self, bucket: Bucket, key: str, replace: bool, instead_of: Any) -> None:
-        self._bucket, self._key, self._instead_of = bucket, key, instead_of
-        # Only the old part that was there when this attempt began is replaced.
-        self._replaced = (
-            {own: _stamp_of(meta) for own, meta in bucket.listing(key)} if replace else {}
+    if _first_pid() != pid:
+        raise StoreError(
+            f"{base} cannot be used here: this process was forked from one that has used a bucket "
+            "before. Start it by 'spawn', as Dask's workers are."
         )
-        self.prefix = f"{draw_attempt():x}."
-        # None while it is unknown.
-        self.is_ours: bool | None = False
-        self.written: list[str] = []
+    first, most = (timedelta(seconds=s) for s in BACKOFF_S)
+    with bucket_errors(base):
+        # No client options: with any, obstore ignores those of the environment.
+        return from_url(
+            base,
+            retry_config={
+                "max_retries": MAX_RETRIES,
+                "retry_timeout": timedelta(seconds=RETRY_S),
+                "backoff": {"init_backoff": first, "max_backoff": most, "base": 2},
+            },
+        )
 
-    def write(self, name: str, *pieces: Any) -> None:
-        self.written.append(f"{self._key}/{self.prefix}{name}")
-        self._bucket.put(self.written[-1], *pieces)
 
-    def commit(self, name: str, marker: bytes) -> bool:
-        """Put the marker, then remove the objects of killed or replaced writers."""
-        key, bucket = f"{self._key}/{name}", self._bucket
-        seen = self._instead_of or self._replaced.get(key)
-        self.is_ours = None
-        self.is_ours = is_ours = bucket.put(key, marker, create=True, instead_of=seen)
-        if is_ours:
-            others = [own for own in bucket.below(self._key) if own not in {key, *self.written}]
-            # Unless another marker has replaced it since: they may belong to that one.
-            if others and bucket.has(key, marker):
-                bucket.delete(others)
-        return is_ours
+@cache
+def _first_pid() -> int:
+    """Return the process that used a bucket first: this one, or the one it was forked from."""
+    return os.getpid()
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """Return a URL's bucket, and the path in it.
+
+    >>> split_url("s3://data/models/a/")
+    ('s3://data', 'models/a')
+    """
+    scheme, _, rest = url.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    if not bucket:
+        raise StoreError(
+            f"The URL {url!r} names no bucket. Give it as {scheme}://<bucket>/<path of the store>."
+        )
+    return f"{scheme}://{bucket}", prefix.strip("/")
+
+
+def connect_below(url: str) -> Any:
+    """Return this process's store whose root is a URL.
+
+    In a larger one Zarr would create groups for all parents of the path.
+    """
+    base, prefix = split_url(url)
+    return connect(f"{base}/{quote(prefix)}" if prefix else base)
+
+
+def _retry_truncated(request: Callable[[], T]) -> T:
+    """Return a response, sending the request again while it ends too early.
+
+    Of some requests obstore does so by itself.
+    """
+    for _ in range(N_REQUESTS - 1):
+        try:
+            return request()
+        except GenericError as error:
+            if TRUNCATED not in str(error):
+                raise
+    return request()

@@ -12,7 +12,7 @@ import numpy as np
 from daskls.kernels.kernel import KERNELS
 from daskls.records import SCORINGS, CellReport, Int64, Ints, SolverSpec, Table
 from daskls.store.artifact import Artifact
-from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.errors import damaged, malformed_is_damage
 from daskls.targets import TARGET_DTYPES, Target
 
 # Every process that predicts keeps the labels; their dtype may claim far more than their text.

@@ -178,5 +178,5 @@ SHARED_PARTS = (
     ),
     StorePart("input-*/*", "run/rows.py, through Zarr", "* any as given", ENDS),
     StorePart(".probe-*", "run/probe.py", "* nothing", ENDS),
-    StorePart(".owner", "store/lock.py", "* JSON", "the fit lets go of the store"),
+    StorePart(".owner", "store/owner.py", "* JSON", "the fit lets go of the store"),
 )

@@ -35,8 +35,14 @@ from daskls.store.dataset_checks import (
     read_classes,
     read_names,
 )
-from daskls.store.files import MALFORMED, expand_path
-from daskls.store.locations import open_store, remote_errors, remove_unfinished, write_errors
+from daskls.store.errors import MALFORMED
+from daskls.store.locations import (
+    expand_path,
+    open_store,
+    remote_errors,
+    remove_unfinished,
+    write_errors,
+)
 from daskls.store.sources import (
     OWN_ARRAY,
     open_array,

@@ -11,9 +11,8 @@ import zarr
 
 from daskls.errors import DataError, ParameterError, StoreError
 from daskls.records import AnyArray
-from daskls.store.backend import CLAIM, Backend
-from daskls.store.files import expand_path
-from daskls.store.locations import is_artifact, is_bucket, open_store, write_errors
+from daskls.store.locations import expand_path, is_artifact, is_bucket, open_store, write_errors
+from daskls.store.objects import CLAIM, Objects
 from daskls.store.sources import read_errors
 
 # The root of a Zarr group.
@@ -163,7 +162,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
         raise StoreError(f"{where!r} already holds {what}; pass overwrite=True to replace it.")
 
 
-def clear_path(path: str, overwrite: bool) -> Backend:
+def clear_path(path: str, overwrite: bool) -> Objects:
     """Remove a data set at `path` if `overwrite` allows it; anything else there is refused."""
     check_target(path, overwrite)
     store = open_store(path)
@@ -172,7 +171,7 @@ def clear_path(path: str, overwrite: bool) -> Backend:
     return store
 
 
-def kind_at(store: Backend) -> str | None:
+def kind_at(store: Objects) -> str | None:
     """Return the `kind` that a store's own metadata claims, whatever the state of its arrays."""
     if not set(store.names()) - {CLAIM} and not is_artifact(store):
         # What a writer leaves that was killed as it began.
@@ -180,7 +179,7 @@ def kind_at(store: Backend) -> str | None:
     return attribute(store, "kind")
 
 
-def attribute(store: Backend, name: str) -> str | None:
+def attribute(store: Objects, name: str) -> str | None:
     """Return an attribute of daskls's own Zarr data; None if it cannot be read."""
     try:
         attributes = json.loads(store.read(DESCRIPTION, MAX_METADATA_NBYTES))["attributes"]

@@ -27,10 +27,10 @@ from daskls.store.artifact import (
     streamed_artifact,
     write_artifact,
 )
-from daskls.store.backend import Backend
 from daskls.store.caches import cached
-from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.locations import Location, open_store
+from daskls.store.objects import Objects
 from daskls.store.rows import Rows, leaf_ranges, pack_rows, record_of, unpack_rows
 
 # Files opened concurrently: no difference in a folder, but in a bucket each request waits.
@@ -68,7 +68,7 @@ class Exchange:
         return record_of(self.dtype, self.n_features, self.target_dtype, self.target_width)
 
     @cached_property
-    def _store(self) -> Backend:
+    def _store(self) -> Objects:
         return open_store(self.location.rpartition("/")[0])
 
     @property
@@ -102,11 +102,9 @@ class Exchange:
         return number + (leaf >= self.window(number)[1])
 
     def create(self, grid: Iterable[int]) -> None:
-        """Create the exchange's folder, and store the number of rows of each block."""
-        self._store.make(self._folder)
+        """Store the number of rows of each block, unless it is stored."""
         key = f"{self._folder}/{GRID}"
-        if not self._store.exists(key):
-            write_artifact(self._store, key, {"rows": np.array([*grid], np.int64)})
+        write_artifact(self._store, key, {"rows": np.array([*grid], np.int64)})
 
     def delete(self) -> None:
         self._store.drop(self._folder)

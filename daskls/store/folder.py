@@ -1,8 +1,9 @@
 """A store in a folder of a local or shared file system: the only module that touches its files.
 
-Files appear by an atomic rename, parts of several files by a rename of their folder, and markers by
-a hard link, which only one of several writers gets. What is replaced is first renamed aside. Before
-a file is opened it is checked to be a plain file inside the store.
+Files appear by an atomic rename, or by a hard link where only one of several writers may win. The
+system is asked directly, and not through obstore: a process that has used obstore cannot be forked,
+a read by position costs a 60th of its request, and a folder that was removed is not made again.
+Before a file is opened it is checked to be a plain file inside the store.
 """
 
 import errno
@@ -11,27 +12,27 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from io import FileIO
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import AnyArray
-from daskls.store.backend import Backend, Reader
-from daskls.store.files import damaged, disk_errors, exists_already
-from daskls.store.folder_owner import OwnedFolder, link_once, set_aside
+from daskls.records import Bytes
+from daskls.store.errors import damaged, disk_errors, exists_already
+from daskls.store.objects import Objects
 
 # Errors of opening a path where there is no readable file.
 NOT_A_FILE = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
     *(errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG),
 )
+# Errors of disks without hard links.
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
 
-class Folder(OwnedFolder):
+class Folder(Objects):
     """A store in a folder, which may lie behind a link."""
 
     def __init__(self, root: str) -> None:
@@ -48,10 +49,7 @@ class Folder(OwnedFolder):
 
     # Writing
 
-    def make(self, key: str = "") -> None:
-        if key:
-            self._make_folders(key)
-            return
+    def make(self) -> None:
         with disk_errors(self.root, self.then):
             os.makedirs(self.root, exist_ok=True)
 
@@ -70,23 +68,18 @@ class Folder(OwnedFolder):
                 raise exists_already(self) from error
         yield
 
-    def put(
-        self, key: str, *pieces: Any, create: bool = False, instead_of: Hashable = None
-    ) -> bool:
+    def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
         """Write a whole file; its folder is created if needed."""
-        self._make_folder_of(key)
         with self._temporary_beside(key) as temporary:
             write_file(temporary, *pieces)
             if create:
-                if instead_of is not None:
-                    self.drop_seen(key, key, instead_of)
-                return place_once(temporary, self.where(key))
+                return link_once(temporary, self.where(key))
             os.replace(temporary, self.where(key))
         return True
 
     @contextmanager
     def stream(self, key: str) -> Iterator[BinaryIO]:
-        """Yield a temporary file that is renamed at the end; its folder must exist."""
+        """Yield a temporary file that is renamed at the end."""
         with self._temporary_beside(key) as temporary:
             with create_file(temporary) as file:
                 yield file
@@ -95,70 +88,54 @@ class Folder(OwnedFolder):
     @contextmanager
     def _temporary_beside(self, key: str) -> Iterator[str]:
         """Yield a temporary path beside a file; nothing is left there at the end."""
-        temporary = self._temporary(key)
+        folder, _, name = key.rpartition("/")
+        temporary = f"{self.where(folder)}/.{name}.{uuid.uuid4().hex}"
         try:
             with disk_errors(self.where(key), self.then):
+                self._make_below(folder)
                 yield temporary
         finally:
             # A disk that cannot be written to allows no removal either; the body's error counts.
             with suppress(OSError):
                 os.unlink(temporary)
 
-    def _temporary(self, key: str) -> str:
-        folder, _, name = key.rpartition("/")
-        return f"{self.where(folder)}/.{name}.{uuid.uuid4().hex}"
-
-    def _make_folder_of(self, key: str) -> None:
-        folder = key.rpartition("/")[0]
-        if folder and not os.path.isdir(self.where(folder)):
-            self._make_folders(folder)
-
-    def _make_folders(self, folder: str) -> None:
+    def _make_below(self, folder: str) -> None:
         """Create a folder below the store's own, which a late task must not recreate."""
-        with disk_errors(self.where(folder), self.then):
-            _make_below(self.root, folder)
+        if not folder or os.path.isdir(self.where(folder)):
+            return
+        path = self.root
+        for name in folder.split("/"):
+            path = f"{path}/{name}"
+            # Another task may create it at the same moment.
+            with suppress(FileExistsError):
+                os.mkdir(path)
 
-    @contextmanager
-    def attempt(
-        self, key: str, *, replace: bool = False, instead_of: Hashable = None
-    ) -> Iterator["FolderAttempt"]:
-        """Yield an attempt in a temporary folder, which is renamed when it is committed."""
-        self._make_folder_of(key)
-        attempt = FolderAttempt(self, key, self._temporary(key), replace, instead_of)
-        try:
-            with disk_errors(self.where(key), self.then):
-                os.mkdir(attempt.path)
-                yield attempt
-        finally:
-            shutil.rmtree(attempt.path, ignore_errors=True)
-
-    def copy_from(self, source: Backend, keys: Iterable[str], last: str) -> bool:
+    def copy_from(self, source: Objects, keys: Iterable[str], last: str) -> bool:
         """Copy into a temporary folder, which is renamed at the end."""
         above, name = os.path.split(self.root)
-        parent = Folder(above)
-        parent.then = self.then
-        parent.make()
-        with parent.attempt(name) as attempt:
+        copy = Folder(f"{above}/.{name}.{uuid.uuid4().hex}")
+        copy.then = self.then
+        copy.make()
+        try:
             for key in keys:
-                attempt.write(key, source.read(key, source.size(key)))
-            return place_once(attempt.path, self.root)
+                copy.put(key, source.read(key, source.size(key)))
+            with disk_errors(self.root, self.then):
+                return _rename_once(copy.root, self.root)
+        finally:
+            copy.drop("")
 
     def drop(self, *patterns: str, strict: bool = False) -> None:
         for key in self.find(*patterns):
             path = self.where(key)
             with disk_errors(path, self.then) if strict else suppress(OSError):
-                _remove(path, strict=strict)
+                # rmtree refuses links; a link is removed and its target stays.
+                if os.path.isdir(path) and not os.path.islink(path):
+                    shutil.rmtree(path, ignore_errors=not strict)
+                else:
+                    with suppress(FileNotFoundError):
+                        os.unlink(path)
 
-    def drop_seen(self, key: str, marker: str, seen: Hashable) -> None:
-        """Remove a part or artifact if its marker has the stamp that was seen; None: any stamp."""
-        path, aside = self.where(key), self._temporary(key)
-        below = marker.removeprefix(key)
-        # Not removed in place: another writer's marker may have come after a look at the old one,
-        # and a crash would leave half of a part, which is damage.
-        set_aside(path, aside, lambda at: seen in (None, _stamp(f"{at}{below}")), place_once)
-        _remove(aside, strict=True)
-
-    # Listing
+    # Looking
 
     def exists(self, key: str) -> bool:
         try:
@@ -183,6 +160,22 @@ class Folder(OwnedFolder):
             found += [os.path.join(at, name) for name in files if not _matches(name, skip)]
         return sorted(path[len(self.root) + 1 :] for path in found)
 
+    def size(self, key: str) -> int:
+        """Return the size of a plain file, without opening it."""
+        # Checked before opening: opening a pipe may wait forever, opening a device may act on it.
+        path = self.where(key)
+        self._check_folders(key)
+        try:
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                self._check_inside(path)
+                status = os.stat(path)
+        except (OSError, ValueError) as error:
+            raise _unreadable(path, error) from error
+        if not stat.S_ISREG(status.st_mode):
+            raise damaged(path, "it is no plain file")
+        return status.st_size
+
     def nbytes(self, key: str = "") -> int:
         """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
         total = 0
@@ -198,22 +191,20 @@ class Folder(OwnedFolder):
 
     def stamp(self, key: str) -> tuple[int, int]:
         """Return a file's inode number and modification time."""
-        return _stamp(self.where(key))
-
-    def size(self, key: str) -> int:
-        """Return the size of a plain file, without opening it."""
-        path = self.where(key)
-        self._check_folders(key)
         try:
-            status = os.lstat(path)
-            if stat.S_ISLNK(status.st_mode):
-                self._check_inside(path)
-                status = os.stat(path)
-        except (OSError, ValueError) as error:
-            raise _unreadable(path, error) from error
-        if not stat.S_ISREG(status.st_mode):
-            raise damaged(path, "it is no plain file")
-        return status.st_size
+            status = os.stat(self.where(key))
+        except OSError:
+            # Opening the file will raise the reason.
+            return 0, 0
+        # Both, because a file system may reuse the inode number of a removed file.
+        return status.st_ino, status.st_mtime_ns
+
+    def modified(self, key: str) -> float | None:
+        with disk_errors(self.where(key), self.then):
+            try:
+                return os.stat(self.where(key)).st_mtime_ns / 1e9
+            except FileNotFoundError:
+                return None
 
     def _check_folders(self, key: str) -> None:
         """Refuse a file whose folder lies outside the store, by links."""
@@ -236,80 +227,32 @@ class Folder(OwnedFolder):
 
     # Reading
 
-    @contextmanager
-    def reading(self, key: str) -> Iterator["FolderReader"]:
-        """Yield a plain file, opened without a buffer."""
-        # Checked before opening: opening a pipe may wait forever, opening a device may act on it.
-        nbytes, path = self.size(key), self.where(key)
+    def head(self, key: str, most: int) -> tuple[Bytes, int]:
+        nbytes = self.size(key)
+        return self._read(key, 0, min(most, nbytes)), nbytes
+
+    def range(self, key: str, start: int, stop: int) -> Bytes:
+        self.size(key)
+        return self._read(key, start, stop)
+
+    def _read(self, key: str, start: int, stop: int) -> Bytes:
+        """Return a range of a plain file, read without a buffer, which would read beyond it."""
+        path, values = self.where(key), np.empty(stop - start, np.uint8)
         try:
             # Not blocking, in case a pipe has replaced it since.
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                view, at = values.data, 0
+                while at < len(view):
+                    n_read = os.preadv(descriptor, [view[at:]], start + at)
+                    if not n_read:
+                        raise damaged(path, f"it ends {len(view) - at} bytes too early")
+                    at += n_read
+            finally:
+                os.close(descriptor)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
-        # A buffer would read beyond the requested range.
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            yield FolderReader(file, path, nbytes)
-
-
-class FolderAttempt:
-    """A temporary folder that becomes a part."""
-
-    prefix = ""
-
-    def __init__(
-        self, folder: Folder, key: str, path: str, replace: bool, instead_of: Hashable
-    ) -> None:
-        self._folder, self._key, self.path = folder, key, path
-        self._replace, self._instead_of = replace, instead_of
-        self._made = {""}
-
-    def write(self, name: str, *pieces: Any) -> None:
-        """Write a file; its folder is created if needed."""
-        folder = name.rpartition("/")[0]
-        if folder not in self._made:
-            _make_below(self.path, folder)
-            self._made.add(folder)
-        write_file(f"{self.path}/{name}", *pieces)
-
-    def commit(self, name: str, marker: bytes) -> bool:
-        """Write the marker, then rename the folder; an existing part stays, or is replaced."""
-        self.write(name, marker)
-        if self._replace or self._instead_of is not None:
-            # A folder with files cannot be renamed over. A crash in between leaves no part, which
-            # counts as not written yet.
-            seen = None if self._replace else self._instead_of
-            self._folder.drop_seen(self._key, f"{self._key}/{name}", seen)
-        return place_once(self.path, self._folder.where(self._key))
-
-
-class FolderReader(Reader):
-    def __init__(self, file: FileIO, name: str, nbytes: int) -> None:
-        self._file, self.name, self.nbytes = file, name, nbytes
-        self._at = 0
-
-    def fill(self, values: AnyArray, at: int) -> None:
-        view = values.view(np.uint8).reshape(-1).data
-        filled = 0
-        try:
-            if at != self._at:
-                self._file.seek(at)
-            while filled < len(view):
-                n_read = self._file.readinto(view[filled:])
-                if not n_read:
-                    raise damaged(self.name, f"it ends {len(view) - filled} bytes too early")
-                filled += n_read
-        except OSError as error:
-            raise _unreadable(self.name, error) from error
-        self._at = at + filled
-
-
-def _make_below(path: str, folder: str) -> None:
-    """Create a folder below an existing one; not by `os.makedirs`, which would create both."""
-    for name in folder.split("/"):
-        path = f"{path}/{name}"
-        # Another task may create it at the same moment.
-        with suppress(FileExistsError):
-            os.mkdir(path)
+        return values
 
 
 def create_file(path: str) -> BinaryIO:
@@ -323,43 +266,31 @@ def write_file(path: str, *pieces: Any) -> None:
             file.write(piece)
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def link_once(source: str, target: str) -> bool:
+    """Give a file its final name; False if the name is taken."""
     try:
-        status = os.stat(path)
-    except OSError:
-        # Opening the file will raise the reason.
-        return 0, 0
-    # Both, because a file system may reuse the inode number of a removed file.
-    return status.st_ino, status.st_mtime_ns
-
-
-def _remove(path: str, *, strict: bool) -> None:
-    # rmtree refuses links; a link is removed and its target stays.
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, ignore_errors=not strict)
-    else:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-
-
-def place_once(source: str, target: str) -> bool:
-    """Link a file, or rename a folder, to its final path; False if something is there."""
-    if os.path.isdir(source):
-        try:
-            os.rename(source, target)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
+        os.link(source, target)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        # Of two concurrent writers both may win here; they write the same.
+        if os.path.lexists(target):
             return False
-        return True
-    is_ours = link_once(source, target)
-    if is_ours is None:
-        # Without hard links, of two concurrent writers the later one's marker stays: the data that
-        # it names exists as well.
-        is_ours = not os.path.lexists(target)
-        if is_ours:
-            os.replace(source, target)
-    return is_ours
+        os.replace(source, target)
+    return True
+
+
+def _rename_once(source: str, target: str) -> bool:
+    """Rename a folder to its final path; False if something is there."""
+    try:
+        os.rename(source, target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        return False
+    return True
 
 
 def _unreadable(path: str, error: OSError | ValueError) -> StoreError:

@@ -11,12 +11,12 @@ from typing import Any
 from daskls.errors import DamageError, StoreError
 from daskls.records import AnyArray, CellReport, Table
 from daskls.store.artifact import Artifact, open_artifact, write_artifact
-from daskls.store.backend import Backend
 from daskls.store.checks import check_report, check_root
 from daskls.store.contents import ROOT, SHARED_PARTS, StorePart
-from daskls.store.files import malformed_is_damage
+from daskls.store.errors import malformed_is_damage
 from daskls.store.locations import Location, open_store
-from daskls.store.lock import check_owner
+from daskls.store.objects import Objects
+from daskls.store.owner import check_owner
 from daskls.targets import Target
 
 MODEL_FORMAT = 6
@@ -135,7 +135,7 @@ class Root:
         self.store.drop(*ATTEMPTS, *sorted(leftovers))
 
 
-def _no_model(store: Backend) -> StoreError:
+def _no_model(store: Objects) -> StoreError:
     """Return the error for a place without a root, which may hold a model of an earlier version."""
     where = store.where()
     give = "Give a path that save() or `daskls fit` wrote."
@@ -157,7 +157,7 @@ def _no_model(store: Backend) -> StoreError:
     return StoreError(f"{where} is {what}, not a daskls model. {give}")
 
 
-def _other_format(store: Backend, found: Any) -> StoreError:
+def _other_format(store: Objects, found: Any) -> StoreError:
     older = type(found) is int and found < MODEL_FORMAT
     wrote = ", which daskls 0.2 or a state before 0.3 wrote" if older else ""
     remedy = (

@@ -16,7 +16,7 @@ from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbe
 from daskls.store.artifact import Artifact, open_artifact, write_artifact
 from daskls.store.caches import SizedCache, fork_safe, on_drop
 from daskls.store.checks import check_codes, check_counts, check_tiles
-from daskls.store.files import damaged
+from daskls.store.errors import damaged
 from daskls.store.layout import Root, root_stamp
 from daskls.store.locations import Location
 from daskls.store.models import bundle_key, finished_bundles

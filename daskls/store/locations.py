@@ -1,41 +1,66 @@
-"""Artifacts in a store, on any back end: how a store is opened, written once and removed.
-
-An attempt's data has a name of its own, made from a random number; the marker, which is put last
-and once, holds that number, the lengths and the checksums. A reader therefore sees the data of one
-writer or of another, never a mixture, and never the files of a killed writer. A marker that does
-not verify counts as absent: the next one replaces it.
-"""
+"""Where a store, a data set or an output lies: paths and URLs, how they are opened and removed."""
 
 import os
 import time
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import zarr
 
-from daskls.errors import DamageError, StoreError
-from daskls.store.backend import Backend
-from daskls.store.files import GO_ON, READ_AGAIN, disk_errors, local_path
+from daskls.errors import StoreError
+from daskls.store.errors import GO_ON, READ_AGAIN, as_store_error, bucket_errors, disk_errors
 from daskls.store.folder import Folder
+from daskls.store.objects import Objects
 
-Location = str | os.PathLike[str] | Backend
-# Attempts at replacing a damaged marker: others may put one in between, but only whole ones.
-MAX_PUTS = 20
+Location = str | os.PathLike[str] | Objects
 
 
-def _bucket(url: str) -> Backend:
+def expand_path(location: str | os.PathLike[str]) -> str:
+    """Return a path with its ~ expanded and ``file://`` removed; another URL unchanged.
+
+    A shell expands ~ only at the start of a word, Python nowhere.
+    """
+    text = os.fspath(location).removeprefix("file://")
+    return text if "://" in text else os.path.expanduser(text)
+
+
+def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path:
+    """Return the absolute local path of a path or ``file://`` URL.
+
+    StoreError for another URL (`store_at` takes those of stores); for an empty text, and for the
+    home folder of an unknown user: both would mean the working directory, or a folder in it.
+    """
+    text = expand_path(location)
+    if not text:
+        raise StoreError(f"The {what} is an empty string. Give the path of a folder.")
+    if text.startswith("~"):
+        user = text.split(os.sep)[0]
+        raise StoreError(
+            f"The {what} {text!r} begins with {user!r}, but no home folder of that user is known. "
+            f"Correct the name; to use a folder of that name, write './{text}'."
+        )
+    if "://" in text:
+        raise StoreError(
+            f"The {what} {text!r} is a URL; daskls writes to a local or shared file system, and to "
+            "s3://, gs:// and az://. Give one of these that the client and all workers share."
+        )
+    return Path(text).absolute()
+
+
+def _bucket(url: str) -> Objects:
     from daskls.store.bucket import Bucket
 
     return Bucket(url)
 
 
 # Back ends by the scheme of a store's URL; a path is a folder.
-BACKENDS: dict[str, Callable[[str], Backend]] = dict.fromkeys(("s3", "gs", "az"), _bucket)
+BACKENDS: dict[str, Callable[[str], Objects]] = dict.fromkeys(("s3", "gs", "az"), _bucket)
 
 
-def open_store(location: Location) -> Backend:
+def open_store(location: Location) -> Objects:
     """Return the store at a path or a URL; no file is touched and no request is sent."""
-    if isinstance(location, Backend):
+    if isinstance(location, Objects):
         return location
     path = os.fspath(location)
     return BACKENDS[path.partition("://")[0]](path) if is_bucket(path) else Folder(path)
@@ -62,41 +87,13 @@ def write_errors(location: str | os.PathLike[str], then: str = GO_ON) -> Iterato
         with disk_errors(where, then):
             yield
         return
-    from daskls.store.connections import bucket_errors
-
     with bucket_errors(where, then):
         yield
 
 
-def store_at(location: str | os.PathLike[str], *, what: str = "store") -> Backend:
+def store_at(location: str | os.PathLike[str], *, what: str = "store") -> Objects:
     """Return the store that a user names by a path, or by a URL of a known scheme."""
     return open_store(location if is_bucket(location) else local_path(location, what=what))
-
-
-def put_once(
-    put: Callable[[Hashable], bool],
-    verify: Callable[[], object],
-    stamp: Callable[[], Hashable],
-) -> bool:
-    """Put a marker, unless one that verifies is there; True if it is this call's.
-
-    `put` takes a stamp; it puts the marker if there is none, or if the present one has this stamp;
-    returns False if another one is present. `verify` raises DamageError if the present marker is
-    not what was written.
-    """
-    seen: Hashable = None
-    for _ in range(MAX_PUTS):
-        if put(seen):
-            return True
-        # Taken before the check, so that only the marker found damaged is replaced, no later one.
-        seen = stamp()
-        with suppress(DamageError):
-            verify()
-            return False
-    raise StoreError(
-        f"A damaged marker ({seen}) could not be replaced in {MAX_PUTS} tries. Remove it, or use "
-        "another store."
-    )
 
 
 # What Zarr raises where there is nothing, or something of another kind.
@@ -125,8 +122,6 @@ def remote_errors(path: str) -> Iterator[None]:
         if "://" not in path:
             raise
         if is_bucket(path):
-            from daskls.store.connections import as_store_error
-
             raise as_store_error(path, error, READ_AGAIN) from error
         raise _cannot_open(path, error) from error
 
@@ -152,7 +147,7 @@ MANY_CHECKS, FEW_CHECKS = 40, 6
 CHECK_PAUSE_S = 0.05
 
 
-def is_being_removed(store: Backend, key: str, error: Exception) -> bool:
+def is_being_removed(store: Objects, key: str, error: Exception) -> bool:
     """Whether an error occurred because an artifact is gone, or because its store is being removed.
 
     Removing a store takes a while: the first artifact found missing may not be this one.
@@ -177,7 +172,7 @@ def _n_checks(error: BaseException | None) -> int:
     return FEW_CHECKS
 
 
-def is_artifact(store: Backend) -> bool:
+def is_artifact(store: Objects) -> bool:
     """Whether a single file or object is where a store would be."""
     try:
         store.size("")

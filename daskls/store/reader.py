@@ -22,7 +22,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.store.caches import LOCK, cached
-from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import REPORT, Root, read_report, root_stamp
 from daskls.store.locations import Location
 from daskls.store.models import BundleModels, finished_bundles

@@ -14,7 +14,7 @@ from daskls.errors import StoreError
 from daskls.records import Codes, FalseAlarmSpec, Float64, IntervalSpec
 from daskls.store.artifact import Artifact
 from daskls.store.checks import check_codes
-from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import Root
 
 # Names of the groups, and of the entries in the root's ``meta`` of models that have them.

@@ -9,7 +9,7 @@ import numpy as np
 from daskls.records import AnyArray, FeatureCoding, FeatureScale, SolverSpec, TargetKind
 from daskls.store.artifact import Artifact
 from daskls.store.checks import spec_from_json
-from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import Root
 
 GROUP = "scale"

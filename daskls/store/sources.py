@@ -15,8 +15,8 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.storage import LocalStore, ObjectStore, WrapperStore
 
 from daskls.errors import StoreError
-from daskls.store.connections import connect_below
-from daskls.store.files import MALFORMED
+from daskls.store.bucket import connect_below
+from daskls.store.errors import MALFORMED
 from daskls.store.locations import is_bucket
 
 # Keywords of `zarr.create_array` for the arrays that daskls writes; the attribute identifies them.

@@ -13,11 +13,11 @@ from typing import Any, Self
 import dask
 
 from daskls.errors import StoreError
-from daskls.store.backend import Backend
 from daskls.store.contents import ROOT
-from daskls.store.files import disk_errors
+from daskls.store.errors import disk_errors
 from daskls.store.folder import Folder
 from daskls.store.locations import is_being_removed, open_store
+from daskls.store.objects import Objects
 
 
 class TemporaryFolder:
@@ -66,7 +66,7 @@ class Scratch:
         return cls(folder, str(folder))
 
     @classmethod
-    def inside(cls, store: Backend, name: str) -> "Scratch":
+    def inside(cls, store: Objects, name: str) -> "Scratch":
         """Return one in an unfinished store; in a bucket, this process gets a folder of its own."""
         local = store.local(name)
         return cls(temporary_path() if local is None else Path(local), store.where(name))

@@ -18,7 +18,7 @@ from daskls.records import Float64, Reals, Table
 from daskls.store.artifact import Artifact, read_arrays, write_artifact
 from daskls.store.caches import cached
 from daskls.store.contents import FINISH, POINT_ARRAYS, StorePart
-from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import REPORT, Root
 from daskls.store.locations import Location, open_store
 from daskls.store.reader import ModelReader, write_index

@@ -25,7 +25,7 @@ from daskls.seeds import QUERY
 from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.contents import StorePart
-from daskls.store.files import damaged
+from daskls.store.errors import damaged
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader, open_leaves
 from daskls.store.models import finished_bundles

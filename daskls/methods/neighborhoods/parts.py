@@ -12,7 +12,7 @@ from daskls.store.artifact import Artifact
 from daskls.store.caches import cached
 from daskls.store.checks import check_codes
 from daskls.store.contents import StorePart
-from daskls.store.files import damaged, malformed_is_damage
+from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader

@@ -1,10 +1,11 @@
-"""One fit at a time on a store: its artifact ``.owner`` names the process that writes it.
+"""The owner of a store: one fit at a time writes it.
 
-The artifact names host, process and start, and is renewed while the fit runs. On the owner's own
-machine, the owner is gone when its process is; from another machine one only sees that the artifact
-grows old. The back end decides which of two contenders gets it, and how old it is: see
-`store/backend.py`. A lock of the system, as `filelock` takes, would not do: buckets have none, some
-network file systems show it to one machine only, and it does not say who holds it.
+The object `OWNER` names the process that writes the store; it is put where there is none, and
+renewed while the fit runs. On the same machine a process that is gone is replaced at once, on
+another after `STALE_S` seconds without a renewal. All that fits write is the same whoever writes
+it, so the owner only keeps one fit from cleaning up while another runs: one that lost its store
+ends with a sentence. A lock of the system, as `filelock` takes, would not do: buckets have none,
+some network file systems show it to one machine only, and it does not say who holds it.
 """
 
 import json
@@ -21,22 +22,21 @@ from pathlib import Path
 
 import psutil
 
-from daskls.errors import StoreError
-from daskls.store.backend import Backend
+from daskls.errors import DamageError, StoreError
 from daskls.store.contents import ROOT
 from daskls.store.locations import Location, is_being_removed, open_store
+from daskls.store.objects import Objects
 
-OWNER = ".owner"
-# How often a fit renews its artifact, and how long after the last renewal a fit on another machine
+OWNER, MAX_NBYTES = ".owner", 4096
+# How often a fit renews its object, and how long after the last renewal a fit on another machine
 # may take the store over.
 BEAT_S = 5.0
 STALE_S = 60.0
-# Tries of a contender, as others may act between its steps; and the pause of `StoreLock.check`.
-N_TRIES = 20
-PAUSE_S = 0.05
+# Tries of a contender, as others may act between its steps.
+N_TRIES = 5
 # This process's fits that own a store or try to, by token. A fork has a copy, but another process
 # number.
-_locks: dict[str, "StoreLock"] = {}
+_fits: dict[str, "Ownership"] = {}
 
 
 @contextmanager
@@ -46,134 +46,25 @@ def own_store(store: Location) -> Iterator[None]:
     StoreError when another fit owns the store, or when it was removed or taken over while the body
     ran; then in place of any error that followed.
     """
-    lock = StoreLock(open_store(store))
+    fit = Ownership(open_store(store))
     try:
-        lock.acquire()
+        fit.acquire()
         try:
             yield
-            lock.check()
+            fit.check()
         except Exception as error:
-            _raise_if_lost(lock, error)
+            _raise_if_lost(fit, error)
             raise
     finally:
-        lock.release()
+        fit.release()
 
 
 def check_owner(store: Location) -> None:
     """Raise StoreError if this process's fit has lost the store."""
     where = open_store(store).where()
-    for lock in list(_locks.values()):
-        if lock.owns and lock.store.where() == where:
-            lock.check()
-
-
-class StoreLock:
-    """One fit's ownership of a store, or its attempt to get it."""
-
-    def __init__(self, store: Backend) -> None:
-        self.store = store
-        self.me = Owner.here()
-        self.content = json.dumps(asdict(self.me)).encode()
-        self.owns = False
-        self._stopped = threading.Event()
-        self._beating = threading.Thread(target=self._beat, name="daskls-owner", daemon=True)
-
-    # Taking
-
-    def acquire(self) -> None:
-        """Take the store; StoreError when another fit owns it, or the disk refuses."""
-        # Before the artifact appears: an owner in this process that is not listed counts as gone.
-        _locks[self.me.token] = self
-        self.store.make()
-        self._take()
-        self.owns = True
-        self._beating.start()
-
-    def _take(self) -> None:
-        """Become the owner, unless the current one is alive."""
-        for _ in range(N_TRIES):
-            if self.store.take(OWNER, self.content):
-                return
-            seen = self.store.examine(OWNER)
-            # It was given back, or is being taken over, between the two calls.
-            if seen is None:
-                continue
-            owner, age_s = Owner.parse(seen.content), self.store.age(OWNER, seen)
-            if is_alive(owner, age_s):
-                raise StoreError(_refusal_message(self.store, owner, age_s))
-            if self.store.take_over(OWNER, seen, self.content):
-                return
-        raise StoreError(
-            f"Several fits are taking the store {self.store} over from one that ended. Call fit "
-            "again once; one fit at a time writes a store."
-        )
-
-    # Holding
-
-    def _beat(self) -> None:
-        """Renew the artifact until `release`."""
-        while not self._stopped.wait(BEAT_S):
-            # The disk may fail for a moment. If the store is gone, the fit itself finds out, at the
-            # latest when it sets the marker.
-            with suppress(StoreError):
-                self.store.renew(OWNER, self.content)
-
-    def check(self) -> None:
-        """Raise StoreError if the store was removed or taken over."""
-        for _ in range(N_TRIES):
-            with suppress(StoreError):
-                seen = self.store.examine(OWNER)
-                if seen is not None and seen.content == self.content:
-                    return
-            # A contender may have renamed it aside for a moment, and puts it back.
-            time.sleep(PAUSE_S)
-        raise StoreError(self._loss_message())
-
-    def _loss_message(self) -> str:
-        seen = self.store.examine(OWNER)
-        if seen is not None:
-            who = Owner.parse(seen.content) or "another fit"
-            return (
-                f"The store {self.store} was taken over by {who}, as this fit had not renewed its "
-                f"ownership for {STALE_S:g} s (a suspended machine, or an unreachable disk). What "
-                "it finished is kept; wait for the other fit, then call fit again."
-            )
-        if self.store.exists(ROOT):
-            return (
-                f"Something removed the file {self.store.where(OWNER)}, which keeps other fits "
-                "from this store. Call fit again: what is finished is kept, and only the rest runs."
-            )
-        return (
-            f"The store {self.store} was removed while fit was writing it. Keep it in place, "
-            "then call fit again: it begins anew."
-        )
-
-    # Giving back
-
-    def release(self) -> None:
-        """Give the store back; does nothing in a fork, or if the store is another fit's by now."""
-        if os.getpid() != self.me.pid:
-            return
-        self._stopped.set()
-        self.owns = False
-        if self._beating.ident is not None:
-            # A renewal in progress would come after the artifact was given back.
-            self._beating.join(BEAT_S)
-        # An artifact that cannot be removed now is recognized as that of a fit that ended.
-        with suppress(StoreError):
-            self.store.give_back(OWNER, self.content)
-        _locks.pop(self.me.token, None)
-
-
-def _raise_if_lost(lock: StoreLock, error: Exception) -> None:
-    try:
-        # Only to wait: a store that is being removed may still hold its owner's file for a moment.
-        is_being_removed(lock.store, OWNER, error)
-        lock.check()
-    except StoreError as loss:
-        # The fit's last write may have recreated the folder of a removed store.
-        lock.store.unmake()
-        raise loss from error
+    for fit in list(_fits.values()):
+        if fit.owns and fit.store.where() == where:
+            fit.check()
 
 
 @dataclass(frozen=True)
@@ -194,7 +85,7 @@ class Owner:
 
     @classmethod
     def parse(cls, content: bytes) -> "Owner | None":
-        """Return the owner that an artifact names, or None if it is damaged or not yet written."""
+        """Return the owner that an object names, or None if it is damaged or not yet written."""
         try:
             owner = cls(**json.loads(content))
         except (ValueError, TypeError):
@@ -217,18 +108,134 @@ class Owner:
         return f"process {self.pid} on {self.host}, since {since}"
 
 
+class Ownership:
+    """One fit's ownership of a store, or its attempt to get it."""
+
+    def __init__(self, store: Objects) -> None:
+        self.store = store
+        self.me = Owner.here()
+        self.content = json.dumps(asdict(self.me)).encode()
+        self.owns = False
+        self._stopped = threading.Event()
+        self._beating = threading.Thread(target=self._beat, name="daskls-owner", daemon=True)
+
+    def acquire(self) -> None:
+        """Take the store; StoreError when another fit owns it, or the disk refuses."""
+        # Before the object appears: an owner in this process that is not listed counts as gone.
+        _fits[self.me.token] = self
+        self.store.make()
+        if not self.store.put(OWNER, self.content, create=True):
+            self._take_over()
+        self.owns = True
+        self._beating.start()
+
+    def _take_over(self) -> None:
+        """Become the owner in place of another one, unless that is alive."""
+        for _ in range(N_TRIES):
+            found = self._read()
+            if found is not None:
+                owner, age_s = Owner.parse(found), self._age()
+                if is_alive(owner, age_s):
+                    raise StoreError(_refusal_message(self.store, owner, age_s))
+                if self._read() != found:
+                    continue
+                # Of two contenders that see one owner gone, the second replaces the first, which
+                # finds that out when it checks.
+                self.store.drop(OWNER)
+            if self.store.put(OWNER, self.content, create=True):
+                return
+        raise StoreError(
+            f"Several fits are taking the store {self.store} over from one that ended. Call fit "
+            "again once; one fit at a time writes a store."
+        )
+
+    def _read(self) -> bytes | None:
+        """Return the content of the owner's object; None without one."""
+        try:
+            return self.store.read(OWNER, MAX_NBYTES)
+        except DamageError:
+            return None if not self.store.exists(OWNER) else b""
+
+    def _age(self) -> float:
+        """Return the seconds since the owner's last renewal, by the store's own clock."""
+        probe = f"{OWNER}.{uuid.uuid4().hex}"
+        self.store.put(probe)
+        try:
+            now, then = self.store.modified(probe), self.store.modified(OWNER)
+        finally:
+            self.store.drop(probe)
+        return STALE_S if now is None or then is None else now - then
+
+    def _beat(self) -> None:
+        """Renew the object until `release`."""
+        while not self._stopped.wait(BEAT_S):
+            # The disk may fail for a moment. If the store is gone, the fit itself finds out, at the
+            # latest when it sets the marker.
+            with suppress(StoreError):
+                if self._read() == self.content:
+                    self.store.put(OWNER, self.content)
+
+    def check(self) -> None:
+        """Raise StoreError if the store was removed or taken over."""
+        found = self._read()
+        if found == self.content:
+            return
+        if found is not None:
+            who = Owner.parse(found) or "another fit"
+            raise StoreError(
+                f"The store {self.store} was taken over by {who}, as this fit had not renewed its "
+                f"ownership for {STALE_S:g} s (a suspended machine, or an unreachable disk). What "
+                "it finished is kept; wait for the other fit, then call fit again."
+            )
+        if self.store.exists(ROOT):
+            raise StoreError(
+                f"Something removed the file {self.store.where(OWNER)}, which keeps other fits "
+                "from this store. Call fit again: what is finished is kept, and only the rest runs."
+            )
+        raise StoreError(
+            f"The store {self.store} was removed while fit was writing it. Keep it in place, "
+            "then call fit again: it begins anew."
+        )
+
+    def release(self) -> None:
+        """Give the store back; does nothing in a fork, or if the store is another fit's by now."""
+        if os.getpid() != self.me.pid:
+            return
+        self._stopped.set()
+        self.owns = False
+        if self._beating.ident is not None:
+            # A renewal in progress would come after the object was given back.
+            self._beating.join(BEAT_S)
+        # An object that cannot be removed now is recognized as that of a fit that ended.
+        with suppress(StoreError):
+            if self._read() == self.content:
+                self.store.drop(OWNER)
+        _fits.pop(self.me.token, None)
+
+
+def _raise_if_lost(fit: Ownership, error: Exception) -> None:
+    try:
+        # Only to wait: a store that is being removed may still hold its owner's file for a moment.
+        is_being_removed(fit.store, OWNER, error)
+        fit.check()
+    except StoreError as loss:
+        # The fit's last write may have recreated the folder of a removed store.
+        fit.store.unmake()
+        raise loss from error
+
+
 def is_alive(owner: Owner | None, age_s: float) -> bool:
     """Whether an owner, None if it cannot be parsed, still writes; age since its last renewal."""
     if owner is not None and owner.machine == find_machine():
         start = find_start(owner.pid)
         if owner.pid == os.getpid() and start == owner.started:
-            return owner.token in _locks
+            return owner.token in _fits
         if start != "":
             return start == owner.started
     return age_s < STALE_S
 
 
-def _refusal_message(store: Backend, owner: Owner | None, age_s: float) -> str:
+def _refusal_message(store: Objects, owner: Owner | None, age_s: float) -> str:
     """Return the message of who writes the store, and how to continue."""
     who = owner or f"an unknown process (the file {OWNER} does not say which)"
     return (
