@@ -14,7 +14,7 @@ ABOUT = """# What a store holds
 Made from `daskls/store/contents.py` and every method's `parts()` by `make docs-stores`; a test fits
 every method and compares.
 
-A store is a folder, or the artifacts that another back end of `store/backend.py` keeps by keys. Its
+A store is a folder, or the artifacts that another back end of `store/objects.py` keeps by keys. Its
 root is `zarr.json`, a Zarr group. A **group** (`partition`, `index`, `bundles/<first>-<last>` ...)
 is a Zarr group whose description holds the sum of every chunk, and its own; it is written last and
 is the marker of the group. A **pack** (`sampling/`, `joint/`, markers of the exchange) is one file

@@ -10,7 +10,7 @@ import pytest
 
 from daskls.errors import DamageError, StoreError
 from daskls.store.locations import open_store
-from daskls.store.files import checksum
+from daskls.store.errors import checksum
 
 OWNER = ".owner"
 ME, OTHER = b'{"who": "me"}', b'{"who": "another"}'

@@ -30,7 +30,7 @@ from daskls.cli import app
 from daskls.estimators import predictions
 from daskls.methods import predict, scores
 from daskls.partition.stored import model_partition
-from daskls.store.groups import describe_group
+from daskls.store.artifact import describe_group
 from daskls.store.reader import ModelReader
 
 MIB = 1 << 20
@@ -215,12 +215,12 @@ class SlowModel:
     """Reads a model's arrays and attributes as plain files; shares no code with the reader."""
 
     def __init__(self, path):
-        group = zarr.open_group(path, mode="r")
+        group = zarr.open_artifact(path, mode="r")
         self.meta = group.attrs["meta"]
         self.index = {name: array[...] for name, array in group["index"].arrays()}
         self.cells = []
         for folder in sorted((Path(path) / "bundles").iterdir()):
-            self.cells += self._cells(zarr.open_group(folder, mode="r"))
+            self.cells += self._cells(zarr.open_artifact(folder, mode="r"))
 
     @staticmethod
     def _cells(bundle):

@@ -12,7 +12,7 @@ import time
 import warnings
 
 from chaos.outcomes import Result, result_of_error
-from daskls.store.lock import OWNER
+from daskls.store.owner import OWNER
 
 # Beside what the process holds already: a damaged size must not take the machine's memory.
 SPARE_NBYTES = 4 << 30

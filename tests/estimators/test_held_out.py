@@ -18,7 +18,7 @@ from daskls.methods import held_out
 from daskls.methods.held_out import Draw, HeldOutRows
 from daskls.methods.probability import fit_maps, maps_of, probabilities
 from daskls.store.caches import drop_caches
-from daskls.store.groups import open_group
+from daskls.store.artifact import open_artifact
 from daskls.store.rows import Rows
 
 N = 300
@@ -244,7 +244,7 @@ def test_maps_of_odds_are_stored_as_such(tmp_path):
     model = squares(cell_size=2000, gamma=1.0, store=tmp_path / "m").fit(X, y)
     assert maps_of(model._reader).of_odds
     # Of a daskls that does not know of odds: refused, rather than read as a map of scores.
-    assert open_group(tmp_path / "m", "calibration").attrs["of_odds"] is True
+    assert open_artifact(tmp_path / "m", "calibration").attrs["of_odds"] is True
     assert np.abs(model.predict_proba(X)[:, 1] - X[:, 0]).mean() < 0.04
 
 

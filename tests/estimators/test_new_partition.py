@@ -25,7 +25,7 @@ from daskls.methods.cells.method import Voronoi
 from daskls.partition.base import KINDS
 from daskls.partition.stored import model_partition
 from daskls.partition.tree import no_cuts
-from daskls.store.groups import open_group, write_group
+from daskls.store.artifact import open_artifact, write_artifact
 from examples import load_example
 
 N = 700
@@ -124,7 +124,7 @@ def test_a_kind_that_leaves_a_cell_too_large_is_refused(clusters, monkeypatch):
 def test_a_damaged_partition_is_refused(tmp_path):
     store = tmp_path / "m"
     fit(store=store)
-    group = open_group(store, "index")
+    group = open_artifact(store, "index")
     arrays = {name: group.read(name) for name in group.names}
     attributes = dict(group.attrs)
 
@@ -132,7 +132,7 @@ def test_a_damaged_partition_is_refused(tmp_path):
         shutil.rmtree(store / "index")
         own = {name: values for name, values in changed.items() if name in arrays}
         others = {name: value for name, value in changed.items() if name not in arrays}
-        write_group(store, "index", {**arrays, **own}, {**attributes, **others}, replace=True)
+        write_artifact(store, "index", {**arrays, **own}, {**attributes, **others}, replace=True)
 
     rewrite()
     assert daskls.load(store).n_cells_ > 1

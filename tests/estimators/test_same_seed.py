@@ -92,6 +92,6 @@ def test_blas_threads_leave_no_trace():
     for n_threads in (1, 2):
         with threadpool_limits(n_threads, user_api="blas"), dask.config.set(scheduler="sync"):
             models.append(small_svc(cell_size=1000, gamma=1e-3, C=0.1).fit(X, y))
-    (tree,) = read_partition(Root.open(path_of(models[0])).find_group("partition")).trees
+    (tree,) = read_partition(Root.open(path_of(models[0])).find("partition")).trees
     assert ((tree.directions != 0).sum(axis=1) > 1).any()
     assert_same_model(*models)

@@ -16,7 +16,7 @@ from daskls.methods.base import method_of
 from daskls.partition.stored import Nested, model_partition
 from daskls.plotting import PartitionDisplay, ReportDisplay
 from daskls.store.caches import drop_caches
-from daskls.store.groups import open_group, write_group
+from daskls.store.artifact import open_artifact, write_artifact
 
 N = 1500
 QUERIES = np.random.default_rng(3).uniform(-0.3, 1.3, (200, 2))
@@ -98,9 +98,9 @@ def test_trees_are_read_bundle_by_bundle_and_some_are_kept(models, monkeypatch):
 
     def counted(store, key):
         opened.append(key)
-        return open_group(store, key)
+        return open_artifact(store, key)
 
-    monkeypatch.setattr("daskls.partition.stored.open_group", counted)
+    monkeypatch.setattr("daskls.partition.stored.open_artifact", counted)
     drop_caches()
     space = model_partition(daskls.load(path_of(two))._reader)
     n_bundles = len(space.branches.bundles)
@@ -164,12 +164,12 @@ def test_a_copy_answers_alike(models, tmp_path):
 def test_damage_is_refused(models, tmp_path):
     store = tmp_path / "m"
     shutil.copytree(path_of(models[1]), store)
-    group = open_group(store, "index")
+    group = open_artifact(store, "index")
     arrays = {name: group.read(name) for name in group.names}
     cells = arrays["leaf_cells"]
     for wrong in (cells[1:], cells + 1, cells[::-1].copy(), np.minimum(cells, cells[2])):
         shutil.rmtree(store / "index")
-        write_group(store, "index", {**arrays, "leaf_cells": wrong}, group.attrs, replace=True)
+        write_artifact(store, "index", {**arrays, "leaf_cells": wrong}, group.attrs, replace=True)
         with pytest.raises(DamageError, match=str(store)):
             daskls.load(store)
     # Cells that are those of other leaves are found where a bundle is opened.
@@ -177,7 +177,7 @@ def test_damage_is_refused(models, tmp_path):
     place = int(np.flatnonzero(np.diff(cells) > 1)[0])
     moved[place + 1] -= 1
     shutil.rmtree(store / "index")
-    write_group(store, "index", {**arrays, "leaf_cells": moved}, group.attrs, replace=True)
+    write_artifact(store, "index", {**arrays, "leaf_cells": moved}, group.attrs, replace=True)
     with pytest.raises(DamageError, match=str(store)):
         daskls.load(store).predict(QUERIES)
 

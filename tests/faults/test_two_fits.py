@@ -20,7 +20,7 @@ from daskls import StoreError
 from daskls.run import blocks
 from daskls.run.probe import shared_with_workers
 from daskls.store.folder import FolderAttempt
-from daskls.store.lock import OWNER
+from daskls.store.owner import OWNER
 
 pytestmark = pytest.mark.slow
 

@@ -35,7 +35,7 @@ from daskls.scaling.rungs import (
     write_race_rows,
 )
 from daskls.solvers.squares.aims import ClassAim
-from daskls.store.packs import write_pack
+from daskls.store.artifact import write_artifact
 
 # Rows of many even dimensions, which cells are not for, take the memory that is measured.
 pytestmark = pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
@@ -55,7 +55,7 @@ def job(request, tmp_path):
     codes = (X[:, 0] * k).astype("i4")
     columns = {"X": X, "codes": codes, "weights": np.ones(n), "numbers": np.arange(n)}
     job = RegionJob(str(tmp_path), None, "a", None, None, np.array([0]), n, 50, ClassAim(k), 0)
-    write_pack(tmp_path, _region_key(job, 0), columns)
+    write_artifact(tmp_path, _region_key(job, 0), columns)
     return job, d, k
 
 

@@ -39,7 +39,7 @@ from daskls.scaling.rounds import (
 )
 from daskls.scaling.rungs import draw_race_rows, token_of
 from daskls.solvers.squares.aims import ClassAim
-from daskls.store.packs import write_pack
+from daskls.store.artifact import write_artifact
 
 N = 2500
 # Two features decide; eight are noise of the same spread.
@@ -306,7 +306,7 @@ def test_rows_are_held_out_in_runs(tmp_path):
     numbers = np.sort(np.random.default_rng(0).permutation(20_000)[:8000])
     job = RegionJob(str(tmp_path), None, "a", None, None, np.array([0]), 20_000, 50, 2, 7)
     columns = {"X": np.zeros((8000, 2), "f4"), "codes": np.zeros(8000, "i4")}
-    write_pack(tmp_path, _region_key(job, 0), {**columns, "weights": numbers, "numbers": numbers})
+    write_artifact(tmp_path, _region_key(job, 0), {**columns, "weights": numbers, "numbers": numbers})
     held = read_region(0, job).held
     shares = np.bincount(numbers // 50, weights=held) / np.bincount(numbers // 50)
     assert set(shares) == {0.0, 1.0}

@@ -18,9 +18,9 @@ from daskls.records import CellReport, Frame, KernelSpec, LocalModel, SolverSpec
 from daskls.store.locations import open_store
 from daskls.store.exchange import Exchange
 from daskls.store.folder import Folder
-from daskls.store.groups import open_group, write_group
+from daskls.store.artifact import open_artifact, write_artifact
 from daskls.store.models import BundleModels, finished_bundles, write_bundle
-from daskls.store.packs import read_pack, write_pack
+from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.rows import Rows
 
 
@@ -37,7 +37,7 @@ ARRAYS = {"rows": np.arange(60.0).reshape(20, 3), "codes": np.arange(5, dtype="i
 
 
 def group_arrays(store, place="g"):
-    group = open_group(store, place)
+    group = open_artifact(store, place)
     return {name: group.read(name).tolist() for name in group.names}
 
 
@@ -46,30 +46,30 @@ def as_lists(arrays):
 
 
 def test_of_two_writers_of_a_group_one_is_seen_whole(store):
-    assert write_group(store, "g", ARRAYS)
+    assert write_artifact(store, "g", ARRAYS)
     other = {name: values + 1 for name, values in ARRAYS.items()}
     before = store.below()
-    assert not write_group(store, "g", other)
+    assert not write_artifact(store, "g", other)
     assert store.below() == before
     assert group_arrays(store) == as_lists(ARRAYS)
-    assert write_group(store, "g", other, replace=True)
+    assert write_artifact(store, "g", other, replace=True)
     assert group_arrays(store) == as_lists(other)
 
 
 def test_a_group_whose_marker_does_not_verify_is_written_anew(store):
-    write_group(store, "g", ARRAYS)
+    write_artifact(store, "g", ARRAYS)
     store.put("g/zarr.json", store.read("g/zarr.json", 1 << 16).replace(b"float64", b"float32"))
     store.put("g/zarr.json", store.read("g/zarr.json", 1 << 16)[:-9])
     with pytest.raises(DamageError):
-        open_group(store, "g")
+        open_artifact(store, "g")
     other = {name: values + 1 for name, values in ARRAYS.items()}
-    assert write_group(store, "g", other)
+    assert write_artifact(store, "g", other)
     assert group_arrays(store) == as_lists(other)
 
 
 @pytest.mark.parametrize("where", ["chunk", "marker"])
 def test_a_flipped_bit_in_a_group_is_noticed(store, where):
-    write_group(store, "g", ARRAYS)
+    write_artifact(store, "g", ARRAYS)
     keys = [key for key in store.below() if key.endswith("c.0.0" if where == "chunk" else "")]
     key = keys[0] if where == "chunk" else "g/zarr.json"
     whole, n_noticed = store.read(key, 1 << 16), 0
@@ -138,10 +138,10 @@ def test_a_block_whose_marker_or_data_is_damaged_is_written_anew(store):
 
 
 def test_two_writers_of_a_pack_and_of_states(store):
-    assert write_pack(store, "sampling/kind/000000-000000", ARRAYS)
+    assert write_artifact(store, "sampling/kind/000000-000000", ARRAYS)
     other = {name: values + 1 for name, values in ARRAYS.items()}
-    assert not write_pack(store, "sampling/kind/000000-000000", other)
-    assert as_lists(read_pack(store, "sampling/kind/000000-000000")) == as_lists(ARRAYS)
+    assert not write_artifact(store, "sampling/kind/000000-000000", other)
+    assert as_lists(read_arrays(store, "sampling/kind/000000-000000")) == as_lists(ARRAYS)
     task = "train", 1, (0, 3)
     for value in (1.0, 2.0):
         states = CellStates(np.full(2, value), np.full((4, 2, 3), value), np.full((4, 2), value))
@@ -189,7 +189,7 @@ def test_two_writers_of_one_bundle(store):
     assert finished_bundles(store) == [(0, 2)]
     # One writer's models or the other's, never a mixture.
     assert coefs(store) in [[model.coef.tolist() for model in models(seed)] for seed in (0, 1)]
-    assert open_group(store, "bundles/000000-000002").check() == []
+    assert open_artifact(store, "bundles/000000-000002").check() == []
     assert not [key for key in store.below() if "/." in key]
 
 
@@ -198,7 +198,7 @@ KILLED = """
 import os, signal, sys
 from test_artifacts import models, rows, leaves
 from daskls.store import folder
-from daskls.store.files import checksum
+from daskls.store.errors import checksum
 from daskls.store.exchange import Exchange
 from daskls.store.models import write_bundle
 store, what, step = sys.argv[1:]
@@ -282,8 +282,8 @@ def test_a_store_that_is_gone_is_not_made_anew(tmp_path):
     store = Folder(str(tmp_path / "m"))
     for write in (
         lambda: store.put("a/b", b""),
-        lambda: write_group(store, "g", ARRAYS),
-        lambda: write_pack(store, "p/q", ARRAYS),
+        lambda: write_artifact(store, "g", ARRAYS),
+        lambda: write_artifact(store, "p/q", ARRAYS),
     ):
         with pytest.raises(StoreError, match="is gone"):
             write()

@@ -17,8 +17,8 @@ from daskls.errors import DamageError
 from daskls.store import folder_owner
 from daskls.store.bucket import Bucket
 from daskls.store.folder import Folder
-from daskls.store.groups import open_group
-from daskls.store.lock import own_store
+from daskls.store.artifact import open_artifact
+from daskls.store.owner import own_store
 
 
 class TestFolder(BackendContract):
@@ -164,7 +164,7 @@ def test_a_damaged_bucket_is_repaired(bucket_url):
     (key, *_) = Bucket(bucket_url).find("bundles/*/zarr.json")
     Bucket(bucket_url).put(key, b"{}")
     with pytest.raises(DamageError, match="call fit again"):
-        open_group(Bucket(bucket_url), key.removesuffix("/zarr.json"))
+        open_artifact(Bucket(bucket_url), key.removesuffix("/zarr.json"))
     model = daskls.VoronoiSVC(**params, store=bucket_url).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), expected)
 

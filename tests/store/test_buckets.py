@@ -18,11 +18,11 @@ from daskls.errors import DamageError
 from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.store import connections
 from daskls.store.arrays import find_array, new_output
-from daskls.store.backend import CLAIM
+from daskls.store.objects import CLAIM
 from daskls.store.bucket import Bucket
 from daskls.store.dataset import DatasetWriter, open_dataset
 from daskls.store.exchange import Exchange
-from daskls.store.packs import read_pack, write_pack
+from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.rows import Rows
 
 rng = np.random.default_rng(0)
@@ -69,10 +69,10 @@ def test_a_put_that_arrived_is_ones_own(front, bucket_url, fault):
     store = Bucket(bucket_url)
     # The second try of the same request finds the object of the first.
     front.fault = once(fault)
-    assert write_pack(store, "kind/000000-000000", {"attempt": np.arange(3)})
+    assert write_artifact(store, "kind/000000-000000", {"attempt": np.arange(3)})
     assert front.spoiled[fault] == 1
-    assert not write_pack(store, "kind/000000-000000", {"attempt": np.arange(4)})
-    assert read_pack(store, "kind/000000-000000")["attempt"].tolist() == [0, 1, 2]
+    assert not write_artifact(store, "kind/000000-000000", {"attempt": np.arange(4)})
+    assert read_arrays(store, "kind/000000-000000")["attempt"].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("fault", ["lost answer", "twice"])
@@ -143,7 +143,7 @@ def test_a_region_is_got_once_until_its_pack_is_another(front, bucket_url):
     for value in range(2):
         columns = {"X": np.full((100, 2), value, "f4"), "codes": np.zeros(100, "i4")}
         Bucket(bucket_url).drop("")
-        write_pack(
+        write_artifact(
             bucket_url, _region_key(job, 0), {**columns, "weights": numbers, "numbers": numbers}
         )
         front.forget()

@@ -10,7 +10,7 @@ from support import checkers, edit_attributes, small_svc
 
 import daskls
 from daskls import KernelKNNClassifier, StoreError
-from daskls.store.groups import open_group, write_group
+from daskls.store.artifact import open_artifact, write_artifact
 
 X, Y = checkers(500)
 LARGE = 2**62
@@ -39,12 +39,12 @@ def models(tmp_path_factory):
 
 def rewrite(store, place, change):
     """Write a group again, whole and sealed, with other arrays or attributes."""
-    group = open_group(store, place)
+    group = open_artifact(store, place)
     arrays = {name: group.read(name, finite=False) for name in group.names}
     attributes = dict(group.attrs)
     change(arrays, attributes)
     shutil.rmtree(store / place)
-    write_group(store, place, arrays, attributes, replace=True)
+    write_artifact(store, place, arrays, attributes, replace=True)
 
 
 def place_in(store, kind):

@@ -11,11 +11,11 @@ import daskls
 from daskls.methods.base import method_of
 from daskls.registry import METHODS, load_object
 from daskls.store.contents import SHARED_PARTS, StorePart
-from daskls.store.flat import DESCRIPTION
+from daskls.store.artifact import DESCRIPTION
 from daskls.store.folder import Folder
-from daskls.store.groups import open_group, read_attributes
+from daskls.store.artifact import open_artifact, read_attributes
 from daskls.store.layout import Root
-from daskls.store.packs import read_pack
+from daskls.store.artifact import read_arrays
 
 DOCS = Path(__file__).parents[2] / "docs"
 LABELS = {"two": np.array([-1, 1]), "three": np.array([3, 5, 8])}
@@ -42,7 +42,7 @@ CASES = {
     "NeighborSamplingSVC-two": ("NeighborSamplingSVC", "two", SAMPLED),
     "KNNSVMNoiseFilter-two": ("KNNSVMNoiseFilter", "two", {"n_neighbors": 30}),
 }
-# Made by nobody here: no method scales features yet, and the lock is of `store/lock.py`.
+# Made by nobody here: no method scales features yet, and the lock is of `store/owner.py`.
 UNSEEN = {
     ("bundles/*", "scale"),
     (".owner", "*"),
@@ -63,12 +63,12 @@ def held_in(store):
             if not place:
                 yield key, "*", None
             else:
-                group = open_group(store, place)
+                group = open_artifact(store, place)
                 yield from ((place, n, group.read(n, finite=False)) for n in group.names)
         elif place.startswith(("sampling", "joint", "regions")) or name.endswith(
             (".marker", "grid")
         ):
-            yield from ((key, n, values) for n, values in read_pack(store, key).items())
+            yield from ((key, n, values) for n, values in read_arrays(store, key).items())
         elif place.startswith("exchange"):
             yield key, "*", None
 
@@ -159,7 +159,7 @@ def test_a_finished_model_is_sealed_groups_and_nothing_else(case, tmp_path):
     assert {"", "index"} < set(groups)
     mine = {f"{place}/{DESCRIPTION}".lstrip("/") for place in groups}
     for place in groups:
-        group = open_group(store, place)
+        group = open_artifact(store, place)
         for name in group._specs:
             mine |= {key for key in store.below() if key.startswith(f"{place}/{name}/".lstrip("/"))}
     assert set(store.below()) == mine

@@ -17,9 +17,9 @@ X, Y = checkers(N)
 SMALL = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS)
 
 
-def write_group(path, y=Y, zarr_format=3, **attributes):
+def write_artifact(path, y=Y, zarr_format=3, **attributes):
     """Write a group as anybody would."""
-    group = zarr.open_group(path, mode="w", zarr_format=zarr_format, attributes=attributes)
+    group = zarr.open_artifact(path, mode="w", zarr_format=zarr_format, attributes=attributes)
     group.create_array("X", data=X, chunks=(90, 2))
     if y is not None:
         group.create_array("y", data=y, chunks=(50,))
@@ -39,7 +39,7 @@ def run(*args):
 def test_anybodys_group_is_a_data_set(zarr_format, labels, tmp_path):
     if zarr_format == 2 and labels.dtype.kind == "T":
         labels = labels.astype("U5")
-    path = write_group(tmp_path / "d", labels, zarr_format)
+    path = write_artifact(tmp_path / "d", labels, zarr_format)
     expected = small_svc().fit(X, labels)
     model = small_svc(store=tmp_path / "m").fit(path)
     assert_same_model(model, expected)
@@ -54,7 +54,7 @@ def test_anybodys_group_is_a_data_set(zarr_format, labels, tmp_path):
 
 
 def test_the_command_line_takes_it(tmp_path):
-    path = write_group(tmp_path / "d", Y + 5, origin="a telescope")
+    path = write_artifact(tmp_path / "d", Y + 5, origin="a telescope")
     text = run("info", path)
     assert "300" in text
     run("fit", path, tmp_path / "m", *SMALL, "--class-weight", "5=2,6=1", *HERE)
@@ -66,23 +66,23 @@ def test_the_command_line_takes_it(tmp_path):
 
 
 def test_attributes_of_others_are_their_own(tmp_path):
-    path = write_group(tmp_path / "d", classes="many", feature_names=7, kind="survey", source=3)
+    path = write_artifact(tmp_path / "d", classes="many", feature_names=7, kind="survey", source=3)
     dataset = open_dataset(path)
     assert (dataset.classes, dataset.feature_names) == (None, None)
     assert small_svc().fit(path).classes_.tolist() == [0, 1]
 
 
 def test_a_group_without_y(tmp_path):
-    path = write_group(tmp_path / "d", None)
+    path = write_artifact(tmp_path / "d", None)
     assert open_dataset(path).y is None
     assert_same_model(small_svc().fit(path, Y), small_svc().fit(X, Y))
 
 
 def test_groups_that_are_no_data_sets(tmp_path):
-    zarr.open_group(tmp_path / "empty", mode="w")
+    zarr.open_artifact(tmp_path / "empty", mode="w")
     with pytest.raises(StoreError, match=r"empty' has no array 'X', .*arrays X \(n, d\) and y"):
         open_dataset(tmp_path / "empty")
-    group = zarr.open_group(write_group(tmp_path / "long"), mode="r+")
+    group = zarr.open_artifact(write_artifact(tmp_path / "long"), mode="r+")
     group["y"].resize((N + 1,))
     with pytest.raises(StoreError, match="'X' has 300 rows but 'y' has 301"):
         open_dataset(tmp_path / "long")
@@ -98,7 +98,7 @@ def test_groups_that_are_no_data_sets(tmp_path):
 def test_damaged_attributes_of_our_own_are_named(name, value, tmp_path):
     with DatasetWriter(tmp_path / "d", 2, "f8", feature_names=["u", "v"]) as writer:
         writer.append(X, Y.astype("i4"))
-    zarr.open_group(tmp_path / "d", mode="r+").attrs[name] = value
+    zarr.open_artifact(tmp_path / "d", mode="r+").attrs[name] = value
     with pytest.raises(StoreError, match=rf"damaged {name}.*write it again"):
         open_dataset(tmp_path / "d")
 
@@ -175,7 +175,7 @@ def test_a_driver_that_is_not_installed(monkeypatch):
 
 
 def test_a_data_set_behind_a_url(tmp_path):
-    path = write_group(tmp_path / "d")
+    path = write_artifact(tmp_path / "d")
     files = fsspec.filesystem("memory")
     files.put(str(path), "/there/d", recursive=True)
     try:

@@ -12,8 +12,8 @@ from small import tiny_tiles
 from support import edit_attributes, error_in_time
 
 from daskls.errors import DamageError, StoreError
-from daskls.store.files import checksum
-from daskls.store.groups import open_group, write_group
+from daskls.store.errors import checksum
+from daskls.store.artifact import open_artifact, write_artifact
 
 ATTRIBUTES = {"report": [[0, None, 1.5, "C"]], "nested": {"b": [1, 2.25e-17], "a": None}}
 
@@ -36,19 +36,19 @@ def store(tmp_path, monkeypatch):
     tiny_tiles(monkeypatch, MAX_CHUNK_NBYTES=96)
     (tmp_path / "m").mkdir()
     for place, seed in (("a", 0), ("b", 1)):
-        write_group(tmp_path / "m", place, arrays(seed), ATTRIBUTES)
+        write_artifact(tmp_path / "m", place, arrays(seed), ATTRIBUTES)
     return tmp_path / "m"
 
 
 @pytest.fixture
 def with_packed(store):
     """The same store with a group whose small arrays are packed."""
-    write_group(store, "p", arrays(2), ATTRIBUTES, separate=("rows",))
+    write_artifact(store, "p", arrays(2), ATTRIBUTES, separate=("rows",))
     return store
 
 
 def read_all(root, place="a"):
-    group = open_group(root, place)
+    group = open_artifact(root, place)
     return group.attrs, {name: group.read(name) for name in group.names}
 
 
@@ -69,7 +69,7 @@ def test_what_is_written_is_read(store):
 
 
 def test_zarr_reads_it(store):
-    group = zarr.open_group(store / "a", mode="r")
+    group = zarr.open_artifact(store / "a", mode="r")
     for name, values in arrays().items():
         assert group[name].dtype == values.dtype
         np.testing.assert_array_equal(group[name][...], values)
@@ -83,7 +83,7 @@ def test_zarr_reads_it(store):
 
 def test_small_arrays_are_packed_into_one(with_packed):
     assert is_same(read_all(with_packed, "p"), seed=2)
-    group = open_group(with_packed, "p")
+    group = open_artifact(with_packed, "p")
     assert sorted(group.names) == sorted(arrays())
     assert sorted(p.name for p in (with_packed / "p").iterdir()) == ["packed", "rows", "zarr.json"]
     assert "cube" in group
@@ -94,7 +94,7 @@ def test_small_arrays_are_packed_into_one(with_packed):
     group.read("coef")[:] = 0
     assert is_same(read_all(with_packed, "p"), seed=2)
     # Zarr reads the bytes, and the group says what they are.
-    opened = zarr.open_group(with_packed / "p", mode="r")
+    opened = zarr.open_artifact(with_packed / "p", mode="r")
     packed, place = opened["packed"][...], opened.attrs["packed"]["codes"]
     own = packed[place["at"] : place["at"] + 32].view(place["dtype"])
     np.testing.assert_array_equal(own, arrays(2)["codes"])
@@ -103,9 +103,9 @@ def test_small_arrays_are_packed_into_one(with_packed):
 
 def test_large_arrays_are_not_packed(tmp_path):
     values = {"rows": np.ones((2, 2)), "other": np.arange(5000.0)}
-    write_group(tmp_path, "a", values, separate=("rows",))
+    write_artifact(tmp_path, "a", values, separate=("rows",))
     assert (tmp_path / "a" / "other" / "zarr.json").exists()
-    np.testing.assert_array_equal(open_group(tmp_path, "a").read("other"), values["other"])
+    np.testing.assert_array_equal(open_artifact(tmp_path, "a").read("other"), values["other"])
 
 
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
@@ -122,7 +122,7 @@ def test_damage_to_packed_arrays_is_noticed(with_packed, damage):
                 continue
             with pytest.raises(DamageError, match=r"p/(packed|rows)"):
                 read_all(with_packed, "p")
-            assert open_group(with_packed, "p").check()[0].startswith(f"{with_packed}/p/")
+            assert open_artifact(with_packed, "p").check()[0].startswith(f"{with_packed}/p/")
             if damage == "swapped":
                 return
             file.write_bytes(before)
@@ -160,7 +160,7 @@ def test_places_that_nothing_may_be_read_by(with_packed, change):
 
 
 def test_slices(store):
-    group, rows = open_group(store, "a"), arrays()["rows"]
+    group, rows = open_artifact(store, "a"), arrays()["rows"]
     for start in range(0, 24):
         for stop in range(start, 24):
             np.testing.assert_array_equal(group.read("rows", slice(start, stop)), rows[start:stop])
@@ -204,7 +204,7 @@ def error_of(root):
 def open_and_check(root, error):
     """A whole check finds what a reader found, unless the description itself is damaged."""
     try:
-        group = open_group(root, "a")
+        group = open_artifact(root, "a")
     except DamageError:
         return
     assert error.where in map(str, group.check())
@@ -224,7 +224,7 @@ def test_chunks_and_descriptions_that_change_places(store):
     # Whole, but not in its place.
     swap(store / "a", store / "b")
     with pytest.raises(DamageError, match="checksum"):
-        open_group(store, "a")
+        open_artifact(store, "a")
 
 
 def swap(one, other):
@@ -279,13 +279,13 @@ def test_descriptions_that_nothing_may_be_read_by(store, change):
 def test_descriptions_that_are_none(store, content):
     (store / "a" / "zarr.json").write_bytes(content)
     with pytest.raises(DamageError, match=r"a/zarr\.json is damaged"):
-        open_group(store, "a")
+        open_artifact(store, "a")
 
 
 def test_values_that_nobody_writes(tmp_path):
     values = {"nan": np.array([1.0, np.nan]), "inf": np.array([1.0, np.inf])}
-    write_group(tmp_path, "a", values)
-    group = open_group(tmp_path, "a")
+    write_artifact(tmp_path, "a", values)
+    group = open_artifact(tmp_path, "a")
     for name in values:
         with pytest.raises(DamageError, match="not finite"):
             group.read(name)

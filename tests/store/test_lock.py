@@ -14,13 +14,13 @@ from support import python_env
 
 from daskls import StoreError
 from daskls.store import lock
-from daskls.store.lock import OWNER, check_owner, own_store
+from daskls.store.owner import OWNER, check_owner, own_store
 
 # Owns a store until a line comes in.
 HOLD = """
 import sys
 from pathlib import Path
-from daskls.store.lock import own_store
+from daskls.store.owner import own_store
 with own_store(Path(sys.argv[1])):
     print("owned", flush=True)
     sys.stdin.readline()
@@ -225,7 +225,7 @@ import sys, time
 from pathlib import Path
 from threading import Thread
 from daskls import StoreError
-from daskls.store.lock import own_store
+from daskls.store.owner import own_store
 wins = []
 def contend(store, begin):
     inside = store.with_suffix(".inside")

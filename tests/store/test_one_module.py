@@ -21,7 +21,7 @@ EXCEPTIONS = {
     "run/probe.py": "asks every worker whether it sees the user's data",
     "store/bucket.py": "a file of this process, for what is put when all of it is known",
     "store/dataset.py": "data sets, which Zarr reads and writes",
-    "store/lock.py": "whether a process still runs: /proc",
+    "store/owner.py": "whether a process still runs: /proc",
     "store/temporary.py": "a new folder under Dask's temporary-directory",
 }
 

@@ -5,8 +5,8 @@ import pytest
 from damages import DAMAGES, files_of
 
 from daskls.errors import DamageError
-from daskls.store.files import checksum
-from daskls.store.packs import read_pack, write_pack
+from daskls.store.errors import checksum
+from daskls.store.artifact import read_arrays, write_artifact
 
 ARRAYS = {
     "X": np.random.default_rng(0).random((40, 3)).astype("f4"),
@@ -20,8 +20,8 @@ PLACE = "parts/kind/000000-000003"
 
 @pytest.fixture
 def root(tmp_path):
-    write_pack(tmp_path, PLACE, ARRAYS)
-    write_pack(
+    write_artifact(tmp_path, PLACE, ARRAYS)
+    write_artifact(
         tmp_path,
         "parts/kind/000004-000004",
         {name: a[..., :0] for name, a in ARRAYS.items() if a.ndim},
@@ -30,12 +30,12 @@ def root(tmp_path):
 
 
 def test_what_is_written_is_read(root):
-    found = read_pack(root, PLACE, ARRAYS)
+    found = read_arrays(root, PLACE, ARRAYS)
     for name, values in ARRAYS.items():
         assert found[name].dtype == values.dtype
         np.testing.assert_array_equal(found[name], values)
-        assert read_pack(root, PLACE, [name])[name].shape == values.shape
-    read_pack(root, PLACE)
+        assert read_arrays(root, PLACE, [name])[name].shape == values.shape
+    read_arrays(root, PLACE)
 
 
 @pytest.mark.parametrize("damage", sorted(set(DAMAGES) - {"swapped"}))
@@ -46,7 +46,7 @@ def test_every_damage_is_noticed(root, damage):
         DAMAGES[damage](file, rng, root)
         if file.exists() and file.read_bytes() == whole:
             continue
-        for read in (lambda: read_pack(root, PLACE, ARRAYS), lambda: read_pack(root, PLACE)):
+        for read in (lambda: read_arrays(root, PLACE, ARRAYS), lambda: read_arrays(root, PLACE)):
             with pytest.raises(DamageError, match=f"{file} is damaged"):
                 read()
         file.write_bytes(whole)
@@ -59,7 +59,7 @@ def test_packs_that_change_places(root):
     (root / "aside").rename(other)
     for place in (PLACE, "parts/kind/000004-000004"):
         with pytest.raises(DamageError, match="checksum"):
-            read_pack(root, place)
+            read_arrays(root, place)
 
 
 def reseal(root, header):
@@ -91,9 +91,9 @@ def reseal(root, header):
 def test_headers_that_nothing_may_be_read_by(root, header):
     reseal(root, header)
     with pytest.raises(DamageError, match="is damaged"):
-        read_pack(root, PLACE, ["X"])
+        read_arrays(root, PLACE, ["X"])
 
 
 def test_a_pack_without_an_array(root):
     with pytest.raises(DamageError, match="malformed"):
-        read_pack(root, PLACE, ["other"])
+        read_arrays(root, PLACE, ["other"])
