@@ -1,7 +1,7 @@
 """How well 8, 32 and 200 slots share the cells of a fit: simulated from measured times of cells.
 
 The fit runs in one thread of this process, so that no cell's time is another's. Its leaves are then
-planned into bundles as for so many slots, and each slot takes the next bundle as soon as it is
+planned into bundles, and each slot takes the next bundle as soon as it is
 free: what a scheduler does that knows no times beforehand. Of the work, only training is
 simulated; reading and regrouping are not.
 """
@@ -18,7 +18,7 @@ from benchmarks.suite.papers import PaperSVC
 from benchmarks.suite.places import alone
 from daskls import VoronoiSVC
 from daskls.memory import TaskSizes
-from daskls.plan.bundles import Resources, plan_bundles
+from daskls.plan.bundles import plan_bundles
 from daskls.records import SolverSpec
 
 CELL_SIZE = 2000
@@ -52,8 +52,8 @@ def measure(run: Run, rows: int, how: str, slots: int) -> Record:
     seconds = np.bincount(report["leaf"], report["seconds"], n_leaves)
     leaf_rows = np.bincount(report["leaf"], report["n_rows"], n_leaves).astype(int).tolist()
     sizes = TaskSizes(28, 4, 2, CELL_SIZE, SolverSpec())
-    plan = plan_bundles(sizes, leaf_rows, [False] * n_leaves, Resources(slots, 1 << 40))
-    times = [seconds[b.first_leaf : b.last_leaf + 1].sum() + BUNDLE_S for b in plan.bundles]
+    bundles = sorted(plan_bundles(sizes, leaf_rows), key=lambda bundle: -bundle.work)
+    times = [seconds[b.first_leaf : b.last_leaf + 1].sum() + BUNDLE_S for b in bundles]
     wall = end_of(times, slots)
     share = sum(times) / slots
     return {

@@ -92,7 +92,7 @@ def test_tasks_and_bundles_are_those_of_the_fit():
     scheduler = CountingScheduler()
     with dask.config.set(scheduler=scheduler):
         model.fit(rows, y)
-    assert 0.8 <= plan.n_bundles / n_bundles(model) <= 1.25
+    assert abs(plan.n_bundles - n_bundles(model)) <= 1
     assert 0.8 <= plan.n_models / model.n_cells_ <= 1.25
     # Dask counts what reads a block's rows as a task of its own.
     assert 0.5 <= plan.n_tasks / sum(scheduler.n_tasks) <= 1.0
@@ -175,7 +175,7 @@ def test_more_rows_are_more_of_everything():
     model = daskls.VoronoiSVC()
     plans = [model.plan((n, 28), workers=8) for n in (10**6, 10**7, 10**8)]
     for before, after in pairwise(plans):
-        assert 2 < after.n_tasks / before.n_tasks < 14
+        assert 2 < after.n_tasks / before.n_tasks < 20
         assert after.model_nbytes == 10 * before.model_nbytes
         # Of 1e8 rows blocks are merged, and each row is written twice.
         is_merged = after.exchange.n_windows > 1

@@ -17,7 +17,6 @@ from daskls.plan.bundles import (
     Extent,
     Resources,
     group_nbytes,
-    leaf_nbytes,
     model_nbytes,
     plan_bundles,
     plan_sample,
@@ -120,120 +119,67 @@ def test_the_largest_leaf_is_foreseen(n_rows):
     assert n_rows * shares.max() < plan.largest_rows < 1.4 * n_rows * shares.max()
 
 
-def random_leaves(seed, n_leaves=60):
+def random_leaves(seed):
     rng = np.random.default_rng(seed)
-    return rng.integers(1, 9000, n_leaves).tolist(), (rng.random(n_leaves) < 0.3).tolist()
+    return rng.integers(0, 9000, int(rng.integers(1, 400))).tolist()
 
 
-def check_bundles(plan, sizes, leaf_rows, done):
-    """Check that the bundles hold every open leaf once, and what they say of themselves."""
-    held = []
-    for bundle in plan.bundles:
+@pytest.mark.parametrize(("n_features", "n_classes"), [(8, 2), (8, 40), (2000, 2)])
+@pytest.mark.parametrize("seed", range(5))
+def test_bundles_hold_every_leaf_once(seed, n_features, n_classes):
+    leaf_rows, sizes = random_leaves(seed), sizes_of(n_features, n_classes=n_classes)
+    bundles, held = plan_bundles(sizes, leaf_rows), []
+    total = sum(rows**2 / max(-(-rows // 2000), 1) for rows in leaf_rows)
+    for bundle in bundles:
         leaves = range(bundle.first_leaf, bundle.last_leaf + 1)
-        assert len(leaves) >= 1
         held += leaves
         rows = [leaf_rows[leaf] for leaf in leaves]
         assert bundle.n_rows == sum(rows)
-        largest = max(leaf_nbytes(sizes, n) for n in rows)
-        together = min(LEAVES_NBYTES, sum(rows) * sizes.row_nbytes) if len(rows) > 1 else 0
-        assert bundle.nbytes == model_nbytes(sizes, sum(rows)) + largest + together
-    assert sorted(held) == [leaf for leaf, is_done in enumerate(done) if not is_done]
-    costs = [bundle.work for bundle in plan.bundles]
-    assert costs == sorted(costs, reverse=True)
-    assert plan.peak_nbytes == max((bundle.nbytes for bundle in plan.bundles), default=0)
-
-
-@pytest.mark.parametrize("n_slots", [1, 2, 50])
-@pytest.mark.parametrize("seed", range(5))
-def test_bundles_hold_every_open_leaf_once(seed, n_slots):
-    leaf_rows, done = random_leaves(seed)
-    sizes = sizes_of()
-    plan = plan_bundles(sizes, leaf_rows, done, Resources(n_slots, 1 << 40))
-    check_bundles(plan, sizes, leaf_rows, done)
-    open_rows = [rows for rows, is_done in zip(leaf_rows, done, strict=True) if not is_done]
-    total = sum(rows**2 / max(-(-rows // 2000), 1) for rows in open_rows)
-    most_cost = min(max(total / max(64, 4 * n_slots), 2e6), 3e7)
-    # Those who join later find work: few slots do not show in the bundles.
-    if n_slots < 16:
-        assert plan == plan_bundles(sizes, leaf_rows, done, Resources(3, 1 << 40))
-    for bundle in plan.bundles:
-        # One bundle never keeps the others waiting, unless it is a single leaf.
-        assert bundle.first_leaf == bundle.last_leaf or bundle.work <= most_cost
+        largest = max(group_nbytes(sizes, n) for n in rows)
+        assert bundle.nbytes <= max(largest, group_nbytes(sizes, max(leaf_rows)))
+        if len(leaves) > 1:
+            # One bundle never keeps the others waiting, unless it is a single leaf.
+            assert bundle.work <= min(max(total / 64, 2e6), 3e7)
+            assert bundle.n_rows * sizes.row_nbytes <= LEAVES_NBYTES
+            assert model_nbytes(sizes, bundle.n_rows) <= LEAVES_NBYTES
+    assert held == list(range(len(leaf_rows)))
 
 
 def ended(costs, n_slots):
     """Return when the last slot ends, each taking the next of the costs as soon as it is free."""
     free = [0.0] * n_slots
-    for cost in costs:
+    for cost in sorted(costs, reverse=True):
         heapq.heapreplace(free, free[0] + cost)
     return max(free)
 
 
-@pytest.mark.parametrize("n_slots", [8, 32, 200])
-def test_slots_end_together(n_slots):
-    sampling = plan_sample(10**6, 28, 2000)
+@pytest.mark.parametrize(
+    "n_rows, n_slots, most",
+    [(10**6, 2, 0.01), (10**6, 8, 0.08), (10**7, 32, 0.04), (10**7, 200, 0.2)],
+)
+def test_slots_end_together(n_rows, n_slots, most):
+    sampling = plan_sample(n_rows, 28, 2000)
     n_leaves = sampling.n_sample // sampling.max_sampled_rows
     shares = np.random.default_rng(0).gamma(sampling.max_sampled_rows, size=n_leaves)
-    leaf_rows = (shares / shares.sum() * 10**6).astype(int).tolist()
-    resources = Resources(n_slots, 1 << 40)
-    plan = plan_bundles(sizes_of(28), leaf_rows, [False] * n_leaves, resources)
-    total = sum(bundle.work for bundle in plan.bundles)
-    largest_leaf = max(rows**2 / -(-rows // 2000) for rows in leaf_rows)
-    assert plan.bundles[0].work <= max(largest_leaf, total / n_slots / 4)
-    waited = ended([bundle.work for bundle in plan.bundles], n_slots) * n_slots / total - 1
-    assert waited < {8: 0.05, 32: 0.06, 200: 0.35}[n_slots]
-
-
-def test_what_is_left_of_a_fit_is_shared_anew():
-    # Of 640 leaves 630 are done: eight slots have one each, and two more.
-    done = [leaf % 64 > 0 for leaf in range(640)]
-    plan = plan_bundles(sizes_of(), [2000] * 640, done, Resources(8, 1 << 40))
-    assert len(plan.bundles) == 10
-    left = plan_bundles(sizes_of(), [2000] * 640, [leaf > 9 for leaf in range(640)], ROOMY)
-    assert max(bundle.n_rows for bundle in left.bundles) == 2000
+    leaf_rows = (shares / shares.sum() * n_rows).astype(int).tolist()
+    costs = [bundle.work for bundle in plan_bundles(sizes_of(28), leaf_rows)]
+    assert ended(costs, n_slots) * n_slots / sum(costs) - 1 < most
 
 
 def test_small_work_is_cut_into_few_bundles():
     # 64 cells of 500 rows: 64 bundles would cost more to open and write than to train.
-    plan = plan_bundles(sizes_of(cell_size=500), [500] * 64, [False] * 64, Resources(2, 1 << 40))
-    assert [bundle.work for bundle in plan.bundles] == [8 * 500**2] * 8
-    # Long work is cut finely enough for many who join: ten million rows begun on one slot.
-    long = plan_bundles(sizes_of(), [2000] * 5000, [False] * 5000, Resources(1, 1 << 40))
-    assert len(long.bundles) > 500
-    # A bundle of it takes seconds, not minutes.
-    assert max(bundle.work for bundle in long.bundles) <= 3e7
-
-
-def test_bundles_stay_within_memory():
-    leaf_rows, done = [1500] * 300, [False] * 300
-    sizes = sizes_of(n_features=500)
-    limit = leaf_nbytes(sizes, 1500) + 3 * model_nbytes(sizes, 1500) + LEAVES_NBYTES
-    plan = plan_bundles(sizes, leaf_rows, done, Resources(1, limit))
-    check_bundles(plan, sizes, leaf_rows, done)
-    assert plan.peak_nbytes <= limit
-    roomy = plan_bundles(sizes, leaf_rows, done, Resources(1, 1 << 40))
-    assert roomy.peak_nbytes > limit
-    assert len(roomy.bundles) < len(plan.bundles)
+    bundles = plan_bundles(sizes_of(cell_size=500), [500] * 64)
+    assert [bundle.work for bundle in bundles] == [8 * 500**2] * 8
 
 
 def test_bundle_costs_follow_the_squares_of_cells():
-    plan = plan_bundles(sizes_of(), [1000, 2000, 8000], [False] * 3, ROOMY)
-    assert {b.n_rows: b.work for b in plan.bundles} == {
-        1000: 1000**2,
-        2000: 2000**2,
-        8000: 4 * 2000**2,
-    }
+    bundles = plan_bundles(sizes_of(), [1000, 2000, 8000])
+    assert [b.work for b in bundles] == [1000**2, 2000**2, 4 * 2000**2]
 
 
-def test_nothing_left_to_do():
-    assert plan_bundles(sizes_of(), [5, 6], [True, True], ROOMY).bundles == ()
-    assert plan_bundles(sizes_of(), [], [], ROOMY).peak_nbytes == 0
-
-
-def test_empty_leaves_are_trained_too():
-    sizes = sizes_of()
-    plan = plan_bundles(sizes, [0, 0, 30], [False] * 3, ROOMY)
-    check_bundles(plan, sizes, [0, 0, 30], [False] * 3)
+def test_no_leaves_and_empty_ones():
+    assert plan_bundles(sizes_of(), []) == ()
+    assert [(b.first_leaf, b.last_leaf) for b in plan_bundles(sizes_of(), [0, 0, 30])] == [(0, 2)]
 
 
 def test_what_fits_is_not_refused():

@@ -75,7 +75,7 @@ def every_step(n_steps: int, kept: list[np.ndarray] | None = None) -> Iterator[l
         patch.object(SampleSearch, "train", timed),
         patch.object(balls, "stalls", lambda *_: False),
         patch.object(fit, "stalls", lambda *_: False),
-        patch.object(method, "drop_others", lambda *_: None),
+        patch.object(method.Sampling, "clean_up", lambda *_: None),
         patch.object(balls, "MAX_RADIUS_STEPS", n_steps),
         patch.object(fit.RoundSearch, "n_rounds", n_steps),
     ):

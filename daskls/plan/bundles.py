@@ -48,11 +48,12 @@ MIN_LEAVES = 64
 MIN_SAMPLE = 1 << 16
 MIN_SAMPLE_NBYTES = 64 << 20
 
-# Work is cut into at least N_BUNDLES bundles, as workers may join, and into BUNDLES_PER_SLOT per
-# slot: at the end slots then idle for at most a quarter of their share, or one leaf. A bundle has
-# an overhead of some 20 ms. So small work is cut into fewer bundles, of at least MIN_BUNDLE_WORK
-# (rows^2, some tenths of a second), and large work into more, of at most MAX_BUNDLE_WORK.
-N_BUNDLES, BUNDLES_PER_SLOT = 64, 4
+# Work is cut into N_BUNDLES bundles, which keep two slots busy to the last hundredth of the time. A
+# bundle has an overhead of some 20 ms. So small work is cut into fewer, of at least MIN_BUNDLE_WORK
+# (rows^2, some tenths of a second), and large work into more, of at most MAX_BUNDLE_WORK: 10M rows
+# in cells of 2000 make some 700, and so work for 200 slots. Which leaves form a bundle follows from
+# the data and the parameters alone, as its key does.
+N_BUNDLES = 64
 MIN_BUNDLE_WORK = 2e6
 MAX_BUNDLE_WORK = 3e7
 
@@ -126,14 +127,6 @@ class SamplePlan:
         if self.max_sampled_rows >= self.leaf_rows:
             return self.leaf_rows
         return int(self.leaf_rows * (1.0 + 4.0 / math.sqrt(self.max_sampled_rows)))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The plan of stage 3: the bundles, largest first, and the projected peak of any task."""
-
-    bundles: tuple[Bundle, ...]
-    peak_nbytes: int
 
 
 def usual_sizes(
@@ -262,58 +255,36 @@ def expected_cells(n_rows: int, cell_size: int) -> int:
     return 1 if n_rows <= cell_size else math.ceil(n_rows / (USUAL_FULLNESS * cell_size))
 
 
-def plan_bundles(
-    sizes: TaskSizes, leaf_rows: Sequence[int], done: Sequence[bool], resources: Resources
-) -> Plan:
-    """Group the leaves whose models are not stored yet into contiguous bundles, the largest first.
+def plan_bundles(sizes: TaskSizes, leaf_rows: Sequence[int]) -> tuple[Bundle, ...]:
+    """Group all leaves into contiguous bundles.
 
-    Every open leaf is in one bundle. Unless it is a single leaf, a bundle has at most the work
-    `bundle_work` and needs at most the memory of a task, which holds one leaf at a time, and the
-    models of all its leaves until they are written.
+    Unless it is a single leaf, a bundle has at most the work `bundle_work`, and rows and models of
+    at most `LEAVES_NBYTES` each: its task holds one leaf at a time, and the models of all its
+    leaves until they are written.
     """
-    leaf_work = [_work(rows, sizes.cell_size) for rows in leaf_rows]
-    left = sum(work for work, is_done in zip(leaf_work, done, strict=True) if not is_done)
-    coarse, fine = (bundle_work(left, n * resources.n_slots) for n in (1, BUNDLES_PER_SLOT))
-    bundles: list[Bundle] = []
-    grouped = 0.0
-    # Peak bytes of the largest leaf of the last bundle; None where the next leaf starts a bundle.
-    largest: int | None = None
-    for leaf, rows in enumerate(leaf_rows):
-        if done[leaf]:
-            largest = None
-            continue
-        # The last quarter of the work is cut finer, to fill the gaps that large bundles leave.
-        target = coarse if grouped < 0.75 * left else fine
-        grouped += leaf_work[leaf]
-        own = leaf_nbytes(sizes, rows)
-        alone = _bundle(sizes, leaf, leaf, rows, leaf_work[leaf], own)
-        if largest is not None:
-            first, n_rows, work = bundles[-1].first_leaf, bundles[-1].n_rows, bundles[-1].work
-            widest = max(largest, own)
-            wider = _bundle(sizes, first, leaf, n_rows + rows, work + leaf_work[leaf], widest)
-            if wider.work <= target and wider.nbytes <= resources.task_nbytes:
-                bundles[-1], largest = wider, widest
-                continue
-        bundles.append(alone)
-        largest = own
-    bundles.sort(key=lambda bundle: (-bundle.work, bundle.first_leaf))
-    return Plan(tuple(bundles), max((bundle.nbytes for bundle in bundles), default=0))
+    work = [_work(rows, sizes.cell_size) for rows in leaf_rows]
+    most = bundle_work(sum(work))
+    nbytes = [max(rows * sizes.row_nbytes, model_nbytes(sizes, rows)) for rows in leaf_rows]
+    # The sum of maxima is no less than the maximum of either sum.
+    costs = [max(w / most, n / LEAVES_NBYTES) for w, n in zip(work, nbytes, strict=True)]
+    return tuple(
+        _bundle(sizes, first, leaf_rows[first : last + 1], sum(work[first : last + 1]))
+        for first, last in group_neighbors(costs, 1.0)
+    )
 
 
-def group_open(costs: Sequence[float], done: Sequence[bool], limit: float) -> list[tuple[int, int]]:
-    """Group neighbors that are not done into runs (first, last) that cost at most ``limit``.
+def group_neighbors(costs: Sequence[float], limit: float) -> list[tuple[int, int]]:
+    """Group neighbors into runs (first, last) that cost at most ``limit``.
 
     One that alone costs more is a group of its own.
 
-    >>> group_open([2, 2, 2, 9, 1, 1], [False, False, False, False, True, False], 4)
-    [(0, 1), (2, 2), (3, 3), (5, 5)]
+    >>> group_neighbors([2, 2, 2, 9, 1, 1], 4)
+    [(0, 1), (2, 2), (3, 3), (4, 5)]
     """
     groups: list[tuple[int, int]] = []
     held = 0.0
     for i, cost in enumerate(costs):
-        if done[i]:
-            continue
-        if groups and groups[-1][1] == i - 1 and held + cost <= limit:
+        if groups and held + cost <= limit:
             groups[-1] = groups[-1][0], i
             held += cost
         else:
@@ -322,16 +293,13 @@ def group_open(costs: Sequence[float], done: Sequence[bool], limit: float) -> li
     return groups
 
 
-def bundle_work(work: float, n_slots: int = 1) -> float:
-    """Return the target work of a bundle (rows^2) from the work of all.
+def bundle_work(work: float) -> float:
+    """Return the most work of a bundle (rows^2) from the work of all.
 
     >>> [round(work / bundle_work(work)) for work in (1e6, 1e8, 1e9, 1e11)]
     [0, 50, 64, 3333]
-    >>> [round(work / bundle_work(work, 200)) for work in (1e6, 1e8, 1e10, 1e11)]
-    [0, 50, 800, 3333]
     """
-    share = work / max(N_BUNDLES, BUNDLES_PER_SLOT * n_slots)
-    return min(max(share, MIN_BUNDLE_WORK), MAX_BUNDLE_WORK)
+    return min(max(work / N_BUNDLES, MIN_BUNDLE_WORK), MAX_BUNDLE_WORK)
 
 
 def _work(n_rows: int, cell_size: int) -> float:
@@ -340,16 +308,15 @@ def _work(n_rows: int, cell_size: int) -> float:
     return n_rows**2 / n_cells
 
 
-def _bundle(
-    sizes: TaskSizes, first: int, last: int, n_rows: int, work: float, largest: int
-) -> Bundle:
+def _bundle(sizes: TaskSizes, first: int, leaf_rows: Sequence[int], work: float) -> Bundle:
+    n_rows, largest = sum(leaf_rows), max(leaf_nbytes(sizes, rows) for rows in leaf_rows)
     models = model_nbytes(sizes, n_rows)
-    # As in group_nbytes: one leaf at a time, and all models until they are written.
+    # Writing copies the models, but no leaf is in memory by then.
     nbytes = models + max(models, largest)
-    if last > first:
+    if len(leaf_rows) > 1:
         # Small neighboring leaves are read together.
         nbytes += min(LEAVES_NBYTES, n_rows * sizes.row_nbytes)
-    return Bundle(first, last, n_rows, work, nbytes)
+    return Bundle(first, first + len(leaf_rows) - 1, n_rows, work, nbytes)
 
 
 def leaf_nbytes(sizes: TaskSizes, n_rows: int) -> int:
@@ -361,10 +328,11 @@ def leaf_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 
 
 def group_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Return the peak bytes of a task that trains one leaf and holds its models until written."""
+    """Return the peak bytes of a task that trains leaves of up to so many rows, one at a time."""
     models = model_nbytes(sizes, n_rows)
-    # Writing copies the models, but the leaf is no longer in memory by then.
-    return models + max(models, leaf_nbytes(sizes, n_rows))
+    # The models of a bundle of several leaves, and their rows, which are read together.
+    beside = 2 * LEAVES_NBYTES if max(n_rows * sizes.row_nbytes, models) < LEAVES_NBYTES else 0
+    return models + max(models, leaf_nbytes(sizes, n_rows)) + beside
 
 
 def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:

@@ -5,6 +5,12 @@ from daskls.memory import TaskSizes, assign_nbytes, gather_nbytes, grow_nbytes, 
 from daskls.plan.bundles import Extent, Resources, SamplePlan
 from daskls.records import MIB
 
+# Rows are gathered in N_GATHERS tasks, which lets some dozens of slots end together; small data in
+# fewer, as a task has an overhead, and large data in more. A task gathers leaves of some bytes in
+# this range, or one leaf.
+N_GATHERS = 64
+LEAST_NBYTES, MOST_NBYTES = 256 << 10, 8 << 20
+
 
 def check_sample(
     sampling: SamplePlan, sizes: TaskSizes, client_nbytes: int, remedy: str = ""
@@ -48,10 +54,22 @@ def check_block(extent: Extent, resources: Resources) -> None:
         )
 
 
+def gathering_nbytes(extent: Extent) -> int:
+    """Return the peak bytes of gathering: of a leaf, and of those gathered until written."""
+    gathered = most_gathered(extent.n_rows, extent.sizes) * extent.sizes.row_nbytes
+    return gather_nbytes(extent.sizes, extent.leaf_rows) + 2 * gathered
+
+
+def most_gathered(n_rows: int, sizes: TaskSizes) -> int:
+    """Return the most rows that a task gathers, unless it is one leaf."""
+    least, most = (nbytes // sizes.row_nbytes for nbytes in (LEAST_NBYTES, MOST_NBYTES))
+    return min(max(n_rows // N_GATHERS, least), most)
+
+
 def check_gather(extent: Extent, resources: Resources) -> None:
     """Raise MemoryPlanError if a task cannot gather the largest leaf."""
     leaf_rows, at = extent.leaf_rows, extent.at
-    leaf, usable = gather_nbytes(extent.sizes, leaf_rows), usable_nbytes(resources)
+    leaf, usable = gathering_nbytes(extent), usable_nbytes(resources)
     if leaf > usable:
         raise MemoryPlanError(
             f"Gathering the largest leaf ({leaf_rows} rows {at}) needs {mib(leaf)} but a task may "

@@ -140,10 +140,11 @@ class Method(ABC):
         n_rows, sizes = n_partitions * extent.n_rows, extent.sizes
         # Of very many leaves, the bundles are extrapolated.
         known = min(n_leaves, MOST_LEAVES)
-        plan = plan_bundles(sizes, [n_rows // n_leaves] * known, [False] * known, resources)
+        bundles = plan_bundles(sizes, [n_rows // n_leaves] * known)
         n_cells = n_partitions * expected_cells(extent.n_rows, sizes.cell_size)
-        n_bundles = len(plan.bundles) * n_leaves // known
-        return Expected(n_bundles, n_cells, plan.peak_nbytes, model_nbytes(sizes, n_rows))
+        n_bundles = len(bundles) * n_leaves // known
+        largest = max(bundle.nbytes for bundle in bundles)
+        return Expected(n_bundles, n_cells, largest, model_nbytes(sizes, n_rows))
 
     def cut(self, state: "FitState") -> Partition:
         """Return the partition by which rows are regrouped.

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from daskls.errors import DamageError, StoreError
-from daskls.plan.bundles import group_open
+from daskls.plan.bundles import group_neighbors
 from daskls.records import Labels
 from daskls.run.blocks import BlockRows
 from daskls.run.compute import compute_each
@@ -182,7 +182,7 @@ def repair(root: Root, method: Method, client: Any = None) -> None:
         return
     own = method.parts()
     parts = list_parts(root, own)
-    groups = group_open([nbytes for _, nbytes in parts], [False] * len(parts), TASK_NBYTES)
+    groups = group_neighbors([nbytes for _, nbytes in parts], TASK_NBYTES)
     calls = [(root.where(), [key for key, _ in parts[a : b + 1]]) for a, b in groups]
     files = [file for found in compute_each(check_parts, calls, client) for file in found]
     # The check could fail on a damaged file.

@@ -13,12 +13,12 @@ import numpy as np
 
 from daskls.errors import DamageError, StoreError
 from daskls.kernels.frame import scaled
-from daskls.memory import TaskSizes, gather_nbytes
 from daskls.neighbors.balls import measure_regions
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells
 from daskls.partition.stored import read_partition
-from daskls.plan.bundles import Extent, Resources, group_open
+from daskls.plan.bundles import group_neighbors
+from daskls.plan.checks import most_gathered
 from daskls.records import (
     FeatureScale,
     Float64,
@@ -45,17 +45,11 @@ from daskls.store.leaves import (
     write_leaf_index,
     write_leaves,
 )
-from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles, has_bundle
+from daskls.store.models import all_bundles, finished_bundles, has_bundle, missing_bundles
 from daskls.store.rows import Rows
 from daskls.targets import Target
 
 log = logging.getLogger("daskls")
-# One task gathers leaves of at most this many bytes.
-BUNDLE_NBYTES = 32 << 20
-# Rows are gathered in at least this many tasks, regardless of the slots, as workers may join; it
-# lets some dozens of slots end together. `BUNDLE_NBYTES` cuts large data into more tasks. The
-# grouping does not change the rows of a leaf.
-N_GATHERS = 64
 
 
 def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
@@ -199,13 +193,13 @@ def gather_rows(
     """Write all rows, leaf by leaf, and the index of the leaves; then delete the exchange."""
     root = state.root
     job = GatherJob(root.where(), state.fingerprint, exchange, state.request.cell_size)
-    wanted = _gather_groups(state, leaf_rows)
+    most = most_gathered(int(leaf_rows.sum()), state.sizes)
+    bundles = group_neighbors(leaf_rows.tolist(), most)
+    wanted = missing_bundles(root.store, bundles, "rows")
     finished = _finished_rows(state, leaf_rows)
     with state.clock.stage("gather", int(leaf_rows.sum()), finished):
         run_each(gather_bundle, wanted, job, state.client)
-    tiles = find_tiles(root.store, exchange.n_leaves, "rows")
-    write_leaf_index(root, tiles)
-    drop_others(root.store, tiles, "rows")
+    write_leaf_index(root, all_bundles(root.store, exchange.n_leaves, "rows"))
     # Last, as a resumed fit reads the exchange until the index of the leaves is written.
     exchange.delete()
 
@@ -248,13 +242,6 @@ def _leaf_regions(leaves: list[Rows]) -> Regions:
     return Regions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def _gather_groups(state: FitState, leaf_rows: Int64) -> list[tuple[int, int]]:
-    """Group neighboring leaves that are not done, so that tasks gather about equally many rows."""
-    most = _most_gathered(int(leaf_rows.sum()), state.sizes, state.resources)
-    done = done_mask(state.root.store, len(leaf_rows), "rows")
-    return group_open(leaf_rows.tolist(), done, most)
-
-
 def _finished_rows(state: FitState, leaf_rows: Int64) -> Callable[[], int]:
     positions = np.r_[0, np.cumsum(leaf_rows)]
 
@@ -270,18 +257,6 @@ def has_rows(state: FitState) -> bool:
         return False
     # A finished model that does not need its rows has removed them.
     return rows_handle(state).open().has_bundles()
-
-
-def gathering_nbytes(extent: Extent, resources: Resources) -> int:
-    """Return the peak bytes of `gather_bundle`: of a leaf, and of those gathered until written."""
-    gathered = _most_gathered(extent.n_rows, extent.sizes, resources) * extent.sizes.row_nbytes
-    return gather_nbytes(extent.sizes, extent.leaf_rows) + 2 * gathered
-
-
-def _most_gathered(n_rows: int, sizes: TaskSizes, resources: Resources) -> int:
-    """Return the most rows that a task gathers, unless it is one leaf."""
-    most = min(BUNDLE_NBYTES, resources.task_nbytes // 4) // sizes.row_nbytes
-    return min(n_rows // N_GATHERS, most)
 
 
 @dataclass(frozen=True)

@@ -63,68 +63,33 @@ def has_bundle(root: Location, first_leaf: int, last_leaf: int, kind: str = "bun
     return open_store(root).exists(bundle_key(first_leaf, last_leaf, kind))
 
 
-def tile_leaves(bundles: list[tuple[int, int]], n_leaves: int) -> list[tuple[int, int]] | None:
-    """Return bundles that hold each leaf exactly once, or None if there are none.
+def missing_bundles(
+    root: Location, bundles: Sequence[tuple[int, int]], kind: str = "bundles"
+) -> list[tuple[int, int]]:
+    """Return those of some bundles that are not on disk."""
+    found = set(finished_bundles(root, kind))
+    return [bundle for bundle in bundles if bundle not in found]
 
-    Bundles may overlap if a late task of an earlier, lost client grouped the leaves differently.
-    The models of a leaf are the same in all of them.
 
-    >>> tile_leaves([(0, 2), (3, 3), (3, 4), (4, 4)], 5)
-    [(0, 2), (3, 3), (4, 4)]
+def find_bundles(root: Location, n: int, kind: str = "bundles") -> list[tuple[int, int]] | None:
+    """Return the bundles on disk if each of n leaves (or centers) is in one of them, else None."""
+    found = finished_bundles(root, kind)
+    starts = [0, *(last + 1 for _, last in found)]
+    return found if starts == [*(first for first, _ in found), n] else None
+
+
+def all_bundles(root: Location, n: int, kind: str = "bundles") -> list[tuple[int, int]]:
+    """Return the bundles of n leaves (or centers), all of which were written.
+
+    StoreError where they are gone.
     """
-    # By the next leaf, the bundle that ends before it.
-    reached: dict[int, tuple[int, int] | None] = {0: None}
-    for first, last in sorted(bundles):
-        if first in reached:
-            reached[last + 1] = first, last
-    if n_leaves not in reached:
-        return None
-    tiles: list[tuple[int, int]] = []
-    while (bundle := reached[tiles[-1][0] if tiles else n_leaves]) is not None:
-        tiles.append(bundle)
-    return tiles[::-1]
-
-
-def disjoint_bundles(bundles: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return bundles of which no two share a leaf: each that begins after the last one taken.
-
-    >>> disjoint_bundles([(0, 2), (2, 3), (3, 4)])
-    [(0, 2), (3, 4)]
-    """
-    taken: list[tuple[int, int]] = []
-    for first, last in sorted(bundles):
-        if not taken or first > taken[-1][1]:
-            taken.append((first, last))
-    return taken
-
-
-def done_mask(root: Location, n: int, kind: str = "bundles") -> list[bool]:
-    """Return which of n leaves (or centers) are in a bundle on disk."""
-    done = [False] * n
-    # Of overlapping bundles one counts: the other leaves are done again, so that bundles tile.
-    for first, last in disjoint_bundles(finished_bundles(root, kind)):
-        done[first : last + 1] = [True] * (last + 1 - first)
-    return done
-
-
-def find_tiles(root: Location, n: int, kind: str = "bundles") -> list[tuple[int, int]]:
-    """Return bundles on disk that hold each of n leaves (or centers) exactly once.
-
-    StoreError when there are none, because finished bundles are gone.
-    """
-    tiles = tile_leaves(finished_bundles(root, kind), n)
-    if tiles is None:
+    found = find_bundles(root, n, kind)
+    if found is None:
         raise StoreError(
             f"{open_store(root).where(kind)} lacks bundles that were finished: something removed "
             "them. Call fit again on the same store: only what is missing is done."
         )
-    return tiles
-
-
-def drop_others(root: Location, tiles: list[tuple[int, int]], kind: str = "bundles") -> None:
-    """Remove the bundles that a finished model does not use: those of lost clients' late tasks."""
-    others = set(finished_bundles(root, kind)) - set(tiles)
-    open_store(root).drop(*(bundle_key(*bundle, kind) for bundle in others))
+    return found
 
 
 def write_bundle(

@@ -21,6 +21,7 @@ from daskls.records import (
     Reals,
     SolverSpec,
 )
+from daskls.store.artifact import HEAD_NBYTES
 from daskls.store.caches import LOCK, cached
 from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import REPORT, Root, read_report, root_stamp
@@ -74,21 +75,21 @@ class Report(np.recarray[Any, Any]):
 class OpenBundles:
     """The bundles of a model; those read last stay open, up to `OPEN_NBYTES`."""
 
-    def __init__(self, bundles: list[BundleModels], n_cells: list[int], cell_nbytes: int) -> None:
-        self._bundles, self._n_cells = bundles, n_cells
-        self._left = OPEN_NBYTES // cell_nbytes
+    def __init__(self, bundles: list[BundleModels], nbytes: list[int]) -> None:
+        self._bundles, self._nbytes = bundles, nbytes
+        self._left = OPEN_NBYTES
         self._open: OrderedDict[int, None] = OrderedDict()
 
     def find(self, number: int) -> BundleModels:
         """Return a bundle, to be read at once: later calls may close it."""
         with LOCK:
             if number not in self._open:
-                self._left -= self._n_cells[number]
+                self._left -= self._nbytes[number]
             self._open[number] = None
             self._open.move_to_end(number)
             while self._left < 0 and len(self._open) > 1:
                 oldest, _ = self._open.popitem(last=False)
-                self._left += self._n_cells[oldest]
+                self._left += self._nbytes[oldest]
                 # Another thread that is reading it keeps its own references.
                 self._bundles[oldest].close()
         return self._bundles[number]
@@ -141,7 +142,9 @@ class ModelReader:
             BundleModels(root.store, a, b, spec, n_cells, self.width, n_functions)
             for (a, b), n_cells in zip(listed, counts, strict=False)
         ]
-        self._open = OpenBundles(self.bundles, counts, CELL_NBYTES + 2 * F8 * self.width)
+        cell_nbytes = CELL_NBYTES + 2 * F8 * self.width
+        head = 0 if root.store.local() is not None else HEAD_NBYTES
+        self._open = OpenBundles(self.bundles, [head + n * cell_nbytes for n in counts])
 
     def _read_first_cells(self, n_bundles: int) -> list[int]:
         """Return the first cell of each bundle, and the number of cells last."""

@@ -4,7 +4,7 @@ What is finished in the store is not done again.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,9 +41,8 @@ from daskls.store.exchange import Exchange
 from daskls.store.layout import Root
 from daskls.store.models import (
     BundleModels,
-    done_mask,
-    drop_others,
-    find_tiles,
+    all_bundles,
+    find_bundles,
     finished_bundles,
     grid_arrays,
     has_bundle,
@@ -79,9 +78,7 @@ def fit_cells(state: FitState) -> None:
         _finish(state, trained)
         return
     partition, exchange, leaf_rows = regroup_all(state)
-    plan = plan_bundles(
-        state.sizes, leaf_rows.tolist(), done_mask(root.store, partition.n_leaves), state.resources
-    )
+    bundles = plan_bundles(state.sizes, leaf_rows.tolist())
     job = FitJob(
         root.where(),
         state.fingerprint,
@@ -95,7 +92,7 @@ def fit_cells(state: FitState) -> None:
     )
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with state.clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
-        run_each(fit_bundle, plan.bundles, job, state.client)
+        run_each(fit_bundle, _missing(root, bundles), job, state.client)
     _finish(state, partition)
 
 
@@ -103,8 +100,15 @@ def _trained(root: Root) -> Partition | None:
     """Return the partition if all cells are trained, so only the index may be missing."""
     part = root.find("partition")
     partition = None if part is None else read_partition(part)
-    is_done = partition is not None and all(done_mask(root.store, partition.n_leaves))
+    is_done = partition is not None and find_bundles(root.store, partition.n_leaves)
     return partition if is_done else None
+
+
+def _missing(root: Root, bundles: Sequence[Bundle]) -> list[Bundle]:
+    """Return the bundles that are not trained, those of the most work first."""
+    done = set(finished_bundles(root.store))
+    missing = [own for own in bundles if (own.first_leaf, own.last_leaf) not in done]
+    return sorted(missing, key=lambda own: (-own.work, own.first_leaf))
 
 
 def _n_cells(leaf_rows: Int64, cell_size: int) -> int:
@@ -184,15 +188,13 @@ def _cells_of(
 def _finish(state: FitState, partition: Partition) -> None:
     """Write the maps to probabilities and the index, and set the marker."""
     root = state.root
-    tiles = find_tiles(root.store, partition.n_leaves)
+    tiles = all_bundles(root.store, partition.n_leaves)
     # Counts and trees are read, no models, so the spec does not matter.
     bundles = [BundleModels(root.store, a, b, SolverSpec()) for a, b in tiles]
     map_held_out(state, _one_by_one(bundles))
     finished, leaf_cells = _with_cells(partition, bundles, root, tiles)
     first_cells = leaf_cells[[first for first, _ in tiles] + [partition.n_leaves]].tolist()
     write_index(root, *stored(finished), tiles, first_cells)
-    # Only now: where bundles overlap, the index says which are the model's.
-    drop_others(root.store, tiles)
 
 
 def _one_by_one(bundles: list[BundleModels]) -> Iterator[BundleModels]:

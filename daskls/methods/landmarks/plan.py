@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
-from daskls.plan.bundles import Extent, Resources, group_open, plan_sample, share_of
+from daskls.plan.bundles import Extent, Resources, group_neighbors, plan_sample, share_of
 from daskls.plan.checks import check_block, mib
 from daskls.plan.fit import Expected
 from daskls.records import F8, Mask, SolverSpec
@@ -116,7 +116,7 @@ def group_cells(
     row_nbytes = F8 * (n_landmarks + n_features)
     nbytes = [rows * row_nbytes + state_nbytes for rows in leaf_rows]
     limit = min(GROUP_NBYTES, sum(nbytes) // MIN_GROUPS)
-    return group_open(nbytes, [False] * len(nbytes), limit)
+    return group_neighbors(nbytes, limit)
 
 
 def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems: int) -> int:

@@ -6,9 +6,10 @@ What is finished in the store is not done again. What a fit is expected to take 
 from collections.abc import Callable
 from dataclasses import replace
 
+from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.parts import Centers
 from daskls.methods.neighborhoods.plan import (
-    MAX_BATCHES,
+    MODELS_NBYTES,
     NeighborSpec,
     neighborhood_nbytes,
     plan_batch,
@@ -22,14 +23,15 @@ from daskls.methods.neighborhoods.train import (
     fit_centers,
 )
 from daskls.neighbors.search import metric_of
-from daskls.plan.bundles import Extent, Resources, bundle_work, group_open, model_nbytes
+from daskls.plan.bundles import Extent, Resources, bundle_work, model_nbytes
+from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
 from daskls.run.begin import regroup_all
 from daskls.run.compute import run_each
 from daskls.run.contract import FitState
-from daskls.run.regroup import gather_rows, gathering_nbytes, has_rows, rows_handle
+from daskls.run.regroup import gather_rows, has_rows, rows_handle
 from daskls.store.layout import Root
-from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
+from daskls.store.models import all_bundles, finished_bundles, missing_bundles
 from daskls.store.reader import write_index
 
 # Centers, relative to the number that would suffice if no two covered the same row. Measured on
@@ -61,11 +63,10 @@ def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     own = replace(method, percentiles=chosen.percentiles)
     batch = plan_batch(state.sizes, k, state.sampling.largest_rows, state.resources)
     job = NeighborJob(handle, chosen.spec, own, k, state.seed, batch)
-    bundles = _bundles(state, centers, batch, k)
+    bundles = _bundles(state, centers, k)
     with state.clock.stage("train", len(centers.positions), _finished(root)):
         run_each(fit_centers, bundles, job, state.client)
-    tiles = find_tiles(root.store, len(centers.positions))
-    drop_others(root.store, tiles)
+    tiles = all_bundles(root.store, len(centers.positions))
     reader = handle.open()
     rows = reader.read_positions(centers.positions)
     gamma = chosen.spec.gamma[0] if chosen.spec.gamma and len(chosen.spec.gamma) == 1 else None
@@ -80,22 +81,25 @@ def _gather(state: FitState) -> None:
         gather_rows(state, exchange, leaf_rows)
 
 
-def _bundles(state: FitState, centers: Centers, batch: int, n_neighbors: int) -> list[CenterBundle]:
-    """Cut the centers that are not trained into runs of nearby centers."""
-    done = done_mask(state.root.store, len(centers.positions))
-    size = _bundle_size(len(done), n_neighbors, batch, state.resources)
+def _bundles(state: FitState, centers: Centers, n_neighbors: int) -> list[CenterBundle]:
+    """Cut the centers into runs of nearby centers; return those that are not trained."""
     positions = centers.positions.tolist()
-    groups = group_open([1] * len(positions), done, size)
-    return [CenterBundle(first, last, tuple(positions[first : last + 1])) for first, last in groups]
+    size = _bundle_size(state.sizes, len(positions), n_neighbors)
+    starts = range(0, len(positions), size)
+    bundles = [(first, min(first + size, len(positions)) - 1) for first in starts]
+    return [
+        CenterBundle(first, last, tuple(positions[first : last + 1]))
+        for first, last in missing_bundles(state.root.store, bundles)
+    ]
 
 
-def _bundle_size(n_centers: int, n_neighbors: int, batch: int, resources: Resources) -> int:
+def _bundle_size(sizes: TaskSizes, n_centers: int, n_neighbors: int) -> int:
     """Return the most centers of a bundle."""
     # Training a neighborhood costs the square of its rows.
     work = float(n_neighbors) ** 2
-    share = int(bundle_work(n_centers * work, resources.n_slots) / work)
     # A task holds the models of its bundle until they are written.
-    return max(min(share, MAX_BATCHES * batch), 1)
+    by_nbytes = MODELS_NBYTES // model_nbytes(sizes, n_neighbors)
+    return max(min(int(bundle_work(n_centers * work) / work), by_nbytes), 1)
 
 
 def _finished(root: Root) -> Callable[[], int]:
@@ -107,7 +111,7 @@ def _finished(root: Root) -> Callable[[], int]:
 
 def expected_rows(method: NeighborSpec, extent: Extent, resources: Resources) -> Expected:
     """Return what methods take that only gather rows, and train or vote when they predict."""
-    nbytes = gathering_nbytes(extent, resources)
+    nbytes = gathering_nbytes(extent)
     if method.selection is not None:
         k = max(method.for_rows(extent.n_rows).n_neighbors)
         nbytes = max(nbytes, neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, 1))
@@ -120,7 +124,7 @@ def expected_centers(method: NeighborSpec, extent: Extent, resources: Resources)
     k = method.n_neighbors[len(method.n_neighbors) // 2]
     n_centers = _n_centers(extent.n_rows, method.inner(k))
     batch = plan_batch(extent.sizes, k, extent.leaf_rows, resources)
-    n_tasks = -(-n_centers // _bundle_size(n_centers, k, batch, resources))
+    n_tasks = -(-n_centers // _bundle_size(extent.sizes, n_centers, k))
     nbytes = neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, batch)
     models = model_nbytes(extent.sizes, n_centers * k)
     kept = rows.model_nbytes if method.assign == "point" else 0

@@ -13,8 +13,8 @@ from daskls.records import F8
 N_SELECTED = 10
 # Bytes of the neighborhoods' rows that a task gathers at once.
 BATCH_NBYTES = 24 << 20
-# Most batches of neighborhoods in a bundle.
-MAX_BATCHES = 4
+# Bytes of the models of a bundle, unless it is of one center.
+MODELS_NBYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, batc
     """Return the peak bytes of a task that gathers and trains ``batch`` neighborhoods at once.
 
     It holds the lists of neighbors, their rows, the matrices of one neighborhood, and the models of
-    up to `MAX_BATCHES` batches, which are copied when they are written.
+    its bundle, which are copied when they are written.
     """
     rows = batch * n_neighbors * _row_nbytes(sizes.n_features, sizes.target_nbytes)
     searching = neighbor_search_nbytes(sizes, batch, n_neighbors, leaf_rows)
-    models = 2 * MAX_BATCHES * model_nbytes(sizes, batch * n_neighbors)
+    models = 2 * max(model_nbytes(sizes, n_neighbors), MODELS_NBYTES)
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
 
 

@@ -17,12 +17,13 @@ from daskls.methods.sampling.train import KEPT, SAMPLES, SamplingJob, read_drawn
 from daskls.neighbors.search import find_nearest, order_by_leaf
 from daskls.partition.shuffle import plan_draws, sampling_sizes
 from daskls.plan.bundles import Extent, Resources, model_nbytes
+from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
 from daskls.records import Int64, LeafRows
 from daskls.run.begin import regroup_all
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.contract import FitState
-from daskls.run.regroup import gather_rows, gathering_nbytes, has_rows
+from daskls.run.regroup import gather_rows, has_rows
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader
 from daskls.store.reader import write_index
@@ -197,5 +198,5 @@ def expected_samples(
     draws = plan_draws(n_rows, fraction, n_subsamples, 0)
     trained = int(min(growth * draws.n_sampled, n_rows - draws.n_validation))
     nbytes = sample_nbytes(sizes, max(trained, method.n_selecting(draws)))
-    largest = max(nbytes, gathering_nbytes(extent, resources))
+    largest = max(nbytes, gathering_nbytes(extent))
     return Expected(n_subsamples + 1, 1, largest, model_nbytes(sizes, trained))

@@ -21,7 +21,7 @@ from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
-from daskls.store.models import drop_others, finished_bundles
+from daskls.store.models import bundle_key, finished_bundles
 from daskls.store.reader import ModelReader
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ class Sampling(SamplingSpec, Method):
 
     def clean_up(self, root: Root) -> None:
         """Also removes the other models, and the rows."""
-        kept = [(own.first_leaf, own.last_leaf) for own in ModelReader(root.store).bundles]
-        drop_others(root.store, kept)
+        kept = {(own.first_leaf, own.last_leaf) for own in ModelReader(root.store).bundles}
+        others = set(finished_bundles(root.store)) - kept
+        root.store.drop(*(bundle_key(*bundle) for bundle in others))
         super().clean_up(root)
         root.store.drop("rows", "leaves", "partition")
 

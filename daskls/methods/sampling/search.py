@@ -23,7 +23,7 @@ from daskls.methods.sampling.train import (
     read_further,
 )
 from daskls.partition.shuffle import plan_draws, sampling_sizes
-from daskls.plan.bundles import group_open
+from daskls.plan.bundles import group_neighbors
 from daskls.records import CellReport, Int64, RowNumbers
 from daskls.run.begin import resolved_spec
 from daskls.run.blas import one_blas_thread, undisturbed
@@ -33,7 +33,7 @@ from daskls.run.regroup import rows_handle
 from daskls.seeds import SELECTING
 from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
-from daskls.store.models import BundleModels, done_mask, find_tiles, finished_bundles
+from daskls.store.models import BundleModels, all_bundles, finished_bundles, missing_bundles
 
 # Tasks that a stage is cut into; the number does not depend on slots, as workers may join.
 N_SEARCH_TASKS = 32
@@ -116,9 +116,10 @@ class SampleSearch:
 
         A group costs at most ``limit``, unless it is one item; None: the share of one task.
         """
-        done = done_mask(self.root, len(costs), kind_path(kind))
         limit = self.share_of(sum(costs)) if limit is None else limit
-        run_each(task, group_open(costs, done, limit), job, self.state.client)
+        parts = group_neighbors(costs, limit)
+        missing = missing_bundles(self.root, parts, kind_path(kind))
+        run_each(task, missing, job, self.state.client)
 
     def share_of(self, cost: float) -> float:
         """Return the share of a total cost that one task takes."""
@@ -126,7 +127,7 @@ class SampleSearch:
 
     def tiles(self, kind: str, n: int) -> tuple[tuple[int, int], ...]:
         """Return the (first, last) of the parts of a kind that hold n items, in order."""
-        return tuple(find_tiles(self.root, n, kind_path(kind)))
+        return tuple(all_bundles(self.root, n, kind_path(kind)))
 
     def count(self, kind: str) -> Callable[[], int]:
         return lambda: sum(b + 1 - a for a, b in finished_bundles(self.root, kind_path(kind)))
