@@ -47,9 +47,9 @@ def _swap(file, rng, store):
 
 
 def is_like(file, other):
-    """Whether two files are of one kind: chunks, descriptions, or files of one suffix."""
-    chunks = [re.fullmatch(r"(c\.)?\d+(\.\d+)*", f.name) for f in (file, other)]
-    return all(chunks) or (file.name == other.name) or (file.suffix == other.suffix != "")
+    """Whether two files are of one kind: their names differ in numbers alone."""
+    one, two = (re.sub(r"\d+", "", f.name) for f in (file, other))
+    return one == two
 
 
 DAMAGES = {

@@ -240,7 +240,7 @@ TILES = (
     "daskls.partition.cover.MAX_ROUND",
     "daskls.solvers.percentiles.MAX_PAIRS",
     "daskls.solvers.width.BLOCKS_SHARE",
-    "daskls.store.artifact.MAX_CHUNK_NBYTES",
+    "daskls.store.artifact.SUMMED_NBYTES",
 )
 
 

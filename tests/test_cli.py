@@ -243,7 +243,7 @@ def test_info_of_an_unfinished_model(model, folder):
     assert "4 of 4 groups" in unfinished_info(path)
     bundle = next((path / "bundles").iterdir())
     first, last = (int(leaf) for leaf in bundle.name.split("-"))
-    shutil.rmtree(bundle)
+    bundle.unlink()
     assert f"{4 - (last + 1 - first)} of 4 groups" in unfinished_info(path)
 
 

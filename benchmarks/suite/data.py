@@ -155,5 +155,5 @@ def written(name: str, folder: Path, n: int, seed: int = 0, **options: Any) -> P
 
 def labels(path: Path, n: int | None = None) -> np.ndarray:
     """Return the labels of a set on disk, whose codes are numbers of its classes."""
-    classes = np.array(zarr.open_artifact(path).attrs["classes"])
+    classes = np.array(zarr.open_group(path).attrs["classes"])
     return classes[zarr.open_array(path / "y")[:n]]

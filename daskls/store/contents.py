@@ -91,7 +91,11 @@ SORTED_ARRAYS = "records records rows by leaf; offsets int64 leaves + 1"
 # What `CellReport` says of each cell; for people.
 REPORT_ARRAY = "report records cells"
 SHARED_PARTS = (
-    StorePart(ROOT, "run/identity.py; `complete` by the last task, `stage_s` after it", "none"),
+    StorePart(
+        ROOT,
+        "run/identity.py; `complete` by the last task, `stage_s` after it",
+        "attributes JSON",
+    ),
     StorePart(
         "partition",
         "run/begin.py",

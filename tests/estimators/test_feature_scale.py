@@ -153,7 +153,7 @@ def test_a_saved_model_keeps_its_scale(tmp_path):
     model = small("FalkSVC", feature_scale="spread").fit(X * UNITS, Y)
     model.save(tmp_path / "m")
     assert_same_bits(model, daskls.load(tmp_path / "m"))
-    group = zarr.open_artifact(tmp_path / "m", mode="r")["scale"]
+    group = zarr.open_group(tmp_path / "m", mode="r")["scale"]
     np.testing.assert_array_equal(group["factors"][:], model.feature_scale_)
 
 

@@ -72,7 +72,7 @@ def test_what_cannot_be_scored(tmp_path):
     with pytest.raises(DataError, match=r"y holds '(left|right)', but the model's classes are"):
         model.score(path)
     path = write_dataset(tmp_path / "codes.zarr", Y + 1)
-    attributes = zarr.open_artifact(path, mode="r+").attrs
+    attributes = zarr.open_group(path, mode="r+").attrs
     attributes["classes"] = [0, 1]
     with pytest.raises(DataError, match=r"class code 2, but the data set names 2 classes"):
         model.score(path)

@@ -349,7 +349,7 @@ def test_a_fit_that_was_stopped_between_folds_goes_on(name, tmp_path, monkeypatc
     with pytest.raises(DasklsError, match="not finished"):
         daskls.load(tmp_path / "model")
     # The models of the folds that were done are there, and are not trained again.
-    marker = tmp_path / "model" / "held-out-000" / "index" / "zarr.json"
+    marker = tmp_path / "model" / "held-out-000" / "index"
     written = marker.stat().st_mtime_ns
     folders = {}
 

@@ -1,7 +1,6 @@
 """The report of a whole fit: of every method, on a page and as one file of HTML."""
 
 import base64
-import json
 from html.parser import HTMLParser
 
 import dask.array as da
@@ -13,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 from small import CLASSIFIERS, PLACES, small
-from support import HERE, few
+from support import HERE, few, read_plain
 from support import run_cli as run
 
 import daskls
@@ -255,7 +254,7 @@ def test_the_command_line_writes_and_prints_it(model, tmp_path):
     assert out.read_bytes() == before
     assert NEEDS_ROWS in " ".join(run("report", tmp_path / "model.zarr").stdout.split())
     run("report", tmp_path / "model.zarr", "--label", "y", code=2)
-    assert json.loads((tmp_path / "model.zarr" / "zarr.json").read_text())["attributes"]["complete"]
+    assert read_plain(tmp_path / "model.zarr" / "root")[0]["complete"]
 
 
 def test_a_frame_is_taken_as_in_prediction():

@@ -305,8 +305,8 @@ def test_rows_are_held_out_in_runs(tmp_path):
     # Neighbors in the data may be neighbors in time, which know each other's labels.
     numbers = np.sort(np.random.default_rng(0).permutation(20_000)[:8000])
     job = RegionJob(str(tmp_path), None, "a", None, None, np.array([0]), 20_000, 50, 2, 7)
-    columns = {"X": np.zeros((8000, 2), "f4"), "codes": np.zeros(8000, "i4")}
-    write_artifact(tmp_path, _region_key(job, 0), {**columns, "weights": numbers, "numbers": numbers})
+    columns = {"X": np.zeros((8000, 2), "f4"), "codes": np.zeros(8000, "i4"), "weights": numbers}
+    write_artifact(tmp_path, _region_key(job, 0), {**columns, "numbers": numbers})
     held = read_region(0, job).held
     shares = np.bincount(numbers // 50, weights=held) / np.bincount(numbers // 50)
     assert set(shares) == {0.0, 1.0}

@@ -198,17 +198,17 @@ def test_a_stored_step_answers_only_what_was_asked(tmp_path, monkeypatch):
     # As in a fit that another version began, which took other steps.
     assert Steps(job).run(plus_one, [(1,), (5,)], joined)["sums"].tolist() == [2, 6]
     assert Steps(job).run(plus_two, [(1,), (2,)], joined)["sums"].tolist() == [3, 4]
-    n_kept = len(list(tmp_path.rglob("000000-000000.*")))
+    n_kept = len(list(tmp_path.rglob("000000-000000*")))
     assert n_kept == 3
     assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
-    assert len(list(tmp_path.rglob("000000-000000.*"))) == n_kept
+    assert len(list(tmp_path.rglob("000000-000000*"))) == n_kept
     # Nor of other rows.
     assert Steps(job, None, "other").run(plus_one, [(1,)], joined)["sums"].tolist() == [2]
-    assert len(list(tmp_path.rglob("000000-000000.*"))) == n_kept + 1
+    assert len(list(tmp_path.rglob("000000-000000*"))) == n_kept + 1
     # Nor of a version in which the same step gives another result.
     monkeypatch.setattr("daskls.scaling.grid.STEPS_VERSION", STEPS_VERSION + 1)
     assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
-    assert len(list(tmp_path.rglob("000000-000000.*"))) == n_kept + 2
+    assert len(list(tmp_path.rglob("000000-000000*"))) == n_kept + 2
 
 
 def plus_one(number, job):

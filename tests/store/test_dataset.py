@@ -118,7 +118,7 @@ def test_a_killed_writer_leaves_an_incomplete_data_set(tmp_path):
     path = tmp_path / "d"
     done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
     assert done.returncode == -9
-    assert zarr.open_artifact(path, mode="r")["X"].shape == (8, 2)
+    assert zarr.open_group(path, mode="r")["X"].shape == (8, 2)
     with pytest.raises(
         StoreError, match=r"incomplete: its writing was interrupted.*overwrite=True"
     ):
@@ -212,11 +212,11 @@ def foreign_folder(path):
 
 
 def foreign_group(path):
-    zarr.open_artifact(path, mode="w", attributes={"kind": "dataset"})
+    zarr.open_group(path, mode="w", attributes={"kind": "dataset"})
 
 
 def daskls_model(path):
-    zarr.open_artifact(path, mode="w", attributes={"kind": "model", "daskls_format": 1})
+    zarr.open_group(path, mode="w", attributes={"kind": "model", "daskls_format": 1})
 
 
 def foreign_file(path):
@@ -269,7 +269,7 @@ def without_X(group):
 )
 def test_what_is_no_data_set_of_ours_is_refused(tmp_path, rows, change, message):
     write_blocks(tmp_path / "d", *rows, [])
-    change(zarr.open_artifact(tmp_path / "d", mode="r+"))
+    change(zarr.open_group(tmp_path / "d", mode="r+"))
     with pytest.raises(StoreError, match=message):
         open_dataset(tmp_path / "d")
 

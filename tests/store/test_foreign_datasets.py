@@ -19,7 +19,7 @@ SMALL = as_options(cell_size=100, cv=2, C=10, gamma=20, random_state=0, **PAPERS
 
 def write_artifact(path, y=Y, zarr_format=3, **attributes):
     """Write a group as anybody would."""
-    group = zarr.open_artifact(path, mode="w", zarr_format=zarr_format, attributes=attributes)
+    group = zarr.open_group(path, mode="w", zarr_format=zarr_format, attributes=attributes)
     group.create_array("X", data=X, chunks=(90, 2))
     if y is not None:
         group.create_array("y", data=y, chunks=(50,))
@@ -79,10 +79,10 @@ def test_a_group_without_y(tmp_path):
 
 
 def test_groups_that_are_no_data_sets(tmp_path):
-    zarr.open_artifact(tmp_path / "empty", mode="w")
+    zarr.open_group(tmp_path / "empty", mode="w")
     with pytest.raises(StoreError, match=r"empty' has no array 'X', .*arrays X \(n, d\) and y"):
         open_dataset(tmp_path / "empty")
-    group = zarr.open_artifact(write_artifact(tmp_path / "long"), mode="r+")
+    group = zarr.open_group(write_artifact(tmp_path / "long"), mode="r+")
     group["y"].resize((N + 1,))
     with pytest.raises(StoreError, match="'X' has 300 rows but 'y' has 301"):
         open_dataset(tmp_path / "long")
@@ -98,7 +98,7 @@ def test_groups_that_are_no_data_sets(tmp_path):
 def test_damaged_attributes_of_our_own_are_named(name, value, tmp_path):
     with DatasetWriter(tmp_path / "d", 2, "f8", feature_names=["u", "v"]) as writer:
         writer.append(X, Y.astype("i4"))
-    zarr.open_artifact(tmp_path / "d", mode="r+").attrs[name] = value
+    zarr.open_group(tmp_path / "d", mode="r+").attrs[name] = value
     with pytest.raises(StoreError, match=rf"damaged {name}.*write it again"):
         open_dataset(tmp_path / "d")
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 import xarray as xr
 import zarr
-from support import HERE, PAPERS, as_options, python_env
+from support import HERE, PAPERS, as_options, python_env, read_plain
 from support import run_cli as run
 
 import daskls
@@ -114,8 +114,7 @@ def test_a_text_file_gives_the_model_of_the_frame(trained, tmp_path):
 
 def test_the_encoding_is_json_in_the_model(trained, tmp_path):
     trained.save(tmp_path / "model.zarr")
-    attributes = json.loads((tmp_path / "model.zarr" / "zarr.json").read_text())["attributes"]
-    table = attributes["meta"]["table"]
+    table = read_plain(tmp_path / "model.zarr" / "root")[0]["meta"]["table"]
     assert table["label"] == "kind"
     assert {"name": "age", "kind": "number", "fill": TRAIN.age.median()} in table["columns"]
     loaded = daskls.load(tmp_path / "model.zarr")
