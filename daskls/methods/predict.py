@@ -6,6 +6,7 @@ The width of an interval is proportional to the size of residuals near the row, 
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Literal
 
 import dask.array as da
@@ -156,7 +157,8 @@ def predict_to_zarr(
         watch("predict", blocks.n_blocks, output.count_chunks, on_progress),
     ):
         map_rows(write_block, blocks, X, client=client, handle=handle, wanted=wanted, target=output)
-    return output
+    # Written elsewhere, and renamed.
+    return replace(output, path=str(path))
 
 
 def write_block(
