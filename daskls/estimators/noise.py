@@ -40,7 +40,6 @@ class NoiseFilter(SharesClient):
     threshold: float = 0.5
 
     def _classifier(self) -> NeighborhoodClassifier:
-        """Return the classifier whose neighborhoods evaluate the rows."""
         raise NotImplementedError
 
     def _validate_params(self) -> None:

@@ -30,8 +30,6 @@ USUAL_DTYPE, USUAL_CLASSES = np.dtype(np.float32), 2
 
 
 class Plans(Predictions):
-    """An estimator whose `plan` tells what `fit` would take."""
-
     # Those of every estimator.
     _validate_params: Any
     _request: Any
@@ -93,11 +91,7 @@ UnreadRows = tuple[Source, Target, tuple[str, ...]]
 
 
 def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
-    """Describe rows by their shape; the classes of y are counted if it is in memory.
-
-    X may be a shape (rows, features). DataError for a number of rows that is unknown until X is
-    read.
-    """
+    """Describe rows by their shape; the classes of y are counted if it is in memory."""
     if isinstance(X, tuple) and len(X) == 2 and all(isinstance(n, Integral) for n in X):
         note = f"{USUAL_DTYPE.name} features"
         return _of_shape((int(X[0]), int(X[1])), USUAL_DTYPE, *_target(y, None, kind), note)
@@ -132,7 +126,6 @@ def _dtype_of(array: Any) -> np.dtype[Any]:
 
 
 def _count_rows(source: Source) -> int:
-    """Return the number of rows of a Zarr or Dask array."""
     shape = source.handle.shape if source.handle is not None else source.array.shape
     if not shape or math.isnan(shape[0]):
         raise DataError(
@@ -206,12 +199,7 @@ def _width(y: Any, source: Source | None) -> int:
 def _resources(
     workers: int | None, threads_per_worker: int, memory_limit: int | str | None, client: Any
 ) -> Resources:
-    """Return the resources of a described cluster; of the current one if ``workers`` is None.
-
-    Raises
-    ------
-    ParameterError : threads or memory of workers whose number is not given
-    """
+    """Return the resources of a described cluster; of the current one without ``workers``."""
     if workers is not None:
         return resources_of(workers, threads_per_worker, memory_limit)
     if memory_limit is not None or threads_per_worker != 1:

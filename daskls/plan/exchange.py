@@ -25,15 +25,9 @@ ENTRY_NBYTES = 20
 class ExchangePlan:
     """The sizes and the cost of the exchange of rows.
 
-    Attributes
-    ----------
-    n_blocks, block_rows : int. Blocks of X, and the rows of one.
-    n_groups : int. Groups of merged blocks; a block that is not merged is a group.
-    n_windows : int. Ranges of leaves, each with one file per group and a manifest of its own.
-    requests : int. Upper bound of the files written and ranges read until every leaf was read,
-        markers included; fewer where small leaves are read together.
-    nbytes : int. Peak on disk.
-    manifest_nbytes : int. Of the largest manifest, which a task holds.
+    A group is of merged blocks; a window is a range of leaves with one file per group. `requests`
+    bounds the files written and ranges read until every leaf was read; `nbytes` are the peak on
+    disk, `manifest_nbytes` those of the largest manifest, which a task holds.
     """
 
     n_blocks: int
@@ -49,8 +43,6 @@ def plan_exchange(
     sizes: TaskSizes, n_rows: int, n_leaves: int, n_partitions: int, task_nbytes: int
 ) -> ExchangePlan:
     """Project the exchange of rows in the largest blocks that ``task_nbytes`` of a task allow.
-
-    ``n_leaves`` counts the leaves of all partitions.
 
     >>> from daskls.records import SolverSpec
     >>> sizes = TaskSizes(28, 4, 2, 2000, SolverSpec())

@@ -1,8 +1,4 @@
-"""Regroups rows by leaf in the exchange (stage 2), and gathers them in the store where needed.
-
-The exchange holds every row once per partition, sorted by leaf within a block or a group of merged
-blocks. Neighborhood and sampling methods then gather the rows of each leaf, sorted by region.
-"""
+"""Regroups rows by leaf in the exchange (stage 2), and gathers them in the store where needed."""
 
 import logging
 from collections.abc import Callable, Hashable, Iterator
@@ -59,10 +55,6 @@ N_GATHERS = 64
 
 
 def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
-    """Write the exchange and its manifest; return the rows of each leaf.
-
-    StoreError where X or y gave other values than in stage 1.
-    """
     rows, scan = state.rows, state.scan
     exchange.create(rows.X.chunks[0])
     with state.clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
@@ -119,11 +111,7 @@ def assign_block(
     reserve: Reserve | None = None,
     block_info: Any = None,
 ) -> int:
-    """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows.
-
-    A retry after a worker's death finds the marker and returns. Peak memory:
-    `daskls.memory.assign_nbytes`.
-    """
+    """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows."""
     block, _ = block_start(block_info)
     done = _find_block(exchange, block)
     if done is not None:
@@ -146,16 +134,12 @@ def assign_block(
 
 
 def load_partition(root: str, fingerprint: str) -> Partition:
-    """Return the partition by which a store's rows are regrouped; each process reads it once.
-
-    StoreError where the store was replaced during a fit.
-    """
+    """Return the partition by which a store's rows are regrouped; each process reads it once."""
     return _load_partition(root, fingerprint, root_stamp(root))
 
 
 @cached(maxsize=4)
 def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
-    """Read the partition; the stamp makes a replaced store miss the cache."""
     opened = Root.open(root)
     group = opened.find_group("partition")
     if group is None or opened.attributes["fingerprint"] != fingerprint:
@@ -164,10 +148,7 @@ def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
 
 
 def _on_one_thread(leaves: Iterator[Ints]) -> Iterator[Ints]:
-    """Yield the items of an iterator, each computed on one BLAS thread.
-
-    An item is yielded only after the limit has held, so that no disturbed result is written.
-    """
+    """Yield items computed on one BLAS thread, each after the limit has held to its end."""
     while True:
         with one_blas_thread():
             found = next(leaves, None)
@@ -202,7 +183,6 @@ def gather_rows(
     exchange: Exchange,
     leaf_rows: Int64,
 ) -> None:
-    """Write all rows, leaf by leaf, and the index of the leaves; then delete the exchange."""
     root = state.root
     job = GatherJob(root.where(), state.fingerprint, exchange, state.request.cell_size)
     wanted = _gather_groups(state, leaf_rows)
@@ -226,10 +206,7 @@ class GatherJob:
 
 @undisturbed
 def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
-    """Write the rows of leaves first .. last, sorted by region; return their number.
-
-    A retry after a worker's death finds the rows and returns 0.
-    """
+    """Write the rows of leaves first .. last, sorted by region; 0 where they had been written."""
     if has_bundle(job.root, *leaves, "rows"):
         return 0
     partition = load_partition(job.root, job.fingerprint)
@@ -255,7 +232,6 @@ def _leaf_regions(leaves: list[Rows]) -> Regions:
 
 
 def _gather_groups(state: FitState, leaf_rows: Int64) -> list[tuple[int, int]]:
-    """Group neighboring leaves that are not done, so that tasks gather about equally many rows."""
     most = _most_gathered(int(leaf_rows.sum()), state.sizes, state.resources)
     done = done_mask(state.root.store, len(leaf_rows), "rows")
     return group_open(leaf_rows.tolist(), done, most)
@@ -279,7 +255,6 @@ def has_rows(state: FitState) -> bool:
 
 
 def gathering_nbytes(extent: Extent, resources: Resources) -> int:
-    """Return the peak bytes of `gather_bundle`: of a leaf, and of those gathered until written."""
     gathered = _most_gathered(extent.n_rows, extent.sizes, resources) * extent.sizes.row_nbytes
     return gather_nbytes(extent.sizes, extent.leaf_rows) + 2 * gathered
 
@@ -292,13 +267,7 @@ def _most_gathered(n_rows: int, sizes: TaskSizes, resources: Resources) -> int:
 
 @dataclass(frozen=True)
 class RowsHandle:
-    """A handle on the gathered rows of a model.
-
-    Attributes
-    ----------
-    root, fingerprint : str. The store, and the fit that it must belong to.
-    cache_nbytes : int. Bytes of rows that a process keeps.
-    """
+    """The gathered rows of a model, of which a process keeps `cache_nbytes`."""
 
     root: str
     fingerprint: str

@@ -1,8 +1,4 @@
-"""What a race computes on workers: looks at one candidate, and the scales that it learns.
-
-A look is the best width and ridge of a candidate in a rung, and the errors of the rows that the
-rung asks; `race.py` compares them.
-"""
+"""What a race computes on workers: looks at one candidate, and the scales that it learns."""
 
 from dataclasses import replace
 
@@ -21,7 +17,6 @@ from daskls.scaling.rungs import Part, RaceJob, RaceRows, Rung, read_race_rows
 def evaluate_candidate(
     number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> Float64:
-    """Return the best trial and the errors of a candidate in a rung, see `_packed`."""
     rows = read_race_rows(number, job)
     with one_blas_thread():
         trial, answers, n_trials = _descend(rows, factors, start, rung, grid, job)
@@ -56,11 +51,7 @@ def _packed(
 def cross_evaluate_candidate(
     number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> dict[str, Float64]:
-    """Return what `evaluate_candidate` does, in a scale learned from the candidate's, and this.
-
-    Each row is predicted without itself, in the scale learned on the half that it is not in; the
-    scale is the geometric mean of both.
-    """
+    """Predict each row without itself, in the scale learned on the half that it is not in."""
     rows = read_race_rows(number, job)
     n = rung.sampled.n_training
     half, place, found, n_trials = n // 2, None, [], 0

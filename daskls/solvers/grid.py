@@ -136,9 +136,8 @@ def _coarse(n: int, first: int) -> list[int]:
 def coarse_points(shape: Shape) -> tuple[list[int], list[int]]:
     """Return the indices of gamma and of C in the coarse pass.
 
-    Widths come from the middle outwards: a good one early on lets later ones be pruned sooner. Of
-    the two ways to take every second C, the one without the largest C is used: its solves take the
-    most steps.
+    Widths come from the middle outwards: a good one early on lets later ones be pruned sooner. The
+    largest C is left out: its solves take the most steps.
 
     >>> coarse_points((10, 10)), coarse_points((1, 11))
     (([5, 3, 7, 1, 9], [0, 2, 4, 6, 8]), ([0], [1, 3, 5, 7, 9]))
@@ -162,9 +161,8 @@ def near_points(shape: Shape, first: GridPoint) -> tuple[list[int], list[int]]:
 def assign_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
     """Assign the rows (m,) of each class to the folds in turn, in an order drawn from ``seed``.
 
-    Each class starts at the fold after the last class's end, so fold sizes differ by at most one,
-    and so do the counts of each class. A class with fewer rows than folds keeps its row order. The
-    seed is the cell's own, so that its folds depend on no other cell.
+    Each class starts where the last one ended, so fold sizes differ by at most one. A class with
+    fewer rows than folds keeps its row order.
 
     >>> assign_folds(np.array([0, 0, 1]), 5, (0,))
     array([0, 1, 2])

@@ -1,8 +1,4 @@
-"""The registry of losses: one entry per loss, by the kind of its targets and its name.
-
-It names solvers and imports none: estimators take the names from here, and a process that only
-predicts loads no solver.
-"""
+"""The registry of losses, by the kind of their targets and their name; it imports no solver."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -18,25 +14,13 @@ from daskls.solvers.base import LocalSolver, NeighborhoodSolver
 class Loss:
     """What is known of a loss before its solver is loaded.
 
-    Attributes
-    ----------
-    solver : str. Its `LocalSolver`, as ``module:class`` below the package.
-    decision : "ovo", "ovr" or "values". What its functions are: of pairs of classes, which are
-        counted as votes; of one class against the rest; or numbers.
-    is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
-        values, instead of by each cell from a grid of its own.
-    costs_by_cell : bool. Whether each cell still chooses its own C.
-    takes_columns : bool. Whether a row may have several numbers.
-    measure : str. The `daskls.solvers.level_losses.LevelLoss` of a loss at levels, as
-        ``module:class`` below the package.
-    knows_held_out : bool. Whether its solver knows held-out values of one-vs-rest functions, so
-        that maps to probabilities need no fits of their own.
-    caches_rows : bool. Whether ``cache_size`` lets its solver compute rows of a cell's kernel
-        matrix when they are needed.
-    is_robust : bool. Whether single outliers among numbers move it little: then they do not move
-        the unit of y, and what is chosen for all cells, either.
-    unused : tuple of str. Parameters of estimators that it ignores.
-    neighborhoods : str. Its `NeighborhoodSolver`, likewise; empty if it has none.
+    Solver, measure (a `LevelLoss`) and neighborhoods are ``module:class`` below the package. Its
+    functions decide between pairs of classes ("ovo"), a class and the rest ("ovr"), or are numbers
+    ("values"). `is_global`: kernel, width and C are chosen once for all cells, but for C if
+    `costs_by_cell`. `takes_columns`: a row may have several numbers. `knows_held_out`: maps to
+    probabilities need no fits of their own. `caches_rows`: it knows ``cache_size``. `is_robust`:
+    outliers move neither the unit of y nor what is chosen for all cells. `unused` are parameters of
+    estimators that it ignores.
     """
 
     solver: str
@@ -53,12 +37,10 @@ class Loss:
 
     @property
     def of_levels(self) -> bool:
-        """Whether it predicts at levels, which ``quantile`` gives."""
         return bool(self.measure)
 
 
 def _of_levels(name: str, unused: tuple[str, ...] = (), *, is_robust: bool = False) -> Loss:
-    """Return the entry of a loss at levels, by the name of its classes."""
     return Loss(
         f"solvers.quantiles:{name}Solver",
         decision="values",
@@ -138,13 +120,11 @@ def find_measure(spec: SolverSpec) -> Any:
 
 
 def find_solver(spec: SolverSpec) -> LocalSolver:
-    """Return the solver of a spec's loss; its module is imported at the first call."""
     solver: LocalSolver = _load(find_loss(spec).solver)
     return solver
 
 
 def find_neighborhood_solver(spec: SolverSpec) -> NeighborhoodSolver:
-    """Return the solver of neighborhoods for a spec's loss; imported at the first call."""
     place = find_loss(spec).neighborhoods
     if not place:
         own = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]

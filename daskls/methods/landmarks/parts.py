@@ -1,10 +1,8 @@
 """The parts of an L3-SVM in its store, and its predictions.
 
-A store holds the landmarks, the states of cells by round, and the finished model.
 ``joint/<phase>-<round>/<first>-<last>`` is the result of one task for some cells: the states, from
-which the next round starts, and the statistics. The statistics are written last and are the marker;
-they name the attempt whose states are valid. A resumed fit replays its finished rounds from their
-statistics. The states of a round are dropped when no problem can return to them.
+which the next round starts, and the statistics, written last, which name the attempt whose states
+are valid. A resumed fit replays its finished rounds from their statistics.
 """
 
 from dataclasses import dataclass, fields
@@ -64,10 +62,7 @@ LANDMARK_PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class CellStates:
-    """The states of c cells in p problems: biases (p,), theta (c, p, l) and deltas (c, p).
-
-    A delta is the width of the smoothed hinge's parabola at the end.
-    """
+    """The states of c cells in p problems: biases (p,), theta (c, p, l) and deltas (c, p)."""
 
     biases: Float64
     theta: Float64
@@ -98,13 +93,11 @@ def write_states(
 
 
 def read_stats(root: Location, phase: str, number: int, cells: tuple[int, int]) -> Float64 | None:
-    """Return the statistics of a task, or None if it is not finished."""
     store, marker = open_store(root), _keys(phase, number, cells)[1]
     return read_pack(store, marker, ["stats"])["stats"] if store.exists(marker) else None
 
 
 def read_states(root: Location, phase: str, number: int, cells: tuple[int, int]) -> CellStates:
-    """Return the states that a finished task reached."""
     store, (key, marker) = open_store(root), _keys(phase, number, cells)
     attempt = int(read_pack(store, marker, ["attempt"])["attempt"])
     names = [f.name for f in fields(CellStates)]
@@ -116,7 +109,6 @@ def count_rounds(root: Root) -> int:
 
 
 def drop_states(root: Location, phase: str, number: int) -> None:
-    """Remove the states of a round that is no longer needed; its statistics stay."""
     open_store(root).drop(f"{JOINT}/{phase}-{number:03d}/*.states")
 
 
@@ -146,9 +138,7 @@ def _read_gamma(group: Group) -> float | None:
 class LinearModel:
     """Linear functions of landmark projections: one per cell and problem; one bias per problem.
 
-    Rows are projected around the cells' center c, landmarks (l, d) relative to it. Gamma is that of
-    ``exp(-gamma |x - c - z|^2)``; None where the projection is ``(x - c) . z``. Of theta (q, k, l),
-    two classes have one problem, else each class.
+    Theta is (q, k, l); gamma None where the projection is linear.
     """
 
     cells: VoronoiCells
@@ -159,7 +149,6 @@ class LinearModel:
 
 
 def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
-    """Write the finished model, then set the marker. The report has one record per cell."""
     arrays, attributes = stored(model.cells)
     own = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}
     values = {**attributes, "gamma": model.gamma, "report": report_to_json(report)}
@@ -186,7 +175,6 @@ def read_linear_model(reader: ModelReader) -> LinearModel:
 
 
 def score_linearly(reader: ModelReader, X: Reals) -> Float64:
-    """Return the scores of rows, (m,) for two classes, else (m, k): those of each row's cluster."""
     model = read_linear_model(reader)
     cells = model.cells.nearest(X)
     scores = np.empty((len(model.theta), len(X)))

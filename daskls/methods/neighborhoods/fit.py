@@ -1,7 +1,4 @@
-"""A fit on neighborhoods: gather rows by leaf, select parameters, choose and train centers.
-
-What is finished in the store is not done again. What a fit is expected to take comes last.
-"""
+"""A fit on neighborhoods: gather rows by leaf, select parameters, choose and train centers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +35,6 @@ OVERLAP = 2.1
 
 
 def fit_rows(method: NeighborSpec, state: FitState) -> None:
-    """Gather the rows by leaf and select parameters; each query later trains, or votes."""
     _gather(state)
     method = method.for_rows(state.scan.n_kept)
     chosen = select(state, method, rows_handle(state))
@@ -81,7 +77,6 @@ def _gather(state: FitState) -> None:
 
 
 def _bundles(state: FitState, centers: Centers, batch: int, n_neighbors: int) -> list[CenterBundle]:
-    """Cut the centers that are not trained into runs of nearby centers."""
     done = done_mask(state.root.store, len(centers.positions))
     size = _bundle_size(len(done), n_neighbors, batch, state.resources)
     positions = centers.positions.tolist()
@@ -90,7 +85,6 @@ def _bundles(state: FitState, centers: Centers, batch: int, n_neighbors: int) ->
 
 
 def _bundle_size(n_centers: int, n_neighbors: int, batch: int, resources: Resources) -> int:
-    """Return the most centers of a bundle."""
     # Training a neighborhood costs the square of its rows.
     work = float(n_neighbors) ** 2
     share = int(bundle_work(n_centers * work, resources.n_slots) / work)
@@ -106,7 +100,6 @@ def _finished(root: Root) -> Callable[[], int]:
 
 
 def expected_rows(method: NeighborSpec, extent: Extent, resources: Resources) -> Expected:
-    """Return what methods take that only gather rows, and train or vote when they predict."""
     nbytes = gathering_nbytes(extent, resources)
     if method.selection is not None:
         k = max(method.for_rows(extent.n_rows).n_neighbors)
@@ -115,7 +108,6 @@ def expected_rows(method: NeighborSpec, extent: Extent, resources: Resources) ->
 
 
 def expected_centers(method: NeighborSpec, extent: Extent, resources: Resources) -> Expected:
-    """Return what models take around centers that cover all rows."""
     method, rows = method.for_rows(extent.n_rows), expected_rows(method, extent, resources)
     k = method.n_neighbors[len(method.n_neighbors) // 2]
     n_centers = _n_centers(extent.n_rows, method.inner(k))

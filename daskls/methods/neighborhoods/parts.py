@@ -30,10 +30,7 @@ CENTER_CHUNK_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Centers:
-    """The covering centers, numbered by position, so consecutive centers are near each other.
-
-    The group holds ``owner``, int32 (n,): the center of the row at each position.
-    """
+    """The covering centers, numbered by position; ``owner`` (n,) in the group is each row's."""
 
     positions: Int64
     n_rounds: int
@@ -41,7 +38,6 @@ class Centers:
     group: Group
 
     def owners(self, start: int, stop: int) -> Int32:
-        """Return the center of each of the positions start .. stop - 1."""
         found = self.group.read("owner", slice(start, stop), kind="i")
         if len(found) != stop - start:
             raise damaged(self.group.where(), f"it has no owners of places {start} to {stop}")
@@ -52,11 +48,7 @@ class Centers:
 def write_centers(
     root: Root, positions: list[int], owner: Int32, n_rounds: int, n_searched: int
 ) -> Centers:
-    """Number the centers by position and write them.
-
-    Positions are in the order in which they were chosen; `owner` is each row's center, as an index
-    into them.
-    """
+    """Number the centers by position and write them; `owner` has each row's index among them."""
     taken = np.array(positions, np.int64)
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
@@ -70,7 +62,6 @@ def write_centers(
 
 
 def read_centers(root: Root) -> Centers | None:
-    """Return the centers of a store, or None if they are not chosen yet."""
     group = root.find_group(CENTERS_GROUP)
     if group is None:
         return None
@@ -89,7 +80,6 @@ def read_centers(root: Root) -> Centers | None:
 
 
 def open_centers(reader: ModelReader) -> Centers:
-    """Return a model's centers; StoreError if it has none."""
     centers = read_centers(reader.root)
     if centers is None:
         raise StoreError(
@@ -144,5 +134,4 @@ _centers_of = cached(maxsize=8)(open_centers)
 
 @cached(maxsize=8)
 def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, Int64]:
-    """Return the centers as a leaf for searches, its region, and the center of each leaf row."""
     return one_leaf(*center_rows(reader))

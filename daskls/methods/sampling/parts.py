@@ -1,7 +1,6 @@
 """The parts that a fit on samples keeps in its store between tasks.
 
-``sampling/<kind>/<first>-<last>`` is a pack of named arrays. It appears whole, so it is its
-own marker. All parts are removed when the model is finished.
+``sampling/<kind>/<first>-<last>`` is a pack of named arrays, which appears whole: its own marker.
 """
 
 from collections.abc import Iterable, Mapping
@@ -58,7 +57,6 @@ def write_part(
 def read_part(
     root: Location, kind: str, first: int, last: int, names: Iterable[str]
 ) -> dict[str, AnyArray]:
-    """Read some of a part's arrays."""
     return read_pack(root, _key(kind, first, last), names)
 
 

@@ -49,10 +49,7 @@ class Step:
 
 
 class SampleSearch:
-    """The stages after the rows are gathered; each runs only if its result is not stored.
-
-    Each of `n_rounds` may draw as many further rows as a subsample has.
-    """
+    """The stages after the rows are gathered; each of `n_rounds` may draw a subsample more."""
 
     n_rounds = 0
 
@@ -101,7 +98,6 @@ class SampleSearch:
         self.job = replace(self.job, spec=replace(spec, C=C or least, gamma=gamma or first))
 
     def steps(self) -> list[Step]:
-        """Train one model after the other, until they improve no more."""
         raise NotImplementedError
 
     def run(
@@ -112,16 +108,12 @@ class SampleSearch:
         job: Any,
         limit: float | None = None,
     ) -> None:
-        """Run a task on groups of the items that no stored part holds; ``costs`` has one per item.
-
-        A group costs at most ``limit``, unless it is one item; None: the share of one task.
-        """
+        """Run a task on groups, of limited cost, of the items that no stored part holds."""
         done = done_mask(self.root, len(costs), kind_path(kind))
         limit = self.share_of(sum(costs)) if limit is None else limit
         run_each(task, group_open(costs, done, limit), job, self.state.client)
 
     def share_of(self, cost: float) -> float:
-        """Return the share of a total cost that one task takes."""
         return math.ceil(cost / N_SEARCH_TASKS)
 
     def tiles(self, kind: str, n: int) -> tuple[tuple[int, int], ...]:
@@ -132,18 +124,13 @@ class SampleSearch:
         return lambda: sum(b + 1 - a for a, b in finished_bundles(self.root, kind_path(kind)))
 
     def check(self, n_rows: int, what: str, remedy: str) -> None:
-        """Refuse to train one SVM on more rows than fit in a task."""
         check_trained(self.state.sizes, n_rows, self.state.resources, what=what, remedy=remedy)
 
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
         return compute_each(task, [args], self.state.client)[0]
 
     def train(self, number: int, value: float, n_rows: int, remedy: str) -> Step:
-        """Train on the sample of a step, unless its model is stored; return the step.
-
-        MemoryPlanError, where the sample does not fit, advises the remedy, or to lower
-        sample_fraction.
-        """
+        """Train on the sample of a step, unless its model is stored; return the step."""
         remedy += f", or lower sample_fraction below {self.fraction:g}"
         self.check(n_rows, f"The sample of step {number}", remedy)
         cache = cache_nbytes(self.state.sizes, n_rows, self.state.resources)
@@ -156,10 +143,7 @@ class SampleSearch:
         return Step(number, value, CellReport(*table[0].item()))
 
     def constant(self, number: int, value: float) -> Step:
-        """Train a constant model where the subsamples have no support rows.
-
-        DataError where rows differ, but no subsample has two classes.
-        """
+        """Train a constant where subsamples have no support rows; DataError if rows differ."""
         if not (self._has_equal_rows() or self._has_mixed_subsample()):
             self._refuse_one_class()
         self.compute_small(fit_constant, number, TrainJob(self.job, self.drawn))
@@ -217,10 +201,7 @@ class SampleSearch:
 def evaluate_candidates(
     n_rows: int, percentiles: tuple[float, ...] | None, job: TrainJob
 ) -> dict[str, Any]:
-    """Return the candidates of the smallest cross-validation error on the first drawn rows.
-
-    C and gamma are None where the rows are equal or of one class, so candidates do not differ.
-    """
+    """Return the best candidates on the first drawn rows; None where they do not differ."""
     own = job.own
     with one_blas_thread():
         rows = own.handle.open().read_positions(_positions(n_rows, job))
@@ -241,7 +222,6 @@ def evaluate_candidates(
 
 
 def _positions(n_rows: int, job: TrainJob) -> Int64:
-    """Return the positions of the permutation's first rows, in the order of row numbers."""
     own = job.own
     n_first = min(n_rows, own.draws.n_sampled)
     rows, _, positions = read_drawn(own, job.tiles, 0, n_first)
