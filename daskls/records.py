@@ -212,8 +212,6 @@ class CellReport:
     partition: int = 0
     n_read: int = 0
     n_tried: int = 0
-    coarse_gamma: int = -1
-    coarse_cost: int = -1
 
     @classmethod
     def dtype(cls) -> np.dtype[Any]:

@@ -207,7 +207,7 @@ def n_bundles(model):
 REPORT_FIELDS = (
     *("cell", "leaf", "n_rows", "n_classes", "radius", "C", "gamma", "validation_error"),
     *("n_steps", "n_at_limit", "n_support", "n_trained", "edge", "seconds", "partition", "n_read"),
-    *("n_tried", "coarse_gamma", "coarse_cost"),
+    "n_tried",
 )
 
 

@@ -122,10 +122,6 @@ def _nearest(values: tuple[float, ...], value: float) -> int:
 SHORT_AXIS = 3
 
 Shape = tuple[int, int]
-# The indices of gamma and of C.
-GridPoint = tuple[int, int]
-# Stands for the choice of the coarse pass where there was none.
-NO_PASS: GridPoint = (-1, -1)
 
 
 def _coarse(n: int, first: int) -> list[int]:
@@ -147,13 +143,13 @@ def coarse_points(shape: Shape) -> tuple[list[int], list[int]]:
     return gammas, _coarse(shape[1], shape[1] % 2)
 
 
-def near_points(shape: Shape, first: GridPoint) -> tuple[list[int], list[int]]:
+def near_points(shape: Shape, point: tuple[int, int]) -> tuple[list[int], list[int]]:
     """Return the indices of gamma and of C at and beside a point; its own gamma comes first.
 
     >>> near_points((10, 10), (5, 8))
     ([5, 4, 6], [7, 8, 9])
     """
-    g, c = first
+    g, c = point
     gammas = [index for index in (g, g - 1, g + 1) if 0 <= index < shape[0]]
     return gammas, [index for index in (c - 1, c, c + 1) if 0 <= index < shape[1]]
 

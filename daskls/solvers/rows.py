@@ -26,7 +26,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
-from daskls.solvers.grid import NO_PASS, Grid, GridPoint
+from daskls.solvers.grid import Grid
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Choice:
     """The chosen candidate, and the mean of its fold models' coefficients.
 
     ``coef`` is (k - 1, m), as scikit-learn's ``dual_coef_``; ``intercepts`` one per pair of
-    classes. ``first`` is the point that the coarse pass chose.
+    classes.
     """
 
     kernel: KernelSpec
@@ -82,7 +82,6 @@ class Choice:
     counts: Counts
     edge: str = ""
     n_tried: int = 0
-    first: GridPoint = NO_PASS
     errors: Float32 | None = None
 
 
@@ -246,8 +245,6 @@ class LocalRows:
             n_support=len(support),
             edge=choice.edge,
             n_tried=choice.n_tried,
-            coarse_gamma=choice.first[0],
-            coarse_cost=choice.first[1],
         )
         return LocalModel(
             frame=self.frame,

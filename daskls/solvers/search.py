@@ -22,7 +22,7 @@ import numpy as np
 from daskls.records import F4, F8, Float32, Float64, Int64, Mask, Scoring, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.evaluate import total
-from daskls.solvers.grid import NO_PASS, Grid, GridPoint, coarse_points, near_points
+from daskls.solvers.grid import Grid, coarse_points, near_points
 from daskls.solvers.rows import CellData, Choice, kernel_of
 from daskls.solvers.width import ClassPairs, Line, Seeds, Width
 
@@ -73,20 +73,19 @@ class GridSearch:
     def held_out_weight(self) -> float:
         return total(self.weights[self.fold_ptr[0] : self.fold_ptr[-1]])
 
-    def run(self) -> tuple[Trained, GridPoint]:
-        """Search; return the best candidate, and the coarse pass's choice or `NO_PASS`."""
+    def run(self) -> Trained:
         return self._run_full() if self.spec.search == "full" else self._run_refined()
 
     def choose(self, *, finish: bool) -> Choice:
         """Search, and average the chosen fold models; ``finish`` trains them to the plain gap."""
-        return self._choice(*self.run(), finish=finish)
+        return self._choice(self.run(), finish=finish)
 
-    def _run_full(self) -> tuple[Trained, GridPoint]:
+    def _run_full(self) -> Trained:
         for g in range(len(self.grid.gammas)):
             self.visit(g, list(range(len(self.grid.costs))), prune=False)
-        return self._found(), NO_PASS
+        return self._found()
 
-    def _run_refined(self) -> tuple[Trained, GridPoint]:
+    def _run_refined(self) -> Trained:
         """Search from coarse to fine; a grid of short axes is tried whole."""
         shape = len(self.grid.gammas), len(self.grid.costs)
         gammas, costs = coarse_points(shape)
@@ -95,13 +94,13 @@ class GridSearch:
             self.visit(g, costs, tol_factor=1.0 if is_whole else LOOSE)
         first = self._found()
         if is_whole:
-            return first, NO_PASS
+            return first
         # The point itself is trained again, at the tolerance of its neighbors.
         self.best = None
         near_gammas, near_costs = near_points(shape, (first.gamma, first.cost))
         for g in near_gammas:
             self.visit(g, near_costs)
-        return self._found(), (first.gamma, first.cost)
+        return self._found()
 
     def _found(self) -> Trained:
         if self.best is None:
@@ -159,7 +158,7 @@ class GridSearch:
             betas = np.concatenate([line.betas for line in trained.lines])
             self.seeds = Seeds(betas, self.grid.costs[trained.cost])
 
-    def _choice(self, best: Trained, first: GridPoint, *, finish: bool) -> Choice:
+    def _choice(self, best: Trained, *, finish: bool) -> Choice:
         kernel = kernel_of(self.spec, self.grid.gammas[best.gamma])
         betas = np.concatenate([line.betas for line in best.lines])
         offsets = np.concatenate([line.offsets for line in best.lines]).astype(np.float64)
@@ -176,7 +175,6 @@ class GridSearch:
             counts=self.width.counts,
             edge=self._edge(best.gamma, best.cost),
             n_tried=len(self.tried),
-            first=first,
             errors=self._all_errors(),
         )
 
