@@ -48,9 +48,9 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def undisturbed(task: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a task that uses `one_blas_thread`: it is repeated when it was disturbed.
+    """Decorate what uses `one_blas_thread`, unless it is a task: it is repeated when disturbed.
 
-    The task must not write anything before its limit has held to the end.
+    It must not write anything before its limit has held to the end.
     """
 
     @functools.wraps(task)

@@ -14,7 +14,7 @@ from daskls.memory import TaskSizes, assign_nbytes
 from daskls.plan.exchange import BLOCK_NBYTES, block_nbytes
 from daskls.records import AnyArray, Labels, SolverSpec
 from daskls.run.compute import compute_blocks
-from daskls.run.probe import current_visibility, guarded
+from daskls.run.probe import Guarded, current_visibility
 from daskls.run.workers import free_nbytes
 from daskls.store.arrays import ArrayHandle
 
@@ -99,7 +99,7 @@ def map_rows(
     visibility = current_visibility()
     marks = None if visibility is None else visibility.marks
     blocks = da.map_blocks(
-        BoxedTask(guarded(task)),
+        BoxedTask(Guarded(task)),
         *arrays,
         **kwargs,
         chunks=((1,) * rows.n_blocks, (1,)),

@@ -24,7 +24,7 @@ from daskls.run.patience import (
     loss_of,
     unread_error,
 )
-from daskls.run.probe import current_visibility, guarded
+from daskls.run.probe import Guarded, current_visibility
 
 # How often a task runs again after an error that daskls did not raise. Lost workers, and workers
 # that cannot see the store, do not count: Dask, or the next try, moves those tasks. Two retries
@@ -71,7 +71,7 @@ def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: A
 def compute_each(
     task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], client: Any = None
 ) -> tuple[Any, ...]:
-    run = dask.delayed(guarded(task), pure=False)
+    run = dask.delayed(Guarded(task), pure=False)
     # Two equal fits may run at once, each into its own store: they must not share tasks. The
     # number keeps the order: Dask sorts tasks that are alike by their keys.
     call = uuid.uuid4().hex[:12]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daskls.errors import StoreError, warn_user
+from daskls.run.blas import undisturbed
 from daskls.run.client import current_client
 from daskls.run.patience import ask_to_give_back
 from daskls.run.workers import ask_workers, check_limit, find_running, wait_for_worker
@@ -133,20 +134,19 @@ def shared_with_workers(
         shared.drop(probe)
 
 
-def guarded(task: Callable[..., Any]) -> Callable[..., Any]:
-    visibility = _visibility.get()
-    return task if visibility is None else Guarded(task, visibility.marks)
-
-
 class Guarded:
-    """Refuses to start on a blind worker that joined during the fit."""
+    """A task that is done again if it was disturbed; it refuses to start on a blind worker.
 
-    def __init__(self, task: Callable[..., Any], marks: Marks) -> None:
-        self.task, self.marks = task, marks
-        self.__name__ = task.__name__
+    A worker may join during a fit: there the task would find no store.
+    """
+
+    def __init__(self, task: Callable[..., Any]) -> None:
+        visibility = _visibility.get()
+        self.marks = None if visibility is None else visibility.marks
+        self.task, self.__name__ = task, task.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        path = self.marks.unseen()
+        path = None if self.marks is None else self.marks.unseen()
         if path is not None:
             from distributed import get_worker
 
@@ -154,4 +154,4 @@ class Guarded:
                 f"The worker {get_worker().address} on {socket.gethostname()} cannot read {path}. "
                 f"{SHARE_FOLDER}"
             )
-        return self.task(*args, **kwargs)
+        return undisturbed(self.task)(*args, **kwargs)

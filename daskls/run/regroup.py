@@ -24,7 +24,7 @@ from daskls.records import (
     Reals,
     Regions,
 )
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
@@ -95,7 +95,6 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
     return leaf_rows
 
 
-@undisturbed
 def assign_block(
     X: Reals,
     y: Labels,
@@ -204,7 +203,6 @@ class GatherJob:
     region_rows: int
 
 
-@undisturbed
 def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
     """Write the rows of leaves first .. last, sorted by region; 0 where they had been written."""
     if has_bundle(job.root, *leaves, "rows"):

@@ -6,14 +6,13 @@ import numpy as np
 
 from daskls.kernels.copies import find_copies
 from daskls.records import Float64
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Trial, TrialGrid
 from daskls.scaling.rounds import learn_on
 from daskls.scaling.rungs import Part, RaceJob, RaceRows, Rung, read_race_rows
 
 
-@undisturbed
 def evaluate_candidate(
     number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> Float64:
@@ -47,7 +46,6 @@ def _packed(
     return np.concatenate([head, answers.squared, answers.wrong, weights])
 
 
-@undisturbed
 def cross_evaluate_candidate(
     number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> dict[str, Float64]:
@@ -73,7 +71,6 @@ def cross_evaluate_candidate(
     return {"looks": look[None], "factors": mean[None]}
 
 
-@undisturbed
 def learn_scale(
     number: int,
     factors: Float64,

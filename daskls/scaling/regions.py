@@ -33,7 +33,7 @@ from daskls.records import (
     RowNumbers,
     Targets,
 )
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
@@ -203,7 +203,6 @@ def _collect(state: FitState, job: RegionJob) -> None:
         )
 
 
-@undisturbed
 def collect_block(
     X: Reals,
     y: Labels,

@@ -17,7 +17,7 @@ import numpy as np
 
 from daskls.partition.tree import route_rows
 from daskls.records import Float32, Float64, Targets
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.scaling.grid import TRIAL_ROWS, Steps, Trial, TrialCell, TrialGrid
 from daskls.scaling.paired import RowErrors
 from daskls.scaling.regions import (
@@ -110,7 +110,6 @@ class Errors:
         return Chosen(trial, self.found[trial], len(self.found))
 
 
-@undisturbed
 def region_errors(
     region: int,
     n_cells: int,
@@ -152,7 +151,6 @@ def _join(parts: Sequence[Float64]) -> dict[str, Float64]:
     return {"rows": np.concatenate(joined, axis=1)}
 
 
-@undisturbed
 def evaluate_region(region: int, factors: Float64, trial: Trial, job: RegionJob) -> Float64:
     """Return squared error, error, weight and cluster of a region's held-out rows, (4, m)."""
     rows = read_region(region, job)
@@ -258,7 +256,6 @@ def descend_slopes(
     return start * np.exp(best[1:]), replace(trial, width=width)
 
 
-@undisturbed
 def region_slopes(
     region: int, n_cells: int, factors: Float64, trial: Trial, job: RegionJob
 ) -> Float64:

@@ -25,7 +25,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.run.begin import regroup_all
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.client import report_cells
 from daskls.run.compute import run_each
 from daskls.run.contract import FitState
@@ -117,7 +117,6 @@ def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[]
     return count
 
 
-@undisturbed
 def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     """Train every cell of one bundle and write the models; None where they had been written."""
     if has_bundle(job.root, bundle.first_leaf, bundle.last_leaf):

@@ -21,7 +21,7 @@ from daskls.partition.shuffle import MOST_COPIES, row_keys
 from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as
 from daskls.records import Float64, Int64, Mask
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
@@ -94,7 +94,6 @@ def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Ro
         yield cell - cells[0], rows, project_rows(rows.X, center, landmarks, gamma)
 
 
-@undisturbed
 def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
     """Solve all problems of a round in some cells; return the statistics, (c, p, N_STATS)."""
     task = job.root, round.phase, round.number, cells
@@ -152,7 +151,6 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
     return CellStates(biases, theta, np.minimum(np.maximum(deltas, moved), 1.0))
 
 
-@undisturbed
 def evaluate_group(
     cells: tuple[int, int], solutions: Solutions, job: JointJob
 ) -> tuple[Float64, Float64, Mask]:

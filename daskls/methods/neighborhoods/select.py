@@ -22,7 +22,7 @@ from daskls.methods.scores import misses_of, model_scores
 from daskls.plan.bundles import n_selecting
 from daskls.records import Float64, Int64, Mask, SolverSpec
 from daskls.run.begin import resolved_spec
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import RowsHandle
@@ -158,7 +158,6 @@ def _errors(found: list[Float64]) -> Float64:
     return errors
 
 
-@undisturbed
 def evaluate_left_out(
     positions: Int64, running: Int64, job: NeighborJob, target: Target
 ) -> Float64:

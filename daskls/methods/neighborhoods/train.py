@@ -22,7 +22,7 @@ from daskls.records import (
     RowNumbers,
     SolverSpec,
 )
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.client import report_cells
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
@@ -147,7 +147,6 @@ def search_positions(
     return found
 
 
-@undisturbed
 def search_block(
     positions: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec
 ) -> Ints:
@@ -170,7 +169,6 @@ def _compact(positions: Int64, reader: LeafReader) -> Ints:
     return positions.astype(np.int32) if reader.n_rows < 2**31 else positions
 
 
-@undisturbed
 def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
     """Train the neighborhoods of one bundle and write the models; None where they had been."""
     root = job.handle.root
@@ -212,7 +210,6 @@ def gather_neighborhoods(
         yield found, reader.read_positions(found.positions)
 
 
-@undisturbed
 def evaluate_row(position: int, job: NeighborJob) -> Float64:
     """Return `grid_errors` around one row for every k: (n_k, n_gammas, n_costs, 2)."""
     reader, solver = job.handle.open(), find_neighborhood_solver(job.spec)

@@ -25,7 +25,7 @@ from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
 from daskls.neighbors.search import find_nearest, order_by_leaf
 from daskls.partition.shuffle import ball_keys
 from daskls.records import Float64, Int64, Keys, LeafRows, RowNumbers
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.compute import compute_each
 from daskls.run.workers import free_nbytes
 
@@ -155,7 +155,6 @@ class RadiusSearch(SampleSearch):
         return costs
 
 
-@undisturbed
 def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     """Write the support rows of all subsamples together, in the order of their nearest leaves."""
     if has_part(job.root, INITIAL, 0, 0):
@@ -170,7 +169,6 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     write_part(job.root, INITIAL, 0, 0, joined)
 
 
-@undisturbed
 def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> Float64:
     rows = read_part_rows(job.root, INITIAL, 0, 0)
     with one_blas_thread():

@@ -16,7 +16,7 @@ from daskls.plan.bundles import Extent, Resources, model_nbytes
 from daskls.plan.fit import Expected
 from daskls.records import Int64, LeafRows
 from daskls.run.begin import regroup_all
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.contract import FitState
 from daskls.run.regroup import gather_rows, gathering_nbytes, has_rows
 from daskls.store.layout import Root
@@ -115,7 +115,6 @@ class RoundSearch(SampleSearch):
         return merge_round(before, tiles, self.drawn, self.job)
 
 
-@undisturbed
 def search_support(part: tuple[int, int], job: EnrichJob) -> None:
     """Write the numbers and positions of the rows nearest to some of a step's support rows."""
     own, kind = job.own, nearest_of(job.step)

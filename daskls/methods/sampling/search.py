@@ -26,7 +26,7 @@ from daskls.partition.shuffle import plan_draws, sampling_sizes
 from daskls.plan.bundles import group_open
 from daskls.records import CellReport, Int64, RowNumbers
 from daskls.run.begin import resolved_spec
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import rows_handle
@@ -197,7 +197,6 @@ class SampleSearch:
         write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "positions": positions})
 
 
-@undisturbed
 def evaluate_candidates(
     n_rows: int, percentiles: tuple[float, ...] | None, job: TrainJob
 ) -> dict[str, Any]:

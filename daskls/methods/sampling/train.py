@@ -16,7 +16,7 @@ from daskls.methods.sampling.parts import (
 from daskls.methods.scores import labels_of, model_scores, slab_rows
 from daskls.partition.shuffle import Draws
 from daskls.records import AnyArray, Int64, LocalModel, SolverSpec
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.regroup import RowsHandle
 from daskls.solvers.base import BLANK_REPORT
 from daskls.solvers.hinge.large import fit_large
@@ -133,7 +133,6 @@ class TrainJob:
     tiles: tuple[tuple[int, int], ...]
 
 
-@undisturbed
 def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
     """Write the support rows of some subsamples; one of a single class has none."""
     own, size = job.own, job.own.draws.subsample_rows
@@ -156,7 +155,6 @@ def _fit(rows: Rows, job: SamplingJob) -> tuple[LocalModel, Int64]:
     return fit_large(rows.X, rows.codes, rows.weights, job.spec, BLANK_REPORT, job.cache_nbytes)
 
 
-@undisturbed
 def fit_sample(step: int, job: TrainJob) -> None:
     """Train the SVM of a step's sample and evaluate it; write the model and its support rows."""
     own = job.own
@@ -176,7 +174,6 @@ def fit_sample(step: int, job: TrainJob) -> None:
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
 
-@undisturbed
 def fit_constant(step: int, job: TrainJob) -> None:
     own = job.own
     if has_bundle(own.root, step, step):
