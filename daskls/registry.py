@@ -23,10 +23,6 @@ class Entry:
     of_levels: str = ""
 
     @property
-    def class_name(self) -> str:
-        return self.estimator.partition(":")[2]
-
-    @property
     def estimators(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.estimator, self.regressor, self.of_levels)))
 

@@ -4,6 +4,7 @@ import glob
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -149,7 +150,7 @@ def set_unknown(estimator: Any, unknown: str | None) -> None:
         return
     if not hasattr(estimator, "table_"):
         raise typer.BadParameter("--unknown is for models that were trained on a table")
-    estimator.table_ = estimator.table_.with_unknown(unknown)
+    estimator.table_ = replace(estimator.table_, unknown=unknown)
 
 
 def parse_class_weight(text: str, classes: Sequence[Any] | None) -> Any:

@@ -260,7 +260,8 @@ class LocalEstimator(Plans, SharesClient):
         self._warn_about_folds()
         self._warn_about_limits()
         self._warn_about_units(result.units)
-        self._warn_about_cells(result)
+        for category, message in self._advice(result.shrinkage):
+            warn_user(message, category)
         return self
 
     def _run(
@@ -318,10 +319,6 @@ class LocalEstimator(Plans, SharesClient):
 
     def _warn_about_folds(self) -> None:
         """Warn if cells hold fewer rows than folds; by default nothing is cross-validated."""
-
-    def _warn_about_cells(self, result: "FitResult") -> None:
-        for category, message in self._advice(result.shrinkage):
-            warn_user(message, category)
 
     def _advice(self, shrinkage: "Shrinkage | None" = None) -> Iterable["Advice"]:
         return ()

@@ -69,13 +69,13 @@ class Predictions:
 
     def _planned(self, X: Source, wanted: Wanted) -> tuple[Any, int, float]:
         reader = self._reader
-        lazy = open_whole(X, "X", BLOCK_NBYTES)
+        lazy = open_whole(X, BLOCK_NBYTES)
         n_features, itemsize = lazy.shape[1], lazy.dtype.itemsize
         self._check_width(n_features)
         task_nbytes, worker_nbytes = answering_nbytes(self.client)
         most = most_rows(reader, n_features, itemsize, wanted, task_nbytes)
         if X.handle is not None:
-            lazy = open_whole(X, "X", most * n_features * itemsize)
+            lazy = open_whole(X, most * n_features * itemsize)
         return lazy, most, worker_nbytes
 
     def _answer(self, X: Any, wanted: Wanted) -> Any:

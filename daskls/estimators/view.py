@@ -42,9 +42,7 @@ _shown: set[str] = set()
 
 
 @contextmanager
-def progress_bars(
-    *, show: bool = True, console: Console | None = None
-) -> Iterator[Callable[[Progress], None] | None]:
+def progress_bars(*, show: bool = True) -> Iterator[Callable[[Progress], None] | None]:
     """Yield a listener that draws one bar per stage, with the time left; None if not shown."""
     if not show:
         yield None
@@ -58,7 +56,7 @@ def progress_bars(
         TimeRemainingColumn(),
     )
     tasks: dict[str, TaskID] = {}
-    with Bars(*columns, console=console or Console(stderr=True)) as bars:
+    with Bars(*columns, console=Console(stderr=True)) as bars:
 
         def listen(progress: Progress) -> None:
             if progress.stage not in tasks:

@@ -81,7 +81,9 @@ def _plan(raw: FitState, state: FitState) -> RegionJob:
     """Return the job that collects the rows, unless an earlier search has collected them."""
     base = _base(raw)
     job = plan_regions(raw, base, state.sizes.n_features)
-    job = job.gathered_in(_model_scale(state, base), "model")
+    # A model without a scale only subtracts the center.
+    own = state.scale or FeatureScale(base.center, np.ones_like(base.center))
+    job = job.gathered_in(own, "model")
     request = state.request
     if request.method.is_local:
         return job
@@ -98,11 +100,6 @@ def _base(raw: FitState) -> FeatureScale:
     # Kernels of inner products depend on the origin, so it stays where the data has it.
     has_width = find_kernel(raw.request.spec.kernel).has_width
     return FeatureScale(center if has_width else np.zeros_like(center), np.ones_like(center))
-
-
-def _model_scale(state: FitState, base: FeatureScale) -> FeatureScale:
-    """Return the model's scale, or one that only subtracts the center where it has none."""
-    return state.scale or FeatureScale(base.center, np.ones_like(base.center))
 
 
 def _read(job: RegionJob, state: FitState) -> RegionRows:

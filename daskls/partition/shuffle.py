@@ -174,13 +174,10 @@ class Draws:
         first, group = found
         # What very many rows have is no copy: new rows will have it, too.
         is_copy = np.bincount(group)[group] <= MOST_COPIES
-        validates = self._validates(order)
+        validates = (order >= self.n_sampled) & (order < self.n_reserved)
         joins = is_copy & validates[first[group]]
         order = np.where(is_copy & validates & ~joins, self.n_rows, order)
         return np.where(joins, order[first[group]], order)
-
-    def _validates(self, order: Int64) -> Any:
-        return (order >= self.n_sampled) & (order < self.n_reserved)
 
 
 def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> Draws:

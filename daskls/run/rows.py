@@ -60,7 +60,7 @@ def open_rows(
     most_y = 1 if kind == "classes" else None
     with scratch:
         source = _to_disk(X, scratch, "X")
-        whole = open_whole(source, "X", BLOCK_NBYTES)
+        whole = open_whole(source, BLOCK_NBYTES)
         blocks = cut_large(whole, BLOCK_NBYTES)
         n = blocks.shape[0]
         target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
@@ -171,24 +171,24 @@ def _check_kind(column: da.Array, name: str) -> da.Array:
     return column
 
 
-def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
+def open_whole(source: Any, nbytes: int) -> da.Array:
     """Return X with one block of columns; blocks of Zarr arrays have about ``nbytes``."""
     check_array_expr()
-    X = _open(source, name, nbytes)
-    _check_precision(X.dtype, name)
+    X = _open(source, "X", nbytes)
+    _check_precision(X.dtype, "X")
     if X.ndim != 2:
         raise DataError(
-            f"{name} must have 2 dimensions (rows, features), got {X.ndim}. "
+            f"X must have 2 dimensions (rows, features), got {X.ndim}. "
             "Reshape your data: one row with X.reshape(1, -1), one feature with X.reshape(-1, 1)."
         )
     if X.shape[1] == 0:
         raise DataError(
             f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
-            f"required: {name} needs at least one column."
+            "required: X needs at least one column."
         )
     if X.dtype.kind not in "biuf":
         raise DataError(
-            f"{name} must be numeric, got dtype {X.dtype}. Encode its columns as numbers first, "
+            f"X must be numeric, got dtype {X.dtype}. Encode its columns as numbers first, "
             "for example with scikit-learn's OneHotEncoder."
         )
     return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X

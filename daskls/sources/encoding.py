@@ -3,7 +3,7 @@
 scikit-learn's encoders want all rows at once, and are kept as pickles.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -87,9 +87,6 @@ class TableEncoding:
         )
         has_header = not _are_places(values)
         return cls(**{"has_header": has_header, **values, "columns": columns})
-
-    def with_unknown(self, unknown: Unknown) -> Self:
-        return replace(self, unknown=unknown)
 
     def describe(self) -> list[str]:
         """Return the encoding in words, a line per column; plain numbers share one line."""

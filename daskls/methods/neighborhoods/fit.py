@@ -1,6 +1,5 @@
 """A fit on neighborhoods: gather rows by leaf, select parameters, choose and train centers."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from daskls.methods.neighborhoods.parts import Centers
@@ -25,7 +24,6 @@ from daskls.run.begin import regroup_all
 from daskls.run.compute import run_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import gather_rows, gathering_nbytes, has_rows, rows_handle
-from daskls.store.layout import Root
 from daskls.store.models import done_mask, drop_others, find_tiles, finished_bundles
 from daskls.store.reader import write_index
 
@@ -58,7 +56,11 @@ def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     batch = plan_batch(state.sizes, k, state.sampling.largest_rows, state.resources)
     job = NeighborJob(handle, chosen.spec, own, k, state.seed, batch)
     bundles = _bundles(state, centers, batch, k)
-    with state.clock.stage("train", len(centers.positions), _finished(root)):
+
+    def finished() -> int:
+        return sum(last + 1 - first for first, last in finished_bundles(root.store))
+
+    with state.clock.stage("train", len(centers.positions), finished):
         run_each(fit_centers, bundles, job, state.client)
     tiles = find_tiles(root.store, len(centers.positions))
     drop_others(root.store, tiles)
@@ -90,10 +92,6 @@ def _bundle_size(n_centers: int, n_neighbors: int, batch: int, resources: Resour
     share = int(bundle_work(n_centers * work, resources.n_slots) / work)
     # A task holds the models of its bundle until they are written.
     return max(min(share, MAX_BATCHES * batch), 1)
-
-
-def _finished(root: Root) -> Callable[[], int]:
-    return lambda: sum(last + 1 - first for first, last in finished_bundles(root.store))
 
 
 # ---- what a fit is expected to take ----
