@@ -96,15 +96,30 @@ class KernelSpec:
 
 @dataclass(frozen=True)
 class SolverSpec:
-    """The parameters that every cell is trained with, named as scikit-learn's.
+    """The parameters that every cell is trained with.
 
-    C and gamma are candidates; None: the default grid of `n_grid` values, or `N_GRID`. `tol` is the
-    duality gap, of decision values clipped to [-1, 1] if `clipped_gap`. `loss` and `target` name
-    the entry in `daskls.solvers.registry`. A `width` chosen for all cells is in units of a cell's
-    median distance; `epsilon` and `unit`, the spread of y that solvers divide by, are in units of
-    y. `cache_size` bounds the MiB of kernel values of a cell; None: all are held. `quantile` is the
-    level, or the levels, in the order of the predictions; `constant_losses` are, per level, the
-    mean loss of the best constant, of support vector regression the variance.
+    Attributes
+    ----------
+    kernel, degree, coef0 : as scikit-learn's
+    C, gamma : tuples of float. Candidate values; None: the default grid.
+    cv : int. Folds.
+    tol : float. The duality gap that solvers reach, see ``clipped_gap``.
+    search : "full" or "refine". Whether all combinations are trained, or from coarse to fine.
+    fit_intercept : bool
+    clipped_gap : bool. Whether ``tol`` is for the gap of decision values clipped to [-1, 1]; else
+        it is for the plain one.
+    loss, target : str. Name the entry in `daskls.solvers.registry`.
+    width : float, or None. In units of a cell's median distance: where it was chosen for all cells,
+        each derives its gamma from it.
+    epsilon : float, or None. Of support vector regression, in units of y, as is its C.
+    unit : float. The spread of y that solvers divide by, in units of y.
+    n_grid : (int, int), or None. Values of C and of gamma in the default grid; None: `N_GRID`.
+    scoring : Scoring, or None. What is maximized on held-out rows; None: the accuracy.
+    cache_size : float, or None. Bounds the MiB of kernel values of a cell; None: all are held.
+    quantile : float, tuple of float or None. The level that is predicted, or the levels of a loss
+        that takes several, in the order of the predictions.
+    constant_losses : tuple of float, or None. Per level, the mean loss of the best constant; of
+        support vector regression the variance. Losses of held-out rows are in units of it.
     """
 
     kernel: str = "rbf"
@@ -284,13 +299,26 @@ class FeatureScale:
 class LocalModel:
     """The trained model of one cell, in the layout of the model store.
 
-    `rows` (s, d) are support rows in the frame, grouped by class in one-vs-one; `coef` (r, s) there
-    has k - 1 rows, as scikit-learn's ``dual_coef_``, `intercepts` one number per pair of the
-    `classes` (k,), codes increasing. A single class makes the model a constant. One-vs-rest
-    functions, of the second class where there are two, use all rows, which ``class_ptr`` assigns to
-    the first class; so do "values", the numbers of the target. `errors` (n_gammas, n_costs), for
-    display, are -1 for combinations dropped or not tried; `held_out` (q, r) are the values of the
-    requested rows, each from a model trained without it.
+    Attributes
+    ----------
+    frame : Frame. Centered at the mean of the cell's rows, or at the origin.
+    rows : float32 array, shape (s, d). Support rows in the frame, grouped by class.
+    coef : float32 array, shape (r, s). r depends on the loss. In one-vs-one it is k - 1, as in
+        scikit-learn's ``dual_coef_``: a row of class a has one coefficient for each other class
+        present, in increasing order of that class.
+    classes : int32 array, shape (k,). Codes of the classes present, increasing. A single class
+        makes the model a constant.
+    intercepts : float64 array. One per decision function, 0 without an intercept; in one-vs-one of
+        shape (k (k - 1) / 2,), one per pair of classes.
+    decision : "ovo", "ovr" or "values". "ovo": rows are grouped by class, and each function
+        separates two classes. "ovr": each function separates one class from all others (with two
+        classes there is one, of the second) and uses all rows, which ``class_ptr`` assigns to the
+        first class. "values": each function is one number of the target and takes the place of a
+        class.
+    errors : float32 array, shape (n_gammas, n_costs), or None. The validation error of each
+        combination that ran on all folds; -1 for those dropped or not tried. Only for display.
+    held_out : float64 array, shape (q, r), or None. The values of the requested rows, each from a
+        model trained without it; None for a constant.
     """
 
     frame: Frame

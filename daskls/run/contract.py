@@ -57,14 +57,21 @@ MOST_LEAVES = 20_000
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """The contract of all methods: a frozen record of the parameters beyond those of the solver.
+    """The contract of all methods.
 
-    `n_copies` counts how often a fit writes all rows beside the exchange; `chosen` are parameters
-    that cells choose by cross-validation, by each cell's own grid if `has_grids`. `is_local`:
-    predictions depend only on training rows near the query, so a part of space at full density is
-    as good as all. Scores are probabilities, or are mapped to them, as `has_probabilities` says;
-    `knows_held_out` tells whether held-out values of the loss are those the method would predict.
-    `step` names the quantity in which models differ where several are tried.
+    Attributes
+    ----------
+    name : str. In stores, and in the registry of methods.
+    n_copies : int. How often a fit writes all rows, beside the exchange.
+    chosen : tuple of str. Parameters that cells choose by cross-validation.
+    is_local : bool. Whether predictions depend only on training rows near the query, so a
+        part of space at full density is as good as all of it.
+    has_probabilities : bool. Whether scores are probabilities, which need no fitted maps.
+    knows_held_out : bool. Whether held-out values of the loss, where it has them, are values that
+        the method would predict for new rows.
+    has_grids : bool. Whether each cell searches its own grid of C and gamma.
+    step : str, or None. The quantity in which models differ where several are tried and one is
+        kept.
     """
 
     name: ClassVar[str]

@@ -14,13 +14,25 @@ from daskls.solvers.base import LocalSolver, NeighborhoodSolver
 class Loss:
     """What is known of a loss before its solver is loaded.
 
-    Solver, measure (a `LevelLoss`) and neighborhoods are ``module:class`` below the package. Its
-    functions decide between pairs of classes ("ovo"), a class and the rest ("ovr"), or are numbers
-    ("values"). `is_global`: kernel, width and C are chosen once for all cells, but for C if
-    `costs_by_cell`. `takes_columns`: a row may have several numbers. `knows_held_out`: maps to
-    probabilities need no fits of their own. `caches_rows`: it knows ``cache_size``. `is_robust`:
-    outliers move neither the unit of y nor what is chosen for all cells. `unused` are parameters of
-    estimators that it ignores.
+    Attributes
+    ----------
+    solver : str. Its `LocalSolver`, as ``module:class`` below the package.
+    decision : "ovo", "ovr" or "values". What its functions are: of pairs of classes, which are
+        counted as votes; of one class against the rest; or numbers.
+    is_global : bool. Whether kernel, width and C are chosen once for all cells, by leave-one-out
+        values, instead of by each cell from a grid of its own.
+    costs_by_cell : bool. Whether each cell still chooses its own C.
+    takes_columns : bool. Whether a row may have several numbers.
+    measure : str. The `daskls.solvers.level_losses.LevelLoss` of a loss at levels, as
+        ``module:class`` below the package.
+    knows_held_out : bool. Whether its solver knows held-out values of one-vs-rest functions, so
+        that maps to probabilities need no fits of their own.
+    caches_rows : bool. Whether ``cache_size`` lets its solver compute rows of a cell's kernel
+        matrix when they are needed.
+    is_robust : bool. Whether single outliers among numbers move it little: then they do not move
+        the unit of y, and what is chosen for all cells, either.
+    unused : tuple of str. Parameters of estimators that it ignores.
+    neighborhoods : str. Its `NeighborhoodSolver`, likewise; empty if it has none.
     """
 
     solver: str
