@@ -243,7 +243,7 @@ def test_every_method_calls_itself_as_its_register_does():
         method = load_object(entry.method)
         assert issubclass(method, Method)
         assert method.name == entry.name
-        assert load_object(entry.estimator).__name__ == entry.class_name
+        assert load_object(entry.estimator).__name__ == entry.estimator.partition(":")[2]
 
 
 def test_no_import_runs_back():

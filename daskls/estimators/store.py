@@ -37,7 +37,6 @@ def choose_store(store: str | os.PathLike[str] | None) -> tuple[Objects, Tempora
 
 @contextmanager
 def interrupts_explained(store: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Give the KeyboardInterrupt that stops a fit a message that says how to resume."""
     try:
         yield
     except KeyboardInterrupt as error:

@@ -15,12 +15,11 @@ from support import few
 from daskls.errors import DamageError, StoreError
 from daskls.methods.landmarks.parts import CellStates, read_states, read_stats, write_states
 from daskls.records import CellReport, Frame, KernelSpec, LocalModel, SolverSpec
-from daskls.store.locations import open_store
+from daskls.store.artifact import open_artifact, read_arrays, write_artifact
 from daskls.store.exchange import Exchange
 from daskls.store.folder import Folder
-from daskls.store.artifact import open_artifact, write_artifact
+from daskls.store.locations import open_store
 from daskls.store.models import BundleModels, finished_bundles, write_bundle
-from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.rows import Rows
 
 

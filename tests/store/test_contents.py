@@ -10,12 +10,10 @@ import pytest
 import daskls
 from daskls.methods.base import method_of
 from daskls.registry import METHODS, load_object
+from daskls.store.artifact import DESCRIPTION, open_artifact, read_arrays, read_attributes
 from daskls.store.contents import SHARED_PARTS, StorePart
-from daskls.store.artifact import DESCRIPTION
 from daskls.store.folder import Folder
-from daskls.store.artifact import open_artifact, read_attributes
 from daskls.store.layout import Root
-from daskls.store.artifact import read_arrays
 
 DOCS = Path(__file__).parents[2] / "docs"
 LABELS = {"two": np.array([-1, 1]), "three": np.array([3, 5, 8])}
