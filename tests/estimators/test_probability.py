@@ -319,11 +319,11 @@ def test_a_parameter_that_names_no_map_is_refused():
 
 
 @pytest.mark.always
-def test_a_cluster_changes_no_bit(two_workers, tmp_path):
+def test_a_cluster_changes_no_bit(one_worker, tmp_path):
     X, y, _ = noisy()
     params = {"probability": True, "n_partitions": 2}
     expected = small("VoronoiSVC", **params).fit(X, y).predict_proba(X)
-    with connected(two_workers) as client:
+    with connected(one_worker) as client:
         model = small("VoronoiSVC", **params, client=client, store=tmp_path / "model").fit(X, y)
         np.testing.assert_array_equal(model.predict_proba(X), expected)
 
