@@ -51,7 +51,7 @@ CHOSEN = [
 BY_NAME = {type(estimator).__name__: estimator for estimator in CHOSEN}
 ALL = {name: BY_NAME.get(name) or small(name) for name in ENTRIES}
 # In every run one that cuts space and one that looks at neighbors; the others in the long one.
-QUICK = ("VoronoiSVC", "KernelKNNClassifier")
+QUICK = ("VoronoiSVC", "FalkSVC")
 # With what only others choose.
 DEFAULTS = [
     VoronoiSVR(cell_size=50, random_state=0),
