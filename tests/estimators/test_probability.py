@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_score
 from small import CLASSIFIERS, connected, small
-from support import few
+from support import few, start_cluster
 
 import daskls
 from daskls import DasklsError, KernelKNNClassifier, VoronoiSVC
@@ -318,12 +318,12 @@ def test_a_parameter_that_names_no_map_is_refused():
         small("VoronoiSVC", probability="platt").fit(X, y)
 
 
-@pytest.mark.always
-def test_a_cluster_changes_no_bit(one_worker, tmp_path):
+def test_a_cluster_changes_no_bit(tmp_path):
     X, y, _ = noisy()
     params = {"probability": True, "n_partitions": 2}
     expected = small("VoronoiSVC", **params).fit(X, y).predict_proba(X)
-    with connected(one_worker) as client:
+    # A cluster of its own: one that stays until the last test costs more.
+    with start_cluster() as cluster, connected(cluster) as client:
         model = small("VoronoiSVC", **params, client=client, store=tmp_path / "model").fit(X, y)
         np.testing.assert_array_equal(model.predict_proba(X), expected)
 
