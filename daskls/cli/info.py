@@ -21,12 +21,12 @@ def info(
     """Show the contents of a model or a data set on disk."""
     check_exists(path, "model or data set")
     from daskls.store.dataset_checks import kind_at
-    from daskls.store.layout import MODEL_KIND, Root
+    from daskls.store.layout import MODEL_KIND, Root, find_root
     from daskls.store.locations import open_store
 
     # A data set may be behind a URL where no model can be.
     store = open_store(path)
-    if kind_at(store) != MODEL_KIND:
+    if not find_root(store) and kind_at(store) != MODEL_KIND:
         _print_dataset(path)
         return
     root = Root.open(store)

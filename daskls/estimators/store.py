@@ -55,13 +55,11 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
     """Copy a finished model; it appears at ``target`` whole or not at all."""
     copy = store_at(target, what="target")
     copy.then = SAVE_AGAIN
-    is_ours = False
-    if not copy.exists(""):
-        with handle.in_use():
-            source = open_store(handle.location)
-            is_ours = copy.copy_from(source, _keys_of(source), ROOT)
-    if not is_ours:
+    if copy.exists(""):
         raise exists_already(copy)
+    with handle.in_use():
+        source = open_store(handle.location)
+        copy.copy_from(source, _keys_of(source), ROOT)
 
 
 def _keys_of(model: Objects) -> Iterator[str]:

@@ -319,8 +319,12 @@ def _is_sound(values: Floats, finite: bool) -> bool:
     return bool(np.isfinite(values).all() if finite else not np.isnan(values).any())
 
 
-def open_artifact(root: Location, key: str) -> Artifact:
-    """Return an artifact; DamageError when it is missing, or its header is damaged."""
+def open_artifact(root: Location, key: str, *, keeps_head: bool = True) -> Artifact:
+    """Return an artifact; DamageError when it is missing, or its header is damaged.
+
+    `keeps_head` saves a request for a small object of a bucket; without it what is damaged now and
+    made again later is read as it is then.
+    """
     store = open_store(root)
     is_local, where = store.local() is not None, store.where(key)
     head, nbytes = store.head(key, LOCAL_HEAD_NBYTES if is_local else HEAD_NBYTES)
@@ -345,7 +349,7 @@ def open_artifact(root: Location, key: str) -> Artifact:
     if checksum(sums[:-1]) != sums[-1]:
         raise damaged(where, BAD_CHECKSUM)
     # A folder is read again by position; in a bucket each read is a request.
-    kept = head[:0].copy() if is_local else head
+    kept = head if keeps_head and not is_local else head[:0].copy()
     return Artifact(store, key, attributes, specs, begin, end, sums, kept)
 
 

@@ -227,7 +227,9 @@ class Bucket(Objects):
         """Return the first bytes and the size, by one request."""
         with self._errors(key):
             try:
-                return self._get(key, 0, most)
+                # A range is not empty.
+                content, nbytes = self._get(key, 0, max(most, 1))
+                return content[:most], nbytes
             except GenericError:
                 # An empty object has no range.
                 if self.size(key):

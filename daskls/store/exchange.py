@@ -294,7 +294,7 @@ class Exchange:
 @cached(N_OPEN)
 def _open_file(store: str, key: str) -> Artifact:
     """Return a file of the exchange; its name says what it holds, whoever wrote it."""
-    return open_artifact(store, key)
+    return open_artifact(store, key, keeps_head=False)
 
 
 def stored_grids(location: Location) -> list[tuple[int, ...]]:

@@ -110,7 +110,7 @@ class Folder(Objects):
             with suppress(FileExistsError):
                 os.mkdir(path)
 
-    def copy_from(self, source: Objects, keys: Iterable[str], last: str) -> bool:
+    def copy_from(self, source: Objects, keys: Iterable[str], last: str) -> None:
         """Copy into a temporary folder, which is renamed at the end."""
         above, name = os.path.split(self.root)
         copy = Folder(f"{above}/.{name}.{uuid.uuid4().hex}")
@@ -120,7 +120,12 @@ class Folder(Objects):
             for key in keys:
                 copy.put(key, source.read(key, source.size(key)))
             with disk_errors(self.root, self.then):
-                return _rename_once(copy.root, self.root)
+                try:
+                    os.rename(copy.root, self.root)
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                        raise
+                    raise exists_already(self) from error
         finally:
             copy.drop("")
 
@@ -279,17 +284,6 @@ def link_once(source: str, target: str) -> bool:
         if os.path.lexists(target):
             return False
         os.replace(source, target)
-    return True
-
-
-def _rename_once(source: str, target: str) -> bool:
-    """Rename a folder to its final path; False if something is there."""
-    try:
-        os.rename(source, target)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise
-        return False
     return True
 
 

@@ -139,7 +139,8 @@ def _no_model(store: Objects) -> StoreError:
     """Return the error for a place without a root, which may hold a model of an earlier version."""
     where = store.where()
     give = "Give a path that save() or `daskls fit` wrote."
-    if not store.exists(ZARR_ROOT):
+    # Of a bucket that does not exist only a listing says so.
+    if ZARR_ROOT not in store.names():
         return StoreError(f"There is no model at {where}. {give}")
     try:
         found = json.loads(store.read(ZARR_ROOT, MAX_ZARR_NBYTES))

@@ -3,7 +3,7 @@
 A *key* is a path inside the store, its names joined by slashes; "" is the store itself. An object
 is there whole or not at all, whatever is killed. Who writes one twice writes the same bytes.
 
-`tests/backend_contract.py` tests what a folder and a bucket promise.
+`tests/objects_contract.py` tests what a folder and a bucket promise.
 """
 
 import fnmatch
@@ -165,22 +165,16 @@ class Objects(ABC):
             )
         return content.tobytes()
 
-    def copy_from(self, source: "Objects", keys: Iterable[str], last: str) -> bool:
-        """Copy some objects of another store into this one; False if another appears meanwhile.
+    def copy_from(self, source: "Objects", keys: Iterable[str], last: str) -> None:
+        """Copy some objects of another store to here, where nothing exists yet, or none of them.
 
-        ``last`` is put last: without it nobody takes the others for a store.
+        ``last`` is put last: without it nobody takes the others for a store. StoreError when
+        something exists or appears.
         """
-        own: list[str] = []
-        is_ours = False
-        try:
-            for key in (*(key for key in keys if key != last), last):
-                own.append(key)
-                if not self.put(key, source.read(key, source.size(key)), create=True):
-                    own.pop()
-                    return False
-            is_ours = True
-        finally:
-            # Only what this call put: another store may have appeared here meanwhile.
-            if not is_ours:
-                self.drop(*own)
-        return True
+        with self.claim():
+            try:
+                for key in (*(key for key in keys if key != last), last):
+                    self.put(key, source.read(key, source.size(key)))
+            except BaseException:
+                self.drop("")
+                raise

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,10 +11,12 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from support import python_env
+from support import checkers, python_env, small_svc
 
 from daskls import StoreError
-from daskls.store import lock
+from daskls.store import owner
+from daskls.store.contents import ROOT
+from daskls.store.folder import NO_LINKS, Folder
 from daskls.store.owner import OWNER, check_owner, own_store
 
 # Owns a store until a line comes in.
@@ -127,8 +130,7 @@ def test_a_killed_owner_is_known_at_once_also_as_a_zombie(store):
         # Its parent, this process, has not asked for its end: the system still lists it.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         with own_store(store):
-            owner = json.loads((store / OWNER).read_text())
-            assert owner["pid"] == os.getpid()
+            assert json.loads((store / OWNER).read_text())["pid"] == os.getpid()
     assert list(store.iterdir()) == []
 
 
@@ -179,7 +181,7 @@ def test_a_damaged_file_counts_as_somebody(left, content):
 
 
 def test_an_owner_renews_its_file(store, monkeypatch):
-    monkeypatch.setattr(lock, "BEAT_S", 0.01)
+    monkeypatch.setattr(owner, "BEAT_S", 0.01)
     with own_store(store):
         os.utime(store / OWNER, (0, 0))
         given_up = time.monotonic() + 60
@@ -198,13 +200,52 @@ def test_an_owner_that_lost_its_store_finds_out(store):
     assert json.loads((store / OWNER).read_text())["token"] == "other"
 
 
-def test_a_contender_that_had_the_file_in_its_hands_does_no_harm(store):
-    with own_store(store):
-        aside = store / f"{OWNER}.aside"
-        (store / OWNER).rename(aside)
-        timer = threading.Timer(0.1, aside.rename, [store / OWNER])
-        timer.start()
-        check_owner(store)
+def test_an_owner_that_was_taken_for_the_one_before_finds_out(left, dead):
+    # Of two contenders that see one owner gone, the second takes the first for it.
+    told = rf"taken over by process {os.getpid()} on"
+    other = owner.Ownership(Folder(str(left)))
+    seen = iter([dead] * 2)
+    other._read = lambda: next(seen, None)
+    with pytest.raises(StoreError, match=told), own_store(left):
+        other.acquire()
+    other.release()
+    assert (left / OWNER).read_bytes() == other.content
+    del other._read
+    other.release()
+    assert not (left / OWNER).exists()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_owner_whose_store_or_file_was_removed_finds_out(store, begun):
+    def lose():
+        if begun:
+            (store / ROOT).touch()
+            (store / OWNER).unlink()
+        else:
+            shutil.rmtree(store)
+        raise KeyError("what followed from it")
+
+    told = r"removed the file .*what is finished is kept" if begun else "was removed while fit was"
+    with pytest.raises(StoreError, match=told), own_store(store):
+        lose()
+    assert store.exists() == begun
+
+
+def test_a_disk_without_links(left, monkeypatch):
+    def refuse(*_):
+        raise OSError(NO_LINKS[0], "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with own_store(left), pytest.raises(StoreError, match="Another fit"), own_store(left):
+        pytest.fail("two own the store")
+    assert list(left.iterdir()) == []
+
+
+def test_what_a_killed_contender_left_goes_with_the_next_fit(left):
+    for name in (f"{OWNER}.{'0' * 32}", f".{OWNER}.{'1' * 32}", ".root." + "2" * 32):
+        (left / name).write_bytes(b"")
+    small_svc(store=left).fit(*checkers(100))
+    assert sorted(p.name for p in left.iterdir()) == ["bundles", "index", "partition", "root"]
 
 
 def test_a_fork_gives_nothing_back(store):
@@ -212,7 +253,7 @@ def test_a_fork_gives_nothing_back(store):
         child = os.fork()
         if not child:
             # As the parent's `with` would, were the child to leave it.
-            for own in list(lock._locks.values()):
+            for own in list(owner._fits.values()):
                 own.release()
             os._exit(0)
         os.waitpid(child, 0)

@@ -1,0 +1,222 @@
+"""A folder and a bucket keep the contract; in a bucket fits, `load` and predictions work."""
+
+import os
+import shutil
+import warnings
+from pathlib import Path
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client
+from objects_contract import STRANGE, ObjectsContract
+from support import few
+
+import daskls
+from daskls import StoreError
+from daskls.errors import DamageError
+from daskls.store.arrays import find_array
+from daskls.store.artifact import open_artifact
+from daskls.store.bucket import Bucket
+from daskls.store.folder import NO_LINKS, Folder
+from daskls.store.owner import OWNER, own_store
+
+
+class TestFolder(ObjectsContract):
+    @pytest.fixture
+    def store(self, tmp_path):
+        store = Folder(str(tmp_path / "m"))
+        store.make()
+        return store
+
+    def test_it_travels_without_what_it_has_looked_at(self, store):
+        store.put("a/one", b"1")
+        store.size("a/one")
+        assert Folder.__reduce__(store) == (Folder, (store.root,), {"then": store.then})
+
+    def test_a_disk_without_links(self, store, monkeypatch):
+        def refuse(*_):
+            raise OSError(NO_LINKS[0], "no links here")
+
+        monkeypatch.setattr(os, "link", refuse)
+        self.test_what_must_be_the_first_is_put_once(store)
+
+    def test_a_late_task_does_not_make_a_removed_store_again(self, store):
+        store.put("a/one", b"1")
+        shutil.rmtree(store.root)
+        for put in (lambda: store.put("a/two", b"2"), lambda: store.stream("two").__enter__()):
+            with pytest.raises(StoreError, match=r"is gone, or a folder above it"):
+                put()
+        assert not os.path.exists(store.root)
+
+    def test_a_folder_in_the_place_of_an_object_and_the_reverse(self, store):
+        store.put("a/one", b"1")
+        (Path(store.root) / "two").mkdir()
+        with pytest.raises(DamageError, match="no plain file"):
+            store.read("two", 9)
+        for put in (lambda: store.put("two", b"2"), lambda: store.put("a/one/two", b"2")):
+            with pytest.raises(StoreError, match="A file is in the way of"):
+                put()
+        with pytest.raises(DamageError):
+            store.read("a/one/two", 9)
+        assert not store.put("two", b"2", create=True)
+        store.drop("two", strict=True)
+        assert store.put("two", b"2")
+        assert store.below() == ["a/one", "two"]
+
+    @pytest.mark.parametrize("is_folder", [False, True])
+    def test_a_link_out_of_the_store(self, store, tmp_path, is_folder):
+        other, key = tmp_path / "other", "a/one" if is_folder else "one"
+        other.mkdir()
+        (other / "one").write_bytes(b"1")
+        (Path(store.root) / key.partition("/")[0]).symlink_to(other if is_folder else other / "one")
+        for read in (
+            store.size,
+            lambda key: store.read(key, 9),
+            lambda key: store.range(key, 0, 1),
+        ):
+            with pytest.raises(DamageError, match=r"a link out of the store, to .*other"):
+                read(key)
+        store.drop(key.partition("/")[0], strict=True)
+        assert (other / "one").read_bytes() == b"1"
+        assert store.names() == []
+
+    def test_a_link_to_the_store_or_within_it(self, store, tmp_path):
+        store.put("a/one", b"1")
+        (Path(store.root) / "two").symlink_to("a/one")
+        (tmp_path / "link").symlink_to(store.root)
+        other = Folder(f"{tmp_path}/link/")
+        assert [other.read(key, 9) for key in ("a/one", "two")] == [b"1", b"1"]
+
+    @pytest.mark.parametrize("kind", ["pipe", "device"])
+    def test_what_is_no_plain_file_is_not_opened(self, store, kind):
+        path = store.where("one")
+        os.mkfifo(path) if kind == "pipe" else os.symlink("/dev/zero", path)
+        with pytest.raises(DamageError, match=r"no plain file|a link out of the store"):
+            store.read("one", 9)
+
+
+class TestBucket(ObjectsContract):
+    # S3 gives times in whole seconds.
+    TICK_S = 1.1
+
+    @pytest.fixture
+    def store(self, bucket_url):
+        return Bucket(bucket_url)
+
+    def test_an_object_and_one_below_it(self, store):
+        store.put("a", b"1")
+        store.put("a/one", b"1")
+        assert store.read("a", 1) == store.read("a/one", 1) == b"1"
+        store.drop("a", strict=True)
+        assert store.below() == []
+
+
+N = 300
+X = np.random.default_rng(0).normal(size=(N, 4)).astype("f4")
+Y = (X[:, 0] + X[:, 1] ** 2 > 0.8).astype(int)
+ONE = {"C": 1.0, "gamma": 0.5, "random_state": 0}
+MODELS = {
+    "VoronoiSVC": {**ONE, "cell_size": 100},
+    "VoronoiSVR": {**ONE, "cell_size": 100},
+    "FalkSVC": {**ONE, "n_neighbors": 40, "probability": True},
+    "KNNSVC": {**ONE, "n_neighbors": 30},
+    "LandmarkSVC": {"C": 1.0, "random_state": 0, "n_landmarks": 20},
+    "NeighborSamplingSVC": {"C": 1.0, "random_state": 0},
+}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.mark.always
+@pytest.mark.parametrize("name", few(MODELS, 2))
+def test_a_fit_in_a_bucket_answers_as_one_in_a_folder(bucket_url, tmp_path, name):
+    kind, params = getattr(daskls, name), MODELS[name]
+    local = kind(**params, store=tmp_path / "m").fit(X, Y)
+    model = kind(**params, store=bucket_url).fit(X, Y)
+    assert Bucket(bucket_url).exists("index")
+    assert not Bucket(bucket_url).exists(OWNER)
+    np.testing.assert_array_equal(model.predict(X), local.predict(X))
+    loaded = daskls.load(bucket_url)
+    np.testing.assert_array_equal(loaded.predict(X), local.predict(X))
+    if params.get("probability"):
+        np.testing.assert_array_equal(loaded.predict_proba(X), local.predict_proba(X))
+    # The same call finds it finished.
+    before = Bucket(bucket_url).below()
+    kind(**params, store=bucket_url).fit(X, Y)
+    assert Bucket(bucket_url).below() == before
+
+
+def test_tables_and_clusters_in_a_bucket(bucket_url, tmp_path):
+    params = MODELS["VoronoiSVC"]
+    expected = daskls.VoronoiSVC(**params).fit(X, Y).predict(X)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=Y)
+    with (
+        dask.config.set({"temporary-directory": str(tmp_path)}),
+        Client(processes=False, dashboard_address=":0", set_as_default=False) as client,
+    ):
+        model = daskls.VoronoiSVC(**params, store=bucket_url, client=client).fit(frame, "y")
+        np.testing.assert_array_equal(model.predict(frame.drop(columns="y")), expected)
+        refused = daskls.VoronoiSVC(**params, store=f"{bucket_url}2", client=client)
+        with pytest.raises(daskls.DataError):
+            refused.fit(frame, "nope")
+    # What Zarr wrote beside the buckets is gone.
+    assert not list(tmp_path.glob("daskls-*"))
+    assert not Bucket(f"{bucket_url}2").exists("")
+
+
+def test_a_model_is_saved_from_and_to_a_bucket(bucket_url, tmp_path):
+    model, copy = daskls.VoronoiSVC(**MODELS["VoronoiSVC"]).fit(X, Y), f"{bucket_url}-copy"
+    model.save(copy)
+    daskls.load(copy).save(tmp_path / "back")
+    np.testing.assert_array_equal(daskls.load(tmp_path / "back").predict(X), model.predict(X))
+    with pytest.raises(StoreError, match="exists already"):
+        model.save(copy)
+
+
+def test_one_fit_at_a_time_in_a_bucket(bucket_url):
+    model = daskls.VoronoiSVC(**ONE, store=bucket_url)
+    with own_store(bucket_url), pytest.raises(StoreError, match="Another fit is writing the store"):
+        model.fit(X, Y)
+    assert not Bucket(bucket_url).exists("")
+    model.fit(X, Y)
+
+
+def test_a_damaged_bucket_is_repaired(bucket_url):
+    params, store = MODELS["VoronoiSVC"], Bucket(bucket_url)
+    expected = daskls.VoronoiSVC(**params, store=bucket_url).fit(X, Y).predict(X)
+    (key, *_) = store.find("bundles/*")
+    for content in (b"", b"{}", store.read(key, 1 << 20)[:-1]):
+        store.put(key, content)
+        with pytest.raises(DamageError, match="call fit again"):
+            open_artifact(store, key)
+        model = daskls.VoronoiSVC(**params, store=bucket_url).fit(X, Y)
+        np.testing.assert_array_equal(model.predict(X), expected)
+
+
+@pytest.mark.always
+@pytest.mark.parametrize("kind", ["folder", "bucket"])
+@pytest.mark.parametrize("name", STRANGE[:6])
+def test_a_store_of_any_name(kind, name, tmp_path, request):
+    above = tmp_path if kind == "folder" else request.getfixturevalue("bucket_url")
+    store, params = f"{above}/{name}", MODELS["VoronoiSVC"]
+    expected = daskls.VoronoiSVC(**params).fit(X, Y).predict(X)
+    daskls.VoronoiSVC(**params, store=store).fit(X, Y)
+    model = daskls.load(store)
+    np.testing.assert_array_equal(model.predict(X), expected)
+    model.predict_to_zarr(X, f"{store} out")
+    np.testing.assert_array_equal(find_array(f"{store} out").read(0, N), expected)
+    model.save(f"{store} copy")
+    np.testing.assert_array_equal(daskls.load(f"{store} copy").predict(X), expected)
+
+
+def test_other_urls_are_refused_as_before():
+    for call in (daskls.VoronoiSVC(store="bucket://m").fit, lambda *_: daskls.load("ftp://m")):
+        with pytest.raises(StoreError, match="is a URL; daskls writes to a local or shared"):
+            call(X, Y)
