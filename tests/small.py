@@ -184,7 +184,7 @@ TINY = {
     "daskls.plan.exchange.GROUP_BLOCKS": 3,
     "daskls.plan.bundles.N_BUNDLES": 10_000,
     "daskls.plan.bundles.MIN_BUNDLE_WORK": 0.0,
-    "daskls.plan.checks.LEAST_NBYTES": 1,
+    "daskls.plan.checks.LEAST_GATHERED": 1,
     "daskls.plan.checks.N_GATHERS": 1000,
     "daskls.methods.neighborhoods.train.MIN_SEARCHED": 16,
     "daskls.methods.sampling.search.N_SEARCH_TASKS": 8,

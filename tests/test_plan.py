@@ -154,7 +154,7 @@ def ended(costs, n_slots):
 
 
 @pytest.mark.parametrize(
-    "n_rows, n_slots, most",
+    ("n_rows", "n_slots", "most"),
     [(10**6, 2, 0.01), (10**6, 8, 0.08), (10**7, 32, 0.04), (10**7, 200, 0.2)],
 )
 def test_slots_end_together(n_rows, n_slots, most):

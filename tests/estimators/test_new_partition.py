@@ -3,7 +3,6 @@
 What the contract says of it is run by `tests/test_worked_examples.py`.
 """
 
-
 import dask.array as da
 import naive
 import numpy as np

@@ -366,7 +366,7 @@ def test_what_is_read_of_a_range(tmp_path, monkeypatch):
         Folder, "_read", lambda self, *args: (asked.append(args), read(self, *args))[1]
     )
     opened = open_artifact(tmp_path, "a")
-    assert sum(stop - start for _, start, stop in asked) <= artifact.LOCAL_HEAD_NBYTES
+    assert sum(stop - start for _, start, stop in asked) <= artifact.LOCAL_OPENED_NBYTES
     del asked[:]
     assert opened.read("x", slice(n // 2, n // 2 + 10)).tolist() == [*range(n // 2, n // 2 + 10)]
     ((_, start, stop),) = asked
