@@ -14,17 +14,18 @@ ABOUT = """# What a store holds
 Made from `daskls/store/contents.py` and every method's `parts()` by `make docs-stores`; a test fits
 every method and compares.
 
-A store is a folder, or the artifacts that another back end of `store/objects.py` keeps by keys. Its
-root is `zarr.json`, a Zarr group. A **group** (`partition`, `index`, `bundles/<first>-<last>` ...)
-is a Zarr group whose description holds the sum of every chunk, and its own; it is written last and
-is the marker of the group. A **pack** (`sampling/`, `joint/`, markers of the exchange) is one file
-of named arrays, each with its sum, and is its own marker. Data that a marker names by an attempt
-are in a file of that attempt's own, so that two writers never mix. An artifact that does not verify
-counts as absent.
+A store is a folder, or objects under keys in a bucket. Each key below is one object, written as a
+whole: it is there with all its content, or not at all. All but Zarr data of inputs, `.owner` and
+`.probe-*` are **artifacts** (`daskls/store/artifact.py`): named arrays and attributes in the layout
+of safetensors, whose own reader opens them. The header holds the attributes as JSON and its own
+checksum; the array `crc32c`, which the tables leave out, holds a checksum of each 32 KiB of the
+other arrays. An array of dtype `records` is stored as bytes, and the header says its columns. The
+root says what the model is and whether it is complete; a damaged root is the end of a model, and
+what else is damaged is made again by the next fit.
 
 The kernel has one home: its name, degree and coef0 are in the root's `meta.spec`, and gamma is an
 array of each bundle, one value per cell. Where neighbors are searched for queries, the attribute
-`gamma` of `index` is that of the metric, and of the models trained at the query. The attribute
+`gamma` of `index` is that of the metric, and of the models trained at the query. The array
 `report` of a bundle, or of `index`, is the table of cells that `fit_report_` shows: it is for
 people, and predictions do not read it. `errors` of a bundle is for people too: the validation error
 of each combination of the grid in each cell, -1 where it was not tried to the end. `held_*` of a
@@ -43,7 +44,7 @@ def lines():
     for part in dict.fromkeys((*SHARED_PARTS, *own)):
         folder, _, file = part.key.rpartition("/")
         for array, dtype, dims in part.arrays:
-            place, name = (folder or ".", file) if array == "*" else (part.key, array)
+            place, name = (part.key, array) if part.is_artifact else (folder or ".", file)
             yield place, f"| `{name}` | {dtype} | {dims} | {part.by} | {part.dropped} |\n"
 
 

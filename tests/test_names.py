@@ -162,7 +162,7 @@ def test_pages_for_developers_name_what_there_is():
     for page in ("CONTRIBUTING.md", "docs/design.md"):
         assert missing_of((ROOT / page).read_text(), words) == set(), page
     gone = (
-        "by `zarr_place`, `store.no_such` and `Backend.claim` of `store/objects.py`, `no_such.py`"
+        "by `zarr_place`, `store.no_such` and `Objects.claim` of `store/objects.py`, `no_such.py`"
     )
     assert missing_of(gone, words) == {"zarr_place", "store.no_such", "no_such.py"}
 
@@ -177,7 +177,7 @@ def test_every_mutation_has_a_place():
 @pytest.mark.parametrize(
     ("text", "lost"),
     [
-        ("patch.setattr('{}.run.gather.BUNDLE_NBYTES', 1)", ["run.gather.BUNDLE_NBYTES"]),
+        ("patch.setattr('{}.run.gather.N_GATHERS', 1)", ["run.gather.N_GATHERS"]),
         ("# As {}.run.regroup.BUNDLE_BYTES says.", ["run.regroup.BUNDLE_BYTES"]),
         ("def f():\n    from {}.run import gather, regroup", ["run.gather"]),
         ("SCRIPT = 'from {}.run import gather; gather'", ["run.gather"]),
@@ -187,7 +187,7 @@ def test_every_mutation_has_a_place():
             ["run.regroup.BUNDLE_BYTES"],
         ),
         ("from {}.run import regroup\nCalls(patch, regroup, 'held')", ["run.regroup.held"]),
-        ("'{0}.VoronoiSVC.fit', '{0}.VoronoiSVC.rst', '{0}.run.regroup.BUNDLE_NBYTES'", []),
+        ("'{0}.VoronoiSVC.fit', '{0}.VoronoiSVC.rst', '{0}.plan.checks.N_GATHERS'", []),
     ],
 )
 def test_a_name_that_leads_nowhere_is_found(text, lost):

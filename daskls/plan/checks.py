@@ -9,7 +9,7 @@ from daskls.records import MIB
 # fewer, as a task has an overhead, and large data in more. A task gathers leaves of some bytes in
 # this range, or one leaf.
 N_GATHERS = 64
-LEAST_NBYTES, MOST_NBYTES = 256 << 10, 8 << 20
+LEAST_GATHERED, MOST_GATHERED = 256 << 10, 8 << 20
 
 
 def check_sample(
@@ -60,7 +60,7 @@ def gathering_nbytes(extent: Extent) -> int:
 
 def most_gathered(n_rows: int, sizes: TaskSizes) -> int:
     """Return the most rows that a task gathers, unless it is one leaf."""
-    least, most = (nbytes // sizes.row_nbytes for nbytes in (LEAST_NBYTES, MOST_NBYTES))
+    least, most = (nbytes // sizes.row_nbytes for nbytes in (LEAST_GATHERED, MOST_GATHERED))
     return min(max(n_rows // N_GATHERS, least), most)
 
 

@@ -17,7 +17,8 @@ from daskls.run.compute import compute_each
 from daskls.run.contract import FitRequest, Method
 from daskls.run.scan import TargetScan, name_classes
 from daskls.store.contents import ROOT, StorePart
-from daskls.store.layout import ZARR_ROOT, Root, find_root
+from daskls.store.dataset_checks import kind_at
+from daskls.store.layout import MODEL_KIND, Root, find_root
 from daskls.store.locations import Location, is_artifact, open_store
 from daskls.store.repair import check_part, drop_parts, list_parts, part_of
 
@@ -31,7 +32,7 @@ def check_free(store: Location) -> None:
     """Raise StoreError if the place holds something else, or a fit of another format."""
     opened = open_store(store)
     names = opened.names()
-    if ROOT in names or ZARR_ROOT in names:
+    if ROOT in names or kind_at(opened) == MODEL_KIND:
         try:
             Root.open(opened)
         except DamageError as error:

@@ -29,16 +29,16 @@ from daskls.store.objects import Objects, Writer
 # Few enough that a leaf's rows in one block of the exchange, some 70 KB, are read with little else.
 SUMMED_NBYTES = 32 << 10
 # Read when an artifact is opened: of a bucket, so that a small one needs no second request.
-HEAD_NBYTES, LOCAL_HEAD_NBYTES = 64 << 10, 4 << 10
+OPENED_NBYTES, LOCAL_OPENED_NBYTES = 64 << 10, 4 << 10
 # The header is read before its checksum can be compared: a damaged length must not take memory.
 MAX_HEADER_NBYTES = 64 << 20
-SUMS, ATTRIBUTES, RECORDS, SEAL, METADATA = (
+SUMS, ATTRIBUTES, RECORD_COLUMNS, SEAL, METADATA = (
     *("crc32c", "attributes", "records", "header", "__metadata__"),
 )
 UNSEALED = "00000000"
 LENGTH, SUM = np.dtype("<u8"), np.dtype("<u4")
 ALIGNMENT = 8
-NAMES = {
+DTYPE_NAMES = {
     **{f"|{kind}1": f"{name}8" for kind, name in (("u", "U"), ("i", "I"))},
     **{
         f"<{kind}{n}": f"{name}{8 * n}"
@@ -48,7 +48,7 @@ NAMES = {
     **{f"<f{n}": f"F{8 * n}" for n in (2, 4, 8)},
     "|b1": "BOOL",
 }
-DTYPES = {name: np.dtype(text) for text, name in NAMES.items()}
+DTYPES = {name: np.dtype(text) for text, name in DTYPE_NAMES.items()}
 # The dtype and the shape of each array.
 Shapes = Mapping[str, tuple[Any, tuple[int, ...]]]
 
@@ -139,7 +139,7 @@ def write_artifact(
     return open_store(root).put(key, header, *pieces, create=not replace)
 
 
-class Stream:
+class ArtifactStream:
     """Takes the arrays of an artifact in their order, in pieces of any size."""
 
     def __init__(self, file: Writer) -> None:
@@ -154,13 +154,13 @@ class Stream:
 @contextmanager
 def streamed_artifact(
     root: Location, key: str, shapes: Shapes, attributes: Mapping[str, Any] | None = None
-) -> Iterator[Stream]:
+) -> Iterator[ArtifactStream]:
     """Yield a writer of an artifact of known shapes; it is put, or replaced, when the body ends."""
     own = {name: (np.dtype(dtype), shape) for name, (dtype, shape) in shapes.items()}
     nbytes = sum(dtype.itemsize * math.prod(shape) for dtype, shape in own.values())
     with open_store(root).stream(key) as file:
         file.write(_header(key, {**own, SUMS: (SUM, (n_sums(nbytes),))}, attributes or {}))
-        stream = Stream(file)
+        stream = ArtifactStream(file)
         yield stream
         if stream.sums.n_bytes != nbytes:
             raise AssertionError(f"{key}: {stream.sums.n_bytes} bytes written of {nbytes}")
@@ -182,7 +182,7 @@ def _header(key: str, shapes: Shapes, attributes: Mapping[str, Any]) -> bytes:
     entries, records, at = {}, {}, 0
     for name, (dtype, shape) in shapes.items():
         nbytes = dtype.itemsize * math.prod(shape)
-        stored, dims = NAMES.get(dtype.str, ""), list(shape)
+        stored, dims = DTYPE_NAMES.get(dtype.str, ""), list(shape)
         if dtype.names:
             records[name] = dtype_to_descr(dtype)
             stored, dims = "U8", [*shape, dtype.itemsize]
@@ -190,7 +190,7 @@ def _header(key: str, shapes: Shapes, attributes: Mapping[str, Any]) -> bytes:
             raise TypeError(f"an array of dtype {dtype} cannot be stored")
         entries[name] = {"dtype": stored, "shape": dims, "data_offsets": [at, at + nbytes]}
         at += nbytes
-    metadata = {ATTRIBUTES: json.dumps(dict(attributes)), RECORDS: json.dumps(records)}
+    metadata = {ATTRIBUTES: json.dumps(dict(attributes)), RECORD_COLUMNS: json.dumps(records)}
     text = json.dumps({METADATA: {**metadata, SEAL: UNSEALED}, **entries}).encode()
     text += b" " * (-len(text) % ALIGNMENT)
     seal = f"{_seal(key, text):08x}"
@@ -298,7 +298,7 @@ class Artifact:
 
     def check(self) -> None:
         """Compare all sums, some MiB at a time."""
-        step = 64 * HEAD_NBYTES
+        step = 64 * OPENED_NBYTES
         for at in range(self._begin, self._end, step):
             self._read_bytes(at, min(at + step, self._end))
 
@@ -327,7 +327,7 @@ def open_artifact(root: Location, key: str, *, keeps_head: bool = True) -> Artif
     """
     store = open_store(root)
     is_local, where = store.local() is not None, store.where(key)
-    head, nbytes = store.head(key, LOCAL_HEAD_NBYTES if is_local else HEAD_NBYTES)
+    head, nbytes = store.head(key, LOCAL_OPENED_NBYTES if is_local else OPENED_NBYTES)
 
     def read(start: int, stop: int) -> Bytes:
         return head[start:stop] if stop <= len(head) else store.range(key, start, stop)
@@ -365,7 +365,7 @@ def _parse(
     seal = str(metadata[SEAL])
     if f"{_seal(key, text.replace(_seal_text(seal), _seal_text(UNSEALED), 1)):08x}" != seal:
         raise ValueError("the header's checksum is not that of what was written")
-    attributes, records = json.loads(metadata[ATTRIBUTES]), json.loads(metadata[RECORDS])
+    attributes, records = json.loads(metadata[ATTRIBUTES]), json.loads(metadata[RECORD_COLUMNS])
     specs = {}
     for name, entry in entries.items():
         dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])

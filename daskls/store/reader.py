@@ -21,7 +21,7 @@ from daskls.records import (
     Reals,
     SolverSpec,
 )
-from daskls.store.artifact import HEAD_NBYTES
+from daskls.store.artifact import OPENED_NBYTES
 from daskls.store.caches import LOCK, cached
 from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import REPORT, Root, read_report, root_stamp
@@ -143,7 +143,7 @@ class ModelReader:
             for (a, b), n_cells in zip(listed, counts, strict=False)
         ]
         cell_nbytes = CELL_NBYTES + 2 * F8 * self.width
-        head = 0 if root.store.local() is not None else HEAD_NBYTES
+        head = 0 if root.store.local() is not None else OPENED_NBYTES
         self._open = OpenBundles(self.bundles, [head + n * cell_nbytes for n in counts])
 
     def _read_first_cells(self, n_bundles: int) -> list[int]:

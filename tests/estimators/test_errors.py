@@ -314,22 +314,23 @@ def test_predict_before_fit():
     ("nbytes", "message"),
     [
         (5000, r"block of 300 rows x 2 features needs .*rechunk X in blocks of at most \d+ rows"),
-        (MIB // 16, r"100 rows expected.*needs \d+ MiB but .*lower cell_size to about \d+"),
+        (10 * MIB, r"3000 rows expected.*needs \d+ MiB but .*lower cell_size to about \d+"),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused_before_training(nbytes, message, monkeypatch):
-    trained = Calls(monkeypatch, fit, "fit_bundle")
+    trained, is_small = Calls(monkeypatch, fit, "fit_bundle"), nbytes < 10_000
     with task_memory(nbytes), pytest.raises(MemoryPlanError, match=message):
-        small_svc(cell_size=100 if nbytes > 10_000 else 2).fit(X, Y)
+        small_svc(cell_size=2 if is_small else 3000).fit(*checkers(N if is_small else 3000))
     assert len(trained) == 0
 
 
 def test_the_proposed_cell_size_fits():
-    with task_memory(MIB // 16):
+    rows = checkers(3000)
+    with task_memory(10 * MIB):
         with pytest.raises(MemoryPlanError) as caught:
-            small_svc().fit(X, Y)
+            small_svc(cell_size=3000).fit(*rows)
         cell_size = int(str(caught.value).split("cell_size to about ")[1].split(",")[0])
-        assert small_svc(cell_size=cell_size).fit(X, Y).n_cells_ > 3
+        assert small_svc(cell_size=cell_size).fit(*rows).n_cells_ > 3
 
 
 # Stores

@@ -49,7 +49,7 @@ both_ways = pytest.mark.parametrize("make", [squares, nested])
 
 def held_of(model):
     """Return the drawn rows of a model, of all of its bundles."""
-    return HeldOutRows.joined(HeldOutRows.read(bundle.group) for bundle in model._reader.bundles)
+    return HeldOutRows.joined(HeldOutRows.read(bundle.part) for bundle in model._reader.bundles)
 
 
 def kernel(a, b):
@@ -145,7 +145,7 @@ def test_the_model_is_the_same_without_them(make):
         np.testing.assert_array_equal(plain.fit_report_[name], model.fit_report_[name])
     # As models of before: nothing of theirs names what they do not have.
     assert "probability" not in plain._reader.meta
-    names = [name for bundle in plain._reader.bundles for name in bundle.group.names]
+    names = [name for bundle in plain._reader.bundles for name in bundle.part.names]
     assert not [name for name in names if name.startswith("held")]
 
 

@@ -114,7 +114,7 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
 
     monkeypatch.setattr(regroup, "gather_bundle", measured)
     monkeypatch.setattr(regroup, "has_bundle", lambda *args: False)
-    set_sizes(monkeypatch, {"daskls.run.regroup.N_GATHERS": 1000})
+    set_sizes(monkeypatch, {"daskls.plan.checks.N_GATHERS": 1000})
     fit_until("centers", FalkSVC(100, C=1.0, random_state=0, store=tmp_path / "m"), X, y)
     assert (max(largest) > 2 * SEARCH_REGION_ROWS) == several_cells
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, from_dtype
 from small import tiny_tiles
-from support import edit_header, error_in_time, read_header, read_plain, sealed
+from support import edit_header, error_in_time, few, read_header, read_plain, sealed
 
 from daskls.errors import DamageError, StoreError
 from daskls.store import artifact
@@ -152,7 +152,7 @@ def test_a_stream_of_too_few_bytes_is_not_put(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture(params=["folder", "bucket"])
+@pytest.fixture(params=few(["folder", "bucket"]))
 def anywhere(request, tmp_path):
     """An empty store in each back end, opened as every module opens its store."""
     is_folder = request.param == "folder"
@@ -280,26 +280,29 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize("change", NONSENSE.values(), ids=NONSENSE)
-def test_headers_that_nothing_may_be_read_by(store, change):
-    edit_header(store, KEY, change)
-    assert_refused(store)
+def test_headers_that_nothing_may_be_read_by(store):
+    whole = (store / KEY).read_bytes()
+    for name, change in NONSENSE.items():
+        edit_header(store, KEY, change)
+        assert_refused(store, name)
+        (store / KEY).write_bytes(whole)
 
 
-def assert_refused(store):
+def assert_refused(store, name):
     """Fail unless opening an artifact is one error, before memory is taken."""
     tracemalloc.start()
     try:
-        with pytest.raises(DamageError, match="is damaged"):
-            open_artifact(store, KEY)
-        assert tracemalloc.get_traced_memory()[1] < MOST_NBYTES
+        open_artifact(store, KEY)
+    except DamageError:
+        assert tracemalloc.get_traced_memory()[1] < MOST_NBYTES, name
+    else:
+        pytest.fail(f"{name} is taken")
     finally:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_files_that_are_none(store):
+    for content in (
         *(b"", b"7", b"\xff\xfe\x00", bytes(7), bytes(8), bytes(100), b"daskls 2" + bytes(200)),
         # Lengths beyond the end, or of more memory than there is.
         *((2**63).to_bytes(8, "little") + b"{}", (2**40).to_bytes(8, "little") + bytes(1000)),
@@ -309,11 +312,9 @@ def assert_refused(store):
             for text in (b"{}", b"[]", b"null", b"9" * 9000, b"[" * 100_000, b'{"a":' * 9000)
         ),
         sealed(KEY, {"__metadata__": {"attributes": "{}", "records": "{}"}}),
-    ],
-)
-def test_files_that_are_none(store, content):
-    (store / KEY).write_bytes(content)
-    assert_refused(store)
+    ):
+        (store / KEY).write_bytes(content)
+        assert_refused(store, content[:20])
 
 
 def test_a_header_that_is_changed_as_the_tests_above_do_is_taken(store):
@@ -366,7 +367,7 @@ def test_what_is_read_of_a_range(tmp_path, monkeypatch):
         Folder, "_read", lambda self, *args: (asked.append(args), read(self, *args))[1]
     )
     opened = open_artifact(tmp_path, "a")
-    assert sum(stop - start for _, start, stop in asked) <= artifact.LOCAL_HEAD_NBYTES
+    assert sum(stop - start for _, start, stop in asked) <= artifact.LOCAL_OPENED_NBYTES
     del asked[:]
     assert opened.read("x", slice(n // 2, n // 2 + 10)).tolist() == [*range(n // 2, n // 2 + 10)]
     ((_, start, stop),) = asked

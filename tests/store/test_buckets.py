@@ -18,7 +18,7 @@ from daskls.methods.cells import fit
 from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.store import bucket
 from daskls.store.arrays import find_array, new_output
-from daskls.store.artifact import HEAD_NBYTES, SUMMED_NBYTES, read_arrays, write_artifact
+from daskls.store.artifact import OPENED_NBYTES, SUMMED_NBYTES, read_arrays, write_artifact
 from daskls.store.bucket import Bucket
 from daskls.store.caches import drop_caches
 from daskls.store.dataset import DatasetWriter, open_dataset
@@ -111,7 +111,7 @@ def test_rows_are_read_once_and_alone(front, bucket_url):
     front.forget()
     assert [exchange.find_block(i) for i in range(blocks)] == [7] * blocks
     assert front.requests["GET", "rows"] == 2 * blocks
-    assert front.received["GET", "rows"] <= blocks * (HEAD_NBYTES + 100)
+    assert front.received["GET", "rows"] <= blocks * (OPENED_NBYTES + 100)
 
 
 def test_a_region_is_got_once_until_its_pack_is_another(front, bucket_url):

@@ -12,7 +12,7 @@ from daskls.errors import DamageError
 from daskls.memory import TaskSizes
 from daskls.plan.exchange import plan_exchange
 from daskls.records import SolverSpec
-from daskls.store.artifact import Stream, open_artifact, write_artifact
+from daskls.store.artifact import ArtifactStream, open_artifact, write_artifact
 from daskls.store.caches import drop_caches
 from daskls.store.exchange import Exchange, stored_grids
 from daskls.store.folder import Folder
@@ -122,7 +122,7 @@ def test_blocks_are_merged_in_ranges_of_leaves_and_large_leaves_block_by_block(
     for block in range(8):
         own = np.arange(50 * block, 50 * block + 50)
         exchange.write_block(block, rows.take(own), [leaves[own]], block)
-    pieces = Calls(monkeypatch, Stream, "write", lambda self, piece: len(piece))
+    pieces = Calls(monkeypatch, ArtifactStream, "write", lambda self, piece: len(piece))
     counts = put_together(exchange)
     assert counts.tolist() == np.bincount(leaves).tolist()
     assert max(pieces.keys) <= 50

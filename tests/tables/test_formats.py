@@ -16,7 +16,7 @@ from daskls.datasets import convert
 from daskls.sources import door
 from daskls.sources.door import Format, find_files, format_of
 from daskls.sources.write import write_predictions
-from daskls.store import folder_owner
+from daskls.store import folder
 
 ROWS = np.random.default_rng(0).random((300, 2))
 LABELS = np.where(ROWS[:, 0] > ROWS[:, 1], "above", "below")
@@ -78,7 +78,7 @@ def test_predictions_replace_no_file_that_appeared_meanwhile(has_links, tmp_path
     if not has_links:
 
         def refuse(*_):
-            raise OSError(folder_owner.NO_LINKS[0], "no links here")
+            raise OSError(folder.NO_LINKS[0], "no links here")
 
         monkeypatch.setattr(os, "link", refuse)
     zarr.save_array(tmp_path / "answers.zarr", np.array([3, 1, 2]))

@@ -16,7 +16,7 @@ from daskls.partition.stored import read_as, stored
 from daskls.records import Float64, Reals, Table
 from daskls.store.artifact import Artifact, read_arrays, write_artifact
 from daskls.store.caches import cached
-from daskls.store.contents import FINISH, POINT_ARRAYS, StorePart
+from daskls.store.contents import FINISH, POINT_ARRAYS, REPORT_ARRAY, StorePart
 from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import REPORT, Root
 from daskls.store.locations import Location, open_store
@@ -31,7 +31,7 @@ LANDMARK_PARTS = (
         "index",
         _HERE,
         f"center float64 d; {POINT_ARRAYS}; landmarks float64 l, d; theta float64 p, cells, l; "
-        "intercepts float64 p",
+        f"intercepts float64 p; {REPORT_ARRAY}",
     ),
     StorePart(
         LANDMARKS_GROUP,
