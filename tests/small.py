@@ -184,8 +184,8 @@ TINY = {
     "daskls.plan.exchange.GROUP_BLOCKS": 3,
     "daskls.plan.bundles.N_BUNDLES": 10_000,
     "daskls.plan.bundles.MIN_BUNDLE_WORK": 0.0,
-    "daskls.run.regroup.BUNDLE_NBYTES": 1,
-    "daskls.run.regroup.N_GATHERS": 1000,
+    "daskls.plan.checks.LEAST_NBYTES": 1,
+    "daskls.plan.checks.N_GATHERS": 1000,
     "daskls.methods.neighborhoods.train.MIN_SEARCHED": 16,
     "daskls.methods.sampling.search.N_SEARCH_TASKS": 8,
     "daskls.methods.sampling.balls.MIN_BALLS": 1,
@@ -240,7 +240,6 @@ TILES = (
     "daskls.partition.cover.MAX_ROUND",
     "daskls.solvers.percentiles.MAX_PAIRS",
     "daskls.solvers.width.BLOCKS_SHARE",
-    "daskls.store.artifact.MAX_CHUNK_NBYTES",
 )
 
 

@@ -75,7 +75,7 @@ def make(name, size, **params):
 def many_small_tasks():
     """Let few rows be many bundles, as many rows are; sizes only, in this process."""
     few = (
-        *("run.regroup.BUNDLE_NBYTES", "plan.bundles.N_BUNDLES", "plan.bundles.MIN_BUNDLE_WORK"),
+        *("plan.checks.LEAST_NBYTES", "plan.bundles.N_BUNDLES", "plan.bundles.MIN_BUNDLE_WORK"),
         *("plan.exchange.MOST_RUNS", "plan.exchange.GROUP_BLOCKS"),
     )
     set_sizes(FOR_GOOD, {f"daskls.{name}": TINY[f"daskls.{name}"] for name in few})
