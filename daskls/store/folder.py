@@ -114,12 +114,12 @@ class Folder(Objects):
         """Copy into a temporary folder, which is renamed at the end."""
         above, name = os.path.split(self.root)
         copy = Folder(f"{above}/.{name}.{uuid.uuid4().hex}")
-        copy.then = self.then
-        copy.make()
         try:
-            for key in keys:
-                copy.put(key, source.read(key, source.size(key)))
             with disk_errors(self.root, self.then):
+                os.makedirs(copy.root)
+                for key in keys:
+                    copy._make_below(key.rpartition("/")[0])
+                    write_file(copy.where(key), source.read(key, source.size(key)))
                 try:
                     os.rename(copy.root, self.root)
                 except OSError as error:

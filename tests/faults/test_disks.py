@@ -217,7 +217,7 @@ def test_a_model_that_may_not_be_read(hidden, folder, tmp_path):
 @pytest.mark.parametrize(
     ("write", "n_pages"),
     [
-        *((write, n) for write in (fit_numpy, fit_dask, save) for n in (0, 1, 5, 12)),
+        *((write, n) for write in (fit_numpy, fit_dask, save) for n in (0, 1, 3)),
         (fit_temporary, 0),
         *((write, n) for write in OTHERS if write is not save for n in (0, 1)),
     ],
