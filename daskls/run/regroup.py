@@ -30,6 +30,7 @@ from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
 from daskls.run.reserve import Reserve
 from daskls.run.scan import block_checksum, take_kept
+from daskls.store.artifact import open_artifact
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
@@ -134,10 +135,9 @@ def load_partition(root: str, fingerprint: str) -> Partition:
 @cached(maxsize=4)
 def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
     opened = Root.open(root)
-    group = opened.find("partition")
-    if group is None or opened.attributes["fingerprint"] != fingerprint:
+    if opened.attributes["fingerprint"] != fingerprint:
         raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
-    return read_partition(group)
+    return read_partition(open_artifact(opened.store, "partition"))
 
 
 def _on_one_thread(leaves: Iterator[Ints]) -> Iterator[Ints]:

@@ -79,8 +79,11 @@ class Folder(Objects):
             check()
             with disk_errors(self.root, self.then):
                 self._rename(place, replaces)
-        except BaseException:
+        except BaseException as error:
             _remove_for_good(place)
+            # It is the name of nothing that the caller knows.
+            if isinstance(error, StoreError):
+                error.args = (str(error).replace(place, self.root), *error.args[1:])
             raise
 
     def _rename(self, place: str, replaces: bool) -> None:
