@@ -60,6 +60,7 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
         source = open_store(handle.location)
         with copy.building() as place:
             target_store = open_store(place.where)
+            target_store.then = SAVE_AGAIN
             # The root last: without it nobody takes the others for a model.
             for key in sorted(_keys_of(source), key=ROOT.__eq__):
                 target_store.put(key, source.read(key, source.size(key)))
