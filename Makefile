@@ -39,9 +39,9 @@ $(READY): pyproject.toml
 demo: $(READY)
 	$(BIN)/daskls demo
 
-# In three processes, as tests of clusters wait; numba's cache, once filled, serves all. BLAS keeps to one thread, but
-# for the tests of its threads, which start processes of their own.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup
+# In three processes, as tests of clusters wait; numba's cache, once filled, serves all, and so does Python's, of the
+# tests themselves. BLAS keeps to one thread, but for the tests of its threads, which start processes of their own.
+PYTEST = OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test: $(READY)
 	$(PYTEST) -m "not slow"

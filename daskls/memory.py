@@ -16,16 +16,10 @@ SEARCHED_QUERIES = 512
 class TaskSizes:
     """The sizes of a fit that memory projections need.
 
-    Attributes
-    ----------
-    n_classes : int. Classes, or numbers per row in a regression.
-    n_block_copies : int. Copies of a block that exist at once while it is regrouped.
-    target_nbytes : int. Of one row's target.
-    source_nbytes : int. Of a chunk of X larger than a block, in memory while its blocks are
-        regrouped; else 0.
-    unpack_nbytes : int. Peak of unpacking such a chunk; else 0.
-    raw_nbytes : int. Of a row as it was read, where rows are coded or scaled before they are
-        regrouped; else 0.
+    `n_classes` counts numbers per row in a regression; `n_block_copies` of a block exist at once
+    while it is regrouped. A chunk of X larger than a block stays in memory for its blocks
+    (`source_nbytes`), and takes more to unpack. `raw_nbytes` are of a row before it is coded or
+    scaled.
     """
 
     n_features: int
@@ -52,21 +46,14 @@ class TaskSizes:
 
 
 def grow_nbytes(n_rows: int, n_features: int, max_rows: int) -> int:
-    """Return the bytes that growing a tree needs beside its ``n_rows`` rows.
-
-    These are a float64 copy, in which regions are centered, `GROWN_COLUMNS` and scatter matrices.
-    """
+    """A float64 copy, in which regions are centered, `GROWN_COLUMNS` and scatter matrices."""
     if n_rows <= max_rows:
         return 2 * n_rows * F8
     return n_rows * (n_features + GROWN_COLUMNS) * F8 + 4 * n_features**2 * F8
 
 
 def assign_nbytes(sizes: TaskSizes, block_rows: int) -> int:
-    """Return the peak bytes of regrouping a block: its copies, one routing tile, and its chunk.
-
-    The chunk of X that the block was cut from, if any, is in memory beside it; unpacking that chunk
-    has a peak of its own.
-    """
+    """Return the peak bytes of regrouping a block: its copies, one routing tile, and its chunk."""
     tile = min(block_rows, CENTERED_ROWS) * sizes.n_features * F8
     # Copies: the block, its rows of positive weight, and these sorted. Without weights the first
     # two are the same array.
@@ -96,10 +83,7 @@ def gather_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 def neighbor_search_nbytes(
     sizes: TaskSizes, n_queries: int, n_neighbors: int, leaf_rows: int
 ) -> int:
-    """Return the peak bytes of a neighbor search.
-
-    They are a leaf with its blocks, the distances of one tile, and all lists of neighbors, sorted.
-    """
+    """A leaf with its blocks, the distances of one tile, and all lists of neighbors, sorted."""
     leaf = leaf_rows * (sizes.n_features * (F8 + F4) + 52)
     tile = min(n_queries, SEARCHED_QUERIES) * min(leaf_rows, sizes.cell_size) * 2 * F8
     return leaf + tile + n_queries * n_neighbors * 6 * F8 + n_queries * sizes.n_features * 3 * F8

@@ -88,8 +88,6 @@ def first_inexact(values: AnyArray) -> int | None:
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """A kernel: its name in `daskls.kernels.kernel` and the parameters of its formula."""
-
     name: str = "rbf"
     gamma: float = 1.0
     degree: int = 3
@@ -167,14 +165,9 @@ class SolverSpec:
 class ScalingSpec:
     """The choices that a fit makes from the data for all cells, before space is cut.
 
-    Attributes
-    ----------
-    feature_scale : "spread", "learned", one factor per feature, or None for unscaled rows
-    kernels : tuple of str. The candidates for the kernel of all cells, whose width and ridge are
-        chosen with it; empty where each cell chooses its own.
-    by_chance : bool. Whether the method's cells are random chunks: then kernel, width and ridge are
-        chosen on random rows, however many rows there are.
-    feature_coding : Coding, or "auto" for the best of them
+    `kernels` are the candidates for the kernel of all cells, chosen with width and ridge; empty
+    where each cell chooses its own. `by_chance`: cells are random chunks, so they are chosen on
+    random rows.
     """
 
     feature_scale: Literal["spread", "learned"] | tuple[float, ...] | None = None
@@ -186,13 +179,7 @@ class ScalingSpec:
 
 @dataclass(frozen=True)
 class FalseAlarmSpec:
-    """The bound on the false alarms of a classifier of two classes.
-
-    Attributes
-    ----------
-    rate : float in (0, 1). The share of the first class that may be predicted as the second.
-    delta : float in (0, 1). The probability that the share is larger.
-    """
+    """A bound on the share of false alarms, which holds but with probability ``delta``."""
 
     # The key in stores, and in the table of what rows are reserved for.
     name: ClassVar[str] = "false_alarm"
@@ -203,12 +190,7 @@ class FalseAlarmSpec:
 
 @dataclass(frozen=True)
 class IntervalSpec:
-    """The coverage of the prediction intervals of a regressor.
-
-    Attributes
-    ----------
-    coverage : float in (0, 1). The probability that y lies within, over rows and calibration sets.
-    """
+    """The probability that y lies in its interval, over rows and calibration sets."""
 
     name: ClassVar[str] = "interval"
 
@@ -223,15 +205,9 @@ ReserveSpec = FalseAlarmSpec | IntervalSpec
 class CellReport:
     """One row of `fit_report_`: the results of training one cell.
 
-    Attributes
-    ----------
-    leaf : int. Numbered through all partitions.
-    n_at_limit : int. Solves that stopped before they reached ``tol``.
-    edge : str. The grid axes on whose edge the choice lies.
-    seconds, n_read : float, int. The time, and the leaves that the search of a neighborhood could
-        not exclude: both depend on what ran at the same time.
-    coarse_gamma, coarse_cost : int. The grid point that a coarse pass chose, whose neighbors were
-        tried next; -1 without such a pass.
+    Leaves are numbered through all partitions; `n_at_limit` solves stopped before ``tol``; the
+    choice lies on the grid's `edge` of these axes. `seconds`, and `n_read`, the leaves that the
+    search of a neighborhood could not exclude, depend on what ran at the same time.
     """
 
     cell: int
@@ -251,8 +227,6 @@ class CellReport:
     partition: int = 0
     n_read: int = 0
     n_tried: int = 0
-    coarse_gamma: int = -1
-    coarse_cost: int = -1
 
     @classmethod
     def dtype(cls) -> np.dtype[Any]:
@@ -260,16 +234,12 @@ class CellReport:
         return np.dtype([(f.name, kinds[f.type]) for f in fields(cls)])  # type: ignore[index]
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """Return the values in the order of `dtype`."""
         return tuple(getattr(self, f.name) for f in fields(self))
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The center and the scale of rows in kernels, the same in training and in prediction.
-
-    The center (d,) is subtracted from every row; then the scale (d,) divides each feature.
-    """
+    """The center (d,) that is subtracted from rows in kernels, and the scale (d,) that divides."""
 
     center: Float64
     scale: Float64 | None = None
@@ -279,15 +249,8 @@ class Frame:
 class FeatureCoding:
     """How each feature is coded before scaling: unchanged, as its rank, or as indicators of values.
 
-    A feature without points is unchanged. Coded features keep the order of their source features;
-    indicators of one feature are in the order of its values.
-
-    Attributes
-    ----------
-    ptr : int64 array, shape (d + 1,). Feature j owns the points ptr[j] to ptr[j + 1] - 1.
-    points : float64 array, shape (p,). Increasing within each feature: knots of the map to ranks,
-        or the values that have an indicator each.
-    ranks : float64 array, shape (p,). The rank of each knot, in [0, 1]; -1 for indicators.
+    Feature j owns the points ptr[j] to ptr[j + 1] - 1, increasing: knots of the map to ranks in [0,
+    1], or the values that have an indicator each, of rank -1. Without points it is unchanged.
     """
 
     ptr: Int64
@@ -296,12 +259,10 @@ class FeatureCoding:
 
     @property
     def n_features(self) -> int:
-        """The number of features before coding, d."""
         return len(self.ptr) - 1
 
     @property
     def is_indicated(self) -> Mask:
-        """Which features are coded as indicators, bool (d,)."""
         marked = np.r_[0, np.cumsum(self.ranks < 0)]
         found: Mask = marked[self.ptr[1:]] > marked[self.ptr[:-1]]
         return found
@@ -316,9 +277,8 @@ class FeatureCoding:
 class FeatureScale:
     """The coding and scale of features, applied to rows first in training and in prediction.
 
-    The center (d',) is subtracted from every coded row; then the factors (d',), not all 0, multiply
-    it. Scaled rows are float32 and have only the features whose factor is not 0. Without coding d'
-    is d.
+    The center (d',) is subtracted from every coded row; then the factors (d',) multiply it. Scaled
+    rows are float32 and have only the features whose factor is not 0.
     """
 
     center: Float64
@@ -380,10 +340,7 @@ class LocalModel:
 
 @dataclass(frozen=True)
 class Bundle:
-    """The cells trained in one task: those of the leaves ``first_leaf`` to ``last_leaf``.
-
-    ``nbytes`` is the task's projected peak, ``work`` its training work (rows^2).
-    """
+    """The cells trained in one task, of some leaves; its projected peak, and its work (rows^2)."""
 
     first_leaf: int
     last_leaf: int
@@ -394,8 +351,6 @@ class Bundle:
 
 @dataclass(frozen=True)
 class BundleReport:
-    """The result of `fit_bundle`: counts, never data."""
-
     first_leaf: int
     last_leaf: int
     n_cells: int
@@ -408,8 +363,7 @@ class BundleReport:
 class Regions:
     """The balls and boxes around the rows of n leaves or cells, for bounds on distances.
 
-    The centers (n, d) are means of rows; r_min and r_max the least and largest distance of a row to
-    its center; low and high the bounding box.
+    The centers (n, d) are means of rows; r_min and r_max the least and largest distance of a row.
     """
 
     centers: Float64
@@ -426,9 +380,8 @@ class Regions:
 class LeafRows:
     """The rows (m, d) of one leaf as neighbor searches read them: sorted by region, then by number.
 
-    The numbers are those of all rows. Region i, a part of nearby rows, owns rows region_ptr[i] to
-    region_ptr[i + 1] - 1. `first_position` is that of the leaf's first row among the rows of all
-    leaves. `kept` tells which rows of the leaf these are; None: all of them.
+    Region i owns rows region_ptr[i] to region_ptr[i + 1] - 1. `first_position` is that of the
+    leaf's first row among the rows of all leaves. `kept` tells which rows of the leaf these are.
     """
 
     X: Reals

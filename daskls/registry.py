@@ -1,8 +1,6 @@
 """The registry of methods: the names, the estimators and the implementation of each.
 
-Estimators, `load`, the command line, `daskls info`, the displays and the contract tests read it. It
-names modules but imports none, so that every layer may import it and a process loads only the
-methods that it uses.
+It names modules but imports none, so that every layer may import it.
 """
 
 from dataclasses import dataclass
@@ -12,16 +10,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """The names of one method; classes are named as ``module:class`` below the package.
+    """The names of one method, in stores and as an option; classes are ``module:class``.
 
-    Attributes
-    ----------
-    name : str. In the stores of its models.
-    option : str. On the command line.
-    estimator : str. The public classifier.
-    method : str. The `daskls.run.contract.Method` that does its work.
-    regressor : str. The public regressor; empty where the method has none.
-    of_levels : str. The public regressor at levels, as quantiles; empty where there is none.
+    `regressor` and `of_levels`, of quantiles, are empty where the method has none.
     """
 
     name: str
@@ -32,12 +23,7 @@ class Entry:
     of_levels: str = ""
 
     @property
-    def class_name(self) -> str:
-        return self.estimator.partition(":")[2]
-
-    @property
     def estimators(self) -> tuple[str, ...]:
-        """The public classes of the method: its classifier and its regressors."""
         return tuple(filter(None, (self.estimator, self.regressor, self.of_levels)))
 
 

@@ -1,12 +1,8 @@
 """The register of random streams: the purpose of each, and the numbers that seed it.
 
-A fit has one seed. Every stream is seeded by it and by numbers of the data: rows, leaves, cells,
-never blocks or workers. Each stream is a record below that its users call. A test finds seeds that
-are composed anywhere else, and streams that meet (are equal for some values) without being marked.
-
-NumPy pads a short seed with zeros up to four numbers, so a stream of two numbers meets one of three
-whose third number is 0. A tag in the fourth place keeps streams apart; a tag in the third place
-does not, as other streams have a cell's number there.
+Every stream is seeded by the fit's seed and by numbers of rows, leaves, cells, never of blocks or
+workers. NumPy pads a short seed with zeros up to four numbers, so a stream of two numbers meets one
+of three whose third number is 0: a tag in the fourth place keeps streams apart.
 """
 
 from dataclasses import dataclass
@@ -18,10 +14,9 @@ import numpy as np
 class Stream:
     """A stream of NumPy's default generator.
 
-    `drawn_from` are the seed's further numbers: names of arguments, and tags; `users` the modules
-    below ``daskls`` that draw from it. `meets` are registered streams that are equal to this one
-    for some values. They are not separated, because other seeds would give other models. It is
-    harmless where no fit draws both, or where the two draws do not affect each other.
+    `drawn_from` are the seed's further numbers: names of arguments, and tags. `meets` are streams
+    that are equal for some values: harmless where no fit draws both, or where the two draws do not
+    affect each other.
     """
 
     drawn_from: tuple[str | int, ...]
@@ -46,12 +41,10 @@ class Stream:
 
 @dataclass(frozen=True)
 class KeyStream:
-    """A stream of hashes of row numbers (`daskls.partition.shuffle`).
+    """A stream of hashes of row numbers.
 
     The offset is added to the seed, as row numbers are: two streams stay apart if their offsets
-    differ by more than the largest sum of a seed and a row number. `permutes` is whether it seeds
-    `shuffle_numbers`, which permutes n rows, rather than `row_keys`, which hashes the number of
-    each row.
+    differ by more than the largest sum of a seed and a row number.
     """
 
     offset: int
@@ -174,6 +167,5 @@ SET_ROWS = Stream(
 
 
 def register() -> dict[str, Stream | KeyStream | LegacyStream]:
-    """Return all streams by name."""
     kinds = (Stream, KeyStream, LegacyStream)
     return {name: stream for name, stream in globals().items() if isinstance(stream, kinds)}

@@ -1,8 +1,4 @@
-"""Targets of rows and how they are stored: a class as its code, a number as itself.
-
-The spec of a fit says which kind it trains on, and the scan of y finds the target. The exchange and
-the gathered rows have a column of its dtype.
-"""
+"""Targets of rows and how they are stored: a class as its code, a number as itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,13 +26,8 @@ def _medians(columns: Targets, weights: Float64) -> Float64:
 class Target:
     """The kind, the labels and the scale of a fit's targets.
 
-    Attributes
-    ----------
-    labels : array, shape (k,). The sorted class labels in y; empty for numbers.
-    center, scale : float64 arrays, shape (t,), scale > 0. For the t numbers of a row: what `enter`
-        subtracts and divides by. 0 and 1 until they are measured.
-    quantile : float or tuple of float, or None. The level, or the levels, of the one number of a
-        row that a model predicts; None: it predicts the numbers themselves.
+    `center` and `scale` (t,) are what `enter` subtracts and divides by, 0 and 1 until they are
+    measured. `quantile` is the level, or the levels, that are predicted of the one number of a row.
     """
 
     kind: TargetKind = "classes"
@@ -61,7 +52,6 @@ class Target:
 
     @property
     def nbytes(self) -> int:
-        """The stored bytes per row."""
         return self.width * self.dtype.itemsize
 
     @property
@@ -117,9 +107,7 @@ class Target:
         return "numbers", text
 
     def encode(self, y: Labels) -> Targets:
-        """Return the targets of rows (m, t): int32 class codes (m,), or float64 numbers (m, t).
-
-        DataError for a label that the scan of y did not find.
+        """Return int32 class codes (m,), or float64 numbers (m, t).
 
         >>> Target("classes", np.array([3, 8])).encode(np.array([[8], [3], [8]]))
         array([1, 0, 1], dtype=int32)
@@ -142,9 +130,8 @@ class Target:
     def measured(self, targets: Targets, weights: Float64, *, robustly: bool = False) -> Self:
         """Return the target with the center and scale of sampled numbers; classes have none.
 
-        Targets are in the order of row numbers, on which the bits of a sum depend. The robust scale
-        is the median distance to the median, in the units of a normal deviation, unless half of all
-        numbers are equal.
+        The robust scale is the median distance to the median, in the units of a normal deviation,
+        unless half of all numbers are equal.
 
         >>> found = Target("numbers").measured(np.array([[1.0], [5.0]]), np.ones(2))
         >>> found.center, found.scale, found.enter(np.array([[7.0]]))
@@ -182,9 +169,8 @@ class Target:
     def leave(self, values: Float64) -> Float64:
         """Return predictions of solvers, (m,) or (m, t), in the units of y; inverts `enter`.
 
-        Several levels are sorted within each row, so that they do not cross. This never increases
-        the pinball loss of a row, summed over levels (Chernozhukov, Fernandez-Val, Galichon,
-        Quantile and probability curves without crossing, Econometrica 2010).
+        Several levels are sorted within each row, so that they do not cross (Chernozhukov,
+        Fernandez-Val, Galichon, Econometrica 2010).
 
         >>> Target("numbers", quantile=(0.9, 0.1, 0.5)).leave(np.array([[2.0, 1.0, 3.0]]))
         array([[3., 1., 2.]])
@@ -205,7 +191,6 @@ class Target:
 
     @classmethod
     def from_json(cls, meta: Mapping[str, Any]) -> Self:
-        """Return the target of a model from its stored attributes."""
         own = meta.get("target")
         if own is None:
             values = meta["classes"]

@@ -1,8 +1,12 @@
 """What all tests share: helpers, clusters that are started once, and what runs in one process."""
 
 import gc
+import os
+import shutil
 import sys
+import tempfile
 import uuid
+import zlib
 from collections import defaultdict
 from pathlib import Path
 
@@ -20,11 +24,16 @@ SHARED = {"one_worker", "two_workers"}
 STARTED = {*SHARED, "s3_endpoint"}
 ON_SHARED = (
     *("estimators/test_models.py", "estimators/test_predict.py", "estimators/test_same_seed.py"),
-    "estimators/test_probability.py::test_a_cluster",
     "test_newcomers.py::test_a_lost_worker",
     "test_fit_plan.py::test_a_worker_",
     *("faults/test_removed.py", "::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),
 )
+# How many cases of a test `make test` runs, by the first part of its name that is here: one of
+# whole fits, which all others are.
+CASES = {
+    **{"contract/": 2, "datasets/": 3, "kernels/": 3, "neighbors/": 3},
+    **{"partition/": 3, "solvers/test_tube.py": 1, "solvers/": 3},
+}
 # Files so long that their tests are dealt out one by one.
 DEALT = (
     *("test_check_estimator.py", "test_cell.py", "test_finish.py", "test_methods.py"),
@@ -76,10 +85,19 @@ def no_cluster(monkeypatch):
     monkeypatch.setattr("distributed.LocalCluster.__init__", fail)
 
 
+def pytest_configure(config):
+    """Let `make test` write into memory where there is room: fits make and remove many files."""
+    memory = Path("/dev/shm")
+    is_quick = config.option.markexpr == "not slow" and memory.is_dir()
+    if is_quick and shutil.disk_usage(memory).free > 4 << 30:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Leave to `make test-all` what starts a cluster or a server, and cases beyond three of a test.
+    """Leave to `make test-all` what starts a cluster or a server, and most cases of a test.
 
+    Which stay is drawn by the test's name: together they try every method, loss and container.
     Fail where a test shares a cluster and its group does not say so.
     """
     cases = defaultdict(list)
@@ -91,10 +109,12 @@ def pytest_collection_modifyitems(items):
             continue
         if STARTED & fixtures:
             item.add_marker("slow")
-        elif hasattr(item, "callspec"):
+        elif hasattr(item, "callspec") and not item.get_closest_marker("slow"):
             cases[item.nodeid.partition("[")[0]].append(item)
-    for of_one_test in cases.values():
-        few = {0, len(of_one_test) // 2, len(of_one_test) - 1}
+    for name, of_one_test in cases.items():
+        n, first = len(of_one_test), zlib.crc32(name.encode())
+        n_kept = next((kept for folder, kept in CASES.items() if folder in name), 1)
+        few = {(first + n * i // n_kept) % n for i in range(n_kept)}
         for number, item in enumerate(of_one_test):
             if number not in few:
                 item.add_marker("slow")

@@ -36,20 +36,20 @@ def _remove(file, rng, store):
 
 
 def _swap(file, rng, store):
-    """Let the file change places with another one of its kind, if there is one."""
-    others = [other for other in files_of(store) if other != file and is_like(file, other)]
+    """Let the file change places with another one, of its kind if there is one."""
+    others = [other for other in files_of(store) if other != file]
+    alike = [other for other in others if kind_of(other) == kind_of(file)]
     if others:
-        other = others[rng.integers(len(others))]
+        other = (alike or others)[rng.integers(len(alike or others))]
         aside = file.with_name("aside")
         file.rename(aside)
         other.rename(file)
         aside.rename(other)
 
 
-def is_like(file, other):
-    """Whether two files are of one kind: their names differ in numbers alone."""
-    one, two = (re.sub(r"\d+", "", f.name) for f in (file, other))
-    return one == two
+def kind_of(file):
+    """Return what files that differ in their numbers have in common."""
+    return re.sub(r"\d+", "", file.name)
 
 
 DAMAGES = {

@@ -38,7 +38,7 @@ def joint_objective(theta, intercept, M, cells, signs, costs):
     return (theta**2).sum() / 2 + costs @ np.maximum(0, 1 - margins)
 
 
-def svc_objective(M, cells, signs, C, weights=None, tol=1e-8):
+def svc_objective(M, cells, signs, C, weights=None, tol=1e-6):
     """Return the least value of the joint problem, by scikit-learn's SVC, whose bias is free."""
     svc = SVC(C=C, kernel="precomputed", tol=tol).fit(
         joint_kernel(M, cells, M, cells), signs, sample_weight=weights

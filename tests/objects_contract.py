@@ -83,19 +83,37 @@ class ObjectsContract:
         assert [bytes([number]) for number in won] == [store.read("x/one", 1)]
         assert store.below() == ["x/one"]
 
-    def test_of_many_claims_one_is_granted_and_none_stays(self, store):
+    # --- building
+
+    def test_of_many_that_build_one_gets_the_place(self, store):
         new = open_store(store.where("above/new"))
 
-        def claim(number):
-            with suppress(StoreError), new.claim():
-                return new.put("one", bytes([number]))
+        def build(number):
+            with suppress(StoreError), new.building() as place:
+                return open_store(place.where).put("one", bytes([number]))
             return False
 
-        won = at_once(claim)
-        assert [bytes([number]) for number in won] == [new.read("one", 1)]
+        assert at_once(build)
         assert new.names() == ["one"]
-        with pytest.raises(StoreError, match="new exists already; give another path"), new.claim():
+        told = "new exists already; give another path"
+        with pytest.raises(StoreError, match=told), new.building():
             pass
+
+    def test_what_is_built_replaces_what_was_there_or_leaves_nothing(self, store):
+        new = open_store(store.where("above/new"))
+        for content in (b"1", b"2"):
+            with new.building(replaces=True) as place:
+                open_store(place.where).put("x/one", content)
+                place.check()
+            assert new.read("x/one", 1) == content
+        other = open_store(store.where("above/other"))
+        with suppress(ZeroDivisionError), other.building() as place:
+            open_store(place.where).put("x/one", b"3")
+            _ = 1 / 0
+        with pytest.raises(StoreError, match="removed"), other.building() as place:
+            open_store(place.where).drop("")
+        assert store.names("above") == ["new"]
+        assert new.names() == ["x"]
 
     def test_nothing_is_there_of_a_stream_that_failed(self, store):
         store.put("x/whole", b"")
@@ -218,24 +236,6 @@ class ObjectsContract:
             for key in ("none/two", "one/two", "../two", "a/../one"):
                 with pytest.raises(DamageError):
                     read(key)
-
-    # --- copying
-
-    def test_a_copy(self, store):
-        for key in ("a/one", "last", "b"):
-            store.put(key, key.encode())
-        other = open_store(store.where("copies/1"))
-        other.copy_from(store, ["last", "a/one"], "last")
-        assert other.below() == ["a/one", "last"]
-        assert other.read("a/one", 5) == b"a/one"
-        with pytest.raises(StoreError, match="1 exists already; give another path"):
-            other.copy_from(store, ["last", "b"], "last")
-        assert other.below() == ["a/one", "last"]
-        failed = open_store(store.where("copies/2"))
-        with pytest.raises(DamageError):
-            failed.copy_from(store, ["a/one", "none", "last"], "last")
-        assert not failed.exists("")
-        assert store.names("copies") == ["1"]
 
 
 def at_once(act, n=6):

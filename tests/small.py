@@ -100,7 +100,7 @@ WAYS = {
 VARIANT = json.loads(os.environ.get("DASKLS_CONTRACT", "{}"))
 PLACES = {path.partition(":")[2]: path for entry in METHODS for path in entry.estimators}
 ENTRIES = [name for name in PLACES if not VARIANT or name in VARIANT]
-CLASSIFIERS = [entry.class_name for entry in METHODS if entry.class_name in ENTRIES]
+CLASSIFIERS = [name for entry in METHODS if (name := entry.estimator.partition(":")[2]) in ENTRIES]
 # For `make test-all`: all but what solves is that of a classifier, and of VoronoiSVR, which every
 # change is tried with. KNNSVC finds neighbors by the same code, LocalSamplingSVC keeps samples so.
 LATE = (

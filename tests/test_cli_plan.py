@@ -106,10 +106,13 @@ def test_bad_arguments_are_refused_in_one_sentence(args, code):
     run("plan", *args, code=code)
 
 
-def test_a_table_whose_rows_only_reading_tells_is_refused(tmp_path):
-    (tmp_path / "rows.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
-    told = run("plan", tmp_path / "rows.csv", "--label", "y", code=1).stderr
-    assert "daskls convert" in told
+def test_the_rows_and_classes_of_a_csv_are_counted(tmp_path):
+    rows = "".join(f"{i},{i % 7},{'abc'[i % 3]}\n" for i in range(300))
+    (tmp_path / "rows.csv").write_text("a,b,y\n" + rows)
+    told = run("plan", tmp_path / "rows.csv", "--label", "y").stdout
+    assert "VoronoiSVC: 300 rows, 2 features\n" in told
+    three = run("plan", "--rows", "300", "--features", "2", "--classes", "3").stdout
+    assert pairs_of(told)["model"] == pairs_of(three)["model"]
 
 
 def test_features_are_those_of_the_data(data):

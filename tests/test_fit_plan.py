@@ -226,11 +226,20 @@ def test_what_cannot_be_planned_is_refused(given, error, words):
         daskls.VoronoiSVC().plan(**given)
 
 
-def test_rows_that_only_reading_tells_are_refused(tmp_path):
+@pytest.mark.parametrize("lazy", ["dask", "polars"])
+def test_the_rows_of_a_lazy_table_are_counted(lazy, tmp_path):
     path = tmp_path / "rows.csv"
-    path.write_text("a,b,y\n1,2,0\n3,4,1\n")
-    with pytest.raises(DataError, match="Give a shape"):
-        daskls.VoronoiSVC().plan(str(path), "y")
+    path.write_text("a,b,y\n1,2,0\n3,4,1\n5,6,2\n")
+    if lazy == "dask":
+        table = pytest.importorskip("dask.dataframe").read_csv(path)
+    else:
+        table = pytest.importorskip("polars").scan_csv(path)
+    plan = daskls.VoronoiSVC().plan(table, "y", workers=1, memory_limit="2GiB")
+    assert plan == daskls.VoronoiSVC().plan(str(path), "y", workers=1, memory_limit="2GiB")
+    assert (plan.n_rows, plan.n_features) == (3, 2)
+
+
+def test_chunks_of_unknown_sizes_are_refused():
     unknown = da.from_array(X, chunks=(100, 2))
     unknown = unknown[unknown[:, 0] > 0.5]
     with pytest.raises(DataError, match="compute_chunk_sizes"):

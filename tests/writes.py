@@ -25,7 +25,7 @@ class Writes:
     """Calls ``act`` with the name of each file or folder that is put in place below a folder.
 
     Hidden ones are not in place yet. What ``act`` raises ends the fit before the file has its name.
-    ``begun``: tell of hidden ones alone, of each attempt to write something.
+    ``begun``: tell of hidden ones alone, of each object that begins to be written.
     """
 
     _watching = None
@@ -78,9 +78,8 @@ def stop_fit(fit, store, pattern, at=0):
 
 
 def stage_of(name):
-    """Return what kind of thing a name is one of: its folder, or itself, without numbers."""
-    folder, _, own = name.rpartition("/")
-    return re.sub(r"[-.]?([0-9a-f]{8,}|\d+)", "", folder or own)
+    """Return what kind of thing a name is one of: itself without numbers."""
+    return re.sub(r"[-.]?([0-9a-f]{8,}|\d+)", "", name)
 
 
 class StopsEverywhere:

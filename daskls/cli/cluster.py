@@ -47,7 +47,6 @@ class Where:
     dashboard: str | None = None
 
     def check(self) -> None:
-        """Refuse options that exclude each other, or a malformed memory limit."""
         if self.scheduler is not None and self.workers is not None:
             raise typer.BadParameter("--scheduler and --workers exclude each other")
         if self.memory_limit == "auto":
@@ -75,11 +74,7 @@ class Where:
 
 @contextmanager
 def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
-    """Yield a distributed client, or None where this process's threads do the work.
-
-    These handle few rows, unless an option says where to run. OSError where the scheduler does not
-    answer.
-    """
+    """Yield a client, or None where this process's threads do: for few rows, unless asked where."""
     where.check()
     if where.workers == 0 or (where.is_default and data is not None and _is_small(data)):
         from concurrent.futures import ThreadPoolExecutor

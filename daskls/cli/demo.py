@@ -67,11 +67,9 @@ def demo(
 
 
 def _estimator(n_rows: int, **run: Any) -> Any:
-    """Return the method of the paper, in which every cell chooses from 4 x 4 values.
+    """Every cell chooses from 4 x 4 values, of widths from 2 r to r / 2.
 
-    Widths are from 2 r to r / 2 with r half the diagonal of a square cell. The grid of the
-    estimator is wider and finer, and takes several times as long. Narrower kernels gain nothing
-    here, but some cells would choose one by chance, and predict islands of the other class.
+    Narrower kernels gain nothing here, but some cells would choose one by chance.
     """
     import numpy as np
 
@@ -92,7 +90,6 @@ def _estimator(n_rows: int, **run: Any) -> Any:
 
 
 def _draw(estimator: Any, test: Path, path: Path) -> Path:
-    """Draw the cells and the decision boundary, whole and magnified; return the picture's path."""
     import numpy as np
 
     from daskls.plotting import PartitionDisplay
@@ -119,10 +116,7 @@ def _draw(estimator: Any, test: Path, path: Path) -> Path:
 
 @contextmanager
 def watch_memory() -> Iterator[list[tuple[int, float]]]:
-    """Yield measurements, five a second: bytes, and the CPU seconds that measuring has taken.
-
-    The bytes are the PSS of this process and its children, which counts shared pages once.
-    """
+    """Yield PSS bytes of this process and its children, five a second, and CPU seconds so far."""
 
     def measure() -> int:
         nbytes, me = 0, psutil.Process()

@@ -32,10 +32,7 @@ class InterruptedCommandError(Exception):
 
 
 class Commands(TyperGroup):
-    """The group of all commands, which turns their errors into one sentence and an exit code."""
-
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; at Ctrl-C, say what that command leaves behind."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -106,7 +103,6 @@ def _one_line(message: Any) -> str:
 
 
 def _stopped(message: str) -> str:
-    """Return a one-line message that ends with a full stop."""
     return _one_line(message).rstrip(".:; ") + "."
 
 

@@ -1,7 +1,4 @@
-"""Commands that train: `daskls fit DATA MODEL`, and `daskls plan DATA`, which says what fit takes.
-
-Both take the options of the estimators, see `options.FitCommand`.
-"""
+"""Commands that train: `daskls fit DATA MODEL`, and `daskls plan DATA`, what a fit takes."""
 
 import math
 import time
@@ -233,12 +230,7 @@ def _planned_for(
     label: str | None,
     task: str,
 ) -> tuple[Any, Any, Any]:
-    """Return X and y as an estimator's `plan` takes them, and the kind of targets.
-
-    Raises
-    ------
-    typer.BadParameter : neither DATA nor both --rows and --features
-    """
+    """Return X and y as an estimator's `plan` takes them, and the kind of targets."""
     import numpy as np
 
     y = None if n_classes is None else np.arange(n_classes)

@@ -84,7 +84,6 @@ def _params(params: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    """Return a value with six digits at most."""
     if isinstance(value, list):
         return f"[{', '.join(map(_short, value))}]"
     return f"{value:g}" if isinstance(value, float) else repr(value)
@@ -148,7 +147,6 @@ def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
-    """Return what was decided about the features, and for all cells, if anything was."""
     from daskls.solvers.registry import find_loss
 
     resolved = reader.resolved
@@ -184,7 +182,6 @@ def _print_candidates(reader: Any) -> None:
 
 
 def _print_path(step: str, summary: dict[str, Any]) -> None:
-    """Print the models that were tried, one per line, and mark the one that predicts."""
     rows = []
     for row in summary["path"]:
         chosen = "chosen" if row["value"] == summary["best"] else ""

@@ -1,13 +1,10 @@
-"""Arguments of commands: paths, tables and their labels, words that stand for values.
-
-A bad argument raises `typer.BadParameter`, which exits with 2; what is wrong with the data
-themselves raises an error of `daskls.errors`.
-"""
+"""Arguments of commands: paths, tables and their labels, words that stand for values."""
 
 import glob
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -40,7 +37,6 @@ def expand(path: str | None) -> str | None:
 
 
 def check_exists(path: str, what: str) -> None:
-    """Refuse a local path that does not exist; ``what`` should be there."""
     if "://" not in path and not os.path.lexists(path):
         raise typer.BadParameter(f"there is no {what} at {path!r}: the path does not exist")
 
@@ -67,7 +63,6 @@ def open_data(path: str) -> Any:
 
 
 def open_input(path: str, what: str) -> "Source":
-    """Open a path, or a pattern of paths: a table, an array or a data set."""
     from daskls.sources.door import open_source
 
     if not glob.has_magic(path) or os.path.lexists(path):
@@ -100,11 +95,7 @@ def find_label(source: "Source", label: str | None, weight: str | None) -> str |
 def find_kind(
     source: "Source", label: str | None, task: str, *, has_regressor: bool
 ) -> "TargetKind":
-    """Return whether to learn classes or numbers; for task="auto" decide by the labels.
-
-    That decision is printed where the labels are whole numbers, or are taken as numbers. Without a
-    regressor, labels outside of a data set are classes.
-    """
+    """Return whether to learn classes or numbers; "auto" decides by the labels, and says so."""
     from daskls.sources.labels import kind_of_arrays, kind_of_column, kind_of_data
 
     if task != "auto":
@@ -139,10 +130,7 @@ def open_rows_of(
     with_y: bool,
     on_progress: Any,
 ) -> Iterator[str]:
-    """Yield the path of rows that a model can take; a table is converted into ``scratch``.
-
-    Without one, into a temporary folder. The fitted estimator encodes the table's columns.
-    """
+    """Yield the path of rows that a model can take; a table is converted into ``scratch``."""
     source = open_input(path, "data set or table")
     if not source.has_columns:
         if label is not None:
@@ -158,28 +146,15 @@ def open_rows_of(
 
 
 def set_unknown(estimator: Any, unknown: str | None) -> None:
-    """Say what a model does with categories that no training row had; None changes nothing."""
     if unknown is None:
         return
     if not hasattr(estimator, "table_"):
         raise typer.BadParameter("--unknown is for models that were trained on a table")
-    estimator.table_ = estimator.table_.with_unknown(unknown)
+    estimator.table_ = replace(estimator.table_, unknown=unknown)
 
 
 def parse_class_weight(text: str, classes: Sequence[Any] | None) -> Any:
-    """Return class weights: "balanced", or a dict that is parsed from LABEL=WEIGHT pairs.
-
-    Parameters
-    ----------
-    text : str
-    classes : sequence or None. The classes of a data set, to one of which each label must belong.
-        None: y holds the labels themselves.
-
-    Examples
-    --------
-    >>> parse_class_weight("-1=1,1=2.5", [-1, 1])
-    {-1: 1.0, 1: 2.5}
-    """
+    """Return "balanced", or a dict of LABEL=WEIGHT pairs; a data set's labels are ``classes``."""
     if text == "balanced":
         return text
     labels = {str(label): label for label in classes or ()}
@@ -200,7 +175,6 @@ def parse_class_weight(text: str, classes: Sequence[Any] | None) -> Any:
 
 
 def _parse_label(text: str) -> Any:
-    """Return a label as y holds it: a whole number, else text."""
     try:
         return int(text)
     except ValueError:

@@ -1,8 +1,7 @@
 """Commands whose options include the parameters of estimators.
 
-Every parameter of an estimator is an option: its name comes from the signature, its help from the
-docstring, and the estimator refuses what is no value of it. Parameters are named here only to group
-them in `--help`.
+An option's name comes from the signature, its help from the docstring, and the estimator refuses
+what is no value of it. Parameters are named here only to group them in `--help`.
 """
 
 import ast
@@ -63,8 +62,6 @@ STOP = re.compile(r"(?<! )\.(?: (?=[A-Z\"`(])|$)")
 
 
 class EstimatorCommand(TyperCommand):
-    """A command with the options of several methods' estimators; ``--method`` chooses one."""
-
     estimators: ClassVar[dict[str, tuple[str, ...]]]
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -130,7 +127,6 @@ class EstimatorCommand(TyperCommand):
         return list(typer.main.get_command(stand_in).params)
 
     def _help(self, name: str, methods: list[str], n_methods: int) -> str:
-        """Return what the first method's docstring says of a parameter, and who else has it."""
         # A filter does not describe again the parameters that it shares with a method.
         places = (*self.estimators[methods[0]], *METHOD_ESTIMATORS[methods[0]])
         told = next(filter(None, (_explain(load_object(place), name) for place in places)), "")
@@ -144,7 +140,6 @@ class EstimatorCommand(TyperCommand):
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the options group by group."""
         records: dict[str, list[Any]] = {group: [] for group in OPTION_GROUPS}
         for option in self.get_params(ctx):
             records[GROUP_OF.get(option.name, "model")].append(option.get_help_record(ctx))
@@ -155,8 +150,6 @@ class EstimatorCommand(TyperCommand):
 
 
 class FitCommand(EstimatorCommand):
-    """A command with the options of every method."""
-
     estimators: ClassVar[dict[str, tuple[str, ...]]] = METHOD_ESTIMATORS
 
 
@@ -167,7 +160,6 @@ class FilterCommand(EstimatorCommand):
 
 
 def option_of(name: str) -> str:
-    """Return the option of a parameter."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -200,21 +192,7 @@ def build_estimator(
     classes: Sequence[Any] | None = None,
     kind: "TargetKind | None" = "classes",
 ) -> Any:
-    """Return a method's estimator with the options that were given: the first that takes them.
-
-    Parameters
-    ----------
-    ctx : typer.Context. Its command must be an `EstimatorCommand`.
-    method : str. Its name on the command line.
-    classes : sequence or None. The classes of a data set.
-    kind : "classes" or "numbers". What to predict; None where that is not known yet.
-
-    Raises
-    ------
-    ParameterError, ValueError : a value that the estimators with all these options refuse
-    typer.BadParameter : no estimator has all these options; or kind="numbers" for a method without
-        a regressor
-    """
+    """Return a method's estimator with the options that were given: the first that takes them."""
     command: Any = ctx.command
     places = command.estimators[method]
     if kind == "numbers" and len(places) < 2:

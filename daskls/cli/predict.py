@@ -110,7 +110,6 @@ def predict(
 
 
 def _check_free(out: str) -> None:
-    """Raise a `StoreError` if the output exists, or is a table in a bucket."""
     from daskls.errors import StoreError
     from daskls.sources.write import ENDINGS, prediction_format
     from daskls.store.locations import is_bucket

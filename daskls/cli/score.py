@@ -72,7 +72,6 @@ def score(
 
 
 def measure(found: "Confusion | NumberScores | LevelScores") -> dict[str, Any]:
-    """Return the measures of what was scored, as JSON values."""
     from daskls.run.confusion import Confusion, LevelScores
 
     if isinstance(found, Confusion):
@@ -81,11 +80,7 @@ def measure(found: "Confusion | NumberScores | LevelScores") -> dict[str, Any]:
 
 
 def measure_classes(confusion: "Confusion") -> dict[str, Any]:
-    """Return the measures of a confusion matrix, as JSON values.
-
-    For two classes, of which the second is the positive one, also "tpr_x_tnr", the product of both
-    recalls, and "f", the harmonic mean of the second's precision and recall.
-    """
+    """Return the measures of a confusion matrix; for two classes also "tpr_x_tnr" and "f"."""
     counts, labels = confusion.counts, confusion.labels
     correct = counts.diagonal()
     of_class = counts.sum(axis=1)
@@ -111,7 +106,6 @@ def measure_classes(confusion: "Confusion") -> dict[str, Any]:
 
 
 def measure_misses(misses: "NumberScores") -> dict[str, Any]:
-    """Return the measures of a regressor, as JSON values: of each column, and their means."""
     names = ("r2", "rmse", "mae")
     values = {name: getattr(misses, name).tolist() for name in names}
     columns = [{name: own[i] for name, own in values.items()} for i in range(len(misses.r2))]
@@ -120,7 +114,6 @@ def measure_misses(misses: "NumberScores") -> dict[str, Any]:
 
 
 def measure_levels(misses: "LevelScores") -> dict[str, Any]:
-    """Return the measures of predictions at levels, as JSON values: of each level, and means."""
     names = ("level", "d2", "loss", "covered")
     columns = zip(misses.levels, misses.d2, misses.loss, misses.covered, strict=True)
     levels = [dict(zip(names, map(float, own), strict=True)) for own in columns]
@@ -251,7 +244,6 @@ def report(
 def _open_test_set(
     estimator: Any, data: str | None, label: str | None, where: Any, *, show: bool
 ) -> Iterator[str | None]:
-    """Yield the path of a test set that the model can take; the estimator gets a client for it."""
     if data is None:
         yield None
         return

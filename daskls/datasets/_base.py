@@ -25,11 +25,7 @@ Rows: TypeAlias = tuple[Float32, Labels]
 class Generator(ABC):
     """A synthetic set: rows without end, of which any range can be drawn.
 
-    Subclasses are frozen dataclasses, whose fields are the set's parameters.
-
-    Attributes
-    ----------
-    set_id : int. Separates its random streams from those of other sets; its rows depend on it.
+    Fields of subclasses are the set's parameters; `set_id` separates its random streams.
     """
 
     set_id: ClassVar[int]
@@ -43,22 +39,7 @@ class Generator(ABC):
         """Return the accuracy of the best possible classifier; of numbers, the best R2."""
 
     def rows(self, first_row: int, n_rows: int, seed: int) -> Rows:
-        """Return rows first_row .. first_row + n_rows - 1.
-
-        Parameters
-        ----------
-        first_row, n_rows : int, >= 0
-        seed : int, 0 <= seed < 2**32
-
-        Returns
-        -------
-        X : float32 array, shape (n_rows, d)
-        y : array, shape (n_rows,). int32, -1 and +1; or float64.
-
-        Raises
-        ------
-        ParameterError : an argument is out of its range.
-        """
+        """Return X, float32 (n_rows, d), and y, int32 -1 and +1 or float64, from one row on."""
         check_at_least("first_row", first_row, 0)
         check_at_least("n_rows", n_rows, 0)
         _check_seed(seed)
@@ -78,7 +59,6 @@ class Generator(ABC):
 
 
 def _check_seed(seed: int) -> None:
-    """Refuse a seed that is not a whole number of 32 bits."""
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**32:
         raise ParameterError(
             f"random_state must be an integer from 0 to 2**32 - 1, got {seed!r}; "

@@ -132,7 +132,6 @@ def kind_of(task: str) -> TargetKind:
 
 
 def _find_format(source: str | os.PathLike[str]) -> tuple[list[Path], Format]:
-    """Return the files at a path, and their format."""
     files = find_files(source)
     known = shared_format(files)
     if known is None:

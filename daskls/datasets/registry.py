@@ -110,7 +110,6 @@ def write(
 
 
 def _generator(name: str, params: dict[str, Any]) -> Generator:
-    """Return the set of a name with these parameters."""
     if name not in GENERATORS:
         raise ParameterError(f"No data set {name!r}; choose one of {', '.join(GENERATORS)}.")
     known = [field.name for field in fields(GENERATORS[name])]

@@ -35,8 +35,6 @@ class _Flipped(Generator):
 
 @dataclass(frozen=True)
 class Checkerboard(_Flipped):
-    """See `make_checkerboard`."""
-
     set_id = 1
     flip: float = 0.055
     n_cells_side: int = 4
@@ -52,7 +50,11 @@ class Checkerboard(_Flipped):
 
 
 def make_checkerboard(
-    n_rows: int, *, n_cells_side: int = 4, flip: float = 0.055, random_state: int = 0
+    n_rows: int,
+    *,
+    n_cells_side: int = Checkerboard.n_cells_side,
+    flip: float = Checkerboard.flip,
+    random_state: int = 0,
 ) -> Rows:
     """Draw a checkerboard: X uniform on [0, 1]^2, labeled by the color of its square.
 
@@ -88,8 +90,6 @@ def make_checkerboard(
 
 @dataclass(frozen=True)
 class Noisy28(_Flipped):
-    """See `make_noisy28`."""
-
     set_id = 7
     flip: float = 0.1
     noise: float = 0.3
@@ -106,7 +106,7 @@ class Noisy28(_Flipped):
 
 
 def make_noisy28(
-    n_rows: int, *, flip: float = 0.1, noise: float = 0.3, random_state: int = 0
+    n_rows: int, *, flip: float = Noisy28.flip, noise: float = Noisy28.noise, random_state: int = 0
 ) -> Rows:
     """Draw 28 normal features, three of which decide, with swapped labels: a set for scale tests.
 
@@ -186,8 +186,6 @@ def _polar(radius: Float64, angle: Float64) -> Float64:
 
 @dataclass(frozen=True)
 class TwoSpirals(_Curve):
-    """See `make_two_spirals`."""
-
     set_id = 3
     n_turns: float = 3.0
     noise: float = 0.0555
@@ -210,7 +208,11 @@ class TwoSpirals(_Curve):
 
 
 def make_two_spirals(
-    n_rows: int, *, n_turns: float = 3.0, noise: float = 0.0555, random_state: int = 0
+    n_rows: int,
+    *,
+    n_turns: float = TwoSpirals.n_turns,
+    noise: float = TwoSpirals.noise,
+    random_state: int = 0,
 ) -> Rows:
     """Draw two interleaved spiral arms, one per class, blurred by Gaussian noise.
 
@@ -250,8 +252,6 @@ def make_two_spirals(
 
 @dataclass(frozen=True)
 class SwissRoll(_Curve):
-    """See `make_swiss_roll`."""
-
     set_id = 4
     n_turns: float = 1.5
     noise: float = 0.02
@@ -274,7 +274,11 @@ class SwissRoll(_Curve):
 
 
 def make_swiss_roll(
-    n_rows: int, *, n_turns: float = 1.5, noise: float = 0.02, random_state: int = 0
+    n_rows: int,
+    *,
+    n_turns: float = SwissRoll.n_turns,
+    noise: float = SwissRoll.noise,
+    random_state: int = 0,
 ) -> Rows:
     """Draw a planar Swiss roll (+1) in a uniform cloud on [-1, 1]^2 (-1), equally likely.
 

@@ -1,7 +1,4 @@
-"""Advice after a fit: choices at a grid's edge, cells of one class, too many dimensions.
-
-Each piece of advice says what was found, how often, and what to do.
-"""
+"""Advice after a fit: choices at a grid's edge, cells of one class, too many dimensions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -94,10 +91,7 @@ def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
 def advise_on_selected(
     selected: Mapping[str, Any], given: Mapping[str, Sequence[float] | None], who: str
 ) -> Iterator[Advice]:
-    """Yield advice for each end of given, increasing candidates that was selected.
-
-    `selected` is as ``selected_``; `who` is the subject of the sentence: the choice.
-    """
+    """Yield advice for each end of given, increasing candidates that was selected."""
     for name, values in given.items():
         if values is None or len(values) < LEAST_VALUES or selected[name] is None:
             continue
@@ -118,7 +112,6 @@ def _falls_toward(selected: Mapping[str, Any], name: str, *, is_last: bool) -> b
 
 
 def _edge(name: str, given: Sequence[float] | None, *, is_last: bool, who: str) -> str:
-    """Return the advice that a choice is at the end of its candidates, and how to widen them."""
     if given is None:
         side = "largest" if is_last else "smallest"
         return f"{who} took the {side} {name} of their own grid. {OWN_GRID[name, is_last]}"

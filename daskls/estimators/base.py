@@ -1,7 +1,4 @@
-"""Base classes of all estimators: fitting, saving and pickling a model that lies in a store.
-
-Prediction is in `predictions`, the plan of a fit in `plan`.
-"""
+"""Base classes of all estimators: fitting, saving and pickling a model that lies in a store."""
 
 import os
 import uuid
@@ -94,11 +91,9 @@ class LocalEstimator(Plans, SharesClient):
     _measures_shrinkage: ClassVar[bool] = False
 
     def _method(self) -> Method:
-        """Return the method that the parameters ask for."""
         raise NotImplementedError
 
     def _solver(self) -> SolverSpec:
-        """Return the parameters of the local solver."""
         raise NotImplementedError
 
     def _scaling(self) -> ScalingSpec | None:
@@ -106,11 +101,9 @@ class LocalEstimator(Plans, SharesClient):
         return None
 
     def _target_fields(self) -> dict[str, Any]:
-        """Return the fields of `FitRequest` that depend on the kind of target."""
         return {"class_weight": None}
 
     def _sizes(self) -> dict[str, Any]:
-        """Return the cell size and the other fields of `FitRequest` that depend on the method."""
         return {"cell_size": SEARCH_REGION_ROWS}
 
     def __sklearn_tags__(self) -> Tags:
@@ -140,7 +133,6 @@ class LocalEstimator(Plans, SharesClient):
         self._scaling()
 
     def _html_repr(self) -> str:
-        """Return what a notebook shows: the parameters and, once fitted, a summary of the fit."""
         if not hasattr(self, "_handle"):
             return str(super()._html_repr())
         from daskls.plotting.report import summary_of
@@ -152,7 +144,6 @@ class LocalEstimator(Plans, SharesClient):
             return f"<pre>{escape(repr(self))}</pre><p>{escape(str(error))}</p>"
 
     def _adopt(self, handle: ModelHandle) -> Self:
-        """Take a finished model as the fitted state."""
         self._handle = handle
         reader = self._reader
         # Read the index now, so that the first query reads only its own cell.
@@ -270,7 +261,8 @@ class LocalEstimator(Plans, SharesClient):
         self._warn_about_folds()
         self._warn_about_limits()
         self._warn_about_units(result.units)
-        self._warn_about_cells(result)
+        for category, message in self._advice(result.shrinkage):
+            warn_user(message, category)
         return self
 
     def _run(
@@ -299,7 +291,6 @@ class LocalEstimator(Plans, SharesClient):
             return run_repaired(run, store, request.method)
 
     def _request(self) -> FitRequest:
-        """Return the request of a fit, without the fields that need data."""
         return FitRequest(
             estimator=type(self).__name__,
             method=self._method(),
@@ -315,14 +306,10 @@ class LocalEstimator(Plans, SharesClient):
         )
 
     def _checks_units(self) -> bool:
-        """Whether features could be scaled but are not, so a fit compares their spreads."""
         return False
 
     def _warn_about_units(self, units: tuple[int, int, float] | None) -> None:
-        """Warn if two features differ so much in spread that distances ignore one of them.
-
-        ``units`` holds the feature of the largest spread, that of the smallest, and their ratio.
-        """
+        """Warn if two features differ so much in spread that distances ignore one of them."""
         if units is not None:
             names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
             warn_user(
@@ -335,16 +322,10 @@ class LocalEstimator(Plans, SharesClient):
     def _warn_about_folds(self) -> None:
         """Warn if cells hold fewer rows than folds; by default nothing is cross-validated."""
 
-    def _warn_about_cells(self, result: "FitResult") -> None:
-        for category, message in self._advice(result.shrinkage):
-            warn_user(message, category)
-
     def _advice(self, shrinkage: "Shrinkage | None" = None) -> Iterable["Advice"]:
-        """Return the advice that the fit gives; by default none."""
         return ()
 
     def _warn_about_limits(self) -> None:
-        """Warn how many solves stopped short of ``tol``, if any did."""
         n_at_limit = int(self.fit_report_.n_at_limit.sum())
         if n_at_limit:
             tol = float(self.get_params()["tol"])
@@ -375,7 +356,6 @@ class LocalClassifier(ClassAnswers, ClassifierMixin, LocalEstimator):  # type: i
     probability: Any = False
 
     def _probability(self) -> str | None:
-        """Return the kind of probability maps that a fit makes, see `FitRequest`."""
         known = self._why_no_held_out() is None
         return probability_of(self.probability, knows_held_out=known)
 

@@ -45,10 +45,6 @@ def grid_shape(value: int | Sequence[int] | None) -> tuple[int, int] | None:
 
     >>> grid_shape(20), grid_shape([20, 5]), grid_shape(None)
     ((20, 20), (20, 5), None)
-
-    Raises
-    ------
-    ParameterError : not one or two whole numbers of at least `LEAST_GRID`
     """
     if value is None:
         return None
@@ -63,8 +59,6 @@ def grid_shape(value: int | Sequence[int] | None) -> tuple[int, int] | None:
 
 
 class CellEstimator(ScalesFeatures, LocalEstimator):
-    """An estimator of many local models, each trained on the rows of one cell."""
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions({*KERNELS, "auto"})],
         "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
@@ -83,10 +77,7 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
     _size_param: ClassVar[str]
 
     def _scaling(self) -> ScalingSpec | None:
-        """Return the choices made once for all cells.
-
-        The scale; and, by losses that are selected globally, the kernel, width and C not given.
-        """
+        """The scale; for losses that are selected globally also what is open beside it."""
         params = self.get_params(deep=False)
         kernel = params["kernel"]
         if not has_width(kernel):
@@ -139,7 +130,6 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
             )
 
     def _advice(self, shrinkage: Shrinkage | None = None) -> Iterable[Advice]:
-        """Return advice on choices at grid edges, cells of one class and too many dimensions."""
         return advise_on_cells(self._reader, self._size_param, shrinkage)
 
     def _sizes(self) -> dict[str, Any]:
@@ -184,8 +174,6 @@ class CellEstimator(ScalesFeatures, LocalEstimator):
 
 
 class VoronoiEstimator(CellEstimator):
-    """An estimator whose cells are regions of space."""
-
     n_partitions: int | None
     _size_param = "cell_size"
     _measures_shrinkage = True
@@ -200,8 +188,6 @@ class VoronoiEstimator(CellEstimator):
 
 
 class CellClassifier(CellEstimator, LocalClassifier):
-    """A classifier of many local SVMs, each selected by cross-validation on its own rows."""
-
     false_alarm_: FalseAlarmBound
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -237,7 +223,6 @@ class CellClassifier(CellEstimator, LocalClassifier):
         return self
 
     def _warn_about_folds(self) -> None:
-        """Warn how many cells hold fewer rows than folds, if any do."""
         if self._loss().is_global:
             return
         report, cv = self.fit_report_, self.get_params()["cv"]
@@ -252,7 +237,6 @@ class CellClassifier(CellEstimator, LocalClassifier):
             )
 
     def _why_no_held_out(self) -> str | None:
-        """Return why a fit has no held-out decision values of its rows; None if it has them."""
         if not self._method().knows_held_out:
             return super()._why_no_held_out()
         name = self.get_params(deep=False)["loss"]
@@ -273,7 +257,6 @@ class CellClassifier(CellEstimator, LocalClassifier):
         )
 
     def _cache_size(self) -> float | None:
-        """Return the MiB of kernel values that a cell may hold; None: all of them."""
         params = self.get_params(deep=False)
         size, loss = params["cache_size"], LOSSES.get(("classes", params["loss"]))
         if size is None:
@@ -289,7 +272,6 @@ class CellClassifier(CellEstimator, LocalClassifier):
         return float(size)
 
     def _grid_shape(self) -> tuple[int, int] | None:
-        """Return how many values of C and of gamma a cell's own grid has; None for the default."""
         params = self.get_params(deep=False)
         shape = grid_shape(params["n_grid"])
         if shape is None:

@@ -24,11 +24,7 @@ WIDE = re.compile("u?int64", re.IGNORECASE)
 
 
 def check_names(estimator: Any, X: Source) -> None:
-    """Refuse rows whose columns have other names, or another order, than in training.
-
-    If only one side has names, this warns as scikit-learn does, at the line that called the
-    estimator: by default two calls above the caller.
-    """
+    """Refuse other names, or another order, than in training; warn where one side has none."""
     fitted, given = getattr(estimator, "feature_names_in_", None), X.names
     name = type(estimator).__name__
     if fitted is None and given is not None:
@@ -84,7 +80,6 @@ def _kinds(X: Any) -> Iterable[tuple[Any, str | None]]:
 
 
 def _not_numeric(kind: Any) -> str | None:
-    """Return the name of a dtype that is not numeric; else None."""
     return None if NUMERIC.match(str(kind)) else str(kind)
 
 
@@ -100,7 +95,6 @@ def _first_other(column: Any) -> str | None:
 
 
 def keep_names(estimator: Any, names: Sequence[str] | None) -> None:
-    """Set ``feature_names_in_``, or remove it where the columns have no names."""
     vars(estimator).pop("feature_names_in_", None)
     if names is not None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
@@ -123,12 +117,10 @@ def _difference(fitted: list[str], given: list[str]) -> str:
 
 
 def _moved(fitted: list[str], given: list[str]) -> list[str]:
-    """Return a line about the first column whose name differs; none if there is no such column."""
     pairs = enumerate(zip(fitted, given, strict=False))
     return [f"Column {i} is {now!r}, was {was!r}." for i, (was, now) in pairs if was != now][:1]
 
 
 def _listed(names: list[str]) -> list[str]:
-    """Return one line per name, at most `MAX_SHOWN` of them."""
     more = ["- ..."] if len(names) > MAX_SHOWN else []
     return [*(f"- {name}" for name in names[:MAX_SHOWN]), *more]

@@ -300,8 +300,6 @@ REGISTERED = {
 
 
 def share_docs(cell: str = "cell") -> Callable[[T], T]:
-    """Write shared entries into a class's docstring; `cell` is the class's word for a cell."""
-
     def entry(own: T, name: str, margin: str) -> str:
         text = SHARED[name].strip().replace("<cell>", cell)
         for place, words in REGISTERED.items():

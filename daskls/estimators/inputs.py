@@ -55,7 +55,6 @@ def candidates(name: str, value: float | Sequence[float] | None) -> tuple[float,
 
 
 def flat(name: str, value: Any, dtype: type | None = None) -> AnyArray:
-    """Return a parameter's one or several values as a 1-d array."""
     try:
         values = np.atleast_1d(np.asarray(value, dtype))
     except (TypeError, ValueError):
@@ -70,10 +69,6 @@ def levels_of(value: float | Sequence[float]) -> float | tuple[float, ...]:
 
     >>> levels_of(0.5), levels_of([0.9, 0.1])
     (0.5, (0.9, 0.1))
-
-    Raises
-    ------
-    ParameterError : no level, one that is not between 0 and 1, or one that comes twice
     """
     values = flat("quantile", value, np.float64)
     bad = values[~((values > 0) & (values < 1))]
@@ -121,7 +116,6 @@ def draw_seed(random_state: Any) -> int | None:
 
 
 def saved_params(estimator: BaseEstimator) -> dict[str, Any]:
-    """Return the constructor parameters that describe a model, as JSON values."""
     params = estimator.get_params(deep=False)
     return {name: _json(value) for name, value in params.items() if name not in NOT_SAVED}
 
@@ -150,7 +144,6 @@ def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _one_error() -> Iterator[None]:
-    """Turn scikit-learn's errors about data into `DataError`, with the same message."""
     try:
         yield
     except DataError:
@@ -160,11 +153,7 @@ def _one_error() -> Iterator[None]:
 
 
 def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
-    """Return rows in memory as an array, checked as by scikit-learn; the estimator is not changed.
-
-    NaN and infinity are left to the code that reads the values, whose error names the row.
-    DataError names columns of a DataFrame that hold text, categories or dates.
-    """
+    """Return rows as an array, checked as by scikit-learn but for NaN and infinity."""
     # First, as some sparse matrices are mappings.
     check_values(X, "X")
     _check_container(X)
@@ -194,10 +183,7 @@ def _check_container(X: Any) -> None:
 def check_input(
     estimator: BaseEstimator, X: Source, y: Any, sample_weight: Any
 ) -> tuple[Source, Source | None, Source | None]:
-    """Check arrays in memory, much as scikit-learn does; leave Dask and Zarr arrays to the graph.
-
-    Returns handles, on checked arrays if in memory.
-    """
+    """Return handles on X, y and weights, checked much as by scikit-learn if in memory."""
     for name, values in (("X", X.given), ("y", y), ("sample_weight", sample_weight)):
         check_values(values, name)
     if X.in_memory:
@@ -219,7 +205,6 @@ def check_input(
 
 
 def _check_target(estimator: BaseEstimator, y: Any) -> AnyArray:
-    """Return labels or numbers in memory as an array, checked much as by scikit-learn."""
     is_column = estimator._kind == "numbers" and getattr(y, "shape", ())[1:] == (1,)
     if is_column and not get_tags(estimator).target_tags.multi_output:
         # As in scikit-learn: an estimator of one number per row warns of a column vector.
@@ -234,7 +219,6 @@ def _check_target(estimator: BaseEstimator, y: Any) -> AnyArray:
 
 
 def check_labels(y: Any) -> Labels:
-    """Return labels in memory as an array (n,)."""
     check_values(y, "y")
     # NumPy would turn the numbers into text in a list that mixes both.
     if isinstance(y, list | tuple) and {isinstance(label, str) for label in y} == {False, True}:
@@ -273,7 +257,6 @@ def check_targets(y: Any, kind: TargetKind) -> AnyArray:
 
 
 def check_weights(sample_weight: Any) -> Float64:
-    """Return weights in memory as a float64 array."""
     check_values(sample_weight, "sample_weight")
     weights = np.asarray(sample_weight)
     if weights.ndim == 0:

@@ -17,7 +17,6 @@ COVERAGE: list[Any] = [Interval(Real, 0, 1, closed="neither"), None]
 
 
 def interval_spec(coverage: float | None) -> IntervalSpec | None:
-    """Return the request to hold rows out for intervals; None where none are asked for."""
     return None if coverage is None else IntervalSpec(float(coverage))
 
 

@@ -25,7 +25,6 @@ from daskls.records import SolverSpec
 
 
 def single_count(estimator: Any) -> int:
-    """Return the number of neighbors; ParameterError for several candidates."""
     values = counts("n_neighbors", estimator.n_neighbors)
     if len(values) > 1:
         raise ParameterError(

@@ -42,8 +42,6 @@ SVM_CONSTRAINTS: dict[str, Any] = {
 
 
 class NeighborhoodEstimator(ScalesFeatures, LocalEstimator):
-    """An estimator that keeps its training rows by leaf, to search them for neighbors."""
-
     # The loss of the models of neighborhoods.
     _local_loss: ClassVar[str]
 
@@ -90,8 +88,6 @@ class NeighborhoodRegressor(NeighborhoodEstimator, LocalRegressor):
 
 
 class FalkEstimator(NeighborhoodEstimator):
-    """An estimator of local models on the neighborhoods of a covering set of centers."""
-
     n_neighbors: int | Sequence[int]
     n_assigned: int | None
     assign: Literal["point", "center", "k_centers"]
@@ -189,7 +185,6 @@ def svm_spec(estimator: Any, C: tuple[float, ...], cv: int = 5) -> SolverSpec:
 
 
 def selects(estimator: Any) -> bool:
-    """Whether C and gamma are selected: neither is given, or one has several candidates."""
     values = [candidates(name, getattr(estimator, name)) for name in ("C", "gamma")]
     return values == [None, None] or any(len(value) > 1 for value in values if value)
 
@@ -200,10 +195,7 @@ def selecting_spec(estimator: Any) -> SolverSpec:
 
 
 def candidate_percentiles(estimator: Any) -> tuple[float, ...] | None:
-    """Return a selection's candidate widths as percentiles of distances, widest first.
-
-    None where gamma is given, or the kernel has no width.
-    """
+    """Return a selection's candidate widths, widest first; None where there are none."""
     is_open = estimator.gamma is None and has_width(estimator.kernel)
     return widths(PERCENTILES) if selects(estimator) and is_open else None
 
@@ -216,7 +208,6 @@ def selection_of(estimator: Any) -> dict[str, Any] | None:
 
 
 def advice_on_selection(estimator: Any, who: str) -> "Iterable[Advice]":
-    """Return advice on a selection at the end of its candidates; ``who`` is its subject."""
     # Imported here, as a process that only predicts does not need it.
     from daskls.estimators.advice import advise_on_selected
 

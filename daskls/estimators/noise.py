@@ -40,7 +40,6 @@ class NoiseFilter(SharesClient):
     threshold: float = 0.5
 
     def _classifier(self) -> NeighborhoodClassifier:
-        """Return the classifier whose neighborhoods evaluate the rows."""
         raise NotImplementedError
 
     def _validate_params(self) -> None:
@@ -113,8 +112,7 @@ class NoiseFilter(SharesClient):
 
         Raises
         ------
-        DataError : a table whose number of rows is unknown until it is read; a shape without rows
-            or features
+        DataError : a shape without rows or features
         """
         self._validate_params()
         return self._classifier().plan(X, y, **asked)

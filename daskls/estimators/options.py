@@ -1,7 +1,4 @@
-"""The parameters ``feature_coding``, ``feature_scale`` and ``probability`` of several estimators.
-
-Also the fitted attributes of the scale, and methods that exist only if the model supports them.
-"""
+"""The parameters ``feature_coding``, ``feature_scale`` and ``probability``."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -55,11 +52,7 @@ def has_width(kernel: str) -> bool:
 def scaling_of(
     feature_scale: Any, kernel: str, coding: FeatureCodingParam = "none"
 ) -> ScalingSpec | None:
-    """Return the choices that the data decide before space is cut; None if there are none.
-
-    ParameterError for a scale for a kernel of inner products; invalid factors, or factors of
-    features that are coded.
-    """
+    """Return the choices that the data decide before space is cut; None if there are none."""
     if is_unscaled(feature_scale):
         return None if coding == "none" else ScalingSpec(feature_coding=coding)
     if not has_width(kernel):
@@ -95,8 +88,6 @@ def scaling_of(
 
 
 class ScalesFeatures:
-    """An estimator with the parameter ``feature_scale``, and the attributes of the fitted scale."""
-
     feature_scale: FeatureScaleParam
     kernel: str
     _reader: ModelReader
@@ -181,7 +172,6 @@ def check_probabilities(estimator: Any) -> None:
 
 
 def _why_not(estimator: Any) -> str:
-    """Return why an estimator has no probabilities, and what to pass."""
     unknown, given = estimator._why_no_held_out(), estimator.probability
     remedy = "Pass probability=True, which fits the method once more, to some of the rows."
     if estimator._probability() is not None:
@@ -196,10 +186,9 @@ def _why_not(estimator: Any) -> str:
 
 
 class Available:
-    """Decorator of a method that an estimator has only if a check passes.
+    """A method that an estimator has only if a check raises no AttributeError.
 
     scikit-learn's ``available_if`` raises an error of its own, which hides the reason in its cause.
-    The check raises AttributeError with the reason.
     """
 
     _method: Callable[..., Any]

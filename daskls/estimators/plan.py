@@ -19,10 +19,12 @@ from daskls.run.client import current_client
 from daskls.run.contract import FitRequest
 from daskls.run.rows import open_rows
 from daskls.run.workers import find_resources, resources_of
-from daskls.sources.base import ReadOptions
+from daskls.sources.base import LabelCoder, NumberCoder, ReadOptions
 from daskls.sources.door import Source, check_label, open_source
+from daskls.sources.frames import with_labels
 from daskls.sources.labels import pick_label_column
-from daskls.store.temporary import Scratch, TemporaryFolder, temporary_path
+from daskls.sources.scan import scan_labels
+from daskls.store.temporary import Scratch, TemporaryFolder
 from daskls.targets import Target
 
 # Assumed of a shape, and of a target that is not known.
@@ -30,8 +32,6 @@ USUAL_DTYPE, USUAL_CLASSES = np.dtype(np.float32), 2
 
 
 class Plans(Predictions):
-    """An estimator whose `plan` tells what `fit` would take."""
-
     # Those of every estimator.
     _validate_params: Any
     _request: Any
@@ -47,15 +47,14 @@ class Plans(Predictions):
     ) -> FitPlan:
         """Return what `fit` would take: tasks, bytes, memory, and what it would refuse.
 
-        Nothing is trained, and X is not read except for its shape, dtype and chunks; a file of
-        arrays is opened as by a fit, to count its rows and classes.
+        Nothing is trained, and X is not read except for its shape, dtype and chunks; of a table the
+        labels are read, and a file of arrays as by a fit, to count rows and classes.
 
         Parameters
         ----------
-        X : as `fit` takes it, if its number of rows is known before it is read; or a shape (rows,
-            features) of float32
-        y : as `fit` takes it, or None. The classes of y in memory are counted, those of a data set
-            are the ones that it names; else two are assumed.
+        X : as `fit` takes it, or a shape (rows, features) of float32
+        y : as `fit` takes it, or None. The classes of a table and of y in memory are counted, those
+            of a data set are the ones that it names; else two are assumed.
         workers : int, or None for those of the current scheduler. Processes of a cluster, which
             need not exist.
         threads_per_worker : int, >= 1, default 1. Threads of each of ``workers``.
@@ -69,8 +68,8 @@ class Plans(Predictions):
 
         Raises
         ------
-        DataError : a table whose number of rows is unknown until it is read; a shape without rows
-            or features
+        DataError : labels that `fit` refuses; chunks of unknown sizes; a shape without rows or
+            features
         ParameterError : parameters out of range, or that contradict each other
         """
         # Imported here so that a process that only predicts never loads the trainers.
@@ -93,17 +92,12 @@ UnreadRows = tuple[Source, Target, tuple[str, ...]]
 
 
 def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
-    """Describe rows by their shape; the classes of y are counted if it is in memory.
-
-    X may be a shape (rows, features). DataError for a number of rows that is unknown until X is
-    read.
-    """
+    """Describe rows by their shape; the classes of y are counted if it is in memory."""
     if isinstance(X, tuple) and len(X) == 2 and all(isinstance(n, Integral) for n in X):
         note = f"{USUAL_DTYPE.name} features"
         return _of_shape((int(X[0]), int(X[1])), USUAL_DTYPE, *_target(y, None, kind), note)
+    X, y = with_labels(X, y)
     source = open_source(X)
-    if source.kind == "dask table":
-        raise _unknown_rows(source)
     if source.is_table(y):
         return _of_table(source, y, kind)
     target, notes = _target(y, source, kind)
@@ -132,7 +126,6 @@ def _dtype_of(array: Any) -> np.dtype[Any]:
 
 
 def _count_rows(source: Source) -> int:
-    """Return the number of rows of a Zarr or Dask array."""
     shape = source.handle.shape if source.handle is not None else source.array.shape
     if not shape or math.isnan(shape[0]):
         raise DataError(
@@ -143,17 +136,18 @@ def _count_rows(source: Source) -> int:
 
 
 def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
-    """Return the rows of a table, assuming one feature a column."""
+    """Return the rows of a table, of which the labels are read, assuming one feature a column."""
     check_label(label)
     if source.kind == "features":
         return _of_features(source, label, kind)
-    table = source.open(label, temporary_path())
-    label = pick_label_column(table, label, required=True)
-    if table.n_rows is None:
-        raise _unknown_rows(source)
-    shape = table.n_rows, len(table.feature_columns(without=[label]))
+    with Scratch.temporary() as scratch:
+        table = source.open(label, scratch.folder)
+        label = pick_label_column(table, label, required=True)
+        assert label is not None
+        n_rows, labels = scan_labels(table, label, kind)
+        shape = n_rows, len(table.feature_columns(without=[label]))
     note = "one feature per column; columns of text become one per category"
-    return _of_shape(shape, USUAL_DTYPE, *_target(None, None, kind), note)
+    return _of_shape(shape, USUAL_DTYPE, *_target_of(labels, kind), note)
 
 
 def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadRows:
@@ -163,17 +157,15 @@ def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadR
     with ExitStack() as stack:
         options = ReadOptions(label, None, None, None, folder.where, kind)
         found = open_files(list(source.files), source.format, options, source.where, stack)
-        classes = None if found.labels is None else found.labels.classes
-        target = _target(None if classes is None else np.asarray(classes), None, kind)
+        target = _target_of(found.labels, kind)
         return _of_shape((found.n_rows or 0, found.n_features), found.dtype, *target)
 
 
-def _unknown_rows(source: Source) -> DataError:
-    return DataError(
-        f"The number of rows of {source.where} is unknown until it is read. Give a shape, "
-        "(rows, features); or write it as a data set first: daskls convert, or "
-        "daskls.datasets.convert."
-    )
+def _target_of(
+    labels: LabelCoder | NumberCoder | None, kind: TargetKind
+) -> tuple[Target, tuple[str, ...]]:
+    classes = None if labels is None else labels.classes
+    return _target(None if classes is None else np.asarray(classes), None, kind)
 
 
 def _target(y: Any, source: Source | None, kind: TargetKind) -> tuple[Target, tuple[str, ...]]:
@@ -206,12 +198,7 @@ def _width(y: Any, source: Source | None) -> int:
 def _resources(
     workers: int | None, threads_per_worker: int, memory_limit: int | str | None, client: Any
 ) -> Resources:
-    """Return the resources of a described cluster; of the current one if ``workers`` is None.
-
-    Raises
-    ------
-    ParameterError : threads or memory of workers whose number is not given
-    """
+    """Return the resources of a described cluster; of the current one without ``workers``."""
     if workers is not None:
         return resources_of(workers, threads_per_worker, memory_limit)
     if memory_limit is not None or threads_per_worker != 1:

@@ -44,8 +44,6 @@ from daskls.store.temporary import ModelHandle, Scratch
 
 
 class Predictions:
-    """The part of an estimator that needs only a handle on its model."""
-
     client: Any
     n_features_in_: int
     table_: TableEncoding
@@ -70,15 +68,14 @@ class Predictions:
         return predict_lazily(lazy, self._handle, wanted, target, most)
 
     def _planned(self, X: Source, wanted: Wanted) -> tuple[Any, int, float]:
-        """Return X as a Dask array, the most rows of a block, and the memory of a worker."""
         reader = self._reader
-        lazy = open_whole(X, "X", BLOCK_NBYTES)
+        lazy = open_whole(X, BLOCK_NBYTES)
         n_features, itemsize = lazy.shape[1], lazy.dtype.itemsize
         self._check_width(n_features)
         task_nbytes, worker_nbytes = answering_nbytes(self.client)
         most = most_rows(reader, n_features, itemsize, wanted, task_nbytes)
         if X.handle is not None:
-            lazy = open_whole(X, "X", most * n_features * itemsize)
+            lazy = open_whole(X, most * n_features * itemsize)
         return lazy, most, worker_nbytes
 
     def _answer(self, X: Any, wanted: Wanted) -> Any:
@@ -113,7 +110,6 @@ class Predictions:
     def _score_rows(
         self, answers: Any, y: Any, classes: Labels | None, weight: Float64 | None
     ) -> float:
-        """Return the score of answers to y, whose labels are ``classes`` where it holds codes."""
         raise NotImplementedError
 
     def _measured(
@@ -425,7 +421,6 @@ def _check_weights(weight: Float64, n_rows: int) -> None:
 
 
 def _bounds(eps: float | Sequence[float]) -> Float64:
-    """Return one or several bounds of decision values as an array of 0 or 1 dimensions."""
     try:
         bounds = np.asarray(eps)
     except ValueError:

@@ -54,7 +54,6 @@ class SampledClassifier(LocalClassifier):
     tol: float
 
     def _warn_about_limits(self) -> None:
-        """Warn that the last SVM stopped short of ``tol``, if it did."""
         (report,) = self.fit_report_
         if report.n_at_limit:
             warn_user(

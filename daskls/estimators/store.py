@@ -37,7 +37,6 @@ def choose_store(store: str | os.PathLike[str] | None) -> tuple[Objects, Tempora
 
 @contextmanager
 def interrupts_explained(store: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Give the KeyboardInterrupt that stops a fit a message that says how to resume."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -59,7 +58,11 @@ def copy_model(handle: ModelHandle, target: str | os.PathLike[str]) -> None:
         raise exists_already(copy)
     with handle.in_use():
         source = open_store(handle.location)
-        copy.copy_from(source, _keys_of(source), ROOT)
+        with copy.building() as place:
+            target_store = open_store(place.where)
+            # The root last: without it nobody takes the others for a model.
+            for key in sorted(_keys_of(source), key=ROOT.__eq__):
+                target_store.put(key, source.read(key, source.size(key)))
 
 
 def _keys_of(model: Objects) -> Iterator[str]:

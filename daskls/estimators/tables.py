@@ -1,7 +1,4 @@
-"""Tables as input: a fit or a prediction first converts them to a data set on Zarr.
-
-Frames in memory are predicted without the data set.
-"""
+"""Tables as input: a fit or a prediction first converts them to a data set on Zarr."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -36,8 +33,6 @@ CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options of encoding a table's columns as features; see `LocalEstimator.fit`."""
-
     missing: Any = "refuse"
     unknown: Any = "error"
     drop: Sequence[str] = ()
@@ -81,12 +76,7 @@ def training_rows(
     verbose: int,
     kind: TargetKind,
 ) -> Iterator[tuple[str, TableEncoding | None, str | None]]:
-    """Yield the path of a data set with a table's rows, the encoding, and the path of the weights.
-
-    A file of features has no encoding, a table without a column of weights has no weights: None.
-    The scratch holds the data set. Above 0, `verbose` shows a bar of converted rows, and describes
-    the encoding.
-    """
+    """Yield a data set with a table's rows, the encoding, and the path of the weights."""
     with scratch:
         with progress_bars(show=bool(verbose)) as on_progress:
             if X.kind == "features":
@@ -110,7 +100,6 @@ def _convert_table(
     on_progress: Listener,
     kind: TargetKind,
 ) -> tuple[str, TableEncoding]:
-    """Write a table as a data set; return its path and the encoding of its columns."""
     source = X.open(label, scratch.folder)
     label = pick_label_column(source, label, required=True)
     weight = weight_column(source, options.weight, label)
@@ -130,10 +119,7 @@ def _convert_table(
 
 
 def weight_column(source: TableSource, weight: str | None, label: str | None) -> str | None:
-    """Return the column of weights; None if ``weight`` is None or the path of an array.
-
-    DataError for the column of labels, or what is neither a column nor a path.
-    """
+    """Return the column of weights; None if ``weight`` is None or the path of an array."""
     if weight is None or (weight not in source.names and _exists(weight)):
         return None
     if weight not in source.names or weight == label:
@@ -182,11 +168,7 @@ def query_rows(
     on_progress: Listener,
     weight: str | None = None,
 ) -> Iterator[str]:
-    """Yield the path of a data set with the rows of a table, encoded for a fitted estimator.
-
-    The scratch holds the data set. `label` None is that of the training table; weights are written
-    as those of training rows.
-    """
+    """Yield the path of a data set with the rows of a table, encoded for a fitted estimator."""
     with scratch:
         if X.kind == "features":
             # An .npy array of queries holds no label, whatever its width: never guess one.
@@ -271,11 +253,7 @@ def encode_block(boxes: AnyArray, encoding: TableEncoding, block_info: Any = Non
 
 
 def answer_table(estimator: Any, X: Source, answer: Callable[[Any], Any]) -> Any:
-    """Predict the rows of a table, whose columns are found by name, or of a file of features.
-
-    `answer` predicts rows of features: an array, a Dask array, or the path of a data set. Answers
-    are in row order; a lazy Dask array for a Dask DataFrame.
-    """
+    """Predict the rows of a table, whose columns are found by name, or of a file of features."""
     if X.kind == "dask table":
         encoding = getattr(estimator, "table_", None)
         if encoding is None:

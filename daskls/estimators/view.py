@@ -42,9 +42,7 @@ _shown: set[str] = set()
 
 
 @contextmanager
-def progress_bars(
-    *, show: bool = True, console: Console | None = None
-) -> Iterator[Callable[[Progress], None] | None]:
+def progress_bars(*, show: bool = True) -> Iterator[Callable[[Progress], None] | None]:
     """Yield a listener that draws one bar per stage, with the time left; None if not shown."""
     if not show:
         yield None
@@ -58,7 +56,7 @@ def progress_bars(
         TimeRemainingColumn(),
     )
     tasks: dict[str, TaskID] = {}
-    with Bars(*columns, console=console or Console(stderr=True)) as bars:
+    with Bars(*columns, console=Console(stderr=True)) as bars:
 
         def listen(progress: Progress) -> None:
             if progress.stage not in tasks:
@@ -80,7 +78,6 @@ def say(lines: Iterable[str]) -> None:
 def rows_done(
     stage: str, on_progress: Callable[[Progress], None] | None
 ) -> Callable[[int, int | None], None] | None:
-    """Return a callback of (rows done, all rows) that reports a stage; None without a listener."""
     if on_progress is None:
         return None
     report = on_progress
@@ -93,8 +90,6 @@ def rows_done(
 
 @dataclass(frozen=True)
 class View:
-    """The listeners of a fit; None where progress is not shown."""
-
     on_progress: Callable[[Progress], None] | None = None
     on_cut: OnCut | None = None
 
@@ -108,11 +103,7 @@ def fit_view(
     client: Any,
     verbose: int,
 ) -> Iterator[View]:
-    """Yield the callbacks that report a fit's progress.
-
-    The shape is (rows, features). Above 0 of `verbose`, progress is shown here; the dashboard shows
-    it anyway.
-    """
+    """Yield the callbacks that report a fit's progress, shown here if ``verbose``."""
     is_notebook = verbose > 0 and Console().is_jupyter
     messages = _Messages(verbose > 0, sys.stdout if is_notebook else sys.stderr)
     client = _client_with_page(client, messages)
@@ -141,8 +132,6 @@ def fit_view(
 
 
 class _Messages:
-    """Prints messages if the fit is verbose, else logs them."""
-
     def __init__(self, is_verbose: bool, file: TextIO) -> None:
         self._is_verbose, self._file = is_verbose, file
 

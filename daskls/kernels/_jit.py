@@ -39,8 +39,7 @@ def _compiler(**options: object) -> Callable[[F], F]:
 def _guard_cache(compiled: Callable) -> None:
     """Tie a cache to all sources, and let processes that compile at once share it.
 
-    numba has no public interface for either. If its internals change, the cache works as numba's
-    own, tied to the function's file.
+    If numba's internals change, the cache works as its own, tied to the function's file.
     """
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     parts = ("_source_stamp", "_data_name_pattern", "_load_index", "_save_index", "_save_data")
@@ -63,11 +62,10 @@ def _save(file: Any, key: object, data: object) -> None:
 
 
 def jit(function: F) -> F:
-    """Compile `function` at its first call, without the GIL, cached on disk across processes.
+    """Compile at the first call, without the GIL, cached on disk across processes.
 
-    A compiled function must not call another one compiled this way: use `inline_jit`. Otherwise
-    both hold a copy of the callee, rounded in two ways, and which copy runs depends on what the
-    process loaded first: the same seed would not give the same model.
+    A compiled function must not call another one compiled this way, but use `inline_jit`: else both
+    hold a copy of the callee, rounded in two ways, and the same seed would not give the same model.
     """
     return _compiler(fastmath=_FASTMATH)(function)
 

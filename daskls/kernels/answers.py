@@ -1,8 +1,7 @@
 """Decision values of kernels of distances, and the class scores that they vote for.
 
-Compiled functions take one query at a time: its distances, kernel values and sums pass through one
-row of scratch memory instead of arrays of queries times support rows. Every query goes through the
-same instructions regardless of its position in the batch: its bits depend on itself and the model.
+Compiled functions take one query at a time, and each goes through the same instructions: its bits
+depend on itself and the model, not on its place in the batch.
 """
 
 import numpy as np
@@ -44,8 +43,7 @@ class Ballot:
     def scores(self) -> Float64:
         """Return the votes plus the summed confidence squeezed into (-1/3, 1/3), (n_rows, k).
 
-        The largest score wins: most votes, then the larger confidence, then the first class, as in
-        scikit-learn's OneVsOneClassifier.
+        The largest wins: most votes, then confidence, then the first class, as in scikit-learn.
         """
         return self.votes + self.confidence / (3 * (np.abs(self.confidence) + 1))
 
@@ -61,9 +59,8 @@ def vote_scores(decisions: Float64, n_classes: int) -> Float64:
 def expand_pairs(decisions: Float64 | None, classes: Codes, n_classes: int) -> Float64:
     """Expand clipped decision values of the k classes present to all pairs of classes.
 
-    From (m, k (k - 1) / 2), or None for a cell of one class, to (m, n_classes (n_classes - 1) / 2),
-    or one row. `classes` are increasing codes. A present class wins by 1 against an absent one;
-    between two absent ones the value is 0.
+    None stands for a cell of one class, of one row. A present class wins by 1 against an absent
+    one; between two absent ones the value is 0.
     """
     present = np.zeros(n_classes)
     present[classes] = 1.0
@@ -80,9 +77,8 @@ def expand_pairs(decisions: Float64 | None, classes: Codes, n_classes: int) -> F
 def rest_scores(values: Float64 | None, classes: Codes, n_classes: int) -> Float64:
     """Return the scores of all classes from the values (m, r) of one-vs-rest functions.
 
-    r is the number k of classes present, or 1 if k is 2; None for a cell of one class. `classes`
-    are increasing codes. Scores are (m,) for two classes, (m, n_classes) for more, of one row
-    without values. An absent class scores -1, a present one more.
+    r is the number k of classes present, or 1 if k is 2; None for a cell of one class. Scores are
+    (m,) for two classes, (m, n_classes) for more. An absent class scores -1, a present one more.
     """
     if n_classes == 2:
         return np.array([2.0 * classes[0] - 1]) if values is None else values[:, 0]
@@ -110,9 +106,8 @@ def write_winners(parts, offsets, winners):
     """Write the winner of each query's one-vs-one votes, for several solutions at once.
 
     `parts`, float32 (k, n, k - 1, h), holds the contribution of each class's rows to the decisions
-    of its pairs, the other classes in increasing order, for n solutions and h queries. `offsets`,
-    float32 (n, k (k - 1) / 2), are in the order of `pairs_of`; `winners`, int64 (n, h), are as of
-    `Ballot.scores`.
+    of its pairs, the other classes in increasing order, for n solutions and h queries. `offsets`
+    (n, pairs) are in the order of `pairs_of`, `winners` (n, h) as of `Ballot.scores`.
     """
     k, n, _, h = parts.shape
     votes = np.empty((k, h), np.float32)
@@ -147,9 +142,8 @@ def write_winners(parts, offsets, winners):
 def pair_decisions(K, coef, class_ptr, out):
     """Write the decision values of every pair of classes, summed in a fixed order of support rows.
 
-    K, float64 (m, s), C-contiguous, holds kernel values of queries and support rows; coef and
-    class_ptr are those of `LocalModel`. In `out`, float64 (m, k (k - 1) / 2), a positive value is a
-    vote for the second class of a pair, as in scikit-learn's binary decision function.
+    K, float64 (m, s), is C-contiguous; in `out`, (m, k (k - 1) / 2), a positive value is a vote for
+    the second class of a pair.
     """
     for i in range(K.shape[0]):
         pair_row(K[i], coef, class_ptr, out[i])
@@ -157,7 +151,6 @@ def pair_decisions(K, coef, class_ptr, out):
 
 @inline_jit
 def pair_row(row, coef, class_ptr, out):
-    """Write one query's decision value for every pair of classes, as `pair_decisions` does."""
     n_classes = class_ptr.shape[0] - 1
     p = 0
     for a in range(n_classes):
@@ -196,20 +189,10 @@ def gather_columns(A, row, columns):
 
 @jit
 def decide_narrowly(base, norms_a, norms_b, times, of_roots, factor, last, coef, class_ptr, out):
-    """Write decision values of all pairs of classes, by the exponential in float32.
+    """Write decision values (m, pairs), by the exponential in float32, summed in float64.
 
     It is taken of ``norms_a[i] + norms_b[j] + times base[i, j]``, clipped at 0, or of the root.
-
-    Parameters
-    ----------
-    base : float array, shape (m or more, s). Distances, or inner products.
-    norms_a, norms_b : float arrays, shape (m,) and (s,)
-    times : float
-    of_roots : bool
-    factor, last : float32. See `exp_terms`.
-    coef : float32 array, shape (k - 1, s)
-    class_ptr : int64 array, shape (k + 1,)
-    out : float64 array, shape (m, k (k - 1) / 2). Overwritten; summed in float64.
+    `factor` and `last` are those of `exp_terms`; the base may have more than m rows.
     """
     row = np.empty(base.shape[1], np.float32)
     for i in range(out.shape[0]):

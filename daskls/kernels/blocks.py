@@ -73,10 +73,7 @@ def _halve(values, own, half):
 
 @exact_jit
 def order_blocks(X, order):
-    """Order rows so that runs of `BLOCK_ROWS` lie close together: halve along the widest feature.
-
-    `order` (m,) is permuted in place.
-    """
+    """Order rows in place so that runs of `BLOCK_ROWS` lie close: halve the widest feature."""
     m = order.shape[0]
     waiting = [(0, -(-m // BLOCK_ROWS))]
     values = np.empty(m)
@@ -112,10 +109,7 @@ def _fill_block(X, own, center, scale, block):
 
 @exact_jit
 def _measure_block(block, n_rows, d, bounds, at, squares):
-    """Write a block's center and box; return the largest squared distance of a row to the center.
-
-    Rows count as they are in float32; the caller must allow for the rounding of the cast.
-    """
+    """Write a block's center and box; return the largest squared distance to the center."""
     squares[:] = 0.0
     for j in range(d):
         total = 0.0
@@ -138,11 +132,8 @@ def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
     """Write rows in the leaf's units, block by block, with the center, box and radius of each.
 
     `order` is as `order_blocks` left it, `scale` a power of two. `blocks`, float32 (n, D,
-    BLOCK_ROWS), D >= d, and `bounds`, float32 (3, D, N), N >= n, are zeros on entry. The blocks are
-    overwritten up to feature d, with infinity in places after the last row; the bounds with the
-    centers of blocks and the low and high sides of their boxes; `r_max` (N,) with the largest
-    distance of a row to its center, all of rows as float32. Returns the largest length of a row, in
-    the leaf's units.
+    BLOCK_ROWS), D >= d, and `bounds`, float32 (3, D, N), N >= n, are zeros on entry; places after
+    the last row become infinity. Returns the largest length of a row, in the leaf's units.
     """
     d = X.shape[1]
     longest = 0.0
@@ -193,8 +184,7 @@ def _squares_to_boxes(low, high, query, out):
 def _bound_blocks(query, bounds, r_max, share, slack, to_center, to_box, lower):
     """Write a lower bound of a query's distance to each block's rows; return the nearest block.
 
-    In the leaf's units. ``share`` bounds the relative rounding error, ``slack`` the absolute one.
-    ``to_center`` and ``to_box`` are scratch.
+    ``share`` bounds the relative rounding error, ``slack`` the absolute one; others are scratch.
     """
     squares_to(bounds[0], query, to_center)
     _squares_to_boxes(bounds[1], bounds[2], query, to_box)
@@ -218,10 +208,9 @@ def _limits(key, scale, slack, share):
 def offer_blocks(queries, which, leaf, X, numbers, positions, heaps):
     """Offer a leaf's rows to the heaps of the queries in `which`, nearest blocks first.
 
-    The leaf is blocks, bounds, r_max, order, center, scale and longest of `fill_blocks`. X (m, d)
-    is C-contiguous; numbers are those of rows, positions those in the store. Heaps are max-heaps of
-    squared distances, numbers and positions, (n, k), updated in place. Empty slots come first; a
-    heap is in no order until its last slot is filled.
+    The leaf is blocks, bounds, r_max, order, center, scale and longest of `fill_blocks`. Heaps are
+    max-heaps of squared distances, numbers and positions, (n, k), updated in place. Empty slots
+    come first; a heap is in no order until its last slot is filled.
     """
     blocks, bounds, r_max, order, center, scale, longest = leaf
     keys, heap_numbers, heap_positions = heaps
@@ -318,10 +307,7 @@ def _raise_own(query, low, high, limit, bounds):
 
 @jit
 def raise_bounds(queries, low, high, limits, bounds):
-    """Raise the lower bounds of near regions to the distances of their boxes.
-
-    Bounds (q, n), of squared distances, above their query's limit stay as they are.
-    """
+    """Raise the bounds (q, n) of near regions to those of their boxes."""
     for i in range(queries.shape[0]):
         _raise_own(queries[i], low, high, limits[i], bounds[i])
 
@@ -330,8 +316,7 @@ def raise_bounds(queries, low, high, limits, bounds):
 def nearest_regions(queries, centers, r_min, r_max, low, high, bounds, home):
     """Write lower bounds as `bound_distances` does, looser for far regions; and the nearest region.
 
-    The centers are transposed (d, n). Bounds (q, n) are infinite where ``r_max`` is; ``home`` (q,)
-    is the region of the smallest bound; ties go to the nearest center.
+    The centers are transposed (d, n). Ties go to the nearest center.
     """
     squares = np.empty(centers.shape[1])
     for i in range(queries.shape[0]):

@@ -1,8 +1,7 @@
 """Equal rows: hashes of their values, and the groups of copies among some rows.
 
-A row that is repeated is one observation with a weight. Where copies stood on both sides of a
-split, training would know what it is tested on; and a matrix of copies costs the square of their
-number for nothing.
+A row that is repeated is one observation with a weight: with copies on both sides of a split,
+training would know what it is tested on.
 """
 
 import numpy as np
@@ -13,9 +12,7 @@ from daskls.records import AnyArray, Int64, Keys
 
 
 def row_hashes(*columns: AnyArray, seed: int = 0) -> Keys:
-    """Return a hash of the values of each row, (m,), whatever their dtype.
-
-    The columns, (m,) or (m, d), side by side are the rows.
+    """Return a hash of the values of each row, (m,), of all columns, whatever their dtype.
 
     >>> rows = np.array([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0]])
     >>> found = row_hashes(rows)
@@ -55,10 +52,7 @@ def _hash_words(words, factors, hashes):
 
 
 def find_copies(*columns: AnyArray) -> tuple[Int64, Int64] | None:
-    """Return the groups of equal rows; None where no row repeats.
-
-    The columns, (m,) or (m, d), side by side are the rows. Returns the first row of each group,
-    increasing, and the group of each row.
+    """Return the first row of each group of equal rows, and the group of each row, or None.
 
     >>> find_copies(np.array([3, 1, 3, 2]))
     (array([0, 1, 3]), array([0, 1, 0, 2]))
@@ -69,7 +63,6 @@ def find_copies(*columns: AnyArray) -> tuple[Int64, Int64] | None:
 
 
 def _groups(hashes: Keys, columns: tuple[AnyArray, ...]) -> tuple[Int64, Int64] | None:
-    """Return the groups of rows of equal hashes, once their values are found to be equal."""
     _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     if len(first) == len(hashes):
         return None

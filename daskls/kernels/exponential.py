@@ -2,13 +2,11 @@
 
 ``exp(-gamma x)`` is ``2^t`` with ``t = -gamma log2(e) x``. The integer nearest to t goes into the
 float's exponent, and a polynomial gives ``2^f`` for the rest f in [-1/2, 1/2]: of degree 6 in
-float32, with an error of at most 1.2e-7, and of degree 12 in float64, with 2e-16. Both give exactly
-1 at 0. numpy's float32 exp is as accurate but takes three times as long, with two more passes over
-memory around it.
+float32, with an error of at most 1.2e-7, and of degree 12 in float64, with 2e-16. numpy's float32
+exp takes three times as long.
 
-The solvers' starts need products of a kernel matrix with some vectors. They are computed in the
-same pass over memory: four rows of the matrix are multiplied with each vector while they are in the
-cache, so that a value of the vector is loaded once for four products.
+The solvers' starts need products of a kernel matrix with some vectors, computed in the same pass:
+four rows of the matrix are multiplied with each vector while they are in the cache.
 """
 
 import math
@@ -47,10 +45,7 @@ def exp_terms(gamma: float, lowest: float = LOWEST_EXPONENT) -> tuple[np.float32
 
 @inline_jit
 def exp_row(x, factor, last, out):
-    """Write ``exp(-gamma x)`` of one row, and ``exp(lowest)`` where it would be less.
-
-    x is >= 0; `out` may be x itself; factor and last are those of `exp_terms`.
-    """
+    """Write ``exp(-gamma x)`` of one row x >= 0, and ``exp(lowest)`` where it would be less."""
     for j in range(x.shape[0]):
         value = x[j]
         t = (value if value < last else last) * factor
@@ -87,10 +82,7 @@ def wide_exp_terms(gamma: float) -> tuple[float, float]:
 
 @inline_jit
 def wide_exp_row(x, factor, last, out):
-    """Write ``exp(-gamma x)`` of one row, and ``exp(-60)`` where it would be less.
-
-    x is >= 0; `out` may be x itself; factor and last are those of `wide_exp_terms`.
-    """
+    """Write ``exp(-gamma x)`` of one row x >= 0, and ``exp(-60)`` where it would be less."""
     for j in range(x.shape[0]):
         value = x[j]
         t = (value if value < last else last) * factor
@@ -149,11 +141,7 @@ def _multiply(K, i, sources, lo, products):
 
 @jit
 def write_exponential(base, factor, last, sources, K, products):
-    """Write the kernel matrix ``exp(-gamma base)``, and its product with each source.
-
-    The base holds distances, or squared ones; sources are (n, m), and n may be 0; factor and last
-    are those of `exp_terms`.
-    """
+    """Write ``exp(-gamma base)``, and its product with each of the sources (n, m)."""
     m = K.shape[0]
     for i in range(0, m, ROWS_AT_ONCE):
         for row in range(i, min(i + ROWS_AT_ONCE, m)):
@@ -172,8 +160,7 @@ def multiply_rows(K, sources, products):
 def gather_pairs(K, rows, ptr, first, last, sources, blocks, block_ptr, products):
     """Write the kernel matrices of pairs of classes, and their products with each source.
 
-    The rows (s,) of pair p begin at ptr[p], its matrix in ``blocks`` at block_ptr[p]; sources and
-    products are (n, s). The pairs are ``first`` to ``last - 1``.
+    The rows (s,) of pair p begin at ptr[p], its matrix in ``blocks`` at block_ptr[p].
     """
     for p in range(first, last):
         lo = ptr[p]

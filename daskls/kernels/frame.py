@@ -37,9 +37,8 @@ def frame_rows(X: Reals, frame: Frame) -> Float64:
 def coded(X: Reals, coding: FeatureCoding, columns: Int64) -> Float64:
     """Return the coded features ``columns`` of rows, float64 (m, n).
 
-    Ranks are interpolated between the knots, and constant beyond the outer ones. Indicators compare
-    values as float32, so that a query need not have the dtype of the training rows; a value that no
-    training row had becomes zeros.
+    Ranks are interpolated between the knots, and constant beyond. Indicators compare values as
+    float32; a value that no training row had becomes zeros.
 
     >>> colors = FeatureCoding(np.array([0, 0, 2]), np.array([3.0, 7.0]), np.full(2, -1.0))
     >>> coded(np.array([[0.1, 7.0], [0.2, 5.0]]), colors, np.array([0, 1, 2])).tolist()
@@ -64,8 +63,7 @@ def coded(X: Reals, coding: FeatureCoding, columns: Int64) -> Float64:
 def scaled(X: Reals, scale: FeatureScale) -> Float32:
     """Return rows coded and scaled, float32 (m, d'), of the d' features that the scale keeps.
 
-    Values are clipped to `LARGEST_FEATURE`, which a query far away may exceed: it is then equally
-    far from all rows.
+    Values are clipped to `LARGEST_FEATURE`: a query far away is equally far from all rows.
     """
     columns = scale.columns
     center, factors = scale.center[columns], scale.factors[columns]
@@ -106,22 +104,10 @@ def encoded_names(names: list[str], scale: FeatureScale | None) -> list[str]:
 
 
 def decide_pairs(model: LocalModel, X: Reals) -> Float64:
-    """Return the decisions of every function of a model.
+    """Return the decisions (m, r) of every function of a model, which is no constant.
 
-    Parameters
-    ----------
-    model : LocalModel. Of classes, it must have two at least: a constant has no decision function.
-    X : real array, shape (m, d). Queries, not yet in the model's frame.
-
-    Returns
-    -------
-    decisions : float64 array, shape (m, r). One-vs-one: a column per pair of classes, in the order
-        of `answers.pairs_of`, positive for the second class of the pair. One-vs-rest: a column per
-        class, or one for the second of two classes.
-
-    Notes
-    -----
-    With a large C a decision value is a small difference of large sums. Kernel values are in
+    One-vs-one: a column per pair of classes, positive for the second class of the pair.
+    One-vs-rest: a column per class, or one for the second of two classes. Kernel values are in
     float32 only where a bound from the model says that no decision value moves by more than
     `MAX_SHIFT`; sums are always in float64. A row's result does not depend on the other rows.
     """
@@ -141,11 +127,7 @@ def decide_pairs(model: LocalModel, X: Reals) -> Float64:
 
 
 def as_pairs(model: LocalModel) -> LocalModel:
-    """Return a model of one function per class as a model of pairs of classes.
-
-    A first class gets all support rows, the others none. The first decisions are then those of its
-    pairs with each other class, which are the functions themselves; all other decisions are 0.
-    """
+    """Return a model of one function per class as one of pairs: the first class gets all rows."""
     ptr = np.full(len(model.coef) + 2, len(model.rows), np.int64)
     ptr[0] = 0
     return replace(model, class_ptr=ptr)

@@ -43,10 +43,7 @@ L1_PANEL_ROWS = 64
 
 
 def inner_products(A: Float64, B: Float64) -> Float64:
-    """Return the inner products of rows of A, shape (m, d), and of B, shape (s, d): (m, s).
-
-    Row i of the result has the same bits regardless of the other rows of A and of their number.
-    """
+    """Return the inner products (m, s) of rows, each with the bits of its two rows."""
     products = np.empty((len(A), len(B)))
     for rows, of_tile in product_tiles(A, B):
         products[rows] = of_tile[: rows.stop - rows.start]
@@ -65,11 +62,9 @@ def squared_distances(A: Float64, B: Float64) -> Float64:
 def product_tiles(
     A: Float64, B: Float64, tile_rows: int = GRAM_TILE_ROWS
 ) -> Iterator[tuple[slice, Float64]]:
-    """Yield tiles of rows of A, and their inner products with all rows of B.
+    """Yield tiles of rows of A, and their inner products with all rows of B, a new array each time.
 
-    Both are C-contiguous. `tile_rows` is a multiple of 24, see `GRAM_TILE_ROWS`. The products
-    (tile_rows, s), first those of the tile's rows, then of padding, are a new array each time,
-    which the caller may overwrite.
+    `tile_rows` is a multiple of 24, see `GRAM_TILE_ROWS`; padding follows the tile's rows.
     """
     m, d = A.shape
     padded = np.zeros((tile_rows, d))
@@ -108,8 +103,7 @@ def squared_matrix(A: Float64) -> Float32:
 def _symmetric(A: Float64, norms: Float64, factor: float) -> Float32:
     """Return ``norms[i] + norms[j] + factor * a_i . a_j`` of all pairs of rows, float32 (m, m).
 
-    Panels of rows keep the float64 intermediate small: peak 4 m^2 bytes + one panel. A panel begins
-    at the diagonal; the values below it are mirrored.
+    Panels of rows keep the float64 intermediate small: peak 4 m^2 bytes + one panel.
     """
     m = len(A)
     out = np.empty((m, m), dtype=np.float32)
@@ -121,10 +115,7 @@ def _symmetric(A: Float64, norms: Float64, factor: float) -> Float32:
 
 @jit
 def _write_panel(product, norms, factor, start, out):
-    """Write a panel's values right of the diagonal, and mirror them below it; see `_symmetric`.
-
-    A factor below 0 stands for squared distances: these are clipped at 0, with a diagonal of 0.
-    """
+    """Write a panel's values right of the diagonal, and mirror them below it."""
     h, n = product.shape
     low = 0.0 if factor < 0.0 else -np.inf
     for i in range(h):
@@ -148,10 +139,7 @@ def _write_panel(product, norms, factor, start, out):
 
 @exact_jit
 def write_distances(A, BT, out):
-    """Write L1 distances (m, s) of rows A (m, n) to support rows, transposed (n, s).
-
-    All arrays have one dtype, in which distances are summed; n is a multiple of `TOGETHER`.
-    """
+    """Write L1 distances (m, s) of rows A (m, n) to support rows, transposed (n, s)."""
     s = BT.shape[1]
     for lo in range(0, s, L1_COLUMNS):
         for i in range(A.shape[0]):
@@ -174,10 +162,7 @@ def write_squares(A, BT, out):
 
 @exact_jit
 def write_symmetric(A, AT, out):
-    """Write L1 distances of rows to each other: right of the diagonal, and mirrored below it.
-
-    A is (m, n), n a multiple of `TOGETHER`; AT is A, transposed; `out` is float32 (m, m).
-    """
+    """Write L1 distances of rows to each other: right of the diagonal, and mirrored below it."""
     m = A.shape[0]
     for start in range(0, m, L1_PANEL_ROWS):
         stop = min(start + L1_PANEL_ROWS, m)
@@ -222,10 +207,7 @@ def mirror(out):
 
 @jit
 def add_weighted_differences(AT, weights, sums):
-    """Add to each feature j the sum over pairs of ``weights_il |a_ij - a_lj|``.
-
-    AT (d, m) holds transposed rows; the weights (m, m) are symmetric.
-    """
+    """Add the sum over pairs of ``weights_il |a_ij - a_lj|`` to each feature j of AT (d, m)."""
     m = AT.shape[1]
     for i in range(m):
         own = weights[i, :i]
@@ -238,11 +220,7 @@ def add_weighted_differences(AT, weights, sums):
 
 @jit
 def squared_columns(transposed):
-    """Return the sum of squares of each column of a lower triangular matrix, float64 (m,).
-
-    Row i of `transposed` holds column i from the diagonal on; values left of it are ignored. Of the
-    inverse of a Cholesky factor, the sums are the diagonal of the inverse of the matrix.
-    """
+    """Return the sums of squares of the columns of a lower triangular matrix, transposed."""
     m = transposed.shape[0]
     sums = np.empty(m)
     for i in range(m):

@@ -48,27 +48,15 @@ from daskls.kernels.steps import (
 
 @jit
 def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
-    """Maximize the dual in place until the duality gap is at most ``gap_limit``.
+    """Maximize the dual in place until the gap is at most ``gap_limit``; return steps and gap.
 
-    `kernels.line` inlines the same parts, for many solves in a call.
+    K (m, m) is symmetric; `bound` is the signed bound ``y_i C_i`` of each beta, between 0 and which
+    the start lies; `grad` is ``signs - K beta``. Rows start to stop - 1 are held out: their beta is
+    0 and stays 0. `cap` is `CLIPPED`, or `UNCLIPPED` for the gap that bounds the distance to the
+    optimum; `gain` is scratch.
 
-    Parameters
-    ----------
-    K, diag : float32 (m, m), C-contiguous, symmetric; its diagonal.
-    signs, bound : float32 (m,). Labels, -1 or +1; the signed bound ``y_i C_i`` of each beta.
-    beta : float32 (m,), each between 0 and its bound. The start; updated in place.
-    grad : float32 (m,). ``signs - K beta``; updated in place.
-    start, stop : rows start to stop - 1 are held out: their beta must be 0 and stays 0.
-    cap : `CLIPPED`, or `UNCLIPPED` for the gap that bounds the distance to the optimum.
-    gap_limit : in units of the objective, as is the gap returned.
-    gain : float32 (m,). Scratch.
-
-    Notes
-    -----
-    Returns the number of steps, ``max_steps`` when the limit ended the solve, and the gap. Cost
-    O(n_steps m); the gap is computed every `CHECK_EVERY` steps. A step that float32 cannot express,
-    even after the gradient has been recomputed once, ends the solve: the gap is then above
-    ``gap_limit``.
+    Cost O(n_steps m); the gap is computed every `CHECK_EVERY` steps. A step that float32 cannot
+    express, even after the gradient has been recomputed once, ends the solve above the limit.
     """
     n_steps, gap = ascend(
         GENERAL, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
@@ -79,10 +67,7 @@ def solve_hinge(K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, 
 
 @inline_jit
 def ascend(unit, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain):
-    """Do what `solve_hinge` does, but leave the gradient of the held-out rows stale.
-
-    ``unit`` is `UNIT` or `GENERAL`.
-    """
+    """Do what `solve_hinge` does, but leave the gradient of the held-out rows stale."""
     m = beta.shape[0]
     n_index_bits = index_bits(m)
     keys = gain.view(np.int32)
@@ -215,10 +200,9 @@ def _score_any_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gai
 def optimal_pair_step(g_i, g_j, q_i, q_j, k, down_i, up_i, down_j, up_j):
     """Return the steps that maximize a pair's gain over its box exactly, and the gain.
 
-    The gain is concave. It is largest at the free optimum if the pair is regular and that optimum
-    is feasible, or else on one of the four edges, each a 1-D problem. Equal rows (a singular pair)
-    need the edges only, as the gain is constant along their null direction. `down` <= 0 and `up` >=
-    0 limit the steps; q_i, q_j, k are the 2 x 2 block of K.
+    The gain is concave: largest at the free optimum, or else on one of the four edges, each a 1-D
+    problem. Equal rows (a singular pair) need the edges only. `down` <= 0 and `up` >= 0 limit the
+    steps; q_i, q_j, k are the 2 x 2 block of K.
     """
     det = q_i * q_j - k * k
     if det > 1e-6 * q_i * q_j:
@@ -256,20 +240,11 @@ _LEAST_CURVATURE = 1e-12
 def solve_tube(K, y, lower, upper, epsilon, offset, beta, g, most_violation, max_steps):
     """Minimize the dual until no rows violate its optimality conditions by more than a limit.
 
-    Parameters
-    ----------
-    lower, upper : (m,), <= 0 and >= 0. Bounds of each row's beta: -C and C in support vector
-        regression; both 0 keep a row out.
-    offset : whether the betas sum to 0; otherwise rows move alone.
-    beta, g : (m,). A feasible start, and ``K beta - y``; updated in place.
-    most_violation : > 0. In the units of y.
-
-    Notes
-    -----
-    Returns the number of steps, the largest violation left, and the smallest right and the largest
-    left derivative; the offset is minus their mean. Cost O(n_steps m). Source: Fan, Chen, Lin,
-    Working set selection using second order information, JMLR 2005; Smola, Schoelkopf 2004.
-    Differences: one variable per row.
+    `lower` <= 0 and `upper` >= 0 bound each row's beta; both 0 keep a row out. Without `offset`
+    rows move alone. `beta` is a feasible start, `g` is ``K beta - y``; both are updated in place.
+    Returns the number of steps, the largest violation left, in the units of y, and the smallest
+    right and the largest left derivative; the offset is minus their mean. Cost O(n_steps m).
+    Source: Fan, Chen, Lin, JMLR 2005; Smola, Schoelkopf 2004.
     """
     m = len(y)
     n_steps = 0

@@ -35,21 +35,11 @@ FLAT = 1e-3
 def solve_cell(M, G, labels, weights, folds, problems, theta, deltas, tol, stats):
     """Solve the problems of one cell, each for its given bias.
 
-    Parameters
-    ----------
-    M, G : (m, l) projected rows; (m, m) their inner products, or (0, 0), to work without.
-    weights : > 0. Multiply C.
-    problems : (p, 4). The class that counts as +1, C, the fold left out (-1: none), the bias.
-    theta : (p, l). The starts; overwritten with the solutions.
-    deltas : (p,). Initial smoothing; overwritten with that of the solutions.
-    tol : a problem is solved at a gap of at most tol x the sum of C x weight.
-    stats : (p, `N_STATS`). Overwritten with the primal and the dual objective, the slope and the
-        curvature of the minimum in the bias, the sum of C x weight, the number of steps, and
-        that of rows with alpha > 0.
-
-    Notes
-    -----
-    Scratch memory: a matrix of the smaller of m and l.
+    M (m, l) are projected rows; G their inner products, or (0, 0), to work without. `problems` (p,
+    4) are the class that counts as +1, C, the fold left out (-1: none), the bias. `theta` (p, l)
+    and the smoothing `deltas` (p,) are the starts, overwritten; so are `stats` (p, `N_STATS`) with
+    the primal and the dual objective, the slope and the curvature of the minimum in the bias, the
+    sum of C x weight, the number of steps, and that of rows with alpha > 0.
     """
     m, n = M.shape
     y = np.empty(m)
@@ -278,10 +268,7 @@ def _fill_outer(M, active, n_active, c, delta, S):
 
 @inline_jit
 def _factor(S, n):
-    """Replace the lower half of a positive definite matrix by its Cholesky factor.
-
-    A pivot that rounding made smaller than 1e-14 of the diagonal is raised to that.
-    """
+    """Replace the lower half of a positive definite matrix by its Cholesky factor."""
     for i in range(n):
         for j in range(i):
             total = S[i, j]

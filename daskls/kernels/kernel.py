@@ -1,11 +1,8 @@
 """The interface of a kernel, and the registry of kernels.
 
-A kernel is a subclass of `Kernel` with a line in `KERNELS`, under the name that users and stores
-know. Its values are computed in two steps: the base of each pair of rows, by one GEMM for all
-widths; and a function of the base, in one pass per width.
-
-A kernel's module is imported when the kernel is looked up; `kernels_with` imports them all. Nothing
-outside of the registry compares kernels by name.
+A kernel's values are computed in two steps: the base of each pair of rows, by one GEMM for all
+widths; and a function of the base, in one pass per width. Nothing outside of the registry compares
+kernels by name.
 """
 
 from abc import ABC, abstractmethod
@@ -26,24 +23,14 @@ Out = TypeVar("Out", Float32, Float64)
 class Kernel(ABC):
     """A kernel k(x, z). It has no state: its parameters come as a `KernelSpec`.
 
-    Attributes
-    ----------
-    formula : str. As shown to users.
-    width_power : float. Its gamma is ``width ** -width_power``; 0 if it has no width: features are
-        then not scaled either.
-    unit_diagonal : bool. Whether k(x, x) is 1.
-    has_gamma : bool. Whether gamma changes its values.
-    is_euclidean : bool. Whether its feature space orders neighbors as the Euclidean distance does.
-    is_power : bool. Whether it is ``(gamma x . z + coef0)^degree``, in whose feature space
-        neighbors can be searched. Neighborhoods refuse kernels that are neither this nor
-        ``is_euclidean``.
-    decides_in_tiles : bool. Whether `decide` holds kernel values of one tile of queries at a time.
-    is_raced : bool. Whether it is a candidate of ``kernel="auto"``.
-    is_everywhere : bool. Whether neighborhood and sampling methods accept it, too.
-    least_ridge : float. Smaller ridges gain nothing, or are lost in float32.
-    coarse_ridges : tuple of float. Ridges of the first, coarse grid of trials.
-    first_width : float. Width of the first trial, in units of a cell's median distance; a power
-        of 2.
+    Its gamma is ``width ** -width_power``; without a width features are not scaled either.
+    `unit_diagonal`: k(x, x) is 1. `is_euclidean`: its feature space orders neighbors as the
+    Euclidean distance does; `is_power`: it is ``(gamma x . z + coef0)^degree``, in whose feature
+    space neighbors can be searched, too. `decides_in_tiles`: `decide` holds kernel values of one
+    tile of queries at a time. `is_raced`: ``kernel="auto"`` may choose it; `is_everywhere`:
+    neighborhood and sampling methods accept it. Ridges below `least_ridge` gain nothing,
+    `coarse_ridges` are tried first; so is `first_width`, in units of a cell's median distance, a
+    power of 2.
     """
 
     formula: ClassVar[str]
@@ -79,17 +66,11 @@ class Kernel(ABC):
 
     @abstractmethod
     def block(self, A: Float64, B: Float64) -> Float64:
-        """Return the base of all pairs of rows of A, shape (m, d), and B, shape (s, d): (m, s).
-
-        Row i of the result has the same bits regardless of the other rows of A and of their number.
-        """
+        """Return the base of all pairs of rows, (m, s), each with the bits of its two rows."""
 
     @abstractmethod
     def matrix(self, A: Float64) -> Float32:
-        """Return the base of A with itself, float32 (m, m): symmetric; distances have diagonal 0.
-
-        Peak memory: 4 m^2 bytes + one panel.
-        """
+        """Return the base of A with itself, float32 (m, m), symmetric; distances: diagonal 0."""
 
     @abstractmethod
     def apply(self, base: Out, spec: KernelSpec, out: Out) -> Out:
@@ -103,13 +84,7 @@ class Kernel(ABC):
         sources: Float32 | None = None,
         products: Float32 | None = None,
     ) -> None:
-        """Write a cell's kernel matrix, and its product with each source if there are any.
-
-        Parameters
-        ----------
-        base, out : float32 arrays, shape (m, m)
-        sources, products : float32 arrays, shape (n, m); both None: no products
-        """
+        """Write a cell's kernel matrix (m, m), and its product with each source (n, m), if any."""
         self.apply(base, spec, out)
         if sources is not None:
             multiply_rows(out, sources, products)
@@ -121,28 +96,14 @@ class Kernel(ABC):
         pair_decisions(K, model.coef, model.class_ptr, out)
 
     def pair_slopes(self, K: Floats, spec: KernelSpec) -> Floats:
-        """Return the factors s in ``dk(x, a) / dx = s (a - x)``, from kernel values K.
-
-        Only kernels of Euclidean distances have them, and only `scale_slopes` calls this.
-        """
+        """Return the factors s in ``dk(x, a) / dx = s (a - x)``, of Euclidean distances."""
         raise NotImplementedError(f"No scale is learned with {self.formula}: see has_slopes")
 
     def scale_slopes(self, A: Floats, weights: Floats, K: Floats, spec: KernelSpec) -> Float64:
         """Return how a weighted sum of kernel values changes with the factors of features.
 
-        Parameters
-        ----------
-        A : float array, shape (m, d). Rows times these factors.
-        weights : float array, shape (m, m), symmetric. Of the kernel values of all pairs of rows.
-        K : float array, shape (m, m). The kernel values.
-
-        Returns
-        -------
-        slopes : float64 array, shape (d,). Derivatives by the logarithms of the factors.
-
-        Notes
-        -----
-        For a kernel of Euclidean distances, ``dk(x, a) / d log f_j = -s (a_j - x_j)^2``, with the
+        A (m, d) are rows times these factors; the weights (m, m) are symmetric. Returns derivatives
+        by the logarithms of the factors: ``dk(x, a) / d log f_j = -s (a_j - x_j)^2``, with the
         factor s of `pair_slopes`.
         """
         W = weights * self.pair_slopes(K, spec)
@@ -160,10 +121,7 @@ class Kernel(ABC):
         return np.sqrt(squared_distances(A, A))
 
     def shares(self, A: Floats) -> Float64:
-        """Return the share of each feature in the distances of rows, float64 (d,); their sum is 1.
-
-        Where rows are equal, the shares are 0.
-        """
+        """Return the share of each feature in the distances of rows, (d,), if there are any."""
         own = A.var(axis=0, dtype=np.float64)
         return own / max(own.sum(), SMALLEST)
 

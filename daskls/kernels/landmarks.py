@@ -25,11 +25,10 @@ NORMALIZED_STEP = 2.0**-20
 def project_tiles(
     X: Reals, center: Float64, landmarks: Float64, gamma: float | None
 ) -> Iterator[tuple[slice, Float64]]:
-    """Yield the kernel values (r, l) of rows and landmarks, tile by tile.
+    """Yield the kernel values (r, l) of rows and landmarks, tile by tile, each row's by itself.
 
-    The center is subtracted in float64 first, and from the landmarks. With gamma, values are
-    ``exp(-gamma |x - center - z|^2)``; without, ``(x - center) . z``. A row's projection does not
-    depend on the rows beside it. Call it with one BLAS thread.
+    With gamma, values are ``exp(-gamma |x - center - z|^2)``; without, ``(x - center) . z``. Call
+    it with one BLAS thread.
     """
     norms = np.einsum("ij,ij->i", landmarks, landmarks)
     for rows, tile in padded_tiles(X, center):
@@ -46,7 +45,6 @@ def project_tiles(
 
 
 def project_rows(X: Reals, center: Float64, landmarks: Float64, gamma: float | None) -> Float64:
-    """Return the projections of all rows, float64 (m, l); see `project_tiles`."""
     projected = np.empty((len(X), len(landmarks)))
     for rows, tile in project_tiles(X, center, landmarks, gamma):
         projected[rows] = tile
@@ -96,10 +94,7 @@ class Normalization:
 
 
 def find_normalization(X: Reals) -> Normalization:
-    """Return the center and the scale of rows, shape (m, d).
-
-    Rows multiplied by a power of two have exactly this center and scale, multiplied by it.
-    """
+    """Return the center and the scale of rows, exact under a power of two."""
     mean = X.mean(axis=0, dtype=np.float64)
     # The mean of many rows far from 0 has rounded: the small residuals around it correct that.
     residual = sum((tile.sum(axis=0) for tile in _centered(X, mean)), np.zeros(X.shape[1]))

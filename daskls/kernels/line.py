@@ -3,15 +3,14 @@
 Each solve starts from the feasible point of the largest dual value among: the solution at the
 previous C, unchanged (suits narrow kernels) or scaled with C (suits wide ones); the seed, a
 solution at another point of the grid, scaled to be feasible; for the first C, every beta at its
-bound, or zero. The dual value of f times beta is ``f sum(y beta) - f^2 / 2 beta' K beta``, so
-scaled candidates cost nothing more.
+bound, or zero. The dual value of f times beta is ``f sum(y beta) - f^2 / 2 beta' K beta``.
 
-The two line solvers differ in the solver that they inline. One function with a switch would inline
-both: it took 34 s and 1.2 GB to compile, where each of these takes 6 s.
+The two line solvers differ in the solver that they inline: one function with a switch took 34 s and
+1.2 GB to compile, where each of these takes 6 s.
 
-The working-set solver holds only some rows of the kernel matrix. It keeps the gradient
-``grad = signs - K beta`` of all rows, the held-out ones included, whose decision values are
-``signs - grad``.
+The working-set solver holds only some rows of the kernel matrix. It keeps the gradient ``grad =
+signs - K beta`` of all rows, the held-out ones included, whose decision values are ``signs -
+grad``.
 """
 
 from collections.abc import Callable
@@ -130,8 +129,7 @@ def choose_start(
     """Set bound, beta and grad for the i-th C: to the start of the largest dual value.
 
     ``own`` are the bounds at C = 1, ``own_product`` is K times these. ``before`` is the solution at
-    the previous C, ``grad`` its gradient; ``product`` is scratch. ``at_bound`` says whether the
-    bounds are a feasible start.
+    the previous C, ``grad`` its gradient; ``product`` is scratch.
     """
     m = beta.shape[0]
     cost = costs[i]
@@ -236,10 +234,7 @@ def set_start(
 
 @jit
 def score_rows(grad, beta, bound, diag, cap, gain):
-    """Write the gain of each row's own best step; return the duality gap of all rows.
-
-    Rows of bound 0 gain nothing; the cap is that of `kernels.hinge.solve_hinge`.
-    """
+    """Write the gain of each row's own best step; return the duality gap of all rows."""
     gap = 0.0
     for j in range(grad.shape[0]):
         b = bound[j]
@@ -265,11 +260,9 @@ def row_gaps(grad, beta, bound, cap):
 
 @jit
 def gather_square(values, slots, own, beta, grad, square, signs):
-    """Write the kernel matrix and the labels of a working set as a problem of its own.
+    """Gather rows of K and labels of a working set as a problem of its own.
 
-    `values` (n_slots, m) are rows of K; `slots` and `own` have the slot of each row of the set, and
-    its number; beta and grad are the set's. `signs` become the labels that have this gradient:
-    ``grad + square beta``.
+    `signs` become the labels that have this gradient: ``grad + square beta``.
     """
     q = own.shape[0]
     for a in range(q):

@@ -29,9 +29,8 @@ LEAST_RANGE = 1e-300
 def offer_rows(queries, approximate, slack, X, numbers, positions, kernel, heaps):
     """Offer rows to the heaps of some queries, by distances in a polynomial kernel's feature space.
 
-    Approximate squared distances (q, m) are off by ``slack`` (q,) at most. The kernel is its
-    degree, gamma and coef0. Heaps are max-heaps of squared distances, numbers and positions, (n,
-    k), updated in place, and the heap of each query (q,).
+    Approximate squared distances (q, m) are off by ``slack`` (q,) at most. Heaps are max-heaps of
+    squared distances, numbers and positions, (n, k), updated in place.
     """
     keys, heap_numbers, heap_positions, which = heaps
     degree, gamma, coef0 = kernel
@@ -56,10 +55,9 @@ def offer_rows(queries, approximate, slack, X, numbers, positions, kernel, heaps
 
 @exact_jit
 def insert(heap, distance, number, position, n_empty):
-    """Put a row into a heap whose first ``n_empty`` slots are empty; return whether it went in.
+    """Put a row into a heap; return whether it went in.
 
-    The heap is built when its last slot is filled: that costs less than keeping the first rows in
-    order.
+    The heap is built when its last slot is filled: that costs less than keeping rows in order.
     """
     keys, numbers, positions = heap
     if n_empty == 0 and (distance > keys[0] or (distance == keys[0] and number > numbers[0])):
@@ -167,10 +165,7 @@ def _power(base, degree):
 
 @jit
 def bound_distances(queries, centers, r_min, r_max, low, high, out):
-    """Write lower bounds (q, n) of the squared distance from each query to each region's rows.
-
-    A region's rows lie between two spheres around its center, and in a box.
-    """
+    """Write lower bounds (q, n) of squared distances, by spheres around centers and a box."""
     d = queries.shape[1]
     for i in range(queries.shape[0]):
         q = queries[i]
@@ -197,11 +192,7 @@ def bound_distances(queries, centers, r_min, r_max, low, high, out):
 
 @exact_jit
 def mark_inside(queries, limits, X, inside):
-    """Mark the rows (q, m) whose squared distance to each query is at most the query's limit.
-
-    Sums feature by feature as `squared_distance` does, and stops once the limit is passed: a sum of
-    squares never decreases.
-    """
+    """Mark the rows (q, m) whose squared distance to each query is at most its limit."""
     for i in range(queries.shape[0]):
         query = queries[i]
         limit = limits[i]
@@ -220,8 +211,7 @@ def mark_inside(queries, limits, X, inside):
 def pair_values(squared, positions, strides, noise):
     """Return the values of pairs of rows: row i with row i + s, modulo m, for every stride s >= 1.
 
-    Without strides every pair is taken once. Row i is at `positions` i of the matrix; values up to
-    `noise` become 0. They are ordered by the first row.
+    Without strides every pair is taken once; values up to `noise` become 0.
     """
     m, n = positions.shape[0], strides.shape[0]
     values = np.empty(m * n if n else m * (m - 1) // 2, squared.dtype)
@@ -239,11 +229,7 @@ def pair_values(squared, positions, strides, noise):
 
 @exact_jit
 def ranked_values(values, ranks):
-    """Return the values of given ranks, without sorting all values.
-
-    Values are finite and >= 0; ranks are non-decreasing positions in the sorted values. Cost: two
-    passes, unless nearly all values are in one bin.
-    """
+    """Return the values of given, non-decreasing ranks, without sorting all values >= 0."""
     largest = np.float64(values.max())
 
     scale = (N_RANK_BINS - 1) / largest if largest > LEAST_RANGE else 0.0

@@ -38,11 +38,10 @@ AT_BOUND = np.float32(1e-6)
 def solve_with_offset(
     K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
 ):
-    """Maximize the dual in place until the duality gap is at most ``gap_limit``.
+    """Maximize the dual in place as `solve_hinge` does, where ``beta`` sums to 0 over the rows.
 
-    Arguments are those of `kernels.hinge.solve_hinge`; ``beta`` sums to 0 over the rows. Returns
-    the number of steps, the gap at the offset, and the offset: added to ``K beta`` it gives the
-    decision value.
+    Returns the number of steps, the gap at the offset, and the offset: added to ``K beta`` it gives
+    the decision value.
     """
     n_steps, gap, offset = ascend_with_offset(
         GENERAL, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
@@ -55,10 +54,7 @@ def solve_with_offset(
 def ascend_with_offset(
     unit, K, diag, signs, bound, beta, grad, start, stop, cap, gap_limit, max_steps, gain
 ):
-    """Do what `solve_with_offset` does, but leave the gradient of the held-out rows stale.
-
-    ``unit`` is `UNIT` or `GENERAL`.
-    """
+    """Do what `solve_with_offset` does, but leave the gradient of the held-out rows stale."""
     m = beta.shape[0]
     n_index_bits = index_bits(m)
     keys = gain.view(np.int32)
@@ -169,10 +165,8 @@ def _score_partners(g_i, q_i, down_i, up_i, row_i, grad, down, up, half, gain):
 def _sweep(down, up, j, largest):
     """Set a row's step limits to 0 where only rounding keeps it from its bound.
 
-    No float32 step would reach the bound: a pair of such rows, whose slopes may be the largest,
-    would be tried again and again. ``largest`` is the largest absolute value of a beta: where
-    bounds lie far beyond it, as for separable rows at a large C, a share of the bound is more than
-    rounding.
+    No float32 step would reach the bound, and a pair of such rows would be tried again and again.
+    Bounds may lie far beyond ``largest``, the largest absolute value of a beta.
     """
     width = up[j] - down[j]
     crumb = AT_BOUND * (width if width < largest else largest)
@@ -184,8 +178,7 @@ def _sweep(down, up, j, largest):
 def _mean_offset(grad, down, up):
     """Return (mean, weight) of the gradients of the rows inside their bounds.
 
-    At the optimum each of these is the offset. A row's weight is its distance to the nearer bound;
-    held-out rows cannot move, so their weight is 0.
+    At the optimum each is the offset. A row's weight is its distance to the nearer bound.
     """
     total = ZERO
     weight = ZERO
@@ -198,12 +191,7 @@ def _mean_offset(grad, down, up):
 
 @inline_jit
 def _best_offset(grad, bound, start, stop):
-    """Return the offset of the smallest (unclipped) gap, by bisection.
-
-    The gap is convex in the offset. Its slope is minus the sum of the signed bounds of rows with a
-    loss: it vanishes where those above the offset with a positive label weigh as much as those
-    below it with a negative one.
-    """
+    """Return the offset of the smallest (unclipped) gap, which is convex in it, by bisection."""
     low = np.float32(3e38)
     high = np.float32(-3e38)
     m = grad.shape[0]
@@ -233,8 +221,7 @@ def _best_offset(grad, bound, start, stop):
 def _middle_offset(grad, bound, beta, start, stop, otherwise):
     """Return the middle of the optimal offsets if no row is inside its bounds: LIBSVM's choice.
 
-    A row that can go up requires an offset of at least its gradient, one that can go down at most
-    that. Returns ``otherwise`` if a row is inside, or if the rows leave the offset unbounded.
+    Returns ``otherwise`` if a row is inside, or if the rows leave the offset unbounded.
     """
     m = grad.shape[0]
     least = np.float32(-3e38)

@@ -33,18 +33,9 @@ _MIN_GAMMA, _MAX_GAMMA = 1e-15, 1e13
 def largest_shift(
     gamma: float, coef: Float32, class_ptr: Int64, n_roundings: int = 4, moved: float = 0.0
 ) -> float:
-    """Return how far a decision value may move in float32.
+    """Return how far a decision value may move in float32; infinity if gamma is out of its range.
 
-    Parameters
-    ----------
-    coef : float32 array, shape (k - 1, s)
-    class_ptr : int64 array, shape (k + 1,)
-    n_roundings : int. Roundings of x.
-    moved : float. By how many u the casts of queries move x beyond that.
-
-    Returns
-    -------
-    shift : float. Infinity if gamma is out of the range for float32.
+    x rounds `n_roundings` times; the casts of queries move it by `moved` u beyond that.
     """
     if not _MIN_GAMMA <= gamma <= _MAX_GAMMA:
         return math.inf

@@ -29,11 +29,10 @@ def route(
 ) -> Int32:
     """Return the leaf of each row.
 
-    The center is subtracted in float64 first. A row at or below a node's threshold goes to its
-    first child; children, (n_nodes, 2), are a node's number, or ``~leaf``. `axes` has the feature j
-    of a node whose direction is 1.0 at j and 0 elsewhere; any negative number for other nodes. Cost
-    O(m depth) where nodes cut across features, O(m depth d) where they do not; extra memory one
-    tile.
+    The center is subtracted in float64 first. Children, (n_nodes, 2), are a node's number, or
+    ``~leaf``. `axes` has the feature j of a node whose direction is 1.0 at j and 0 elsewhere; any
+    negative number for other nodes. Cost O(m depth) where nodes cut across features, O(m depth d)
+    where they do not.
     """
     leaves = np.zeros(len(X), dtype=np.int32)
     if len(thresholds) == 0:
@@ -83,9 +82,7 @@ def is_plain(X: Reals) -> bool:
 def project(X, rows, center, direction, out):
     """Write the coordinates of some rows, minus ``center``, along ``direction``: (k,) -> (k,).
 
-    Growing a tree and routing by it use the same product, so a row never changes sides. X is
-    float32 or float64 (m, d). Rows are centered one by one: a copy of all would be the largest
-    array of growing a tree.
+    Growing a tree and routing by it use the same product, so a row never changes sides.
     """
     row = np.empty(X.shape[1])
     for i in range(rows.shape[0]):
@@ -104,10 +101,7 @@ def take_centered(X, rows, center, out):
 
 @exact_jit
 def center_rows(A, mean, spread):
-    """Subtract ``mean`` from each row in place; raise ``spread`` of the features that vary.
-
-    Both in one pass: the rows of a large region exceed the cache.
-    """
+    """Subtract ``mean`` from each row in place; raise ``spread`` of the features that vary."""
     first = A[0].copy()
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):
@@ -119,8 +113,7 @@ def center_rows(A, mean, spread):
 def _dot(a, b):
     """Return the inner product of two float64 vectors, in an order fixed by their length.
 
-    Four partial sums hide the latency of additions. The compiler may not reorder them: each caller
-    has a compiled copy of this function, and all must round alike.
+    Four partial sums hide the latency of additions. The compiler may not reorder them.
     """
     n = a.shape[0]
     t0 = 0.0
@@ -139,10 +132,9 @@ def _dot(a, b):
 
 
 def nearest_point(X: Reals, center: Float64, points: Float64) -> Int32:
-    """Return the index of the point nearest to each row; ties go to the first.
+    """Return the index of the point nearest to each row, minus a center; ties go to the first.
 
-    The center is subtracted in float64 first, and from the points. Cost O(m k d); extra memory one
-    tile's distances. Call it with one BLAS thread.
+    Cost O(m k d). Call it with one BLAS thread.
     """
     nearest = np.empty(len(X), np.int32)
     half_norms = np.einsum("ij,ij->i", points, points) / 2
@@ -154,10 +146,7 @@ def nearest_point(X: Reals, center: Float64, points: Float64) -> Int32:
 
 
 def padded_tiles(X: Reals, center: Float64) -> Iterator[tuple[slice, Float64]]:
-    """Yield rows minus ``center`` in float64 tiles of `GEMM_ROWS`, the last one filled with zeros.
-
-    `rows` is the slice of X at the beginning of the tile, which is the same array every time.
-    """
+    """Yield rows minus ``center`` in tiles of `GEMM_ROWS`, padded with zeros; one array."""
     tile = np.zeros((GEMM_ROWS, X.shape[1]))
     for start in range(0, len(X), GEMM_ROWS):
         part = X[start : start + GEMM_ROWS]

@@ -51,10 +51,8 @@ DIRECT_FEATURES = 24
 class OfDistances(Kernel):
     """A kernel ``exp(-gamma base)`` whose base is a distance, or a power of one.
 
-    Attributes
-    ----------
-    of_roots : bool. Whether the base is the root of what `_tiles` describes.
-    summed_together : int. As many differences of features are added up before they join a sum.
+    `of_roots`: the base is the root of what `_tiles` describes. `summed_together` differences of
+    features are added up before they join a sum.
     """
 
     unit_diagonal = True
@@ -83,10 +81,9 @@ class OfDistances(Kernel):
         write_exponential(base, *exp_terms(spec.gamma, LOWEST_SOLVED), sources, out, products)
 
     def decide(self, model: LocalModel, A: Float64, out: Float64) -> None:
-        """See `Kernel.decide`; in float32 as far as a bound of the model allows.
+        """In float32 as far as a bound of the model allows.
 
-        Many features of a cell are constant, indicators most of all. What they add to a distance is
-        the same for all support rows, so it is computed once per query.
+        What constant features of a cell add to a distance is computed once per query.
         """
         varies = varying_columns(model.rows)
         columns, fixed = np.flatnonzero(varies), np.flatnonzero(~varies)
@@ -250,10 +247,7 @@ class Laplacian(OfDistances):
         return out
 
     def matrix(self, A: Float64) -> Float32:
-        """L1 distances, in float32 throughout.
-
-        No term is negative, so nothing cancels: the relative error is a few 1e-7.
-        """
+        """L1 distances, in float32 throughout: no term is negative, so nothing cancels."""
         out = np.empty((len(A), len(A)), np.float32)
         write_symmetric(padded(A, np.float32), transposed(A, np.float32), out)
         return out

@@ -25,10 +25,7 @@ CHECK_EVERY = 8
 
 @jit
 def fill_gradient(K, beta, signs, grad):
-    """Set ``grad`` to ``signs - K beta``, reading only the rows of K where ``beta`` is not 0.
-
-    K (m, m) is C-contiguous, symmetric.
-    """
+    """Set ``grad`` to ``signs - K beta``, reading only the rows of K where ``beta`` is not 0."""
     add_columns(K, beta, signs, grad)
 
 
@@ -93,11 +90,7 @@ def total_gap(grad, beta, bound, start, stop, offset, cap):
 def update_and_score(
     unit, grad, down, up, inverse, half, K, i, j, step_i, step_j, offset, start, stop, gain
 ):
-    """Apply a pair's step to the gradient; score every row's own best step at a given offset.
-
-    One pass over memory, in two parts that skip the held-out rows, a fifth of all. ``unit`` is
-    `UNIT` or `GENERAL`.
-    """
+    """Apply a pair's step to the gradient; score every row's own best step at a given offset."""
     for part in range(2):
         lo = 0 if part == 0 else stop
         hi = start if part == 0 else grad.shape[0]
@@ -122,10 +115,7 @@ def update_and_score(
 
 @inline_jit
 def step_limits(beta, bound, diag):
-    """Return the limits <= 0 and >= 0 of each beta's step, the diagonal's inverse and its half.
-
-    Kept beside beta, they reduce a pass over the rows to a third of its operations.
-    """
+    """Return the limits <= 0 and >= 0 of each beta's step, the diagonal's inverse and its half."""
     m = beta.shape[0]
     down = np.empty(m, np.float32)
     up = np.empty(m, np.float32)

@@ -10,8 +10,6 @@ PATH = "/daskls"
 
 
 class Board:
-    """The fits of a scheduler's page: those that run, by store; the last one that ended."""
-
     def __init__(self) -> None:
         self.fits: dict[str, tuple[FitRecord, str]] = {}
         self.last: FitRecord | None = None

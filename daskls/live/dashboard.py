@@ -1,7 +1,4 @@
-"""Both sides of the page ``/daskls``: the client sends messages, the scheduler receives them.
-
-What the scheduler runs needs no lock: all of it runs on its event loop.
-"""
+"""Both sides of the page ``/daskls``: the client sends messages, the scheduler receives them."""
 
 import time
 from collections.abc import Callable
@@ -23,12 +20,7 @@ StageDone = tuple[int | None, int]
 
 
 class Dashboard:
-    """A front that shows a fit on the scheduler's page; workers report their cells themselves.
-
-    `fit` is the store, by which workers name the fit. `read` returns (first, last, counts) of each
-    bundle in the store, but for those of the given (first, last); `say` gets a sentence with the
-    page's address.
-    """
+    """Shows a fit on the scheduler's page; workers report their cells themselves."""
 
     draws, reads = True, False
 
@@ -58,10 +50,7 @@ class Dashboard:
             self._send_stages(record)
 
     def _announce(self, record: FitRecord) -> None:
-        """Put the fit on the board, with its map once there is one.
-
-        LookupError where the scheduler cannot serve the page.
-        """
+        """Put the fit on the board; LookupError where the scheduler has no page."""
         header, drawn = record.header, record.map
         values = header.estimator, header.n_rows, header.n_features, header.target
         path, why_not = self._run(
@@ -81,7 +70,6 @@ class Dashboard:
             self._say(f"Live view: {record.link}")
 
     def _send_stages(self, record: FitRecord) -> None:
-        """Send the stages whose counts have changed."""
         now, new = time.time(), []
         for stage in list(record.stages.values()):
             counts = stage.done, stage.total
@@ -135,8 +123,6 @@ def page_link(dashboard_link: str | None, path: str) -> str:
 
 
 class LivePlugin(SchedulerPlugin):  # type: ignore[misc]
-    """Passes messages to the board while there is a fit on it."""
-
     name = PLUGIN_NAME
 
     def __init__(self, scheduler: Any) -> None:
@@ -162,11 +148,7 @@ def announce(
     bundles: list[tuple[int, int, LeafCounts]],
     dask_scheduler: Any = None,
 ) -> tuple[str | None, str]:
-    """Put a fit on the board, or add its map and bundles to the entry there.
-
-    `bundles` are those in the store already. Returns the path of the page, if it can be served, and
-    why it cannot.
-    """
+    """Put a fit on the board; return the path of the page, or why there is none."""
     try:
         # Here, because it needs bokeh, which a scheduler may lack.
         from daskls.live.page import add_page
@@ -199,11 +181,7 @@ def retire(
     bundles: list[tuple[int, int, LeafCounts]],
     dask_scheduler: Any = None,
 ) -> None:
-    """Take a fit off the board; with the last fit the plugin goes too.
-
-    The bundles are those in the store that no worker has reported: the ones of a worker's last
-    second, or of a worker that was lost before it reported.
-    """
+    """Take a fit off the board, with the bundles in its store that no worker has reported."""
     board = board_of(dask_scheduler)
     if fit in board.fits:
         for bundle in bundles:
@@ -213,6 +191,5 @@ def retire(
 
 
 def drop_if_idle(scheduler: Any) -> None:
-    """Remove the plugin if no fit is on the board."""
     if not board_of(scheduler).fits and PLUGIN_NAME in scheduler.plugins:
         scheduler.remove_plugin(PLUGIN_NAME)

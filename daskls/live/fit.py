@@ -1,7 +1,4 @@
-"""The live view of one fit: a thread that reads its store at intervals and updates the fronts.
-
-Its plainest front, lines of text, stands below; the others need a notebook or a cluster.
-"""
+"""The live view of one fit: a thread that reads its store at intervals and updates the fronts."""
 
 import logging
 import threading
@@ -27,14 +24,7 @@ LINE_S = 10.0
 
 
 class Front(Protocol):
-    """A display of a fit: a widget, lines of text, or the dashboard's page.
-
-    Attributes
-    ----------
-    draws : bool. Whether it shows the map of the partition.
-    reads : bool. Whether the thread reads the cells' results from the store; else workers report
-        them.
-    """
+    """A display of a fit: whether it draws the map, and reads results from the store."""
 
     draws: bool
     reads: bool
@@ -44,11 +34,7 @@ class Front(Protocol):
 
 
 class LiveFit:
-    """A context in which the progress of a fit is shown.
-
-    An error in the view does not fail the fit: it is reported by ``say``, and the fit continues. A
-    front that fails is dropped from the list.
-    """
+    """Shows the progress of a fit; an error in a front drops it and does not fail the fit."""
 
     def __init__(
         self, record: FitRecord, store: Location, fronts: list[Front], say: Callable[[str], None]
@@ -63,7 +49,6 @@ class LiveFit:
         self.record.advance(progress.stage, progress.done, progress.total, time.time())
 
     def on_cut(self, partition: Partition, X: Reals, names: Sequence[str]) -> None:
-        """Record the partition; the thread draws its map."""
         self._cut = partition, X, names
         self._has_cells = True
 
@@ -95,7 +80,6 @@ class LiveFit:
                 self._fronts.remove(front)
 
     def _try(self, step: Callable[[], None]) -> bool:
-        """Run a step; return whether it succeeded, and report the error if it did not."""
         try:
             step()
         except Exception as error:

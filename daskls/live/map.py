@@ -2,8 +2,7 @@
 
 A tree over two features: the regions as they are. Others, and many leaves or features: rectangles,
 arranged like the means of their rows in the plane of the leading components, with areas
-proportional to their numbers of rows. A plane through a space of many dimensions misses most of its
-cells, but a map should show every cell. Chunks, which have no place in space: equal squares.
+proportional to their numbers of rows. Chunks, which have no place in space: equal squares.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,10 +26,7 @@ COLORS = "White: not trained yet; pale blue: trained, where no error is measured
 
 
 def draw_map(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
-    """Return the map of a partition; of the first one, where rows are cut several times.
-
-    X holds sampled rows, as the partition sees them.
-    """
+    """Return the map of a partition; of the first one, where rows are cut several times."""
     drawn = _draw(partition, X, names)
     return replace(drawn, note=f"{drawn.note}. {COLORS}")
 
@@ -70,7 +66,6 @@ def _group_leaves(n_leaves: int, n_regions: int) -> Int64:
 
 
 def _draw_tree(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> Map:
-    """Return the leaves of the first tree as polygons."""
     tree = forest.trees[0]
     limits = _limits(X)
     found = cell_polygons(tree, limits)
@@ -88,18 +83,7 @@ def _draw_tree(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> M
 
 
 def cell_polygons(tree: Tree, limits: Float64) -> dict[int, Float64]:
-    """Cut a rectangle by the half-planes of a tree.
-
-    Parameters
-    ----------
-    tree : Tree of 2 features
-    limits : float64 array, shape (2, 2). The least and the greatest value of each feature.
-
-    Returns
-    -------
-    polygons : dict cell -> float64 array (n_corners, 2), convex; only cells that reach into the
-        rectangle
-    """
+    """Cut a rectangle, limits (2, 2), by a tree; return convex polygons of the cells in it."""
     (left, right), (bottom, top) = np.asarray(limits, np.float64)
     corners = np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
     if not len(tree.thresholds):
@@ -133,7 +117,6 @@ def _clip(polygon: Float64, distance: Float64) -> Float64:
 
 
 def _draw_rectangles(partition: Partition, X: Reals, names: Sequence[str], note: str) -> Map:
-    """Return rectangles, arranged like the means of their rows."""
     plane, axes, how = find_plane(X, names)
     found = partition.find(X)
     assert found is not None
@@ -159,10 +142,9 @@ def _draw_rectangles(partition: Partition, X: Reals, names: Sequence[str], note:
 
 
 def rectangles(means: Float64, weights: Ints, *, strips: bool = False) -> list[list[list[int]]]:
-    """Tile the map with one rectangle per point, arranged like the points.
+    """Tile the map with one rectangle per point, by weight, arranged like the points.
 
-    The points of a rectangle are halved by weight, to which areas are proportional, along its
-    longer side, until each has its own; strips are halved along the first side only.
+    Points are halved along the longer side of their rectangle; strips along the first side only.
     """
     corners = np.empty((len(means), 4))
     pending = [(np.arange(len(means)), np.array([0.0, 0.0, SIDE, SIDE]))]
@@ -228,5 +210,4 @@ def _as_tuples(limits: Float64) -> tuple[tuple[float, float], tuple[float, float
 
 
 def _thinned(n_leaves: int, n_regions: int) -> str:
-    """Return the part of a note which says that a region stands for several leaves, if so."""
     return f"; {n_leaves:,} groups in {n_regions:,} regions" if n_leaves > n_regions else ""

@@ -29,7 +29,6 @@ _served: "WeakSet[Any]" = WeakSet()
 
 
 def add_page(scheduler: Any) -> str | None:
-    """Serve the page beside a scheduler's dashboard, if it is not served yet."""
     application = scheduler.http_application
     dashboard = next((a for a in application.applications if isinstance(a, BokehTornado)), None)
     if dashboard is None:
@@ -51,7 +50,6 @@ def add_page(scheduler: Any) -> str | None:
 
 
 def live_doc(scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
-    """Fill the document of a browser that opens the page."""
     from distributed.dashboard.components.scheduler import BOKEH_THEME, env
 
     doc.title = "daskls"
@@ -82,8 +80,6 @@ class PageView:
 
 
 class FitPart:
-    """One fit: its stages, and the map of its partition."""
-
     def __init__(self, record: FitRecord) -> None:
         self.record = record
         self._numbers = Div(width=470)
@@ -178,10 +174,7 @@ def _tooltip(n_cells: int, error: float | None, measure: Measure) -> str:
 
 
 def count_tasks(scheduler: Any) -> list[tuple[str, int, int]]:
-    """Return (name, done, total) of the tasks of each name, in the order in which they first ran.
-
-    The last `MAX_NAMES` names only.
-    """
+    """Return (name, done, total) of the last `MAX_NAMES` names that ran."""
     counted = []
     # Dask adds prefixes as they come, which is the order of a fit's stages.
     for name, prefix in scheduler.task_prefixes.items():
@@ -193,7 +186,6 @@ def count_tasks(scheduler: Any) -> list[tuple[str, int, int]]:
 
 
 def numbers_html(numbers: dict[str, Any], tasks: list[tuple[str, int, int]]) -> str:
-    """Return stages, time left, error and tasks as HTML."""
     parts = [f"<h3 style='margin:4px 0'>{escape(numbers['title'])}</h3><table>"]
     parts += [_stage_html(stage) for stage in numbers["stages"]]
     parts.append("</table>")

@@ -15,9 +15,8 @@ from daskls.run.progress import STAGE_LABELS
 class Measure:
     """How the validation errors of one kind of target are named and written.
 
-    An error is the share of wrong rows, or the loss in units of the best constant's loss. `label`
-    is that of an axis, with the unit; `name` names the error of one cell, `mean_name` that of all
-    rows, `of_cells` what a picture of cells shows.
+    `label` is that of an axis, with the unit; `name` names the error of one cell, `mean_name` that
+    of all rows, `of_cells` what a picture of cells shows.
     """
 
     label: str
@@ -85,8 +84,6 @@ BELOW_TOP = 0.98
 
 @dataclass(frozen=True)
 class Header:
-    """The title of a fit."""
-
     estimator: str
     n_rows: int
     n_features: int
@@ -102,15 +99,10 @@ SIDE = 1000
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """A map of a partition: regions of a plane, each of one leaf or a few.
+    """A map of a partition: polygons of one leaf or a few, in units of 1/`SIDE` of its sides.
 
-    Attributes
-    ----------
-    polygons : list of lists of [x, y], one per region, in units of 1/`SIDE` of the map's sides
-    region_of : list of int, one per leaf: its region; -1 where it is not drawn
-    limits : ((left, right), (bottom, top)), or None. The features' values at the sides; None where
-        positions on the map are not values of features.
-    note : str. What is drawn.
+    `limits` are the features' values at the sides ((left, right), (bottom, top)), if they have
+    some; `region_of` is -1 for a leaf that is not drawn.
     """
 
     polygons: list[list[list[int]]]
@@ -125,11 +117,7 @@ class Map:
 
 @dataclass
 class Stage:
-    """The progress of one stage, in its own units; times in seconds.
-
-    `done` is None while it is unknown, `ended` while the stage runs; `first_done` was done already
-    when the stage began here.
-    """
+    """The progress of one stage, of which ``first_done`` was done when it began here."""
 
     name: str
     total: int
@@ -158,11 +146,7 @@ class Stage:
 
 @dataclass(eq=False)
 class FitRecord:
-    """Stages, cells and errors of one fit, from any source; several threads may use it.
-
-    `version` counts the changes; `ended` says how the fit ended; `link` is its URL on the
-    dashboard; `map` is None until space is cut.
-    """
+    """Stages, cells and errors of one fit, from any source; several threads may use it."""
 
     header: Header
     stages: dict[str, Stage] = field(default_factory=dict)
@@ -183,17 +167,7 @@ class FitRecord:
         now: float,
         seconds: float | None = None,
     ) -> None:
-        """Record the progress of a stage; it ends when all is done, or when the next one begins.
-
-        Parameters
-        ----------
-        name : str
-        done : int, or None where it is unknown
-        total : int
-        now : float. The time, in seconds.
-        seconds : float, or None. How long the stage has run, for a caller who knows; else it begins
-            with the first call.
-        """
+        """Record the progress of a stage; it ends when all is done, or when the next one begins."""
         with self._lock:
             stage = self.stages.get(name)
             if stage is not None and stage.ended is not None and done == total == stage.total:
@@ -246,7 +220,6 @@ class FitRecord:
 
     @property
     def n_cells(self) -> int:
-        """The number of cells trained so far, as far as they have been reported."""
         return int(self._counts[0].sum())
 
     @property
@@ -324,18 +297,13 @@ def _stage_json(stage: Stage, now: float) -> dict[str, Any]:
 
 
 def _sum_by(region_of: Int64, counts: Float64, n_regions: int) -> Float64:
-    """Return the sum of each count over the leaves of each region, (5, n_regions)."""
     drawn = region_of >= 0
     own = region_of[drawn]
     return np.stack([np.bincount(own, row[drawn], n_regions) for row in counts])
 
 
 def mean_error(report: Any) -> float | None:
-    """Return the mean validation error over a report's rows; None where none was measured.
-
-    Rows in a cell of one class, or of one number, have an error of 0; those in cells where nothing
-    was measured do not count.
-    """
+    """Return the mean validation error over a report's rows, as far as it was measured."""
     is_measured = np.isfinite(report.validation_error)
     if not is_measured.any():
         return None
@@ -344,7 +312,6 @@ def mean_error(report: Any) -> float | None:
 
 
 def _mean_error(counts: Float64) -> float | None:
-    """Return the mean error over rows, given sums of counts (5,); None where none is known."""
     _, _, measured, pure, wrong = counts.tolist()
     known = measured + pure
     return float(wrong / known) if known else None

@@ -10,10 +10,7 @@ from daskls.live.record import FitRecord
 
 
 class FitView(anywidget.AnyWidget):  # type: ignore[misc]
-    """The state that the browser draws: the numbers of `FitRecord.snapshot`, and a map's `to_json`.
-
-    The map is empty until space is cut, and sent once.
-    """
+    """The numbers of `FitRecord.snapshot`, and a map's `to_json`, empty until space is cut."""
 
     _esm = Path(__file__).with_name("view.js")
     _css = Path(__file__).with_name("view.css")
@@ -22,8 +19,6 @@ class FitView(anywidget.AnyWidget):  # type: ignore[misc]
 
 
 class Widget:
-    """A front that shows a `FitView` below the cell that runs."""
-
     draws, reads = True, True
 
     def __init__(self) -> None:

@@ -20,10 +20,7 @@ SEARCH_REGION_ROWS = 1024
 
 
 def method_of(values: dict[str, Any], where: str = "The model") -> Method:
-    """Return the method that a store describes.
-
-    `where` names the model in the StoreError for an unknown name, or malformed parameters.
-    """
+    """Return the method that a store describes; StoreError for an unknown one."""
     name = str(values.get("name", ""))
     entry = next((own for own in METHODS if own.name == name), None)
     if entry is None:

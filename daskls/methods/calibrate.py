@@ -1,9 +1,8 @@
 """Calibration: cross-validated scores, and the maps to probabilities fitted to them.
 
 Where a fit knows no held-out values of its own rows, the whole method is fitted again on some of
-them, leaving out one fold at a time, and scores the fold; so the mean of several partitions is
-calibrated. Scores depend on the density of rows: a local method uses all rows of a few parts of
-space, any other method rows drawn at random.
+them, leaving out one fold at a time. Scores depend on the density of rows: a local method uses all
+rows of a few parts of space, any other method rows drawn at random.
 """
 
 from collections.abc import Callable, Iterator
@@ -51,11 +50,7 @@ NestedFit = Callable[[FitRequest, BlockRows, Objects], str]
 
 
 def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
-    """Fit the maps from scores to probabilities, unless the store holds them.
-
-    `raw` is the state before the scale is known. DataError where there are too few rows to hold any
-    out.
-    """
+    """Fit the maps from scores to probabilities, unless the store holds them."""
     request, root = state.request, state.root
     assert request.probability is not None
     if root.find(CALIBRATION) is not None:
@@ -83,13 +78,12 @@ def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
 
 
 def _plan(raw: FitState, state: FitState) -> RegionJob:
-    """Return the job that collects the rows: of regions, or of random groups.
-
-    Where an earlier search has collected the same rows, they are not collected again.
-    """
+    """Return the job that collects the rows, unless an earlier search has collected them."""
     base = _base(raw)
     job = plan_regions(raw, base, state.sizes.n_features)
-    job = job.gathered_in(_model_scale(state, base), "model")
+    # A model without a scale only subtracts the center.
+    own = state.scale or FeatureScale(base.center, np.ones_like(base.center))
+    job = job.gathered_in(own, "model")
     request = state.request
     if request.method.is_local:
         return job
@@ -99,7 +93,6 @@ def _plan(raw: FitState, state: FitState) -> RegionJob:
 
 
 def _base(raw: FitState) -> FeatureScale:
-    """Return the scale in which the tree of the regions sees rows."""
     X = raw.sample.X
     center = X.mean(axis=0, dtype=np.float64)
     if raw.request.scaling is not None:
@@ -109,13 +102,7 @@ def _base(raw: FitState) -> FeatureScale:
     return FeatureScale(center if has_width else np.zeros_like(center), np.ones_like(center))
 
 
-def _model_scale(state: FitState, base: FeatureScale) -> FeatureScale:
-    """Return the model's scale, or one that only subtracts the center where it has none."""
-    return state.scale or FeatureScale(base.center, np.ones_like(base.center))
-
-
 def _read(job: RegionJob, state: FitState) -> RegionRows:
-    """Return the rows of evenly spaced regions, as many as the client may hold."""
     row_nbytes = 4 * state.sizes.n_features
     most = max(MAX_TAKEN_NBYTES // (job.max_rows * row_nbytes), 1)
     regions = np.linspace(0, job.n_regions - 1, min(job.n_regions, most)).astype(np.int64)
@@ -127,11 +114,7 @@ def _read(job: RegionJob, state: FitState) -> RegionRows:
 
 
 def _with_copies(folds: Int64, X: Reals) -> Int64:
-    """Return the folds with rows of equal features in that of the first, whatever their classes.
-
-    Were they apart, a model would know the rows that it scores. Rows that more than half a fold
-    equals stay in theirs: new rows will equal them, too, and a model knows them.
-    """
+    """Return the folds with equal rows together, unless more than half a fold is equal."""
     found = find_copies(X)
     if found is None:
         return folds
@@ -141,14 +124,12 @@ def _with_copies(folds: Int64, X: Reals) -> Int64:
 
 
 def count_folds(n_rows: int) -> int:
-    """Return the number of folds to score: the fewest that hold `SCORED_ROWS`."""
     return min(max(-(-SCORED_ROWS * HELD_SHARE // n_rows), 1), HELD_SHARE)
 
 
 def _score_fold(
     rows: RegionRows, fold: int, state: FitState, fit: NestedFit
 ) -> tuple[Float64, Int64]:
-    """Return the scores of one fold's rows by a model of the others, and the rows' indices."""
     held, others = np.flatnonzero(rows.fold == fold), np.flatnonzero(rows.fold != fold)
     n_classes = state.scan.target.n_classes
     present = np.unique(rows.codes[others])
@@ -181,7 +162,6 @@ def _blocks(rows: RegionRows, which: Int64, scratch: Scratch) -> Iterator[BlockR
 
 
 def _nested(state: FitState, n_rows: int) -> FitRequest:
-    """Return the request of a fold's fit, with everything fixed that is decided for all cells."""
     request = state.request
     return replace(
         request,
@@ -201,7 +181,6 @@ def _nested(state: FitState, n_rows: int) -> FitRequest:
 
 
 def _spread(scores: Float64, present: Codes, n_classes: int) -> Float64:
-    """Return scores of the classes present in the training rows as scores of all classes."""
     if len(present) == n_classes:
         return scores
     if scores.ndim == 1:

@@ -1,7 +1,4 @@
-"""A fit of any method.
-
-A fit begins, chooses what all cells share, runs the method's own stages and cleans up.
-"""
+"""A fit of any method."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,10 +30,8 @@ LEAST_FEATURES = 50
 class FitResult:
     """The result of a fit, beside its store.
 
-    `stage_s` are the stages that ran. `units` are the features with the largest and the smallest
-    spread, and the ratio of the spreads; None where it is at most 1000 or was not asked for.
-    `shrinkage` is None where it was not asked for, with fewer than `LEAST_FEATURES` features, or if
-    the model was complete before.
+    `units` are the features with the largest and the smallest spread, and the ratio of the spreads;
+    None where it is at most 1000.
     """
 
     fingerprint: str
@@ -55,8 +50,7 @@ def run_fit(
 ) -> FitResult:
     """Run the stages that the store does not hold yet, until the model is complete.
 
-    The store is created if it does not exist. `on_progress` is called from a thread; `on_cut` with
-    the partition once it is known, unless the model is already complete.
+    `on_progress` is called from a thread; `on_cut` with the partition once it is known.
     """
     clock = StageClock(on_progress, on_cut)
     state = begin_fit(request, rows, store, clock, client)

@@ -1,12 +1,8 @@
 """Held-out values that solvers give for some training rows, and their uses: calibration and ROC.
 
-A solver that knows the values of training rows without themselves saves a second fit. Rows are
-drawn once by their global numbers, the same in every partition, so the mean of partitions,
-which answers queries, has held-out values too. Each bundle keeps those of its rows beside its
-models; the maps to probabilities are fitted when all bundles are finished.
-
-The ROC curve of a finished model of two classes uses these values too, unless a bound on false
-alarms reserved rows: then it uses the model's own scores of the reserved rows.
+Rows are drawn once by their global numbers, the same in every partition, so the mean of partitions
+has held-out values too. Each bundle keeps those of its rows beside its models. A model whose bound
+on false alarms reserved rows uses its own scores of these for the ROC curve.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,16 +49,12 @@ LEAST_OWN_ROWS = 500
 
 @dataclass(frozen=True)
 class Draw:
-    """A draw of rows by hashed row number: those whose keys are below the share of their class.
-
-    A row that stands for several is drawn as often as one of them would be.
-    """
+    """A draw of rows by hashed row number: those whose keys are below the share of their class."""
 
     shares: tuple[float, ...]
     seed: int
 
     def positions(self, rows: Rows) -> Int64:
-        """Return the indices of the drawn rows, increasing."""
         # The upper 53 bits, which float64 holds exactly, so a share of 1 takes every row.
         keys = row_keys(rows.numbers, MAPPED_ROWS(self.seed)) >> np.uint64(11)
         return np.flatnonzero(keys * 2.0**-53 < self.chances(rows))
@@ -72,7 +64,6 @@ class Draw:
         return shares if rows.counts is None else np.minimum(shares * rows.counts, 1.0)
 
     def weights(self, rows: Rows) -> Float64:
-        """Return the weights by which drawn rows stand for all rows of their class."""
         shares = np.array(self.shares)[rows.codes]
         weights: Float64 = rows.weights * (shares / self.chances(rows))
         return weights
@@ -83,7 +74,6 @@ def most_drawn(n_classes: int) -> int:
 
 
 def rows_drawn(n_rows: int, n_classes: int, cell_size: int) -> int:
-    """Return how many rows are drawn, but for rare classes."""
     most = most_drawn(n_classes)
     if n_rows <= min(ALL_ROWS, most):
         return n_rows
@@ -91,12 +81,10 @@ def rows_drawn(n_rows: int, n_classes: int, cell_size: int) -> int:
 
 
 def knows_held_out(method: Method, spec: SolverSpec) -> bool:
-    """Whether a fit knows the values that its own rows would get as new rows."""
     return method.knows_held_out and find_loss(spec).knows_held_out
 
 
 def maps_held_out(request: FitRequest) -> bool:
-    """Whether maps to probabilities are fitted to held-out values, without a nested fit."""
     return request.probability is not None and knows_held_out(request.method, request.spec)
 
 
@@ -122,10 +110,7 @@ def draw_of(state: FitState) -> Draw | None:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutRows:
-    """Drawn rows with the scores that models without them give.
-
-    Scores have the shape of the whole model's, (q,) for two classes, else (q, k).
-    """
+    """Drawn rows with the scores, (q,) or (q, k), that models without them give."""
 
     numbers: RowNumbers
     codes: Codes
@@ -136,10 +121,6 @@ class HeldOutRows:
     def of_leaf(
         cls, rows: Rows, cells: Int32, models: Sequence[LocalModel], draw: Draw
     ) -> "HeldOutRows":
-        """Return the drawn rows of a leaf, in the order of its cells.
-
-        `cells` (m,) is the cell of each row; the models hold the values of their drawn rows.
-        """
         which = draw.positions(rows)
         which = which[np.argsort(cells[which], kind="stable")]
         counts = np.bincount(cells[which], minlength=len(models)).tolist()
@@ -154,10 +135,7 @@ class HeldOutRows:
         return cls(*map(np.concatenate, zip(*own, strict=True)))
 
     def merged(self) -> "HeldOutRows":
-        """Return each row once, in the order of numbers, with its mean score over partitions.
-
-        StoreError where partitions hold different rows, as those of two versions may.
-        """
+        """Return each row once, in the order of numbers, with its mean score over partitions."""
         # A stable sort keeps the values of a row in the order of partitions.
         order = np.argsort(self.numbers, kind="stable")
         counts = np.unique(self.numbers, return_counts=True)[1]
@@ -180,10 +158,7 @@ class HeldOutRows:
 
 
 def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
-    """Fit the maps from scores to probabilities, unless the store holds them or needs none.
-
-    All bundles of the model come in the order of leaves.
-    """
+    """Fit the maps from scores to probabilities by all bundles, in the order of leaves."""
     draw, root, kind = draw_of(state), state.root, state.request.probability
     is_wanted = maps_held_out(state.request) and root.find(CALIBRATION) is None
     if draw is None or kind is None or not is_wanted:
@@ -212,14 +187,7 @@ def _mean(scores: Float64, n_partitions: int) -> Float64:
 
 @cached(maxsize=8)
 def roc_of(reader: ModelReader) -> tuple[Codes, Float64, Float64] | None:
-    """Return the codes, decision values and weights of held-out rows, each (m,).
-
-    None with more than two classes, where the model has no held-out scores, or none of one class.
-
-    Raises
-    ------
-    StoreError : the model's held-out scores are missing or damaged
-    """
+    """Return codes, decision values and weights of held-out rows, each (m,), if there are any."""
     if reader.n_classes != 2:
         return None
     found = read_reserved(reader.root)

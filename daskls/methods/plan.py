@@ -30,14 +30,7 @@ def plan_fit(
     resources: Resources,
     notes: tuple[str, ...] = (),
 ) -> FitPlan:
-    """Return the plan of a fit; no row is read.
-
-    Parameters
-    ----------
-    rows : BlockRows. Only the shape, dtype and blocks of X are used.
-    target : Target. With the expected number of classes or outputs.
-    notes : tuple of str. Assumptions that the plan lists.
-    """
+    """Return the plan of a fit; only shape, dtype and blocks of X are used."""
     n_rows, row_nbytes = rows.n_rows, rows.n_features * rows.X.dtype.itemsize
     reserved = request.reserved_for
     n_reserved = 0 if reserved is None else rows_expected(reserved, n_rows, row_nbytes)
@@ -86,7 +79,6 @@ def plan_fit(
 
 
 def _chosen(request: FitRequest, sizes: TaskSizes) -> TaskSizes:
-    """Return the sizes of tasks once scale and parameters are chosen, as they usually are."""
     sizes = replace(sizes, spec=usual_spec(request.spec, request.scaling))
     if request.scaling is None or request.scaling.feature_scale is None:
         return sizes
@@ -96,7 +88,6 @@ def _chosen(request: FitRequest, sizes: TaskSizes) -> TaskSizes:
 def _choice(
     request: FitRequest, extent: Extent, n_sample: int, resources: Resources
 ) -> tuple[int, list[Callable[[], None]]]:
-    """Return the peak bytes of a task that compares what all cells share, and the checks of it."""
     sizes, scaling = extent.sizes, request.scaling
     if scaling is None or not is_open(scaling):
         return 0, []
@@ -114,13 +105,11 @@ def _choice(
 
 
 def _without_blocks(extent: Extent) -> Extent:
-    """Return an extent whose blocks need almost no memory."""
     sizes = replace(extent.sizes, source_nbytes=0, unpack_nbytes=0)
     return replace(extent, sizes=sizes, block_rows=1)
 
 
 def _refusals(checks: Sequence[Callable[[], None]]) -> tuple[str, ...]:
-    """Return the messages of the memory errors that ``checks`` raise, each once."""
     found = []
     for check in checks:
         try:

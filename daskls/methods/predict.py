@@ -1,11 +1,9 @@
-"""Stage 4: predict labels, scores, probabilities, numbers or intervals of rows, in row order.
-
-The width of an interval is proportional to the size of residuals near the row, that of its cells.
-"""
+"""Stage 4: predict labels, scores, probabilities, numbers or intervals of rows, in row order."""
 
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Literal
 
 import dask.array as da
@@ -46,7 +44,6 @@ CONVERTED_ROWS = 1 << 14
 
 
 def row_nbytes(reader: ModelReader, n_features: int, itemsize: int, wanted: Wanted) -> int:
-    """Return the peak bytes of a query in a block: its features, cells, scores and answers."""
     # Merged from chunks; then scaled, and in the order of a search.
     features = 2 * n_features * itemsize + 2 * reader.width * max(itemsize, F4)
     scores = math.prod(reader.target.score_shape)
@@ -62,16 +59,12 @@ def answer_nbytes(target: Target, wanted: Wanted) -> int:
 def most_rows(
     reader: ModelReader, n_features: int, itemsize: int, wanted: Wanted, task_nbytes: int
 ) -> int:
-    """Return the most queries of a block in a task that may use so many bytes."""
     nbytes = min(SUPER_NBYTES, task_nbytes // BLOCK_SHARE)
     return max(nbytes // row_nbytes(reader, n_features, itemsize, wanted), SLAB_ROWS)
 
 
 def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
-    """Predict rows in memory with threads of this process; no scheduler is involved.
-
-    DataError, which names the row, for NaN, infinity or too large values.
-    """
+    """Predict rows in memory with threads of this process; DataError names a bad row."""
     _check_values(X, handle)
     slots = find_slots()
     with handle.in_use(), ThreadPoolExecutor(slots) as threads:
@@ -87,11 +80,7 @@ def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | La
 def predict_lazily(
     X: da.Array, handle: ModelHandle, wanted: Wanted, target: Target, most: int
 ) -> da.Array:
-    """Return a lazy array of labels (n,), probabilities (n, k), scores, numbers or intervals.
-
-    It has the rows and the row chunks of X, which is one block of columns. Chunks of more than
-    `most` rows are answered part by part.
-    """
+    """Return a lazy array of answers, in the row chunks of X."""
     given, row = X.chunks[0], X.shape[1] * X.dtype.itemsize
     X = cut_large(X, most * row)
     merged = X.chunks[0]
@@ -115,7 +104,6 @@ def predict_lazily(
 
 
 def check_chunks(X: da.Array, target: Target, wanted: Wanted, worker_nbytes: float) -> None:
-    """Refuse chunks that no worker could hold with their answers, which have the same chunks."""
     row = X.shape[1] * X.dtype.itemsize + answer_nbytes(target, wanted)
     rows = max(X.chunks[0], default=0)
     if rows * row > worker_nbytes:
@@ -137,11 +125,7 @@ def predict_to_zarr(
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> ArrayHandle:
-    """Predict all rows and write the result to a Zarr array, one chunk per block.
-
-    X is one block of columns; a block has at most `most` rows. String labels are written with a
-    fixed width.
-    """
+    """Predict all rows into a Zarr array, one chunk per block of at most ``most`` rows."""
     rows = max(1, *merge_chunks(X.chunks[0], most))
     # Of a larger chunk equal parts.
     rows = -(-rows // -(-rows // most))
@@ -156,7 +140,8 @@ def predict_to_zarr(
         watch("predict", blocks.n_blocks, output.count_chunks, on_progress),
     ):
         map_rows(write_block, blocks, X, client=client, handle=handle, wanted=wanted, target=output)
-    return output
+    # Written elsewhere, and renamed.
+    return replace(output, path=str(path))
 
 
 def write_block(
@@ -167,7 +152,6 @@ def write_block(
     target: ArrayHandle,
     block_info: Any = None,
 ) -> int:
-    """Predict one block and write its chunk of the output; return the number of rows."""
     target.write(
         block_start(block_info)[1], predict_block(X, handle, wanted, block_info=block_info)
     )
@@ -183,7 +167,6 @@ def _dtype(wanted: Wanted) -> np.dtype[Any]:
 
 
 def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
-    """Return the shape of one row's prediction."""
     if not isinstance(wanted, str):
         return ()
     if wanted == PROBABILITIES:
@@ -200,10 +183,7 @@ def predict_block(
     most: int | None = None,
     block_info: Any = None,
 ) -> Float64 | Labels:
-    """Predict the rows of one block, at most ``most`` at once.
-
-    DataError, which names the row, for NaN, infinity or too large values.
-    """
+    """Predict the rows of one block, at most ``most`` at once; DataError names a bad row."""
     _check_values(X, handle, block_start(block_info)[1] if block_info else 0)
     with handle.in_use():
         reader = open_model(handle.location, handle.fingerprint)
@@ -230,7 +210,6 @@ def _answer(reader: ModelReader, X: Reals, wanted: Wanted, out: Float64 | Labels
 
 
 def _converted(reader: ModelReader, X: Reals, scores: Float64, wanted: Wanted) -> Float64 | Labels:
-    """Return the answers of rows whose scores are known."""
     if not isinstance(wanted, str):
         return labels_of(_above(reader, scores), wanted)
     if wanted == SCORES:
@@ -259,8 +238,7 @@ def score_rows(reader: ModelReader, X: Reals) -> Float64:
     """Return the scores of rows: (m,) for two classes or one output, else (m, k).
 
     Of two classes the second has positive scores, before a bound on false alarms moves the
-    threshold; a cell with one class scores +-1. Regression scores are centered, and in units of
-    the target's scale.
+    threshold. Regression scores are centered, and in units of the target's scale.
     """
     with one_blas_thread():
         return method_of(reader.method).scores(reader, reader.enter(X))
@@ -277,7 +255,6 @@ def cells_of(reader: ModelReader, X: Reals) -> Int64:
 
 
 def _around(reader: ModelReader, X: Reals, answers: Float64) -> Float64:
-    """Return the intervals around answers."""
     assert reader.interval is not None
     sizes = sizes_of_rows(reader.interval_sizes, cells_of(reader, X))
     return around(answers, sizes, reader.interval.half_widths)

@@ -35,11 +35,7 @@ LEAST_GAIN = 2.0
 class ScoreMaps(ABC):
     """Maps from scores to probabilities: one per class, or a single one for two classes.
 
-    Attributes
-    ----------
-    kind : str. The name in stores, and the value of the parameter ``probability``.
-    of_margins : bool. Whether maps take margins instead of scores; with more than two classes.
-    of_odds : bool. Whether maps take the log odds of scores, see `log_odds`.
+    `of_margins`: maps of several classes take margins instead of scores; `of_odds`: log odds.
     """
 
     kind: ClassVar[str]
@@ -75,10 +71,7 @@ class Sigmoids(ScoreMaps):
 
 @dataclass(frozen=True, eq=False)
 class Isotonics(ScoreMaps):
-    """Isotonic regressions: nondecreasing, linear between knots.
-
-    All maps lie one after the other; ``ptr`` is where each begins.
-    """
+    """Isotonic regressions, linear between knots, one after the other from ``ptr`` on."""
 
     knots: Float64
     values: Float64
@@ -89,7 +82,6 @@ class Isotonics(ScoreMaps):
     kind = "isotonic"
 
     def of(self, column: int, scores: Float64) -> Float64:
-        """Constant beyond the first and the last knot."""
         own = slice(self.ptr[column], self.ptr[column + 1])
         found: Float64 = np.interp(scores, self.knots[own], self.values[own])
         return found
@@ -111,11 +103,10 @@ def fit_maps(
 ) -> ScoreMaps:
     """Fit a map for each class, or a single one for two classes, to held-out rows.
 
-    Where classes overlap, least-squares values are nearly probabilities themselves, and their
-    margins hold less information; votes can be told apart by their margins only. With more than two
-    classes, maps take margins, if None whichever gives these rows the higher likelihood; log odds,
-    if None where these raise the likelihood by `LEAST_GAIN`. Classes of fewer than ``least_own``
-    rows share one map; None: 0 for sigmoids, `LEAST_STEPS` for isotonic maps.
+    Votes can be told apart by their margins only; least-squares values are nearly probabilities
+    themselves. With more than two classes, maps take margins, if None whichever gives these rows
+    the higher likelihood; log odds, if None where these raise it by `LEAST_GAIN`. Classes of fewer
+    than ``least_own`` rows share one map.
     """
     if of_odds is None or (of_margins is None and n_classes > 2):
         given = kind, scores, codes, weights, n_classes
@@ -140,7 +131,6 @@ def fit_maps(
 
 
 def _log_loss(maps: ScoreMaps, scores: Float64, codes: Codes, weights: Float64) -> float:
-    """Return the weighted log loss of the labels, plus `LEAST_GAIN` for maps of log odds."""
     found = probabilities(maps, scores)
     own = np.take_along_axis(found, codes[:, None].astype(np.int64), axis=1)[:, 0]
     # A probability of 0 would make the loss infinite.
@@ -153,7 +143,6 @@ def _choices(given: bool | None) -> tuple[bool, ...]:
 
 
 def _columns(scores: Float64, of_margins: bool, of_odds: bool) -> Float64:
-    """Return the inputs of the maps, one column per map."""
     if of_odds:
         scores = log_odds(scores)
     if scores.ndim == 1:
@@ -162,10 +151,9 @@ def _columns(scores: Float64, of_margins: bool, of_odds: bool) -> Float64:
 
 
 def log_odds(values: Float64) -> Float64:
-    """Return the log odds of values in [-1, 1], mapped linearly to probabilities in [0, 1].
+    """Return the log odds of values in [-1, 1], as least squares estimates probabilities.
 
-    Least-squares values estimate probabilities, except near +-1, where what is left is mostly
-    error: probabilities are clipped at `LEAST_ODDS` from 0 and 1.
+    Near +-1 what is left is mostly error: probabilities are clipped at `LEAST_ODDS` from 0 and 1.
     """
     p = np.clip((1.0 + values) / 2.0, LEAST_ODDS, 1.0 - LEAST_ODDS)
     odds: Float64 = np.log(p / (1.0 - p))
@@ -173,11 +161,7 @@ def log_odds(values: Float64) -> Float64:
 
 
 def margins(scores: Float64) -> Float64:
-    """Return the difference of each class's score to the best of the others, (m, k).
-
-    A number of votes alone says little: of 26 classes, one with 24 votes may be second to one
-    with 25.
-    """
+    """Return the difference of each class's score to the best of the others, (m, k)."""
     if not len(scores):
         return scores
     best = scores.argmax(axis=1)[:, None]
@@ -209,7 +193,6 @@ def _own_or_shared(
 
 
 def _steps(scores: Float64, positive: Mask, weights: Float64) -> tuple[Float64, Float64]:
-    """Return the knots and values of an isotonic regression, with values inside (0, 1)."""
     # Imported here, as a process that only predicts does not need it.
     from sklearn.isotonic import IsotonicRegression
 

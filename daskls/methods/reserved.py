@@ -1,12 +1,8 @@
 """The last stage of a fit that reserved rows: the finished model predicts them.
 
 Its scores give the threshold that bounds false alarms; its residuals give the half width of
-intervals.
-
-Source of the intervals: Lei, G'Sell, Rinaldo, Tibshirani, Wasserman 2018, Distribution-free
-predictive inference for regression, algorithm 2 (split conformal) and section 5.2 (residuals in
-units of a local size). Here the local size is that of a row's cells, known from their training
-rows: no reserved row contributes to it.
+intervals, after Lei et al. 2018, Distribution-free predictive inference for regression, algorithm 2
+(split conformal) and section 5.2. The local size of residuals is that of a row's cells.
 """
 
 from collections.abc import Callable
@@ -38,7 +34,6 @@ ASKED_AT_ONCE = 4000
 
 
 def score_reserved(X: Reals, handle: ModelHandle) -> Float64:
-    """Return the scores of some reserved rows, before any threshold is applied."""
     with handle.in_use():
         return score_rows(open_model(handle.location, handle.fingerprint), X)
 
@@ -56,8 +51,7 @@ def threshold_of(
 ) -> FalseAlarmBound:
     """Return the bound whose threshold is the smallest score of a negative that keeps the rate.
 
-    Only scores strictly above the threshold are positive, so ties lower the rate. Copies and units
-    are those of `ReservedRows`.
+    Only scores strictly above the threshold are positive, so ties lower the rate.
 
     >>> scores = np.arange(100.0)
     >>> bound = threshold_of(scores, scores < 80, FalseAlarmSpec(0.1, 0.05))
@@ -81,10 +75,9 @@ def _ranked(
 ) -> tuple[Float64, int, int]:
     """Return the sorted values of all rows, the rank of the one that serves, and a number.
 
-    A share is that of all rows, copies included. But copies tell no more of new rows than one of
-    them, and rows that very many equal tell nothing of others. So the value serves that lies high
-    enough among all rows, and among the different ones that are not frequent; of these there may be
-    too few. The number is theirs, or 0.
+    Copies tell no more of new rows than one of them, and rows that very many equal tell nothing of
+    others. So the value serves that lies high enough among all rows, and among the different ones
+    that are not frequent. The number is how many of these there are if they are too few, else 0.
     """
     rows, own = np.sort(np.repeat(values, copies)), np.sort(np.repeat(values, units))
     rank = find(len(rows))
@@ -94,7 +87,6 @@ def _ranked(
 
 
 def answer_reserved(X: Reals, handle: ModelHandle) -> tuple[Float64, Int64]:
-    """Return the predictions of some reserved rows, in the units of y, and their cells."""
     with handle.in_use():
         reader = open_model(handle.location, handle.fingerprint)
         return reader.target.leave(score_rows(reader, X)), cells_of(reader, X)
@@ -133,8 +125,6 @@ def interval_of(
 def sizes_of_cells(report: Any) -> Float64:
     """Return the size of residuals in each cell, relative to that of all rows; all > 0.
 
-    A cell whose mean squared leave-one-out error is NaN gets the size of all rows.
-
     >>> report = np.rec.fromarrays([[4000, 1000], [0.01, 0.06]], names="n_rows, validation_error")
     >>> sizes_of_cells(report).round(3)
     array([0.848, 1.457])
@@ -153,11 +143,7 @@ def sizes_of_cells(report: Any) -> Float64:
 
 @dataclass(frozen=True)
 class Purpose:
-    """A use of reserved rows.
-
-    `ask` is the task that predicts some of them; `keep` writes the result of all tasks to the group
-    named as the spec, which is the marker.
-    """
+    """A use of reserved rows: the task that predicts some of them, and what writes all results."""
 
     stage: str
     ask: Callable[[Reals, ModelHandle], Any]
@@ -178,10 +164,7 @@ def has_used_reserved(state: FitState) -> bool:
 
 
 def use_reserved(state: FitState) -> None:
-    """Predict the reserved rows with the finished model and keep the result, unless it is stored.
-
-    The sample of ``state`` holds the reserved rows.
-    """
+    """Predict the reserved rows with the finished model and keep the result."""
     spec, held = state.request.reserved_for, state.sample.reserved
     if spec is None or held is None or has_used_reserved(state):
         return

@@ -27,10 +27,7 @@ LEAST_SLAB_ROWS = 240
 
 
 def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
-    """Return the scores of each row, by one cell's model or the mean of several.
-
-    Each view has the cell that predicts each row.
-    """
+    """Return the scores of each row, by one cell's model, or the mean over several views."""
     scores = empty_scores(len(X), reader.target)
     if len(views) == 1:
         for model, rows in _slabs(reader, views[0]):
@@ -84,7 +81,6 @@ def _mean_decisions(reader: ModelReader, X: Reals, views: list[Ints], n_function
 
 
 def _mean_scores(reader: ModelReader, mean: Float64) -> Float64:
-    """Return scores from mean decisions."""
     if mean.shape[1] == 1:
         return mean[:, 0]
     is_voted = find_loss(reader.spec).decision == "ovo"
@@ -116,15 +112,11 @@ def _slabs(reader: ModelReader, cells: Ints) -> Iterator[tuple[LocalModel, Ints]
 
 
 def slab_rows(n_support: int) -> int:
-    """Return how many queries a model with ``n_support`` support rows evaluates at once."""
     return min(SLAB_ROWS, max(SLAB_NBYTES // (8 * max(n_support, 1)), LEAST_SLAB_ROWS))
 
 
 def _tiles(reader: ModelReader, cells: Ints, n_functions: int) -> Iterator[slice | Ints]:
-    """Yield the indices of rows in parts whose decisions fit in `TILE_NBYTES`.
-
-    Rows of neighboring cells stay together, so few cells are read more than once.
-    """
+    """Yield the indices of rows in parts of bounded size, those of neighboring cells together."""
     # Sums and means; votes, confidences and what becomes of them; the rows themselves.
     n_values = 2 * n_functions + 6 * reader.n_classes + reader.width
     n_rows = max(TILE_NBYTES // (F8 * n_values), SLAB_ROWS)
@@ -158,7 +150,6 @@ def model_scores(model: LocalModel, X: Reals, n_classes: int) -> Float64:
 
 
 def held_out_scores(model: LocalModel, n_rows: int, n_classes: int) -> Float64:
-    """Return the scores of the rows whose held-out values come with a cell's model."""
     return _rest_scores(model, model.held_out, n_rows, n_classes)
 
 
@@ -181,10 +172,7 @@ def labels_of(scores: Float64, classes: Labels) -> Labels:
 
 
 def misses_of(scores: Float64, targets: Targets, target: Target) -> Float64:
-    """Return the error of each row's scores, float64 (m,).
-
-    For classes 1 where another class won, else 0; for numbers the mean squared error of the row.
-    """
+    """Return 1 where another class won, else 0; for numbers the mean squared error of the row."""
     if target.kind == "numbers":
         squared: Float64 = ((scores.reshape(targets.shape) - targets) ** 2).mean(axis=1)
         return squared

@@ -1,7 +1,4 @@
-"""Rows inside balls, found leaf by leaf and thinned by a draw; bounds of distances to regions.
-
-A region holds the rows of a leaf, or of a part of one.
-"""
+"""Rows inside balls, found leaf by leaf and thinned by a draw; bounds of distances to regions."""
 
 from collections.abc import Iterator
 
@@ -54,8 +51,6 @@ def find_inside(
 def keep_smallest(balls: Int64, keys: Keys, quotas: Int64) -> Int64:
     """Return which pairs to keep: of each ball those of the smallest keys, up to its quota.
 
-    No two pairs of a ball share a key. Positions are ordered by (ball, key).
-
     >>> balls, keys = np.array([0, 1, 0, 0]), np.array([5, 1, 3, 4], np.uint64)
     >>> keep_smallest(balls, keys, np.array([2, 0])).tolist()
     [2, 3]
@@ -67,10 +62,7 @@ def keep_smallest(balls: Int64, keys: Keys, quotas: Int64) -> Int64:
 
 
 def measure_regions(X: Reals, ptr: Int64) -> Regions:
-    """Return the region of each run of rows, ptr[i] to ptr[i + 1] - 1.
-
-    An empty region is infinitely far from every query.
-    """
+    """Return the region of each run of rows, ptr[i] to ptr[i + 1] - 1."""
     n, d = len(ptr) - 1, X.shape[1]
     regions = Regions(
         np.zeros((n, d)),
@@ -91,10 +83,7 @@ def measure_regions(X: Reals, ptr: Int64) -> Regions:
 
 
 def lower_bounds(queries: Float64, regions: Regions) -> Float64:
-    """Return a lower bound of the squared distance from each query to the rows of each region.
-
-    Never above a true distance, in spite of rounding.
-    """
+    """Return bounds of the squared distances of queries and regions, also of rounded ones."""
     bounds = np.empty((len(queries), len(regions.r_max)))
     bound_distances(
         queries,

@@ -1,8 +1,7 @@
 """The exact k nearest rows of queries: leaves are read nearest first, until no other can matter.
 
-The rows of a leaf are packed in blocks, which the search tests in bulk. The blocks are kept as long
-as the leaf is. Of equal rows only the k of the smallest numbers are packed, as no query finds
-others; and equal queries are searched once.
+Rows of a leaf are packed in blocks, which are kept as long as the leaf is. Of equal rows only the k
+of the smallest numbers are packed, as no query finds others.
 """
 
 import math
@@ -55,11 +54,7 @@ EUCLIDEAN = KernelSpec()
 
 @dataclass(frozen=True, eq=False)
 class Neighbors:
-    """The nearest rows of each query, by (squared distance, row number).
-
-    Distances are squared, in the given metric; positions are those in the store; `n_leaves_read`
-    counts leaves that the bound did not exclude.
-    """
+    """The nearest rows of each query, by (squared distance, row number), in the metric."""
 
     distances: Float64
     numbers: RowNumbers
@@ -75,10 +70,7 @@ class Neighbors:
         )
 
     def others(self, own: RowNumbers) -> Mask:
-        """Return which neighbors are not the query itself, bool (q, k): all but one of each query.
-
-        `own` (q,) is the number of each query, which is a row of the data.
-        """
+        """Return which neighbors are not the query itself, (q, k): all but one of each query."""
         is_other: Mask = self.numbers != own[:, None]
         # Where more rows are equal than there are neighbors, a row may be missing from its own
         # list: then the last one is left out.
@@ -93,13 +85,12 @@ def find_nearest(
     read_leaf: Callable[[int], LeafRows],
     metric: KernelSpec = EUCLIDEAN,
 ) -> Neighbors:
-    """Return the exact nearest rows of each query among all leaves.
+    """Return the exact nearest rows of each query among all leaves, whatever these are.
 
-    They do not depend on the leaves and their regions. `read_leaf` is called for leaves near any of
-    the queries, nearest first; its results are not kept. Distances are those in the feature space
-    of the metric: if they do not order neighbors as the Euclidean distance does, there is no bound,
-    and all leaves are read. Cost: a bound per query and leaf; a bound per block of rows of each
-    leaf that is not excluded; the distances to all rows of each block that is not excluded.
+    Leaves near any of the queries are read, nearest first; where the metric does not order
+    neighbors as the Euclidean distance does, there is no bound, and all leaves are read. Cost: a
+    bound per query and leaf; a bound per block of rows of each leaf that is not excluded; the
+    distances to all rows of each block that is not excluded.
     """
     copies = find_copies(queries) if len(queries) > 1 else None
     if copies is not None:
@@ -197,7 +188,6 @@ class _Tile:
         raise_bounds(self.exact, regions.low, regions.high, self.keys[:, 0], bounds)
 
     def _center_distances(self, regions: Regions) -> Float64:
-        """Return the squared distance of each region's center to the queries' mean."""
         steps = regions.centers - self.exact.mean(axis=0)
         distances: Float64 = np.einsum("ij,ij->i", steps, steps)
         return distances
@@ -309,10 +299,7 @@ def _by_copies(leaf: LeafRows) -> tuple[Int64, Int64] | None:
 
 
 def rows_beyond(leaf: LeafRows, n_neighbors: int) -> tuple[Int64, Int64]:
-    """Return the rows that k equal rows of smaller numbers keep out of every list of length k.
-
-    Beside their positions (s,), those of the equal rows of the smallest numbers.
-    """
+    """Return the rows that k equal ones keep out of every list, and the first of these."""
     copies = _by_copies(leaf)
     if copies is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)

@@ -33,7 +33,6 @@ class Axes:
 
     @cached_property
     def _first(self) -> tuple[float, Float64]:
-        """The scatter along the first principal direction, and that direction."""
         if len(self.scatter) >= LEAST_ITERATED and (found := largest_eigenpair(self.scatter)):
             return found
         values, vectors = self._principal
@@ -45,7 +44,6 @@ class Axes:
 
     @cached_property
     def slanted(self) -> bool:
-        """Whether cuts run across principal directions."""
         threshold = SLANTED * self.by_feature.max()
         # The Frobenius norm bounds the largest eigenvalue: where it is too small, by more than
         # rounding, no eigenvectors are needed.
@@ -73,9 +71,8 @@ def _signed(vector: Float64) -> Float64:
 def largest_eigenpair(S: Float64) -> tuple[float, Float64] | None:
     """Return the largest eigenvalue of a matrix, and its vector; None if it is not found soon.
 
-    S is symmetric, positive semidefinite. By Lanczos' iteration with all vectors kept orthogonal.
-    Of 1568 features it takes a 25th of the time that all eigenvectors take. ARPACK does the same,
-    but where its iteration ends early it goes on from random numbers that depend on earlier calls.
+    By Lanczos' iteration with all vectors kept orthogonal. Of 1568 features it takes a 25th of the
+    time that all eigenvectors take. ARPACK goes on from random numbers where it ends early.
 
     >>> value, vector = largest_eigenpair(np.diag([1.0, 9.0, 4.0]))
     >>> round(value, 9), np.abs(vector).round(9).tolist()
@@ -102,10 +99,7 @@ def largest_eigenpair(S: Float64) -> tuple[float, Float64] | None:
 
 
 def directions(axes: Axes) -> Iterator[Float64]:
-    """Yield the direction to cut across, then all features that vary, by decreasing variance.
-
-    A later one serves where coordinates along the first all round to one value.
-    """
+    """The one to cut across, then, should all rows round to one value, features by variance."""
     if axes.slanted:
         yield axes.first()
     for i in np.argsort(-axes.by_feature, kind="stable"):

@@ -1,10 +1,8 @@
 """The contract of a partition: it assigns rows to leaves, and its leaves are cut into cells.
 
-A fit cuts twice. Stage 1 grows a partition on a sample; rows are regrouped by its leaves. Once all
-rows of a leaf lie together, `Partition.cut_leaf` cuts it into cells of bounded size.
-`Partition.join` then returns the finished partition, whose leaves are the cells.
-
-`KINDS` names each kind in stores. `measure_shrinkage` measures how compact the cells are.
+Stage 1 grows a partition on a sample; rows are regrouped by its leaves. Once all rows of a leaf lie
+together, `Partition.cut_leaf` cuts it into cells of bounded size. `Partition.join` then returns the
+finished partition, whose leaves are the cells.
 """
 
 import math
@@ -25,12 +23,7 @@ from daskls.store.errors import damaged
 class Partition(Protocol):
     """Assigns rows to leaves, in one or several partitions; a small record that every task reads.
 
-    To add a kind, write a class in a module of its own and add a line to `KINDS`. A partition of
-    space is best based on `daskls.partition.space.Space`.
-
-    Attributes
-    ----------
-    kind : str. Its name in stores and in `KINDS`.
+    A partition of space is best based on `daskls.partition.space.Space`.
     """
 
     kind: ClassVar[str]
@@ -47,41 +40,20 @@ class Partition(Protocol):
         """Return the partition that a leaf belongs to."""
 
     def assign(self, X: Reals, numbers: RowNumbers) -> Iterator[Ints]:
-        """Yield the leaf of each training row, int array (m,), once per partition.
-
-        Parameters
-        ----------
-        X : real array, shape (m, d)
-        numbers : int array, shape (m,). Global row numbers.
-        """
+        """Yield the leaf of each training row, (m,), of global numbers, once per partition."""
 
     def find(self, X: Reals) -> list[Ints] | None:
-        """Return the leaf of each query, int array (m,), once per partition.
-
-        None if leaves are not regions of space; then every model predicts every query.
-        """
+        """Yield the leaf of each query, (m,), once per partition; None if leaves are no regions."""
 
     def cut_leaf(self, X: Reals, leaf: int, max_rows: int, seed: int | None = None) -> Tree:
-        """Return the tree that cuts a leaf into cells of at most ``max_rows`` rows.
+        """Return the tree that cuts all rows of a leaf into cells of at most ``max_rows`` rows.
 
-        Call it through `daskls.partition.grow.cut_into_cells`, which checks the cell sizes.
-
-        Parameters
-        ----------
-        X : real array, shape (m, d). All rows of the leaf.
-        leaf : int
-        max_rows : int. Equal rows stay together, however many there are.
-        seed : int, or None. The fit's, for kinds that draw their cuts.
+        Equal rows stay together. Call it through `daskls.partition.grow.cut_into_cells`, which
+        checks the cell sizes. The fit's seed is for kinds that draw their cuts.
         """
 
     def join(self, branches: Sequence[Tree]) -> "Partition":
-        """Return the finished partition, whose leaves are the cells.
-
-        Parameters
-        ----------
-        branches : sequence of Tree, one per leaf, as `cut_leaf` returned them. Their centers are
-            not stored and may be arbitrary.
-        """
+        """Return the finished partition, whose leaves are the cells that these trees cut."""
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return the arrays to store."""
@@ -130,10 +102,7 @@ SCATTER_ROWS = 16_384
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """The share of the rows' scatter around their mean that remains within the cells.
-
-    Scatter is the sum of squared distances.
-    """
+    """The share of the rows' scatter around their mean that remains within the cells."""
 
     n_cells: int
     share: float
@@ -150,11 +119,7 @@ class Shrinkage:
 
 
 def measure_shrinkage(partition: Partition, X: Reals) -> Shrinkage | None:
-    """Measure how much of the scatter of some rows remains within the cells of the first partition.
-
-    Rows are coded and scaled as for the partition. None if there are too few cells or rows to tell,
-    or if cells are not regions of space.
-    """
+    """Return the shrinkage by the first partition's cells; None if too few rows can tell."""
     A = X[:: max(1, len(X) // SCATTER_ROWS)]
     found = partition.find(A)
     if found is None:

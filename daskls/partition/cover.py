@@ -1,18 +1,13 @@
 """A covering set of centers: every row is among the k' nearest rows of at least one center.
 
 Rows are visited in a fixed order. Each row that no earlier center covers becomes a center and
-covers its own k' nearest rows. The order starts with centers far from each other, by a
-farthest-first traversal of a seeded sample; all other rows follow by a seeded hash of their
-numbers. It depends on the data and the seed alone, not on how the rows are stored.
-
-Centers are decided in rounds. A round takes the next uncovered rows of the order, finds the
-neighbors of all of them at once, and visits them in order; a row that an earlier center of the
-round covers is skipped. The result is the same as visiting one row at a time.
+covers its own k' nearest rows. The order starts with a farthest-first traversal of a seeded sample;
+all other rows follow by a seeded hash of their numbers. Rounds take the next uncovered rows and
+find the neighbors of all of them at once; the result is the same as visiting one row at a time.
 
 Source: Segata and Blanzieri 2009, equations 10 to 14. Difference: the paper takes the order from
-the levels of a cover tree over all rows. Here the traversal of a sample orders the few far-off
-centers, and a hash orders the others. On ijcnn1 and Covertype that gives 4 to 14 % fewer centers
-than a random order, on a checkerboard 2 to 4 %.
+the levels of a cover tree over all rows. On ijcnn1 and Covertype this order gives 4 to 14 % fewer
+centers than a random one, on a checkerboard 2 to 4 %.
 """
 
 from dataclasses import dataclass
@@ -65,10 +60,7 @@ def farthest_first(X: Reals) -> Int64:
 
 
 class _NearerRows:
-    """Preselects, by float32 distances, rows that may be nearer to a row than to those taken.
-
-    The error of float32 is bounded as in kernels/blocks.py.
-    """
+    """Preselects, by float32 distances, rows that may be nearer to a row than to those taken."""
 
     def __init__(self, rows: Float64) -> None:
         m, d = rows.shape
@@ -102,8 +94,7 @@ class _NearerRows:
 def order_rows(numbers: RowNumbers, seed: int, sampled: Int64, X: Reals, n_ranked: int) -> Int64:
     """Return the positions of all rows in the order in which they may become centers.
 
-    `numbers` has the row number of each position. The sampled rows X, of increasing numbers, are
-    ranked as far as `n_ranked`, those of the smallest keys.
+    Sampled rows X, of increasing numbers, are ranked as far as ``n_ranked``.
     """
     chosen = np.argsort(row_keys(sampled, CENTER_ORDER(seed)), kind="stable")[:n_ranked]
     ranked = sampled[chosen][farthest_first(X[chosen])]
@@ -122,16 +113,8 @@ def order_rows(numbers: RowNumbers, seed: int, sampled: Int64, X: Reals, n_ranke
 class Cover:
     """The state of the covering: which rows are covered, by which center, at which rank.
 
-    Attributes
-    ----------
-    order : int array, shape (n,). All positions, in the order in which they may become centers.
-    n_assigned : int. k', the number of rows that a center covers.
-    centers : list of int. Positions of the centers, in the order they were taken.
-    owner : int32 array, shape (n,). For each position, the index in ``centers`` of the center in
-        whose list it has the smallest rank; ties go to the center of the smaller row number. -1:
-        not covered. Below -1: it has the center of the position ``-2 - owner``; see
-        `resolved_owner`.
-    n_rounds, n_searched : int. Rounds taken, and rows whose neighbors they searched.
+    `owner` is the index in ``centers`` of the center in whose list a position has the smallest
+    rank. -1: not covered. Below -1: it has the center of the position ``-2 - owner``.
     """
 
     order: Int64
@@ -170,10 +153,7 @@ class Cover:
         return np.concatenate(taken) if taken else np.empty(0, np.int64)
 
     def take_round(self, positions: Int64, numbers: RowNumbers, lists: Ints) -> None:
-        """Decide the rows of a round, of `next_round`, in order.
-
-        `lists` (r, n_assigned) are positions of their nearest rows, nearest first.
-        """
+        """Decide the rows of a round in order, by their nearest rows' positions, nearest first."""
         n_before = len(self.centers)
         for position, number, nearest in zip(
             positions.tolist(), numbers.tolist(), lists, strict=True
@@ -210,10 +190,7 @@ class Cover:
         self.owner[won], self._owner_number[won] = center, number
 
     def resolved_owner(self) -> Int32:
-        """Return each position's center, int32 (n,), once all are covered.
-
-        A row that equal rows keep out of its own k' nearest has the center of the first of them.
-        """
+        """A row that equal rows keep out of every list has the center of the first of them."""
         owner = self.owner.copy()
         # A row follows one of a smaller number, which may follow another in turn: being at a
         # distance that rounds to 0 is not transitive.

@@ -1,24 +1,21 @@
 """Grows a tree of full cells: a region is cut across its longest side, in whole shares.
 
-A region of n rows needs at least q = ceil(n / cell_size) cells. It is cut where the first
-floor(q / 2) of its q equal shares end, so every leaf holds close to n / q rows: as few cells as
-the bound allows, all of them full. Where ties allow no such cut (an indicator has only two values),
-the nearest gap is taken.
+A region of n rows needs at least q = ceil(n / cell_size) cells. It is cut where the first floor(q /
+2) of its q equal shares end, or at the gap that is nearest, so cells are as few and as full as the
+bound allows.
 
-The cut runs across the feature of largest variance, so rows that share an indicator stay
-together. It runs across the principal direction where features are so correlated that this
-direction has more than 2.1 times that variance. On data with indicators, slanted cuts mix
-groups and cost accuracy; on images, no single pixel separates anything.
+The cut runs across the feature of largest variance, so rows that share an indicator stay together,
+or across the principal direction where that has more than 2.1 times that variance. On data with
+indicators, slanted cuts mix groups and cost accuracy; on images, no single pixel separates
+anything.
 
 Further partitions of the same rows, to be averaged, draw their cuts: the number of shares on the
 first side is near the middle, and a feature is drawn in proportion to its variance (or a principal
-direction, where the first partition takes one). A drawn feature that would need more cells than the
-first partition's choice is skipped. Random slanted cuts average as well on Covertype, but worse on
-ijcnn1, whose indicators they mix.
+direction, where the first partition takes one).
 
 Source: the recursive partition on a subsample of Thomann et al., AISTATS 2017, appendix C.
-Difference: the paper finds centers by farthest-first traversal, which isolates outliers in cells
-of a few rows. Each cut here still gives a row to the nearer of two centers, mirror images of each
+Difference: the paper finds centers by farthest-first traversal, which isolates outliers in cells of
+a few rows. Each cut here still gives a row to the nearer of two centers, mirror images of each
 other in the cut.
 """
 
@@ -49,11 +46,9 @@ def grow_tree(
 ) -> Tree:
     """Grow a tree whose leaves hold at most ``max_rows`` rows of X; a leaf of equal rows is exempt.
 
-    The center is subtracted in float64. Only a seed draws the cuts. Without it the result depends
-    on the values of the rows alone, except that an order which changes the rounding of their
-    covariance may move a cut. With a seed it depends on their order too. Cost O(m d^2 log(m /
-    max_rows)), and per cut O(d^3), or O(d^2) from 128 features on without a seed; memory
-    `memory.grow_nbytes`.
+    Only a seed draws the cuts. Without it the result depends on the values of the rows alone,
+    except that an order which changes the rounding of their covariance may move a cut. Cost O(m d^2
+    log(m / max_rows)), and per cut O(d^3), or O(d^2) from 128 features on without a seed.
     """
     region = Region.of(X, center, len(X) > max_rows)
     rng = None if seed is None else np.random.default_rng(seed)
@@ -92,9 +87,8 @@ def grow_tree(
 class Region:
     """Some of the rows (m, d), by their indices (k,).
 
-    The center (d,) is subtracted whenever rows are read: a centered copy of all of them would take
-    as much memory as all the rest. All regions share `scratch` (m, d): allocating it for each would
-    cost as much time as what is computed in it.
+    The center is subtracted whenever rows are read, into one `scratch` (m, d) that all regions
+    share.
     """
 
     X: Reals
@@ -112,11 +106,9 @@ class Region:
         return len(self.rows)
 
     def take(self, rows: Int64) -> "Region":
-        """Return the region of other rows, with the same scratch memory."""
         return replace(self, rows=rows)
 
     def find_axes(self) -> "Axes":
-        """Return the scatter of the rows along features."""
         own = self.scratch[: len(self)]
         for tile, X, rows, center in self._tiles():
             take_centered(X, rows, center, own[tile])
@@ -142,8 +134,7 @@ class Region:
     def _tiles(self) -> Iterator[tuple[slice, Reals, Int64, Float64]]:
         """Yield pieces of the region: slice of its rows, array, rows in it, center to subtract.
 
-        One piece, except for dtypes without compiled functions: those are converted in tiles. The
-        bits are the same.
+        One, except for dtypes without compiled functions, which are converted in tiles.
         """
         if is_plain(self.X):
             yield slice(None), self.X, self.rows, self.center
@@ -175,8 +166,7 @@ def _cut(region: Region, max_rows: int, rng: np.random.Generator | None) -> Cut 
 def _first_balanced(cuts: Iterator[Cut], share: int) -> Cut | None:
     """Return the first of a few cuts that leaves enough rows on either side, or else the first.
 
-    A single row, whose indicator marks a missing value, should not be a cell: a constant would
-    answer its queries.
+    A single row, whose indicator marks a missing value, should not be a cell.
     """
     first = None
     for cut in islice(cuts, MAX_CUTS):
@@ -192,7 +182,6 @@ def _smaller_side(cut: Cut) -> int:
 
 
 def _count_cells(cut: Cut, max_rows: int) -> int:
-    """Return how many cells the two sides of a cut need at least."""
     first = cut[2]
     n_first = int(np.count_nonzero(first))
     # Two quotients, rounded up.
@@ -209,10 +198,7 @@ def _cuts(region: Region, n_first: int, directions: Iterator[Float64]) -> Iterat
 
 
 def _threshold(position: Float64, n_first: int) -> float | None:
-    """Return a threshold with ``n_first`` of the sorted positions below it, as near as ties allow.
-
-    None if all positions are equal.
-    """
+    """Return a threshold above ``n_first`` sorted positions, as near as ties allow."""
     gaps = np.flatnonzero(position[1:] > position[:-1]) + 1
     if len(gaps) == 0:
         return None
@@ -226,11 +212,7 @@ def _threshold(position: Float64, n_first: int) -> float | None:
 def cut_into_cells(
     partition: Partition, X: Reals, leaf: int, max_rows: int, seed: int | None = None
 ) -> tuple[Tree, Int32]:
-    """Cut all rows of a leaf into cells of at most ``max_rows`` rows; equal rows stay together.
-
-    Returns the tree and the cell of each row. MemoryPlanError where the partition left a larger
-    cell, though its rows differ.
-    """
+    """Cut all rows of a leaf into cells of at most ``max_rows`` rows; equal rows stay together."""
     tree = partition.cut_leaf(X, leaf, max_rows, seed)
     cells = route_rows(tree, X)
     sizes = np.bincount(cells, minlength=tree.n_leaves)

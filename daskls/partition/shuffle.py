@@ -1,9 +1,4 @@
-"""Seeded random orders of row numbers, computed row by row: no task holds a whole order.
-
-`Chunks` assigns rows to random chunks, regardless of their features. `Draws` picks rows for
-disjoint purposes off one permutation of the row numbers: its first positions are the subsamples,
-one after the other, the next ones validate, and all others follow.
-"""
+"""Seeded random orders of row numbers, computed row by row: no task holds a whole order."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -30,10 +25,9 @@ MOST_COPIES = 100
 
 
 def row_keys(numbers: RowNumbers | Keys, seed: int) -> Keys:
-    """Return a key of each row number, uint64; sorting by keys shuffles the rows.
+    """Return a key of each row number, distinct ones for distinct numbers; sorting shuffles rows.
 
-    Distinct numbers have distinct keys. Source: Steele, Lea, Flood 2014, the mixing function of
-    splitmix64.
+    Source: Steele, Lea, Flood 2014, the mixing function of splitmix64.
     """
     golden = np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):
@@ -56,9 +50,8 @@ def key_limit(n_rows: int, n_sample: int) -> int | None:
 def shuffle_numbers(numbers: RowNumbers, n: int, seed: int) -> Int64:
     """Return the position of each number in a random permutation of 0 .. n - 1.
 
-    Each depends on its number, n and the seed alone. A Feistel network permutes the next power of
-    4; a result outside of [0, n) is permuted again until it falls inside. Source: Black and
-    Rogaway, Ciphers with arbitrary finite domains, 2002.
+    A Feistel network permutes the next power of 4; a result outside of [0, n) is permuted again
+    until it falls inside. Source: Black and Rogaway, Ciphers with arbitrary finite domains, 2002.
 
     >>> sorted(shuffle_numbers(np.arange(10), 10, seed=0).tolist()) == list(range(10))
     True
@@ -148,10 +141,7 @@ SUBSAMPLE_ROWS_PER_CLASS = 20
 
 @dataclass(frozen=True)
 class Draws:
-    """The number of rows drawn for each purpose.
-
-    No model is trained on the rows of `n_validation`.
-    """
+    """Rows drawn for disjoint purposes off one permutation: subsamples, validation, all others."""
 
     n_rows: int
     n_subsamples: int
@@ -161,12 +151,10 @@ class Draws:
 
     @property
     def n_sampled(self) -> int:
-        """The number of rows in subsamples; their positions come first."""
         return self.n_subsamples * self.subsample_rows
 
     @property
     def n_reserved(self) -> int:
-        """The number of rows in subsamples and validation; the positions of all others follow."""
         return self.n_sampled + self.n_validation
 
     @property
@@ -176,9 +164,8 @@ class Draws:
     def shuffled(self, numbers: RowNumbers, X: Reals) -> Int64:
         """Return each row's position in the permutation, by its global number.
 
-        Of rows of equal features either all validate, or none: they go with the first of them. Rows
-        that would validate, but equal one that does not, come last. X holds all rows of a leaf,
-        which holds all that equal one of them.
+        Of rows of equal features either all validate, or none: they go with the first of them. X
+        holds all rows of a leaf.
         """
         order = shuffle_numbers(numbers, self.n_rows, SUBSAMPLES(self.seed))
         found = find_copies(X)
@@ -187,21 +174,14 @@ class Draws:
         first, group = found
         # What very many rows have is no copy: new rows will have it, too.
         is_copy = np.bincount(group)[group] <= MOST_COPIES
-        validates = self._validates(order)
+        validates = (order >= self.n_sampled) & (order < self.n_reserved)
         joins = is_copy & validates[first[group]]
         order = np.where(is_copy & validates & ~joins, self.n_rows, order)
         return np.where(joins, order[first[group]], order)
 
-    def _validates(self, order: Int64) -> Any:
-        """Return which positions are those of validation rows."""
-        return (order >= self.n_sampled) & (order < self.n_reserved)
-
 
 def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> Draws:
-    """Return how many rows to draw for each purpose; a subsample may be too small to train on.
-
-    `sample_fraction` is of all subsamples together, and reduced where it would not leave the
-    validation rows.
+    """Return how many rows to draw for each purpose; the fraction leaves the validation rows.
 
     >>> plan_draws(49_990, 0.02, 20, 0).subsample_rows
     49
@@ -233,10 +213,7 @@ def sampling_sizes(
 
 
 def ball_keys(numbers: RowNumbers, centers: Int64, seed: int) -> Keys:
-    """Return the keys by which rows are drawn from balls: a row has one in each ball.
-
-    The centers (p,) are the global row numbers of the balls' centers.
-    """
+    """Return the keys by which rows are drawn from balls, named by their centers' row numbers."""
     of_ball = row_keys(centers, BALLS(seed))
     with np.errstate(over="ignore"):
         return row_keys(numbers.astype(np.uint64) + of_ball, 0)

@@ -25,8 +25,7 @@ BRANCH_SIZES = "branch_nodes"
 class Space:
     """The base of partitions of space; a subclass adds ``center``, ``n_leaves``, `find`, `arrays`.
 
-    A leaf that is too large is cut by a tree of half-spaces. The finished partition is the first
-    one with a tree in each leaf.
+    Large leaves are cut by trees; the finished partition is the first one with a tree in each leaf.
     """
 
     kind: ClassVar[str]
@@ -61,10 +60,7 @@ class Space:
 
 @dataclass(frozen=True, eq=False)
 class Refined(Space):
-    """A partition of space with a tree in each leaf of ``base``, around its center.
-
-    Cells are numbered leaf by leaf.
-    """
+    """A partition of space with a tree in each leaf of ``base``; cells come leaf by leaf."""
 
     base: Any
     branches: Sequence[Tree]
@@ -78,7 +74,6 @@ class Refined(Space):
 
     @cached_property
     def first_cells(self) -> Int64:
-        """The first cell of each leaf, int64, followed by the number of cells."""
         return np.cumsum([0, *(branch.n_leaves for branch in self.branches)])
 
     @property
@@ -107,7 +102,6 @@ class Refined(Space):
         return cells
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Those of the base, and the trees."""
         return {**self.base.arrays(), **tree_arrays(self.branches, BRANCH_SIZES)}
 
     def attributes(self) -> dict[str, Any]:
@@ -140,10 +134,7 @@ def refine(base: Partition, branches: Sequence[Tree]) -> Partition:
 
 @dataclass(frozen=True, eq=False)
 class VoronoiCells(Space):
-    """Space cut into the regions nearest to each of some points.
-
-    The center is subtracted from every row first, and from the points (n_leaves, d).
-    """
+    """Space cut into the regions nearest to each of some points, around a center."""
 
     center: Float64
     points: Float64
@@ -176,8 +167,7 @@ KMEANS_BATCH_ROWS = 8192
 def cluster_cells(X: Reals, n_cells: int, seed: int) -> VoronoiCells:
     """Return the Voronoi regions of the centers that mini-batch k-means finds.
 
-    Rows are normalized first, so that units do not matter. Equal rows share a region, and regions
-    without rows are dropped.
+    Rows are normalized first, so that units do not matter. Regions without rows are dropped.
     """
     # Imported here so that a process that only assigns rows never loads it.
     from sklearn.cluster import MiniBatchKMeans
@@ -204,10 +194,7 @@ TREE_SIZES = "n_nodes"
 
 @dataclass(frozen=True, eq=False)
 class Forest(Space):
-    """Independent trees over the same space, around one center: one partition each.
-
-    Leaves are numbered tree by tree.
-    """
+    """Independent trees over the same space, one partition each; leaves come tree by tree."""
 
     trees: tuple[Tree, ...]
 
@@ -223,12 +210,10 @@ class Forest(Space):
 
     @property
     def first_leaves(self) -> list[int]:
-        """The first leaf of each partition, followed by the number of all leaves."""
         return [0, *accumulate(tree.n_leaves for tree in self.trees)]
 
     @property
     def n_leaves(self) -> int:
-        """The number of leaves of all partitions."""
         return self.first_leaves[-1]
 
     def partition_of(self, leaf: int) -> int:
@@ -253,7 +238,6 @@ class Forest(Space):
         return grow_tree(X, max_rows, self.center, BRANCH(seed, leaf=leaf))
 
     def join(self, branches: Sequence[Tree]) -> "Forest":
-        """Trees down to the cells."""
         trunks = zip(self.trees, self.first_leaves, strict=False)
         return Forest(tuple(graft(t, branches[first : first + t.n_leaves]) for t, first in trunks))
 

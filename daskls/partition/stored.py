@@ -1,9 +1,7 @@
 """Partitions in stores: written as arrays and attributes, read as the kind that these name.
 
-A finished partition of two levels (`Nested`) keeps its leaves in memory and leaves the trees inside
-them in the bundles. The trees of many cells are as large as a model's centers: 0.13 GB for a
-billion rows x 28. Training writes them beside the models of their cells, so the index need not hold
-them again: finding a cell reads the trees of its bundle, and the last ones read are kept.
+A finished partition of two levels (`Nested`) leaves the trees inside its leaves in the bundles: the
+trees of many cells are as large as a model's centers, 0.13 GB for a billion rows x 28.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,10 +50,7 @@ def read_as(kind: type[P], part: Artifact) -> P:
 
 @cached(maxsize=8)
 def model_partition(reader: ModelReader) -> Partition:
-    """Return the finished partition of a model, whose leaves are its cells.
-
-    StoreError where it has none, DamageError where it has other cells or features than the model.
-    """
+    """Return a model's partition, whose leaves are its cells; StoreError where it has none."""
     index = reader.index
     if "partition" not in index.attrs:
         raise StoreError(
@@ -79,10 +74,7 @@ TREES_NBYTES = 32 << 20
 
 @dataclass(frozen=True, eq=False)
 class StoredTrees(Sequence[Tree]):
-    """The trees in the leaves of a model, read bundle by bundle; the last ones read are kept.
-
-    `first_cells` has the first cell of each leaf, followed by the number of cells.
-    """
+    """The trees in the leaves of a model, read bundle by bundle; the last ones read are kept."""
 
     store: Objects
     bundles: tuple[tuple[int, int], ...]
@@ -129,11 +121,9 @@ class Nested(Refined):
 
     @property
     def first_cells(self) -> Int64:
-        """Known without reading the trees."""
         return self.branches.first_cells
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Those of the first level; the index itself lists the bundles."""
         return {**self.base.arrays(), LEAF_CELLS: self.first_cells}
 
     @classmethod

@@ -21,8 +21,7 @@ class Tree:
     """A partition of space by half-spaces, as flat arrays small enough for every task to read.
 
     Node i sends a row x to its first child if ``(x - center) . directions[i] <= thresholds[i]``.
-    Leaves are numbered from left to right, so neighbors in number are neighbors in space. Children,
-    (n_nodes, 2), are a node's number, or ``~leaf``.
+    Children, (n_nodes, 2), are a node's number, or ``~leaf``, numbered from left to right.
     """
 
     center: Float64
@@ -57,11 +56,7 @@ def no_cuts(center: Float64) -> Tree:
 
 
 def graft(trunk: Tree, branches: Sequence[Tree]) -> Tree:
-    """Replace each leaf of ``trunk`` by a tree, and renumber the leaves.
-
-    The branches are around the trunk's center; the leaves of branch i come after those of branch i
-    - 1.
-    """
+    """Replace each leaf by a tree around the same center, and renumber the leaves."""
     first_leaf = np.cumsum([0, *(branch.n_leaves for branch in branches)])
     first_node = len(trunk.thresholds) + np.cumsum(
         [0, *(len(branch.thresholds) for branch in branches)]
@@ -123,10 +118,7 @@ def read_trees(
 
 
 def _check_tree(tree: Tree, where: str) -> None:
-    """Raise DamageError unless children point forward and each node and leaf is reached once.
-
-    Routing walks the tree unchecked: a bad child would send it out of the arrays or in circles.
-    """
+    """Raise DamageError for a tree whose children would send routing out of the arrays."""
     children = tree.children
     n_nodes = len(tree.thresholds)
     inner = children[children >= 0]

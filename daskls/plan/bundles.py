@@ -71,14 +71,8 @@ LEAST_SELECTING, MOST_SELECTING = 2000, 5000
 class Resources:
     """The slots and the memory that the current scheduler offers.
 
-    Attributes
-    ----------
-    n_slots : int. Tasks that run at once.
-    task_nbytes : int. Memory of each.
-    held : str. A sentence on the memory that a worker holds from earlier work; "" where it is
-        small.
-    has_svc : bool. Whether all workers have loaded scikit-learn's SVC, which then is part of the
-        memory that they hold.
+    `held` is a sentence on the memory that a worker holds from earlier work. `has_svc`: all workers
+    have loaded scikit-learn's SVC, which then is part of what they hold.
     """
 
     n_slots: int
@@ -94,10 +88,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class Extent:
-    """The sizes of the parts of a fit: "expected", or "found" once rows are regrouped.
-
-    `n_rows` counts rows of positive weight; `leaf_rows` and `block_rows` are those of the largest.
-    """
+    """The sizes of the parts of a fit: "expected", or "found" once rows are regrouped."""
 
     sizes: TaskSizes
     n_rows: int
@@ -140,8 +131,6 @@ def usual_sizes(
 ) -> tuple[int, int]:
     """Return the size of cells that each solve a linear system, and the number of partitions.
 
-    `n_aims` counts classes, or numbers to predict; None is the default.
-
     >>> from functools import partial
     >>> usual = partial(usual_sizes, cell_size=None, n_partitions=None, is_number=False)
     >>> [usual(n, 50, 2) for n in (19_999, 20_000, 40_000, 40_001, 240_000, 10_000_000)]
@@ -180,11 +169,10 @@ def n_selecting(n_rows: int) -> int:
 def plan_sample(n_rows: int, n_features: int, cell_size: int) -> SamplePlan:
     """Decide the sample and the leaves from the data and the parameters alone.
 
-    The plan does not depend on workers or their memory. Up to `MIN_SAMPLE` rows all are sampled,
-    and leaves are the cells. Of more, the sample has at most `most_sampled` rows, and there are at
-    most some `MAX_LEAVES` leaves, of as few cells each as these bounds allow. A leaf of k <
-    `SHARED_CELLS` cells aims at k full cells less two standard deviations of its size, as estimated
-    from the sample, so that few leaves are cut into k + 1 cells.
+    Up to `MIN_SAMPLE` rows all are sampled, and leaves are the cells. Of more, the sample has at
+    most `most_sampled` rows, and there are at most some `MAX_LEAVES` leaves, of as few cells each
+    as these bounds allow. A leaf of k < `SHARED_CELLS` cells aims at k full cells less two standard
+    deviations of its size, so that few leaves are cut into k + 1 cells.
 
     >>> plan_sample(30_000, 28, 2000)
     SamplePlan(n_sample=30000, leaf_rows=2000, max_sampled_rows=2000)
@@ -234,11 +222,7 @@ def _leaf_rows(n_rows: int, n_features: int, cell_size: int, most: int) -> int:
 
 
 def _few_cells_rows(n_rows: int, full_rows: int, most: int) -> int:
-    """Return the target size of a leaf of fewer than `SHARED_CELLS` cells.
-
-    It is ``full_rows``, the rows of its cells when they are full, less two standard deviations of
-    the leaf's size; or 0 if a sample of ``most`` rows is too small for such leaves.
-    """
+    """Return ``full_rows`` less two standard deviations; 0 if the sample is too small for that."""
     margin = 1.0 - 2.0 / math.sqrt(SAMPLED_PER_LEAF)
     sampled = min(margin * most * full_rows / n_rows, SAMPLED_PER_LEAF)
     if sampled < SAMPLED_PER_LEAF // 4:
@@ -336,7 +320,6 @@ def group_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 
 
 def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Return the bytes that training a cell of ``n_rows`` rows adds to those of its task."""
     return find_solver(sizes.spec).nbytes(sizes, n_rows)
 
 

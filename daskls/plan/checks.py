@@ -26,13 +26,11 @@ def check_sample(
 
 
 def growing_nbytes(sampling: SamplePlan, sizes: TaskSizes) -> int:
-    """Return the client's peak bytes of the sample while it grows trees on it."""
     held = 2 * sampling.n_sample * sizes.n_features * sizes.itemsize
     return held + grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
 
 
 def check_block(extent: Extent, resources: Resources) -> None:
-    """Raise MemoryPlanError if a task cannot regroup the largest block."""
     sizes, block_rows = extent.sizes, extent.block_rows
     block = assign_nbytes(sizes, block_rows)
     if block > resources.task_nbytes and (sizes.source_nbytes or sizes.unpack_nbytes):
@@ -67,7 +65,6 @@ def most_gathered(n_rows: int, sizes: TaskSizes) -> int:
 
 
 def check_gather(extent: Extent, resources: Resources) -> None:
-    """Raise MemoryPlanError if a task cannot gather the largest leaf."""
     leaf_rows, at = extent.leaf_rows, extent.at
     leaf, usable = gathering_nbytes(extent), usable_nbytes(resources)
     if leaf > usable:
@@ -78,10 +75,7 @@ def check_gather(extent: Extent, resources: Resources) -> None:
 
 
 def check_usable(what: str, needed: int, resources: Resources, remedy: str, least: int = 0) -> None:
-    """Raise MemoryPlanError if ``needed`` bytes are more than a task may use.
-
-    The message names the remedy only if it helps: if ``least``, the bytes needed with it, fit.
-    """
+    """The message names the remedy only if ``least``, the bytes needed with it, fit."""
     usable = usable_nbytes(resources)
     if needed > usable:
         remedy = f"{remedy}, or " if least <= usable else ""
@@ -97,5 +91,4 @@ def usable_nbytes(resources: Resources) -> int:
 
 
 def mib(nbytes: int) -> str:
-    """Format bytes for a message."""
     return f"{nbytes / MIB:.0f} MiB" if nbytes < 10_000 * MIB else f"{nbytes / MIB / 1024:.1f} GiB"

@@ -50,8 +50,6 @@ def plan_exchange(
 ) -> ExchangePlan:
     """Project the exchange of rows in the largest blocks that ``task_nbytes`` of a task allow.
 
-    ``n_leaves`` counts the leaves of all partitions.
-
     >>> from daskls.records import SolverSpec
     >>> sizes = TaskSizes(28, 4, 2, 2000, SolverSpec())
     >>> [plan_exchange(sizes, n, 4096, 1, 2 << 30).requests for n in (10**7, 10**8, 10**9)]

@@ -13,13 +13,8 @@ from daskls.plan.exchange import ExchangePlan
 class Expected:
     """What training is expected to take, once rows are regrouped.
 
-    Attributes
-    ----------
-    n_tasks : int. Tasks that train; 0 where only predictions do.
-    n_models : int. Cells, or other parts with a model of their own.
-    nbytes : int. Projected peak of the largest task.
-    model_nbytes : int. Upper bound of the model's size.
-    client_nbytes : int. Held by the client beside the sample.
+    `n_tasks` train, 0 where only predictions do; `nbytes` is the peak of the largest.
+    `model_nbytes` is an upper bound; `client_nbytes` are held beside the sample.
     """
 
     n_tasks: int
@@ -33,22 +28,10 @@ class Expected:
 class FitPlan:
     """What a fit is expected to take, and what it would refuse.
 
-    Attributes
-    ----------
-    estimator : str
-    n_rows, n_features : int
-    n_tasks : int. Tasks that read blocks, regroup rows and train. What all cells share takes some
-        hundred more, however many rows there are.
-    n_bundles : int. Those that train; each holds one cell at a time.
-    n_models : int. Cells, or other parts with a model of their own.
-    resources : Resources
-    task_nbytes : int. The projected peak of the largest task.
-    client_nbytes : int. The client's peak, without its baseline.
-    worker_nbytes : int. The peak of a worker process with one slot, its baseline included.
-    exchange : ExchangePlan
-    model_nbytes : int. Upper bound of the model's size.
-    refusals : tuple of str. Why `fit` would refuse, each with the parameter to change.
-    notes : tuple of str. The assumptions.
+    `n_tasks` read blocks, regroup rows and train; what all cells share takes some hundred more.
+    Bytes are projected peaks: of the largest task, of the client without its baseline, of a worker
+    process with one slot and its baseline; those of the model are an upper bound. `refusals` name
+    the parameter to change, `notes` the assumptions.
     """
 
     estimator: str
@@ -68,7 +51,6 @@ class FitPlan:
 
     @property
     def title(self) -> str:
-        """The estimator and the size of the data."""
         return f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
 
     def pairs(self) -> Iterator[tuple[str, str]]:
@@ -88,5 +70,4 @@ class FitPlan:
         return "\n".join([self.title, *(f"{name:22}{text}" for name, text in self.pairs())])
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows."""
         return f"<pre>{escape(str(self))}</pre>"

@@ -131,7 +131,6 @@ class FeatureDisplay:
 
 
 def _describe_decision(summary: Any) -> str:
-    """Return the decided scale and its z score, if there is one."""
     name, z = str(summary["decision"]), summary.get("z", {})
     return f"scale: {name} (z = {z[name]:.1f})" if name in z else f"scale: {name}"
 

@@ -35,12 +35,8 @@ CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "b
 class HeldOutScores:
     """A model's results on a test set: scores of all rows, and some rows for pictures.
 
-    Attributes
-    ----------
-    scores : Confusion; NumberScores or LevelScores of a regressor
-    true, predicted : arrays (m,) or (m, t). The labels or the numbers of some rows.
-    probable : float array (m, k), or None for a model without probabilities
-    rows : array (m, d) of these rows, or None where the test set is no array
+    `true` and `predicted` are labels or numbers, `probable` (m, k) if the model has probabilities;
+    `rows` is None where the test set is no array.
     """
 
     scores: Confusion | NumberScores | LevelScores
@@ -55,15 +51,7 @@ class HeldOutScores:
 
 @dataclass(frozen=True)
 class Subject:
-    """The model that a report is about.
-
-    Attributes
-    ----------
-    estimator : fitted estimator
-    reader : ModelReader. Its model.
-    method : Method. Its method.
-    evaluation : HeldOutScores, or None without a test set
-    """
+    """The model that a report is about, and its evaluation if there is a test set."""
 
     estimator: Any
     reader: ModelReader
@@ -80,17 +68,12 @@ class Subject:
 
     @property
     def rows(self) -> Reals | None:
-        """Some rows of the test set, if it is an array."""
         return self.evaluation.rows if self.evaluation else None
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of a report.
-
-    `note` says how to read it; where there is none, why. `draw` draws into the given axes; None
-    where there is nothing to draw.
-    """
+    """One picture of a report, with a note how to read it or, without ``draw``, why it is empty."""
 
     name: str
     title: str
@@ -99,14 +82,7 @@ class Panel:
 
 
 def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
-    """Compare predictions with the labels or numbers of a test set.
-
-    Scores are sums over blocks; the client holds `MOST_ROWS` rows at most.
-
-    Raises
-    ------
-    DataError : no rows, or another number of labels than of rows; for a regressor no numbers
-    """
+    """Score predictions for a test set block by block; `MOST_ROWS` rows at most are kept."""
     y, names = find_labels(open_source(X), y)
     is_classes, client = estimator._kind == "classes", estimator.client
     y = open_column(y, "y", 1 if is_classes else None)
@@ -143,5 +119,5 @@ def _some_rows(X: Any, estimator: Any, step: int) -> Reals | None:
         # Its columns may be text, and are not the model's features.
         return None
     in_memory = isinstance(X, (np.ndarray, list)) or (is_frame and hasattr(X, "to_numpy"))
-    rows = np.asarray(X) if in_memory else open_whole(X, "X", ROWS_NBYTES)
+    rows = np.asarray(X) if in_memory else open_whole(X, ROWS_NBYTES)
     return np.asarray(compute([rows[::step]], estimator.client)[0])

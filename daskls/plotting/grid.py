@@ -169,10 +169,7 @@ def has_grid(estimator: Any) -> bool:
 
 
 def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64:
-    """Return the mean error of each combination above that of the cell's choice.
-
-    The mean is over the cells that tried the combination on all folds; NaN where none did.
-    """
+    """Return the mean error of each combination above the chosen one; NaN where never tried."""
     errors = reader.grid_errors(shape[0] * shape[1])
     known = np.isfinite(errors)
     above = np.where(known, errors - reader.report.validation_error[:, None], 0.0)

@@ -1,7 +1,4 @@
-"""What is drawn of held-out rows: panels about a test set, and the ROC curve.
-
-The ROC curve needs no test set: it is that of training rows which the fit has held out itself.
-"""
+"""What is drawn of held-out rows: panels about a test set, and the ROC curve."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -23,7 +20,6 @@ NO_NUMBERS = "Left out: rows and numbers of a test set were not given."
 
 
 def confusion(subject: Subject) -> Panel:
-    """Return the panel of the confusion matrix."""
     panel = "confusion", "Confusion"
     if subject.evaluation is None:
         return Panel(*panel, NO_LABELS)

@@ -114,7 +114,6 @@ def _choice(reader: ModelReader) -> Entries:
 
 
 def _guarantee(reader: ModelReader) -> Entries:
-    """Return the bound on false alarms, or the coverage of intervals, if the model has one."""
     if reader.interval is not None:
         return reader.interval.describe()
     bound = reader.false_alarm
@@ -154,7 +153,6 @@ def _unconverged(subject: Subject) -> Iterator[str]:
 
 
 def _caveats(subject: Subject) -> Iterator[str]:
-    """Yield how far the figures can be trusted."""
     if subject.evaluation is None:
         figure = f"the {subject.measure.mean_name}"
         yield (
@@ -205,7 +203,6 @@ def snippet_of(facts: Entries, panels: list[Panel]) -> str:
 
 
 def write_new(path: str | os.PathLike[str], page: str) -> None:
-    """Write a page to a file that does not exist yet."""
     target = Path(path).expanduser()
     with disk_errors(target, "write the report again"):
         try:

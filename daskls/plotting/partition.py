@@ -233,7 +233,6 @@ class PartitionDisplay:
         return fill
 
     def _draw_image(self, fill: str) -> Any:
-        """Color every pixel; a legend or a bar explains colors that have a meaning."""
         if fill == "cell":
             return self._fill_pixels(color_cells(self.cells, len(CELL_COLORS)), CELL_COLORS)
         if fill == "class":
@@ -256,7 +255,6 @@ class PartitionDisplay:
         return {"cmap": NUMBER_COLORS, "vmin": low, "vmax": high}
 
     def _fill_pixels(self, numbers: Any, colors: Any) -> Any:
-        """Fill each pixel with the color of its number."""
         from matplotlib.colors import ListedColormap
 
         return self._show(numbers, cmap=ListedColormap(colors), vmin=-0.5, vmax=len(colors) - 0.5)
@@ -337,13 +335,7 @@ class PartitionDisplay:
 
 
 def color_cells(labels: Ints, n_colors: int) -> Int64:
-    """Return a color number for each pixel: neighboring cells differ, as far as possible.
-
-    Parameters
-    ----------
-    labels : int array, shape (h, w). The cell of each pixel.
-    n_colors : int
-    """
+    """Return a color number for each pixel (h, w): neighboring cells differ, as far as possible."""
     found, inverse = np.unique(labels, return_inverse=True)
     labels = inverse.reshape(labels.shape)
     sides = [(labels[:, 1:], labels[:, :-1]), (labels[1:], labels[:-1])]

@@ -1,7 +1,4 @@
-"""What all displays share: matplotlib, colors, names of features, numbers in squares.
-
-matplotlib is imported only when something is drawn.
-"""
+"""What all displays share: matplotlib, colors, names of features, numbers in squares."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -33,10 +30,7 @@ def import_matplotlib(name: str) -> Any:
 
 
 def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
-    """Return a new figure of pyplot and an array of its axes, side by side.
-
-    ``size`` is the width and height of one of the axes, in inches.
-    """
+    """Return a new figure of pyplot and an array of its axes, side by side; inches by axes."""
     figure, axes = import_matplotlib("pyplot").subplots(
         1, n_axes, figsize=(size[0] * n_axes, size[1]), layout="constrained", squeeze=False
     )
@@ -70,7 +64,6 @@ def name_features(feature_names: Any, estimator: Any) -> list[str]:
 
 
 def class_colors(numbers: Iterable[int]) -> list[str]:
-    """Return the colors of classes, given their numbers."""
     return [CLASS_COLORS[number % len(CLASS_COLORS)] for number in numbers]
 
 

@@ -1,7 +1,4 @@
-"""The slice of space that a picture shows: a plane of two features, or a line of one.
-
-The other features keep their means.
-"""
+"""The slice of space that a picture shows: a plane of two features, or a line of one."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,15 +19,7 @@ AXES_MARGIN = 0.03
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """A slice of space: its points differ in the drawn features only.
-
-    Attributes
-    ----------
-    features : tuple of one or two int. The drawn features.
-    center : float64 array, shape (d,). The values of the other features.
-    limits : float64 array, shape (1 or 2, 2). The drawn range of each axis.
-    resolution : int. Pixels along a side.
-    """
+    """The drawn range of one or two features; the other ones keep the values of ``center`` (d,)."""
 
     features: tuple[int, ...]
     center: Float64
@@ -39,7 +28,6 @@ class Slice:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of an array of pixels."""
         return (self.resolution,) * len(self.features)
 
     def points(self) -> Float64:
@@ -57,7 +45,6 @@ class Slice:
 
 
 def pixel_middles(limits: Float64, resolution: int) -> list[Float64]:
-    """Return the middles of the pixels along each axis, (resolution,)."""
     return list(np.linspace(limits[:, 0], limits[:, 1], 2 * resolution + 1)[1::2].T)
 
 
@@ -68,21 +55,7 @@ def find_slice(
     limits: Any,
     resolution: int,
 ) -> Slice:
-    """Return the slice to draw of an estimator's space.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-    X : array (m, d), or None. Sets the range of the axes, and the values of the other features.
-    features : one or two int, or None: the first two, or the only one
-    limits : array (k, 2), or None: the range of X, else that of the cells
-    resolution : int, >= 2
-
-    Raises
-    ------
-    ParameterError : features or limits that do not fit the estimator, or too few pixels
-    DataError : a classifier of one feature; no X where it is needed
-    """
+    """Return the slice to draw; X, if given, sets the range of the axes and the other features."""
     drawn = _check_features(features, estimator)
     check_least("resolution", resolution, 2)
     n_features = estimator.n_features_in_
@@ -112,13 +85,7 @@ def find_slice(
 
 
 def _check_features(features: tuple[int, ...] | None, estimator: Any) -> tuple[int, ...]:
-    """Return the features to draw: two, or for a regressor one or two.
-
-    Raises
-    ------
-    ParameterError : any others
-    DataError : a classifier of one feature
-    """
+    """Return the features to draw: two, or for a regressor one or two."""
     n_features, of_classes = estimator.n_features_in_, estimator._kind == "classes"
     if n_features < 2 and of_classes:
         raise DataError("The model has 1 feature, but a picture of its cells needs two.")
@@ -137,10 +104,6 @@ def _reach(estimator: Any, feature: int) -> tuple[float, float]:
 
     Of most cells the radii are known, not the positions: the range is that of a square, or along
     one feature of an interval, as large as all of them, each taken as a square of 2 r^2.
-
-    Raises
-    ------
-    DataError : nothing is known of the feature, as it takes no part in distances or without cells
     """
     reader = estimator._reader
     scale, column, factor, offset = reader.resolved.scale, feature, 1.0, 0.0
@@ -169,12 +132,7 @@ def _reach(estimator: Any, feature: int) -> tuple[float, float]:
 
 
 def check_drawn_rows(X: Any, n_features: int) -> Reals:
-    """Return the rows to draw, in memory.
-
-    Raises
-    ------
-    DataError : no rows, or rows of another number of features
-    """
+    """Return the rows to draw, in memory."""
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
         raise DataError(
@@ -193,12 +151,7 @@ def find_cells(reader: ModelReader, points: Float64) -> Ints | None:
 
 
 def numbers_of(y: Any, rows: Reals | None, n_columns: int) -> Float64:
-    """Return the first column of the rows' numbers, (m,).
-
-    Raises
-    ------
-    DataError : y of another shape, or not numeric
-    """
+    """The first column, (m,)."""
     numbers, n_rows = np.asarray(y), 0 if rows is None else len(rows)
     check_numbers(numbers.dtype)
     if numbers.reshape(len(numbers), -1).shape != (n_rows, n_columns):

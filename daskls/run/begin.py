@@ -44,7 +44,6 @@ def begin_fit(
     clock: StageClock,
     client: Any = None,
 ) -> FitState:
-    """Scan the targets, check the memory plan, draw the sample, open or create the store."""
     resources = find_resources(client)
     rows = rows.planned(resources.task_nbytes, stored_grids(store))
     scan = scan_targets(rows, client, request.spec.target)
@@ -142,7 +141,6 @@ def _class_weight(request: FitRequest, rows: BlockRows, scan: TargetScan) -> Flo
 
 
 def _check_folds(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
-    """Raise ParameterError if no class has a row for each fold; warn if only some have."""
     most = int(scan.counts.max())
     if n_folds > most and scan.target.kind == "numbers":
         raise ParameterError(
@@ -170,10 +168,7 @@ def _check_columns(spec: SolverSpec, target: Target) -> None:
 
 
 def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> None:
-    """Raise ParameterError if products of C and weights leave `SMALLEST` to `LARGEST`.
-
-    Solvers sum them in float32; the range leaves room for that.
-    """
+    """Raise if products of C and weights, summed in float32, leave `SMALLEST` to `LARGEST`."""
     costs = spec.C or (1.0,)
     least, most = scan.weight_range
     least *= min(costs) * class_weight.min()
@@ -186,12 +181,7 @@ def _check_costs(spec: SolverSpec, scan: TargetScan, class_weight: Float64) -> N
 
 
 def regroup_all(state: FitState) -> tuple[Partition, Exchange, Int64]:
-    """Cut space and write every row to its leaf, unless the store holds them already.
-
-    Returns the partition, the exchange with its leaves, and the rows of each leaf. StoreError where
-    the disk has no room, or X or y gave other values than in stage 1; MemoryPlanError where a leaf
-    turned out larger than a task can take.
-    """
+    """Cut space and write every row to its leaf; return partition, exchange, and rows by leaf."""
     rows, scan = state.rows, state.scan
     method = state.request.method
     partition = _partition(state)
@@ -265,10 +255,7 @@ def resolved_spec(state: FitState) -> SolverSpec:
 
 
 def scale_gamma(state: FitState) -> float:
-    """Return scikit-learn's gamma "scale": 1 / (d x variance of the sampled values).
-
-    The sample is all rows up to some 65,000.
-    """
+    """Return 1 / (d x variance of the sampled values); the sample is all rows up to some 65,000."""
     variance = float(state.sample.X.var(dtype=np.float64))
     # As in scikit-learn, 1 where all values are equal.
     return 1.0 / (state.sizes.n_features * variance) if variance else 1.0

@@ -25,12 +25,10 @@ class DisturbedError(DasklsError):
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread while the body runs; any thread may enter.
+    """Limit this process's BLAS to one thread, from the first that enters to the last that leaves.
 
-    The limit belongs to the process: the first thread that enters sets it, and the last that leaves
-    lifts it. One thread keeps the bits of products the same; the tasks are the parallelism.
     DisturbedError where another thread set another number meanwhile, so results of the body may
-    have other bits: `undisturbed` repeats the work.
+    have other bits.
     """
     own = _limit.enter()
     try:
@@ -50,9 +48,9 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def undisturbed(task: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a task that uses `one_blas_thread`: it is repeated when it was disturbed.
+    """Decorate what uses `one_blas_thread`, unless it is a task: it is repeated when disturbed.
 
-    The task must not write anything before its limit has held to the end.
+    It must not write anything before its limit has held to the end.
     """
 
     @functools.wraps(task)
@@ -68,8 +66,6 @@ def undisturbed(task: Callable[P, R]) -> Callable[P, R]:
 
 
 class _Limit:
-    """The limit of this process: its libraries, how many users it has, and the numbers before."""
-
     def __init__(self) -> None:
         self.lock = fork_safe(threading.Lock())
         self._users = 0
@@ -78,7 +74,6 @@ class _Limit:
         self._n_modules = -1
 
     def libraries(self) -> list[Any]:
-        """Return threadpoolctl's controllers of the loaded libraries."""
         # A new library only comes with a new module, so unchanged modules need no new search.
         if len(sys.modules) != self._n_modules:
             self._n_modules = len(sys.modules)
@@ -103,7 +98,6 @@ class _Limit:
             return own
 
     def leave(self, own: dict[str, int]) -> list[str]:
-        """Restore the numbers; return the names of libraries that did not keep the limit."""
         with self.lock:
             lifted = [found.filepath for found in self.libraries() if not is_held(found)]
             self._users -= 1

@@ -14,7 +14,7 @@ from daskls.memory import TaskSizes, assign_nbytes
 from daskls.plan.exchange import BLOCK_NBYTES, block_nbytes
 from daskls.records import AnyArray, Labels, SolverSpec
 from daskls.run.compute import compute_blocks
-from daskls.run.probe import current_visibility, guarded
+from daskls.run.probe import Guarded, current_visibility
 from daskls.run.workers import free_nbytes
 from daskls.store.arrays import ArrayHandle
 
@@ -29,17 +29,10 @@ MAX_BLOCKS = 1 << 17
 class BlockRows:
     """Blocks of rows. All arrays have the same blocks of rows and one block of columns.
 
-    Attributes
-    ----------
-    y : Dask array, shape (n, 1); for numbers (n, t)
-    weights : Dask array, shape (n, 1), or None
-    classes : labels of the codes in y; None where y holds the labels themselves
-    source_nbytes : int. Of the largest chunk of X that stays in memory while its blocks are used.
-    unpack_nbytes : int. Peak of unpacking the largest chunk of X, if it is larger than a block.
-    n_chunks : int. Chunks in which X was given.
-    least_nbytes : int. The least bytes of a block.
-    given : X (or the handle that it is read from), y and weights before they became blocks, from
-        which other blocks are made. None: the arrays above are.
+    y is (n, 1), for numbers (n, t); `classes` are the labels of its codes, if it holds codes.
+    `source_nbytes` of the largest chunk of X stay in memory while its blocks are used; unpacking
+    one that is larger than a block takes `unpack_nbytes`. `given` are X, y and weights before they
+    became blocks, from which other blocks are made.
     """
 
     X: da.Array
@@ -53,10 +46,7 @@ class BlockRows:
     given: tuple[Any, da.Array, da.Array | None] | None = None
 
     def planned(self, task_nbytes: int, grids: Sequence[Sequence[int]] = ()) -> "BlockRows":
-        """Return the rows in blocks of the size that suits a task, or in those of an earlier fit.
-
-        ``grids`` holds the rows of each block, for each exchange that the store has.
-        """
+        """Return the rows in blocks of the size that suits a task, or of an earlier fit's grids."""
         row_nbytes = self.X.dtype.itemsize * self.n_features
         # The worst case, as more is not known yet: rows are scaled, and some have weight 0.
         sizes = TaskSizes(
@@ -93,25 +83,23 @@ class BlockRows:
 
     @property
     def block_rows(self) -> int:
-        """The rows of the largest block."""
         return int(max(self.X.chunks[0]))
 
 
 def map_rows(
     task: Callable[..., Any], rows: BlockRows, *arrays: Any, client: Any = None, **kwargs: Any
 ) -> list[Any]:
-    """Call ``task(*blocks, block_info=..., **kwargs)`` on every block; return the results in order.
+    """Return ``task(*blocks, block_info=..., **kwargs)`` of every block, in order.
 
-    Reading is fused into the task, so that features never travel between workers; the dashboard
-    shows its name. Arrays (n, *), or None, are in the blocks of ``rows``. Every task gets a copy of
-    kwargs: handles and small records.
+    Reading is fused into the task, so that features never travel between workers. Every task gets a
+    copy of kwargs: handles and small records.
     """
     # The marks make keys unique to this fit. A scheduler that still knows a task of the same key
     # would run that one, which looks for the probe of another fit that may be over.
     visibility = current_visibility()
     marks = None if visibility is None else visibility.marks
     blocks = da.map_blocks(
-        BoxedTask(guarded(task)),
+        BoxedTask(Guarded(task)),
         *arrays,
         **kwargs,
         chunks=((1,) * rows.n_blocks, (1,)),
@@ -124,10 +112,7 @@ def map_rows(
 
 
 class BoxedTask:
-    """A task whose result is wrapped in a (1, 1) object array, as Dask wants blocks to be arrays.
-
-    It has the task's name, which the dashboard shows.
-    """
+    """Wraps a task's result in a (1, 1) object array, as Dask wants blocks to be arrays."""
 
     def __init__(self, task: Callable[..., Any]) -> None:
         self.task = task
@@ -140,7 +125,6 @@ class BoxedTask:
 
 
 def block_start(block_info: Any) -> tuple[int, int]:
-    """Return (number of the block, its first global row) from Dask's ``block_info``."""
     return block_info[0]["chunk-location"][0], block_info[0]["array-location"][0][0]
 
 
@@ -209,11 +193,7 @@ def _parts(n_rows: int, most: int) -> list[int]:
 
 
 def check_sizes(handle: ArrayHandle, name: str, nbytes: int) -> None:
-    """Refuse an array whose metadata imply too much memory, before any is allocated.
-
-    DataError for a dtype of too large values; MemoryPlanError for a chunk that does not fit when it
-    is unpacked, or more than `MAX_BLOCKS` blocks of ``nbytes``.
-    """
+    """Refuse an array whose metadata imply too much memory, before any is allocated."""
     itemsize, what = np.dtype(handle.dtype).itemsize, f"{name} at {handle.path}"
     if itemsize > MAX_VALUE_NBYTES:
         raise DataError(

@@ -1,8 +1,4 @@
-"""The client of a fit, local clusters for programs, and events about trained cells.
-
-Events hold counts of leaves, no rows. A worker sends at most one event per second, all to one
-topic, of which a scheduler keeps a bounded number.
-"""
+"""The client of a fit, local clusters for programs, and events about trained cells."""
 
 import logging
 import signal
@@ -36,8 +32,7 @@ LeafCounts = list[list[float]]
 def current_client(client: Any = None) -> Any:
     """Return the given client, the current one, or None, which stands for a local scheduler.
 
-    Inside a task the current one is the client of the task's worker, as in Dask's own computes.
-    ClusterError where the client is closed, or Dask's configuration asks for one and there is none.
+    ClusterError where it is closed, or Dask's configuration asks for one and there is none.
     """
     if client is None:
         client = _find_client()
@@ -104,10 +99,7 @@ def in_task() -> bool:
 
 @contextmanager
 def slot_left() -> Iterator[None]:
-    """Free this task's slot while it waits for other tasks; outside of tasks, do nothing.
-
-    A task that kept its slot could wait for ever for tasks that need this slot.
-    """
+    """Free this task's slot while it waits for other tasks, which may need it."""
     if not in_task():
         yield
         return
@@ -119,7 +111,6 @@ def slot_left() -> Iterator[None]:
 
 @contextmanager
 def connect(address: str, timeout_s: float) -> Iterator[Any]:
-    """Yield a client of a running scheduler; OSError where it does not answer."""
     import distributed
 
     quiet_logs()
@@ -141,10 +132,7 @@ def connect(address: str, timeout_s: float) -> Iterator[Any]:
 def start_cluster(
     n_workers: int | None, threads_per_worker: int, memory_limit: str, dashboard: str | None
 ) -> Iterator[Any]:
-    """Start a local cluster for a program and yield its client; both end with the context.
-
-    None of `n_workers` is one per core; of `dashboard`, a free port of this machine.
-    """
+    """Start a local cluster of one worker per core, unless given; yield its client."""
     import distributed
 
     quiet_logs()
@@ -172,11 +160,7 @@ def start_cluster(
 
 @contextmanager
 def held_interrupts() -> Iterator[None]:
-    """Defer Ctrl-C until the body is done; threads and processes started in it never see it.
-
-    A terminal sends Ctrl-C to all processes, and one that is still importing would end with a
-    traceback. Windows has no signal mask: there this does nothing.
-    """
+    """Defer Ctrl-C until the body is done; processes started in it never see it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -190,31 +174,23 @@ def held_interrupts() -> Iterator[None]:
 
 
 def _interrupt_shield() -> Any:
-    """Return a plugin that lets workers ignore Ctrl-C, which a terminal sends to all processes.
-
-    The program's own process gets it too, and closes the workers cleanly.
-    """
+    """Return a plugin that lets workers ignore Ctrl-C: the program closes them cleanly."""
     import distributed
 
     class IgnoreInterrupts(distributed.WorkerPlugin):  # type: ignore[misc]
         def setup(self, worker: Any) -> None:
-            """Run in the worker's main thread."""
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     return IgnoreInterrupts()
 
 
 def quiet_logs() -> None:
-    """Silence distributed's logs, for programs that report an error in one sentence."""
     for name in ("distributed", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def report_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:
-    """Report a bundle that this task has written to the scheduler; outside of tasks, do nothing.
-
-    Listeners identify the fit by its store `root`.
-    """
+    """Report a bundle that this task has written to the scheduler, under the fit's store."""
     if not in_task():
         return
     from distributed import get_worker
@@ -224,7 +200,6 @@ def report_cells(root: str, first: int, last: int, reports: Iterable[CellReport]
 
 
 def count_leaves(table: Table) -> LeafCounts:
-    """Return the counts of each leaf, summed over its cells in a table of reports."""
     leaves, own = np.unique(table["leaf"], return_inverse=True)
     rows, errors = table["n_rows"].astype(np.float64), table["validation_error"]
     weights = (
@@ -239,10 +214,7 @@ def count_leaves(table: Table) -> LeafCounts:
 
 
 def find_single_class(table: Table) -> Mask:
-    """Return which cells hold a single class or number, which they predict without an error.
-
-    Cells of a regressor count 0 classes; those of a single number are the ones not trained.
-    """
+    """Return which cells hold a single class or number, which they predict without an error."""
     pure: Mask = np.where(table["n_classes"] == 0, table["n_trained"] == 0, table["n_classes"] == 1)
     return pure
 
@@ -261,7 +233,6 @@ class _Sender:
         self._sent = -EVENT_INTERVAL_S
 
     def send(self, message: Any) -> None:
-        """Send a message with the next event, as soon as the last one is a second old."""
         with self._lock:
             self._waiting.append(message)
             if self._is_due:

@@ -24,7 +24,7 @@ from daskls.run.patience import (
     loss_of,
     unread_error,
 )
-from daskls.run.probe import current_visibility, guarded
+from daskls.run.probe import Guarded, current_visibility
 
 # How often a task runs again after an error that daskls did not raise. Lost workers, and workers
 # that cannot see the store, do not count: Dask, or the next try, moves those tasks. Two retries
@@ -40,10 +40,7 @@ WAIT_S = 0.1
 def compute(
     collections: Sequence[Any], client: Any = None, *, optimize_graph: bool = True
 ) -> tuple[Any, ...]:
-    """Return the values of Dask collections, in order; other objects are returned unchanged.
-
-    ClusterError where the cluster was lost, or idle for too long.
-    """
+    """Return the values of Dask collections, in order; ClusterError where the cluster was lost."""
     client = current_client(client)
     if client is None:
         scheduler = local_scheduler()
@@ -57,11 +54,7 @@ def compute(
 
 
 def local_scheduler() -> Any:
-    """Return the scheduler that Dask would choose without a client, or None to let Dask choose.
-
-    Dask looks for a client first, for which it loads distributed. Where that is not loaded there is
-    no client, and choosing here saves the time of loading it.
-    """
+    """Return the scheduler that Dask would choose without a client: asking it loads distributed."""
     if "distributed" in sys.modules:
         return None
     name = dask.config.get("scheduler", None)
@@ -71,18 +64,14 @@ def local_scheduler() -> Any:
 
 
 def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: Any = None) -> None:
-    """Call ``task(item, job)`` on every item, in order; results are small and dropped.
-
-    The dashboard shows the task's name.
-    """
+    """Call ``task(item, job)`` on every item, in order."""
     compute_each(task, [(item, job) for item in items], client)
 
 
 def compute_each(
     task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], client: Any = None
 ) -> tuple[Any, ...]:
-    """Call ``task``, whose name the dashboard shows, with each tuple; return results in order."""
-    run = dask.delayed(guarded(task), pure=False)
+    run = dask.delayed(Guarded(task), pure=False)
     # Two equal fits may run at once, each into its own store: they must not share tasks. The
     # number keeps the order: Dask sorts tasks that are alike by their keys.
     call = uuid.uuid4().hex[:12]
@@ -94,7 +83,6 @@ def compute_each(
 
 
 def compute_blocks(blocks: da.Array, client: Any = None) -> tuple[Any, ...]:
-    """Return the values of an array's blocks, which are one column, in order."""
     (fused,) = dask.optimize(blocks)
     tasks = fused.to_delayed(optimize_graph=False).ravel().tolist()
     return compute(tasks, client, optimize_graph=False)
@@ -103,10 +91,7 @@ def compute_blocks(blocks: da.Array, client: Any = None) -> tuple[Any, ...]:
 def stream(
     collections: Sequence[Any], client: Any, *, optimize_graph: bool = True
 ) -> Iterator[tuple[int, Any]]:
-    """Yield the index and the value of each collection as soon as it is computed on a cluster.
-
-    Each has one value. ClusterError where the cluster was lost, or idle for too long.
-    """
+    """Yield the index and the one value of each collection as soon as a cluster has computed it."""
     if not collections:
         return
     with as_cluster_errors(client):
@@ -120,11 +105,7 @@ def stream(
 
 
 class _Work:
-    """The state of collections that a cluster computes.
-
-    A result is fetched as soon as it is done. If it stayed on its worker, and that died, it would
-    be computed again.
-    """
+    """Collections that a cluster computes; results are fetched before their workers can die."""
 
     def __init__(self, collections: Sequence[Any], client: Any, optimize_graph: bool) -> None:
         from distributed import as_completed
@@ -154,7 +135,6 @@ class _Work:
         self._waiting.update(set(futures))
 
     def results(self) -> Iterator[tuple[int, Any]]:
-        """Yield indices and values; submit what failed again, see `_check_failure`."""
         while self._indices:
             failed: list[int] = []
             for future, result in self._next():
@@ -173,7 +153,6 @@ class _Work:
                 self.submit(failed)
 
     def _next(self) -> list[tuple[Any, Any]]:
-        """Wait for a moment, and return what is done; check the cluster if nothing is."""
         waiting = self._waiting
         if not waiting.has_ready():
             # `as_completed` itself waits for ever, or until a timeout counted from its beginning.
@@ -191,7 +170,6 @@ class _Work:
         return batch
 
     def _check_failure(self, index: int, result: Any) -> None:
-        """Raise the error of a task, unless it is worth another try."""
         if isinstance(result, CancelledError):
             raise cluster_error(f"The cluster cancelled a task: {result}")
         _, error, traceback = result
@@ -214,7 +192,6 @@ class _Work:
         return len(self._visibility.blind) > self._n_blind[index]
 
     def release(self) -> None:
-        """Cancel what is not done: the scheduler forgets it."""
         self._waiting.clear()
         for future in self._indices:
             future.release()

@@ -1,7 +1,4 @@
-"""Scores of a model on a data set: the confusion matrix, errors of numbers, losses of levels.
-
-Each is a sum over blocks of rows, so only a few blocks are in memory at once.
-"""
+"""Scores of a model on a data set: the confusion matrix, errors of numbers, losses of levels."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -35,19 +32,7 @@ class Confusion:
 def score_dataset(
     estimator: Any, dataset: Any, client: Any, on_progress: Callable[[Any], None] | None
 ) -> Any:
-    """Compare predictions with a data set: `Confusion`, `NumberScores` or `LevelScores`.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-    dataset : Dataset
-    client : distributed Client, or None for this process's threads
-    on_progress : called with a `Progress` as blocks finish, or None
-
-    Raises
-    ------
-    DataError : no y, no rows, or a y of another kind than the model predicts
-    """
+    """Compare predictions with a data set: `Confusion`, `NumberScores` or `LevelScores`."""
     _check_scored(dataset)
     if estimator._kind == "classes":
         _check_labels(dataset, estimator.classes_.tolist())
@@ -60,18 +45,7 @@ def score_dataset(
 def score_blocks(
     estimator: Any, predicted: da.Array, y: da.Array, classes: Any, client: Any
 ) -> tuple[list[Any], Callable[[Any], Any]]:
-    """Return a lazy sum for every block of rows, and the function that makes scores of all sums.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-    predicted, y : Dask arrays (n,) or (n, t)
-    classes : labels that y has codes of, or None
-
-    Raises
-    ------
-    DataError : for a regressor, y that holds no numbers, or another number of columns
-    """
+    """Return a lazy sum for every block of rows, and the function that makes scores of all sums."""
     target, spec = estimator._reader.target, estimator._reader.resolved.spec
     if estimator._kind == "classes":
         known = estimator.classes_.tolist()
@@ -118,10 +92,7 @@ def tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:
 
 
 def _check_labels(dataset: Any, known: list[Any]) -> None:
-    """Raise DataError if no label of the data set is a class of the model.
-
-    Only the names are compared: where y holds labels itself, nothing is known before it is read.
-    """
+    """Raise DataError if no label of the data set is named as a class of the model."""
     if dataset.classes is not None and not set(dataset.classes) & set(known):
         foreign, own = (listed(list(map(str, labels))) for labels in (dataset.classes, known))
         raise DataError(
@@ -144,10 +115,7 @@ class NumberScores:
 
 
 def miss_block(predicted: Float64, y: Float64, center: Float64) -> Float64:
-    """Return sums over the rows of one block, (5, t).
-
-    These are the number of rows, y and y^2 around ``center``, and the squared and absolute errors.
-    """
+    """Return rows, y and y^2 around ``center``, and squared and absolute errors, summed: (5, t)."""
     own = y.reshape(len(y), -1).astype(np.float64)
     apart, missed = own - center, own - predicted.reshape(own.shape)
     rows = np.full(own.shape[1], float(len(own)))
@@ -165,12 +133,6 @@ def _of_sums(sums: Any) -> NumberScores:
 
 
 def _added(sums: Any) -> Float64:
-    """Return the sum of all blocks' sums.
-
-    Raises
-    ------
-    DataError : a number of y is NaN or infinite
-    """
     found: Float64 = np.sum(sums, axis=0)
     if not np.isfinite(found).all():
         raise DataError("y contains NaN or infinity. Remove such rows.")
@@ -198,17 +160,10 @@ def cover_block(ends: Float64, y: Float64, _: None) -> Float64:
 
 @dataclass(frozen=True)
 class LevelScores:
-    """The losses of predictions at levels, one value per level.
+    """The losses of predictions at levels, one value per level, in the units of y or their square.
 
-    Attributes
-    ----------
-    n_rows : int
-    levels : tuple of float
-    loss : float64 array, shape (q,). The mean loss, in the units of y; squared losses in their
-        square.
-    d2 : float64 array, shape (q,). 1 minus the loss divided by that of the best constant for some
-        of the rows, `MOST_ROWS` at most.
-    covered : float64 array, shape (q,). The share of rows whose number is at most the prediction.
+    `d2` compares with the best constant for some of the rows, `MOST_ROWS` at most; `covered` is the
+    share of rows whose number is at most the prediction.
     """
 
     n_rows: int
@@ -219,10 +174,7 @@ class LevelScores:
 
 
 def miss_levels(predicted: Float64, y: Float64, given: tuple[SolverSpec, list[float]]) -> Float64:
-    """Return sums over the rows of one block, float64 (4, q).
-
-    These are the number of rows, losses, losses of constants, and covered rows.
-    """
+    """Return rows, losses, losses of constants, and covered rows, summed: float64 (4, q)."""
     spec, constants = given
     own, answers = y.reshape(-1, 1).astype(np.float64), predicted.reshape(len(y), -1)
     measure = find_measure(spec)
@@ -238,7 +190,6 @@ def miss_levels(predicted: Float64, y: Float64, given: tuple[SolverSpec, list[fl
 
 
 def _of_level_sums(levels: tuple[float, ...], sums: Any) -> LevelScores:
-    """Return the losses of all rows from the sums of `miss_levels`."""
     n, losses, best, covered = _added(sums)
     d2 = np.where(best > 0, 1.0 - losses / np.where(best > 0, best, 1.0), losses == 0)
     return LevelScores(int(n[0]), levels, losses / n, d2, covered / n)
@@ -247,10 +198,7 @@ def _of_level_sums(levels: tuple[float, ...], sums: Any) -> LevelScores:
 def _each_block(
     score: Callable[..., Any], context: Any, predicted: da.Array, y: da.Array
 ) -> list[Any]:
-    """Return ``score(predicted, y, context)`` of every block of rows, lazily, in order.
-
-    The dashboard shows the name of ``score``.
-    """
+    """Return ``score(predicted, y, context)`` of every block of rows, lazily, in order."""
     y = y.rechunk((predicted.chunks[0], *y.shape[1:]))
     run, name = dask.delayed(score, pure=False), score.__name__
     blocks = zip(predicted.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
@@ -263,7 +211,6 @@ def _each_block(
 def _run_blocks(
     tasks: list[Any], client: Any, on_progress: Callable[[Any], None] | None
 ) -> list[Any]:
-    """Return the results of tasks, in order; report each."""
     n_done, keys = 0, {task.key for task in tasks}
 
     def advance(step: int = 1) -> None:

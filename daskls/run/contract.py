@@ -1,8 +1,7 @@
 """The contract of a method, the request of an estimator, and the state of a fit after stage 1.
 
-A method is a frozen record of its parameters beyond those of the solver. Its module is light:
-`Method.fit` imports the trainers, so that a process that only predicts never loads them. Stages
-know no method; they call the members of `Method`.
+A method's module is light: `Method.fit` imports the trainers, so that a process that only predicts
+never loads them.
 """
 
 from abc import ABC, abstractmethod
@@ -90,7 +89,6 @@ class Method(ABC):
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        """Return the method from the values of `to_json`."""
         given = {
             key: tuple(value) if isinstance(value, list) else value
             for key, value in values.items()
@@ -110,21 +108,10 @@ class Method(ABC):
 
     @abstractmethod
     def check(self, extent: Extent, resources: Resources) -> None:
-        """Refuse, before any training, tasks that would not fit in memory.
-
-        Called twice: with the expected sizes, then with those that were found.
-
-        Raises
-        ------
-        MemoryPlanError : a task needs more than it may use. The message names the parameter to
-            change.
-        """
+        """Raise MemoryPlanError for tasks that would not fit; asked again once sizes are known."""
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
-        """Return the expected number of leaves, before any row is read.
-
-        The default is that of trees grown on the sample.
-        """
+        """Return the expected number of leaves; by default that of trees grown on the sample."""
         if sampling.n_sample == n_rows:
             return expected_cells(n_rows, cell_size)
         return -(-n_rows // sampling.leaf_rows)
@@ -132,11 +119,7 @@ class Method(ABC):
     def expected(
         self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
-        """Return what `fit` is expected to take.
-
-        The default is that of cells with one model each. ``n_leaves`` counts those of all
-        partitions; they are expected to be equal.
-        """
+        """Return what `fit` is expected to take; by default that of cells with one model each."""
         n_rows, sizes = n_partitions * extent.n_rows, extent.sizes
         # Of very many leaves, the bundles are extrapolated.
         known = min(n_leaves, MOST_LEAVES)
@@ -147,10 +130,7 @@ class Method(ABC):
         return Expected(n_bundles, n_cells, largest, model_nbytes(sizes, n_rows))
 
     def cut(self, state: "FitState") -> Partition:
-        """Return the partition by which rows are regrouped.
-
-        The default is that of trees grown on the sample.
-        """
+        """Return the partition by which rows are regrouped; by default grown on the sample."""
         X = state.sample.X
         # In float64, as it is subtracted from rows before they become float32.
         center = X.mean(axis=0, dtype=np.float64)
@@ -172,7 +152,6 @@ class Method(ABC):
         """Return the scores of rows: (m,) for two classes, (m, k) for more."""
 
     def for_rows(self, n_rows: int) -> Self:
-        """Return the method with parameters limited by the number of rows."""
         return self
 
     def query_nbytes(self, reader: ModelReader) -> int:
@@ -181,10 +160,7 @@ class Method(ABC):
         return QUERY_NBYTES + F8 * n_cells
 
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
-        """Return the probability of each class, (m, k), from the rows' scores.
-
-        Only methods with `has_probabilities` have it; scores of the others are mapped.
-        """
+        """Return the probability of each class, (m, k), where `has_probabilities`."""
         raise NotImplementedError
 
     def check_complete(self, root: Root) -> None:
@@ -199,23 +175,13 @@ class Method(ABC):
         return "partition" in reader.index.attrs
 
     def space(self, reader: ModelReader) -> Partition:
-        """Return the partition of a model's cells; raise StoreError if it has none."""
         return model_partition(reader)
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
-        """Return the probability of each training row's label, float64 (m,).
-
-        Parameters
-        ----------
-        reader : ModelReader. Of a model trained on these rows.
-        X : array (m, d). Consecutive training rows.
-        codes : int array (m,). Codes of their labels.
-        first : int. The global number of the first row.
-        """
+        """Return the probability of each training row's label, (m,); ``first`` is a row number."""
         raise NotImplementedError
 
     def progress(self, root: Root) -> str:
-        """Describe the progress of a fit that was stopped, for people."""
         return "it has begun"
 
     def count_open(self, report: Any) -> Any:
@@ -227,31 +193,12 @@ class Method(ABC):
 class FitRequest:
     """What an estimator asks a fit for.
 
-    Attributes
-    ----------
-    estimator : str. The name of the class.
-    method : Method
-    params : dict. JSON values that a saved model shows and a loaded estimator takes.
-    spec : SolverSpec
-    cell_size : int
-    seed : int, or None to draw one (a store that has begun keeps its own)
-    class_weight : dict label -> number, "balanced", or None
-    n_partitions : int
-    count_cells : function, or None. Returns the number of cells for a number of rows of positive
-        weight; then it decides ``cell_size``.
-    usual : function, or None. Returns ``cell_size`` and ``n_partitions`` for numbers of rows,
-        features and outputs; then it decides them.
-    sample_remedy : str. What to do where the sample is too large, in the method's own terms.
-    feature_names : list of str, or None where X has no names
-    scaling : ScalingSpec, or None where nothing is decided before space is cut
-    checks_units : bool. Whether to warn of features with very different spreads.
-    measures_shrinkage : bool. Whether to measure how close the rows of a cell are.
-    is_nested : bool. Whether it is part of another fit, which has already given the advice.
-    n_folds : int, or None. Each class should have a row for each of these folds; None: nothing is
-        cross-validated.
-    probability : "sigmoid" or "isotonic", or None. The kind of maps from scores to probabilities.
-    reserved_for : ReserveSpec, or None. What rows are reserved for, which no stage sees.
-    table : dict, or None. How columns of a table became features, as JSON values.
+    `params` are JSON values that a saved model shows and a loaded estimator takes; `count_cells`,
+    from the number of rows of positive weight, or `usual`, from rows, features and outputs, decides
+    the size of cells where it is given. `is_nested`: part of another fit, which has given the
+    advice. `sample_remedy` says, in the method's own terms, what to do where the sample is too
+    large. None of `seed` draws one, of `n_folds` means that nothing is cross-validated, of
+    `scaling` that nothing is decided before space is cut.
     """
 
     estimator: str
@@ -290,8 +237,7 @@ class FitState:
     """The findings and decisions of stage 1, and what a fit runs with; it never travels to a task.
 
     Once ``scale`` is known, ``sample`` and ``sizes`` are those of scaled rows. ``class_weight`` is
-    by class code. ``client`` is None for the current scheduler. ``scan`` knows nothing of the rows
-    of ``reserve``.
+    by class code. ``scan`` knows nothing of the rows of ``reserve``.
     """
 
     request: FitRequest
@@ -315,14 +261,12 @@ class FitState:
 
     @property
     def feature_names(self) -> list[str]:
-        """The names of features in leaves and cells; made from their numbers where X has none."""
         names = self.request.feature_names or default_names(self.rows.n_features)
         coded = encoded_names(names, self.scale)
         return coded if self.scale is None else [coded[i] for i in self.scale.columns]
 
     @property
     def fingerprint(self) -> str:
-        """The hash of data and parameters that identifies the fit."""
         return str(self.root.attributes["fingerprint"])
 
 

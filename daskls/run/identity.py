@@ -48,7 +48,6 @@ def check_free(store: Location) -> None:
 
 
 def find_seed(request: FitRequest, store: Location) -> int:
-    """Return the request's seed; if it has none, that of the store's fit, or else a new one."""
     if request.seed is not None:
         return request.seed
     if find_root(store):
@@ -64,10 +63,7 @@ def open_root(
     checksum: int,
     store: Location,
 ) -> Root:
-    """Return the store's root, new or begun by an equal fit.
-
-    StoreError where it belongs to a fit of other data or other parameters.
-    """
+    """Return the store's root, new or begun by an equal fit; StoreError where by another one."""
     classes = name_classes(rows, scan.target.labels)
     identity = {
         "data": {
@@ -122,7 +118,6 @@ def open_root(
 
 
 def _options_to_json(request: FitRequest) -> dict[str, Any]:
-    """Return scaling, probability maps and reserved rows as JSON values; only those asked for."""
     found: dict[str, Any] = {}
     if request.scaling is not None:
         scaling = asdict(request.scaling)
@@ -138,7 +133,6 @@ def _options_to_json(request: FitRequest) -> dict[str, Any]:
 
 
 def _table_to_json(table: dict[str, Any] | None) -> dict[str, Any]:
-    """Return how columns became features; nothing where there was no table."""
     return {} if table is None else {"table": table}
 
 
@@ -154,7 +148,6 @@ def _json_weight(weight: dict[Any, float] | str | None) -> Any:
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Describe which entries of two identities differ, and how."""
     parts = []
     # cell_size follows from n_cells, so it would only repeat that difference.
     derived = {"cell_size"} if "n_cells" in new["parameters"] else set()
@@ -234,5 +227,4 @@ def _drop_damage(store: Location, method: Method, error: DamageError) -> None:
 
 
 def _damaged_keys(root: Root, files: list[str], own: tuple[StorePart, ...]) -> set[str]:
-    """Return the keys of the parts that the files belong to."""
     return {key for key in (part_of(root.where(), file, own) for file in files) if key}

@@ -1,8 +1,4 @@
-"""Validates y, which holds class labels or numbers, and the values of features.
-
-Labels are whole numbers, booleans or text, all of one kind, which a model stores as JSON. The same
-values are accepted in memory and on disk, in training rows and in queries.
-"""
+"""Validates y, which holds class labels or numbers, and the values of features."""
 
 import math
 from collections.abc import Sequence
@@ -48,10 +44,7 @@ def check_label_kind(dtype: np.dtype[Any]) -> None:
 
 
 def first_bad_label(y: Labels) -> BadLabel | None:
-    """Return the first row without a valid label, as NaN or infinity; None if all are valid.
-
-    Objects must be text, as others may have no order, and a model cannot store them.
-    """
+    """Return the first row without a valid label, as NaN or no text; None if all are valid."""
     if y.dtype.kind == "f":
         bad = np.flatnonzero(~np.isfinite(y))
         return (int(bad[0]), "") if len(bad) else None
@@ -76,10 +69,7 @@ def label_error(bad: BadLabel) -> DataError:
 
 
 def check_numbers(dtype: np.dtype[Any], classes: Labels | None = None) -> None:
-    """Raise DataError if y holds no numbers, but text, booleans, objects or codes of ``classes``.
-
-    ``classes`` are the labels that a data set has for codes in y, or None.
-    """
+    """Raise DataError if y holds text, booleans, objects or codes of ``classes``."""
     if dtype.kind in "fiu" and classes is None:
         return
     held = "classes" if classes is not None else {"b": "booleans"}.get(dtype.kind, f"{dtype}")
@@ -90,7 +80,6 @@ def check_numbers(dtype: np.dtype[Any], classes: Labels | None = None) -> None:
 
 
 def first_bad_number(y: Reals) -> BadLabel | None:
-    """Return the first row of y (m, t) with a number that is NaN, infinite or too large."""
     place = first_inexact(y)
     if place is not None:
         return place // y.shape[1], str(y.reshape(-1)[place])
@@ -179,11 +168,7 @@ def check_block(
     what: str,
     declared: np.dtype[Any],
 ) -> AnyArray:
-    """Return a block of a lazy array, which holds what the array declares.
-
-    `number` is its place in the array. DataError for another shape, or a dtype whose values the
-    declared one does not hold.
-    """
+    """Return a block of a lazy array, which holds what the array declares."""
     where = f"Block {number if any(number[1:]) else number[0]} of {what}"
     check_values(block, where)
     try:
@@ -217,10 +202,7 @@ def check_block(
 
 
 def _first_changed(values: AnyArray, dtype: np.dtype[Any]) -> Any:
-    """Return the first value that another dtype does not hold; None if it holds all of them.
-
-    No integers are taken from floats, even from whole ones: those of the next block may not be.
-    """
+    """No integers are taken from floats, even whole ones: those of the next block may not be."""
     numbers = values.reshape(-1)
     if not len(numbers):
         return None

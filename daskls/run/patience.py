@@ -30,12 +30,10 @@ CALL_AGAIN = "Finished tasks are kept: call it again, with the same store= if it
 class Patience:
     """Watches the cluster of a client that waits for results.
 
-    A worker that sends heartbeats and processes a task counts as progress, however long the task
-    takes and whoever submitted it. The task that waits here does not count. While another worker is
-    silent, only executing tasks count: others may wait for data that the silent worker holds. Dask
-    removes such a worker after 5 to 10 minutes. Its limit for a cluster that is idle,
-    ``distributed.scheduler.no-workers-timeout``, belongs to the configuration of the scheduler, and
-    does not see paused or silent workers, nor a scheduler that does not answer.
+    A worker that sends heartbeats and processes a task counts as progress, but not the task that
+    waits here. While another worker is silent, only executing tasks count: others may wait for its
+    data. Dask's own limit, ``no-workers-timeout``, sees no paused or silent workers, nor a
+    scheduler that does not answer.
     """
 
     def __init__(self, client: Any) -> None:
@@ -53,11 +51,10 @@ class Patience:
         self._progressed = self._checked = time.monotonic()
 
     def check(self) -> bool:
-        """Check the cluster, if the last check is long enough ago.
+        """Return whether tasks wait on paused workers while others have none: submit them again.
 
-        True if tasks have waited on paused workers while others have none: the scheduler leaves
-        them there, so they should be submitted again. ClusterError where the client is closed, or
-        the cluster was idle for too long.
+        The last check may be too fresh. ClusterError where the client is closed, or idle for too
+        long.
         """
         if self.client.status in ("closing", "closed"):
             raise cluster_error("The cluster was closed, or its scheduler was lost")
@@ -120,7 +117,6 @@ def _describe(
     paused: list[str],
     held: list[str],
 ) -> str:
-    """Describe the state of workers that make no progress; ``held`` are paused and have tasks."""
     if not workers:
         return "it has no worker"
     if held or (paused and not heard):
@@ -135,7 +131,6 @@ def _describe(
 
 
 def _n_executing(worker: dict[str, Any]) -> int:
-    """Return how many tasks per worker executed at its last heartbeat."""
     return int(worker["metrics"].get("task_counts", {}).get("executing", 0))
 
 
@@ -145,7 +140,6 @@ def _memory_of(address: str, worker: dict[str, Any]) -> str:
 
 
 def _own_key() -> Any:
-    """Return the key of the task that this thread runs, or None."""
     from distributed.worker import thread_state
 
     # `Worker.get_current_task` fails in a thread that a task has started.
@@ -153,11 +147,7 @@ def _own_key() -> Any:
 
 
 def ask_scheduler(client: Any, timeout_s: float = SCHEDULER_ANSWER_S) -> Any:
-    """Return the scheduler's workers, and the keys that each processes, by address.
-
-    None stands for no answer in time: `Client.scheduler_info` and `Client.processing` would wait
-    for one without limit.
-    """
+    """Return the scheduler's workers, and the keys that each processes; None if it is silent."""
     try:
         return client.sync(_ask, client, callback_timeout=timeout_s)
     except (OSError, TimeoutError, RuntimeError, AttributeError):
@@ -166,7 +156,6 @@ def ask_scheduler(client: Any, timeout_s: float = SCHEDULER_ANSWER_S) -> Any:
 
 
 async def _ask(client: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Ask the scheduler for `ask_scheduler`, on the client's loop."""
     identity = await client.scheduler.identity(n_workers=-1)
     return identity["workers"], await client.scheduler.processing(workers=None)
 
@@ -194,7 +183,6 @@ def as_cluster_errors(client: Any) -> Iterator[None]:
 
 
 def cluster_error(what: str) -> ClusterError:
-    """Return the error for work that the cluster did not finish, with the remedy."""
     return ClusterError(f"{what.rstrip('. ')}. {CALL_AGAIN}")
 
 

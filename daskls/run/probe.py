@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from daskls.errors import StoreError, warn_user
+from daskls.run.blas import undisturbed
 from daskls.run.client import current_client
 from daskls.run.patience import ask_to_give_back
 from daskls.run.workers import ask_workers, check_limit, find_running, wait_for_worker
@@ -33,7 +34,6 @@ class Marks:
     data: tuple[str, ...]
 
     def unseen(self) -> str | None:
-        """Return what this process cannot see first, the store or a path; None if it sees all."""
         try:
             open_store(self.store).read(self.probe, 0)
         except StoreError as error:
@@ -44,14 +44,11 @@ class Marks:
 
 @dataclass(eq=False)
 class Visibility:
-    """The marks of a fit, and the addresses of workers that cannot see them."""
-
     marks: Marks
     client: Any
     blind: set[str] = field(default_factory=set)
 
     def allowed(self) -> list[str] | None:
-        """Return the addresses of the workers that tasks may run on; None: any."""
         if not self.blind:
             return None
         return [w for w in find_running(self.client) if w not in self.blind]
@@ -83,7 +80,6 @@ class Visibility:
         )
 
     def exclude_blind(self) -> None:
-        """Find blind workers and warn of the new ones; raises as `find_new_blind`."""
         for worker in self.find_new_blind():
             warn_user(
                 f"The worker {worker}; its tasks go to others. Stop it, or let it share the path.",
@@ -92,7 +88,6 @@ class Visibility:
 
 
 def find_unseen(marks: Marks) -> tuple[str, str] | None:
-    """Return this worker's host and what it cannot see; None if it sees all."""
     path = marks.unseen()
     return None if path is None else (socket.gethostname(), path)
 
@@ -110,12 +105,7 @@ def current_visibility() -> Visibility | None:
 def shared_with_workers(
     store: Location, sources: tuple[Any, ...], client: Any = None
 ) -> Iterator[None]:
-    """Check that every worker sees the store and the data; tasks of the body check it again.
-
-    The store is created if it does not exist. Of X, y and weights those with a local path are
-    checked. StoreError where a worker cannot see them, MemoryPlanError where its limit is too small
-    for its imports.
-    """
+    """Check that every worker sees the store and local data, as each task of the body does."""
     client = current_client(client)
     shared = open_store(store)
     shared.make()
@@ -144,24 +134,19 @@ def shared_with_workers(
         shared.drop(probe)
 
 
-def guarded(task: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a task: on a cluster it first checks that its worker sees the fit's files."""
-    visibility = _visibility.get()
-    return task if visibility is None else Guarded(task, visibility.marks)
-
-
 class Guarded:
-    """A task that refuses to start on a blind worker, for workers that join during a fit.
+    """A task that is done again if it was disturbed; it refuses to start on a blind worker.
 
-    There it would find no store, or begin a new one that is never read.
+    A worker may join during a fit: there the task would find no store.
     """
 
-    def __init__(self, task: Callable[..., Any], marks: Marks) -> None:
-        self.task, self.marks = task, marks
-        self.__name__ = task.__name__
+    def __init__(self, task: Callable[..., Any]) -> None:
+        visibility = _visibility.get()
+        self.marks = None if visibility is None else visibility.marks
+        self.task, self.__name__ = task, task.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        path = self.marks.unseen()
+        path = None if self.marks is None else self.marks.unseen()
         if path is not None:
             from distributed import get_worker
 
@@ -169,4 +154,4 @@ class Guarded:
                 f"The worker {get_worker().address} on {socket.gethostname()} cannot read {path}. "
                 f"{SHARE_FOLDER}"
             )
-        return self.task(*args, **kwargs)
+        return undisturbed(self.task)(*args, **kwargs)

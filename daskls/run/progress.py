@@ -1,7 +1,4 @@
-"""The progress of a fit: timed stages, and the share of each that is done.
-
-What is done is counted from the store, which works with every scheduler.
-"""
+"""The progress of a fit: timed stages, and the share of each that is done, by the store."""
 
 import threading
 import time
@@ -72,7 +69,6 @@ class StageClock:
 
     @contextmanager
     def stage(self, name: str, total: int, count: Callable[[], int] | None) -> Iterator[None]:
-        """Time one stage and report its progress; see `watch`."""
         started = time.perf_counter()
         with watch(name, total, count, self._on_progress):
             yield
@@ -86,11 +82,9 @@ def watch(
     count: Callable[[], int] | None,
     on_progress: Callable[[Progress], None] | None,
 ) -> Iterator[None]:
-    """Report a stage's progress while the body runs; do nothing without ``on_progress``.
+    """Report a stage's progress from a thread while the body runs, if `on_progress` is given.
 
     `count` counts what is done from markers in the store; None if the stage leaves none.
-    `on_progress` is called at the beginning, then from a thread, and at the end with ``total``
-    done.
     """
     if on_progress is None:
         yield

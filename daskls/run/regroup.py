@@ -1,8 +1,4 @@
-"""Regroups rows by leaf in the exchange (stage 2), and gathers them in the store where needed.
-
-The exchange holds every row once per partition, sorted by leaf within a block or a group of merged
-blocks. Neighborhood and sampling methods then gather the rows of each leaf, sorted by region.
-"""
+"""Regroups rows by leaf in the exchange (stage 2), and gathers them in the store where needed."""
 
 import logging
 from collections.abc import Callable, Hashable, Iterator
@@ -28,12 +24,13 @@ from daskls.records import (
     Reals,
     Regions,
 )
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
 from daskls.run.reserve import Reserve
 from daskls.run.scan import block_checksum, take_kept
+from daskls.store.artifact import open_artifact
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root, root_stamp
@@ -53,10 +50,6 @@ log = logging.getLogger("daskls")
 
 
 def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
-    """Write the exchange and its manifest; return the rows of each leaf.
-
-    StoreError where X or y gave other values than in stage 1.
-    """
     rows, scan = state.rows, state.scan
     exchange.create(rows.X.chunks[0])
     with state.clock.stage("regroup", rows.n_blocks, exchange.count_blocks):
@@ -97,7 +90,6 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
     return leaf_rows
 
 
-@undisturbed
 def assign_block(
     X: Reals,
     y: Labels,
@@ -113,11 +105,7 @@ def assign_block(
     reserve: Reserve | None = None,
     block_info: Any = None,
 ) -> int:
-    """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows.
-
-    A retry after a worker's death finds the marker and returns. Peak memory:
-    `daskls.memory.assign_nbytes`.
-    """
+    """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows."""
     block, _ = block_start(block_info)
     done = _find_block(exchange, block)
     if done is not None:
@@ -140,28 +128,20 @@ def assign_block(
 
 
 def load_partition(root: str, fingerprint: str) -> Partition:
-    """Return the partition by which a store's rows are regrouped; each process reads it once.
-
-    StoreError where the store was replaced during a fit.
-    """
+    """Return the partition by which a store's rows are regrouped; each process reads it once."""
     return _load_partition(root, fingerprint, root_stamp(root))
 
 
 @cached(maxsize=4)
 def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
-    """Read the partition; the stamp makes a replaced store miss the cache."""
     opened = Root.open(root)
-    group = opened.find("partition")
-    if group is None or opened.attributes["fingerprint"] != fingerprint:
+    if opened.attributes["fingerprint"] != fingerprint:
         raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
-    return read_partition(group)
+    return read_partition(open_artifact(opened.store, "partition"))
 
 
 def _on_one_thread(leaves: Iterator[Ints]) -> Iterator[Ints]:
-    """Yield the items of an iterator, each computed on one BLAS thread.
-
-    An item is yielded only after the limit has held, so that no disturbed result is written.
-    """
+    """Yield items computed on one BLAS thread, each after the limit has held to its end."""
     while True:
         with one_blas_thread():
             found = next(leaves, None)
@@ -190,7 +170,6 @@ def gather_rows(
     exchange: Exchange,
     leaf_rows: Int64,
 ) -> None:
-    """Write all rows, leaf by leaf, and the index of the leaves; then delete the exchange."""
     root = state.root
     job = GatherJob(root.where(), state.fingerprint, exchange, state.request.cell_size)
     most = most_gathered(int(leaf_rows.sum()), state.sizes)
@@ -212,12 +191,8 @@ class GatherJob:
     region_rows: int
 
 
-@undisturbed
 def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
-    """Write the rows of leaves first .. last, sorted by region; return their number.
-
-    A retry after a worker's death finds the rows and returns 0.
-    """
+    """Write the rows of leaves first .. last, sorted by region; 0 where they had been written."""
     if has_bundle(job.root, *leaves, "rows"):
         return 0
     partition = load_partition(job.root, job.fingerprint)
@@ -261,13 +236,7 @@ def has_rows(state: FitState) -> bool:
 
 @dataclass(frozen=True)
 class RowsHandle:
-    """A handle on the gathered rows of a model.
-
-    Attributes
-    ----------
-    root, fingerprint : str. The store, and the fit that it must belong to.
-    cache_nbytes : int. Bytes of rows that a process keeps.
-    """
+    """The gathered rows of a model, of which a process keeps `cache_nbytes`."""
 
     root: str
     fingerprint: str

@@ -2,14 +2,12 @@
 
 A row is reserved if a hash of its features and target lies below a share: that of its class, or of
 all rows if y holds numbers. So copies of a row are reserved together: were some of them trained on,
-the others would not tell how the model does on new rows. All passes over X find the same rows
-again, whatever the blocks, dtype and order; the first one, which draws the sample, takes their
-features. How many they are is left to chance; with too few for the order statistic the fit refuses.
+the others would not tell how the model does on new rows. How many they are is left to chance; with
+too few for the order statistic the fit refuses.
 
 A row that very many equal is no copy but a value that new rows will have, too, as that of idle
-sensors or a combination of few categories: such rows are reserved one by one, by their numbers.
-They are found when X has been read for the sample, which is then drawn again: that takes another
-reading of X.
+sensors: such rows are reserved one by one, by their numbers. They are found when X has been read
+for the sample, which is then drawn again.
 """
 
 import math
@@ -66,19 +64,7 @@ MOST_EQUAL, FREQUENT = 30, 0.03
 
 @dataclass(frozen=True, eq=False)
 class Reserve:
-    """Decides which rows are reserved.
-
-    Attributes
-    ----------
-    spec : ReserveSpec
-    counts : int64 array, shape (k,). Rows of positive weight of each class; of numbers (1,).
-    wanted : int64 array, shape (k,). How many of them are reserved on average.
-    first_kept : int64 array, shape (n_blocks + 1,). Rows of positive weight before each block,
-        reserved ones included.
-    seed : int. The fit's.
-    frequent : uint64 array, or None. Hashes of the rows that very many equal; None until they are
-        looked for.
-    """
+    """Decides which rows are reserved: `wanted` of the `counts` of each class, or of numbers."""
 
     spec: ReserveSpec
     counts: Int64
@@ -104,11 +90,9 @@ class Reserve:
         return replace(found, units=1 - np.isin(found.hashes, self.frequent).astype(np.int64))
 
     def _hashes(self, X: Reals, targets: Targets) -> Keys:
-        """Return a hash of the features and the target of each row."""
         return row_hashes(X, targets, seed=THRESHOLD_ROWS(self.seed))
 
     def _holds(self, hashes: Keys, codes: Codes, start: int) -> Mask:
-        """Return which rows are reserved; ``start`` is the number of the first one."""
         if self.frequent is not None:
             numbers = (start + np.arange(len(hashes))).astype(np.uint64)
             hashes = hashes + np.isin(hashes, self.frequent) * numbers
@@ -133,12 +117,7 @@ class Reserve:
         return sums.astype(np.int64)
 
     def check(self, held: "ReservedRows") -> None:
-        """Refuse reserved rows of which too few are different.
-
-        Raises
-        ------
-        ParameterError : names the number that is needed
-        """
+        """Raise ParameterError for too few different rows; it names the number that is needed."""
         # Copies are one observation; frequent rows were reserved one by one, and are one each.
         n_units = int(np.where(held.units, 1, held.copies)[held.codes == 0].sum())
         needed = observations_needed(self.spec)
@@ -153,15 +132,7 @@ class Reserve:
         )
 
     def find_frequent(self, held: "ReservedRows", X: Reals, targets: Targets) -> Keys:
-        """Return the hashes of numbers, or negatives, that very many equal.
-
-        Of what is no more frequent there are many, so that enough are reserved.
-
-        Parameters
-        ----------
-        held : ReservedRows. Of all blocks.
-        X, targets : arrays of the sampled rows, which are some of the others
-        """
+        """Return the hashes of numbers, or negatives, that very many equal."""
         sampled = _different(X, targets, self._hashes(X, targets))
         n_left = int(self.counts.sum() - held.copies.sum())
         # All copies of a row are reserved, or none is.
@@ -188,7 +159,6 @@ class ReservedRows:
 
     @property
     def codes(self) -> Codes:
-        """The class code of each row; 0 for numbers."""
         return group_codes(self.targets)
 
 
@@ -208,7 +178,6 @@ def group_codes(targets: Targets) -> Codes:
 
 
 def plan_reserve(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, seed: int) -> Reserve:
-    """Return the first draw of reserved rows, of each class or of all numbers."""
     return Reserve(spec, scan.counts, rows_wanted(spec, rows, scan), scan.first_kept, seed)
 
 
@@ -224,10 +193,7 @@ def _rate(spec: ReserveSpec) -> float:
 
 
 def rows_wanted(spec: ReserveSpec, rows: BlockRows, scan: TargetScan) -> Int64:
-    """Return how many rows to reserve on average: of each class (k,), or of numbers (1,).
-
-    MemoryPlanError where the client cannot hold the rows that are needed.
-    """
+    """Return how many rows to reserve on average: of each class (k,), or of numbers (1,)."""
     if isinstance(spec, FalseAlarmSpec):
         _check_classes(spec, rows, scan)
     needed = observations_needed(spec)
@@ -239,7 +205,6 @@ def rows_wanted(spec: ReserveSpec, rows: BlockRows, scan: TargetScan) -> Int64:
 
 
 def rows_expected(spec: ReserveSpec, n_rows: int, row_nbytes: int) -> int:
-    """Return the expected number of reserved rows, before y is read."""
     # The sizes of the two classes are unknown, so they are taken as equal.
     of_classes = [n_rows - n_rows // 2, n_rows // 2]
     counts = of_classes if isinstance(spec, FalseAlarmSpec) else [n_rows]
@@ -283,14 +248,12 @@ def _of_and_easier(spec: ReserveSpec) -> tuple[str, str]:
 
 
 def _asked(spec: ReserveSpec) -> str:
-    """Return what the user has asked for."""
     if isinstance(spec, IntervalSpec):
         return f"interval={spec.coverage:g}"
     return f"max_false_alarm={spec.rate:g} with delta={spec.delta:g}"
 
 
 def _check_memory(spec: ReserveSpec, needed: int, row_nbytes: int) -> None:
-    """Raise MemoryPlanError if the client cannot hold the rows that are needed."""
     if needed * row_nbytes > free_nbytes() // 2:
         _, easier = _of_and_easier(spec)
         raise MemoryPlanError(
@@ -314,7 +277,6 @@ def _check_classes(spec: FalseAlarmSpec, rows: BlockRows, scan: TargetScan) -> N
 
 
 def _too_few(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, needed: int) -> ParameterError:
-    """Return the error for too few numbers or negatives."""
     n_first, of = int(scan.counts[0]), "rows"
     most = n_first // MOST_SHARE
     if isinstance(spec, FalseAlarmSpec):

@@ -1,8 +1,7 @@
 """Opens the rows of a fit or a prediction as aligned blocks, from any supported container.
 
-NumPy arrays are written to disk first, and tasks read Zarr arrays themselves, so a task gets a
-path and a range of rows. The blocks of a Dask array are computed by its own graph. No features are
-read here.
+NumPy arrays are written to disk first, and tasks read Zarr arrays themselves: a task gets a path
+and a range of rows.
 """
 
 import math
@@ -45,11 +44,7 @@ LARGE_NBYTES = 128 << 20
 def open_rows(
     X: Any, y: Any, sample_weight: Any, scratch: Scratch, kind: TargetKind = "classes"
 ) -> Iterator[BlockRows]:
-    """Align X, y and weights in blocks; arrays in memory are on disk while the context lasts.
-
-    Arrays may be NumPy, Dask, Zarr, or a path; y is None where X is a data set. The scratch takes
-    the arrays that are in memory. DataError for lengths that differ, fewer than two rows, or no y.
-    """
+    """Align X, y and weights in blocks; arrays in memory are on disk while the context lasts."""
     check_array_expr()
     X = open_source(X)
     y, classes = find_labels(X, y)
@@ -65,7 +60,7 @@ def open_rows(
     most_y = 1 if kind == "classes" else None
     with scratch:
         source = _to_disk(X, scratch, "X")
-        whole = open_whole(source, "X", BLOCK_NBYTES)
+        whole = open_whole(source, BLOCK_NBYTES)
         blocks = cut_large(whole, BLOCK_NBYTES)
         n = blocks.shape[0]
         target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
@@ -142,10 +137,7 @@ def _column(values: Any, name: str, n: int, scratch: Scratch, most: int | None) 
 
 
 def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
-    """Return y or the weights, given as an array or a path, as a Dask array (n,), or (n, t).
-
-    `most` bounds the columns: 1 for labels and weights.
-    """
+    """Return y or the weights as (n,), or (n, t) of at most ``most`` columns."""
     column = _open(open_named(source, name), name, BLOCK_NBYTES)
     _check_precision(column.dtype, name)
     # The dtype of numbers is checked by the scan of y.
@@ -168,7 +160,6 @@ def open_named(values: Any, name: str) -> Source:
 
 
 def _check_kind(column: da.Array, name: str) -> da.Array:
-    """Raise DataError if labels cannot be stored or weights are no numbers; convert text."""
     if name == "y":
         check_label_kind(column.dtype)
         # As objects, since a model stores its classes as JSON, which has no variable-width dtype.
@@ -180,37 +171,31 @@ def _check_kind(column: da.Array, name: str) -> da.Array:
     return column
 
 
-def open_whole(source: Any, name: str, nbytes: int) -> da.Array:
-    """Return X as a Dask array (n, d) with one block of columns; no features are read.
-
-    Blocks of Zarr arrays have about `nbytes`.
-    """
+def open_whole(source: Any, nbytes: int) -> da.Array:
+    """Return X with one block of columns; blocks of Zarr arrays have about ``nbytes``."""
     check_array_expr()
-    X = _open(source, name, nbytes)
-    _check_precision(X.dtype, name)
+    X = _open(source, "X", nbytes)
+    _check_precision(X.dtype, "X")
     if X.ndim != 2:
         raise DataError(
-            f"{name} must have 2 dimensions (rows, features), got {X.ndim}. "
+            f"X must have 2 dimensions (rows, features), got {X.ndim}. "
             "Reshape your data: one row with X.reshape(1, -1), one feature with X.reshape(-1, 1)."
         )
     if X.shape[1] == 0:
         raise DataError(
             f"Found array with 0 feature(s) (shape={tuple(X.shape)}) while a minimum of 1 is "
-            f"required: {name} needs at least one column."
+            "required: X needs at least one column."
         )
     if X.dtype.kind not in "biuf":
         raise DataError(
-            f"{name} must be numeric, got dtype {X.dtype}. Encode its columns as numbers first, "
+            f"X must be numeric, got dtype {X.dtype}. Encode its columns as numbers first, "
             "for example with scikit-learn's OneHotEncoder."
         )
     return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
 
 
 def cut_large(X: da.Array, nbytes: int) -> da.Array:
-    """Cut chunks above `LARGE_NBYTES` into blocks of about ``nbytes``.
-
-    Such a chunk is computed once, and stays in memory until its last block is done.
-    """
+    """Cut chunks above `LARGE_NBYTES` into blocks, during which they stay in memory."""
     row_nbytes = max(X.dtype.itemsize * math.prod(X.shape[1:]), 1)
     above = LARGE_NBYTES // row_nbytes
     if max(X.chunks[0], default=0) <= above:
@@ -220,7 +205,6 @@ def cut_large(X: da.Array, nbytes: int) -> da.Array:
 
 
 def _open(given: Any, name: str, nbytes: int) -> da.Array:
-    """Return a Dask array of a lazy array, a Zarr array or values in memory."""
     source = open_source(given)
     check_values(source.given, name)
     if source.kind in ("dask", "dask table"):
@@ -287,7 +271,6 @@ def _check_precision(dtype: np.dtype[Any], name: str) -> None:
 
 
 def check_array_expr() -> None:
-    """Raise DasklsError if Dask's array expressions are on, with which no graphs can be built."""
     if da.ARRAY_EXPR_ENABLED or dask.config.get("array.query-planning", None):
         raise DasklsError(
             "Dask's array expressions are on (array.query-planning=True) and daskls cannot build "

@@ -27,8 +27,7 @@ from daskls.targets import Target
 class BlockSample:
     """One block's rows below the limit, its checksum, and its first invalid row.
 
-    ``counts`` are its rows of each class, and ``reserved`` those that are not part of the sample or
-    of any other stage; ``numbers`` count the others.
+    ``counts`` are its rows of each class without those reserved; so are ``numbers``.
     """
 
     numbers: RowNumbers
@@ -43,11 +42,7 @@ class BlockSample:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Sampled rows in the order of their numbers, and the checksum of the data.
-
-    Reserved rows have no numbers, and are as given, also when all others are scaled. Weights
-    include those of classes. The checksum is of all rows of the data, reserved ones included.
-    """
+    """Sampled rows in the order of their numbers, and the checksum of all rows of the data."""
 
     numbers: RowNumbers
     X: Reals
@@ -57,11 +52,7 @@ class Sample:
     reserved: ReservedRows | None = None
 
     def merged(self, *, whatever_target: bool = False) -> "Sample":
-        """Return copies, rows of equal features and targets, as one row: the first, of all weight.
-
-        Returns the sample itself where no row repeats. With ``whatever_target`` rows of equal
-        features are one, with the first one's target.
-        """
+        """Return copies as one row: the first, of all weight; maybe those of other targets, too."""
         copies = find_copies(self.X) if whatever_target else find_copies(self.X, self.targets)
         if copies is None:
             return self
@@ -73,10 +64,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class DrawnRows:
-    """The findings of a reading of X: more than the sample, and the reserved rows, if any.
-
-    The scan is of all other rows.
-    """
+    """The findings of a reading of X: more than the sample, the reserved rows, the rest's scan."""
 
     blocks: list[BlockSample]
     scan: TargetScan
@@ -84,7 +72,6 @@ class DrawnRows:
     reserved: ReservedRows | None = None
 
     def sample(self, class_weight: Float64, n_sample: int, seed: int) -> Sample:
-        """Return the ``n_sample`` rows with the smallest keys of all blocks."""
         starts = self.scan.first_kept.tolist()
         numbers = [start + b.numbers for start, b in zip(starts[:-1], self.blocks, strict=True)]
         keys = [row_keys(own, SAMPLE(seed)) for own in numbers]
@@ -111,23 +98,7 @@ def sample_rows(
     reserve: Reserve | None = None,
     names: Sequence[str] | None = None,
 ) -> DrawnRows:
-    """Read X once: sample, validate and checksum it, and take the reserved rows.
-
-    Where very many equal one of the rows to reserve it is read once more, see `daskls.run.reserve`.
-
-    Parameters
-    ----------
-    scan : TargetScan. Of all rows.
-    n_sample : int. The size of the sample, about.
-    reserve : Reserve, or None without reserved rows
-    names : sequence of str, or None. The names of columns, for the error.
-
-    Raises
-    ------
-    DataError : a value is NaN, infinite or too large, and the error names the first such row; or y
-        gave other values than to the scan
-    ParameterError : too few different rows were reserved
-    """
+    """Read X once: sample, validate and checksum it, and take the reserved rows."""
     n_left = scan.n_kept if reserve is None else reserve.expected(scan).n_kept
     while True:
         blocks = map_rows(
@@ -180,7 +151,6 @@ def sample_block(
     reserve: Reserve | None = None,
     block_info: Any = None,
 ) -> BlockSample:
-    """Return one block's rows with keys below the limit; validate and checksum all of its rows."""
     block, first_row = block_start(block_info)
     bad = first_bad_value(X)
     if bad is not None:

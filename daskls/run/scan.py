@@ -46,11 +46,7 @@ FEW_ROWS, MANY_CLASSES = 10, 20
 
 @dataclass(frozen=True, eq=False)
 class BlockTargets:
-    """The findings in one block.
-
-    `labels` are the distinct ones of rows that count; empty for numbers. The weights' range is (1,
-    1) without any. The first bad label or weight is (row, value).
-    """
+    """The findings in one block; its first bad label or weight is (row, value)."""
 
     labels: Labels
     counts: Int64
@@ -62,11 +58,9 @@ class BlockTargets:
 
 @dataclass(frozen=True, eq=False)
 class TargetScan:
-    """The target and the counts of all rows that count.
+    """The target and the counts of all rows that count, of each class, or of numbers (1,).
 
-    Its labels are the values of y: codes where the data set has classes. `counts` are of each
-    class; of numbers (1,). `first_kept`, (n_blocks + 1,), are the rows of positive weight before
-    each block.
+    `first_kept`, (n_blocks + 1,), are the rows of positive weight before each block.
     """
 
     target: Target
@@ -110,7 +104,6 @@ def scan_targets(rows: BlockRows, client: Any = None, kind: TargetKind = "classe
 def scan_block(
     y: Labels, weights: Reals | None, *, kind: TargetKind, block_info: Any = None
 ) -> BlockTargets:
-    """Validate one block of y and weights, and count its labels or numbers."""
     _, first_row = block_start(block_info)
     # Returned, not raised: the error names the first bad block, whichever task ends first.
     bad_label = first_bad_label(y[:, 0]) if kind == "classes" else first_bad_number(y)
@@ -141,7 +134,6 @@ def _no_row_counts(wanted: str) -> DataError:
 
 
 def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[Labels, Int64]:
-    """Return the sorted labels of all blocks, and the rows of each; raise DataError if invalid."""
     labels = np.unique(np.concatenate([b.labels for b in blocks]))
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
         raise DataError(
@@ -162,7 +154,6 @@ def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[Labels,
 
 
 def name_classes(rows: BlockRows, labels: Labels) -> Labels:
-    """Return the user's label of each value that `scan_targets` found in y; as `name_codes`."""
     return name_codes(labels, rows.classes)
 
 

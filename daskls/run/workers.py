@@ -1,7 +1,4 @@
-"""The resources of a fit, its slots and the memory of a task; and questions to workers.
-
-Workers answer beside their tasks. Losing some of them meanwhile is no error.
-"""
+"""The resources of a fit, its slots and the memory of a task; and questions to workers."""
 
 import asyncio
 import logging
@@ -51,11 +48,7 @@ _idle_nbytes = BASELINE_NBYTES
 
 @dataclass(frozen=True)
 class HeldMemory:
-    """A worker's report on its process, which workers that are threads of it share.
-
-    `nbytes` are held without running tasks, `free_nbytes` of the machine; `has_svc` is whether
-    scikit-learn's SVC is loaded.
-    """
+    """A worker's report on its process: bytes held without tasks, and free on its machine."""
 
     process: tuple[str, int]
     nbytes: int
@@ -64,11 +57,7 @@ class HeldMemory:
 
 
 def report_held(dask_worker: Any = None) -> HeldMemory:
-    """Return the memory that this process holds, after it released what it can.
-
-    Running tasks will give their memory back. While some run, the report is at most the memory at
-    the last measurement without a task.
-    """
+    """Return the memory held once caches are released; with running tasks, at most as before."""
     global _idle_nbytes
     give_back()
     nbytes = resident_nbytes()
@@ -81,17 +70,12 @@ def report_held(dask_worker: Any = None) -> HeldMemory:
 
 
 def available_nbytes() -> int:
-    """Return the free memory of this machine, or of its container."""
     return int(min(psutil.virtual_memory().available, _machine_nbytes()))
 
 
 @cache
 def _machine_nbytes() -> int:
-    """Return the total memory of this machine, or of its container, as distributed finds it.
-
-    Where distributed is not loaded, only its file ``system.py`` is run: loading the package takes
-    as long as some cells of a fit.
-    """
+    """Return the total memory as distributed finds it, of which only ``system.py`` is run."""
     if "distributed" in sys.modules:
         from distributed.system import MEMORY_LIMIT
 
@@ -104,8 +88,6 @@ def _machine_nbytes() -> int:
 
 @dataclass(eq=False)
 class Process:
-    """A process of one or more workers: their addresses, slots, and the smallest memory limit."""
-
     held: HeldMemory
     workers: list[str] = field(default_factory=list)
     n_slots: int = 0
@@ -125,11 +107,7 @@ class Process:
 
 
 def find_resources(client: Any = None) -> Resources:
-    """Return how many tasks run at once, and the memory of each on the fullest worker.
-
-    On a cluster, workers release their caches and report the memory that they still hold.
-    ClusterError where no worker answers.
-    """
+    """Return how many tasks run at once, and the memory of each on the fullest worker."""
     client = current_client(client)
     if client is None:
         slots = find_slots()
@@ -154,10 +132,7 @@ def find_resources(client: Any = None) -> Resources:
 def resources_of(
     n_workers: int, threads_per_worker: int = 1, memory_limit: int | str | None = None
 ) -> Resources:
-    """Return the resources of a hypothetical cluster of equal workers that have just started.
-
-    The limit, of a worker, may be text as "2GiB"; None: a share of this machine's memory.
-    """
+    """Return the resources of equal workers that have just started, by limits as "2GiB"."""
     if n_workers < 1 or threads_per_worker < 1:
         raise ParameterError(
             f"Got workers={n_workers} and threads_per_worker={threads_per_worker}; give at least "
@@ -200,10 +175,7 @@ def _describe(process: Process) -> str:
 
 
 def check_limit(limit: int | None, whose: str) -> None:
-    """Raise MemoryPlanError if the imports of daskls would fill a worker's memory limit.
-
-    None or 0 is no limit; `whose` begins the message, as "Each worker would have".
-    """
+    """Raise MemoryPlanError if the imports of daskls would fill a worker's memory limit."""
     if limit and limit * USABLE <= BASELINE_NBYTES:
         raise MemoryPlanError(
             f"{whose} a memory limit of {limit // MIB} MiB, of which Dask lets {USABLE:.0%} be "
@@ -213,11 +185,7 @@ def check_limit(limit: int | None, whose: str) -> None:
 
 
 def answering_nbytes(client: Any = None) -> tuple[int, float]:
-    """Return the bytes that a task, and a worker, may use to predict, on the smallest worker.
-
-    No worker is waited for, as answers may be computed later, on other ones: where there is none,
-    or no limit, a task gets a share of this machine's memory.
-    """
+    """Return the bytes that a task, and a worker, may use to predict; no worker is waited for."""
     slots = find_slots()
     try:
         found = ask_scheduler(current) if (current := current_client(client)) else None
@@ -235,7 +203,6 @@ def answering_nbytes(client: Any = None) -> tuple[int, float]:
 
 
 def free_nbytes() -> int:
-    """Return the memory that this process may plan with: a share of the free memory."""
     return int(available_nbytes() * LOCAL_SHARE)
 
 
@@ -249,11 +216,7 @@ def find_slots() -> int:
 
 
 def wait_for_worker(client: Any) -> dict[str, dict[str, Any]]:
-    """Return the scheduler's description of each running worker, by address; wait for one.
-
-    `Client.wait_for_workers` starts none on an adaptive cluster, and does not say why none comes.
-    ClusterError where none comes in time, or all stay paused.
-    """
+    """Return the scheduler's description of each running worker, by address, once there is one."""
     patience = Patience(client)
     wanted: Any = None
     while not (running := find_running(client)):
@@ -273,11 +236,9 @@ def find_running(client: Any) -> dict[str, dict[str, Any]]:
 
 
 def ask_workers(client: Any, question: Callable[..., Any], *args: Any) -> dict[str, Any]:
-    """Return the result of ``question(*args)`` in each running worker, by address.
+    """Return ``question(*args)`` of each running worker, by address; lost ones are left out.
 
-    Workers that are lost before they answer are left out. If all are, others are waited for. The
-    question runs beside the worker's tasks, so it must be quick, and be at the top level of a
-    module. ClusterError where none answers in time, or one cannot import daskls.
+    It runs beside the worker's tasks, so it must be quick, and at the top level of a module.
     """
     deadline = time.monotonic() + patience_s()
     while True:
@@ -322,10 +283,7 @@ async def _ask_all(
 
 @contextmanager
 def log_losses(client: Any) -> Iterator[None]:
-    """Log that a fit that lost workers is complete.
-
-    Distributed logs each loss, some as errors, but not that the work was done again.
-    """
+    """Log that a fit is complete: distributed logs lost workers, but not what was done again."""
     client = current_client(client)
     before = _addresses(client)
     yield

@@ -1,8 +1,4 @@
-"""Codings of features, as ranks or as indicators of few values, and their spread.
-
-Both are computed on a sample. Features that are not coded are divided by their spread, which
-removes their units.
-"""
+"""Codings of features, as ranks or as indicators of few values, and their spread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,11 +26,7 @@ CODED_NBYTES, MOST_TIMES = 256 << 20, 2
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """One coding of features, and its base scale, which the factors of candidates multiply.
-
-    It divides features that are not coded by their spread; ranks and indicators have a unit of
-    their own.
-    """
+    """One coding of features, and its base scale, by the spread of features not coded."""
 
     name: Coding
     scale: FeatureScale
@@ -46,10 +38,7 @@ class Base:
 
 
 def find_bases(X: Reals, codings: Sequence[Coding], most: int) -> list[Base]:
-    """Return the codings that differ on sampled rows, each with its base scale.
-
-    `most` bounds the coded features.
-    """
+    """Return the codings that differ on sampled rows; ``most`` bounds the coded features."""
     center, spread = X.mean(axis=0, dtype=np.float64), spreads(X)
     found, seen = [], set()
     for name in codings:
@@ -84,11 +73,10 @@ def max_coded_features(n_rows: int, n_features: int) -> int:
 def fit_coding(X: Reals, coding: Coding, most: int) -> FeatureCoding | None:
     """Return a coding fitted to sampled rows; None where it would leave every feature as it is.
 
-    "ranks": features of more than `FEW_VALUES` values become their rank in [0, 1]; "indicators":
-    each value of a feature with 3 to `FEW_VALUES` values becomes an indicator; "both". Where
-    indicators would make more than `most` features, no feature is indicated. Ranks are those of
-    scikit-learn's ``QuantileTransformer`` fitted to all sampled rows, with at most `N_KNOTS`
-    quantiles; equal values get the mean of their ranks.
+    "ranks": features of more than `FEW_VALUES` values become their rank in [0, 1], as by
+    scikit-learn's ``QuantileTransformer``, equal values the mean of their ranks; "indicators": each
+    value of a feature with 3 to `FEW_VALUES` values becomes one, unless they are more than `most`;
+    "both".
 
     >>> fit_coding(np.array([[3.0], [7.0], [5.0], [3.0]]), "indicators", 10).points
     array([3., 5., 7.])
@@ -134,13 +122,11 @@ def _knots(x: Float64) -> tuple[Float64, Float64]:
 
 
 def spreads(X: Reals) -> Float64:
-    """Return the spread of each feature, float64 (d,), > 0.
+    """Return the range of each feature from the 5th to the 95th percentile, float64 (d,), > 0.
 
-    The spread is the range from the 5th to the 95th percentile; where that is 0, 3.29 standard
-    deviations; for a constant, 1. Of a feature of two values it is their difference, where others
-    have more: by its deviation a category of one row in 1000 would be ten times as far from others
-    as a frequent one. Where no feature has more, differences would be no other scale than
-    none, and the deviations are worth a trial: on a9a they leave 14.9 in place of 15.2 %.
+    Where that is 0, 3.29 standard deviations; for a constant, 1. Of a feature of two values it is
+    their difference, where others have more: by its deviation a category of one row in 1000 would
+    be ten times as far from others as a frequent one.
 
     >>> spreads(np.c_[np.arange(101.0), np.arange(101) == 7, np.full(101, 7.0)])
     array([90.,  1.,  1.])
@@ -166,9 +152,8 @@ def spreads(X: Reals) -> Float64:
 def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int, float] | None:
     """Return the features of the largest and the smallest spread, and the ratio of their spreads.
 
-    None where the ratio is at most 1000. Constant features are ignored. `with_rare` includes
-    features with one value in about nine rows of ten: marginal pixels have a small spread, but not
-    because of their unit.
+    None where it is at most 1000. `with_rare` includes features with one value in about nine rows
+    of ten: marginal pixels have a small spread, but not because of their unit.
 
     >>> widest_and_narrowest(np.c_[np.arange(9.0), 1e-4 * np.arange(9.0), np.ones(9)])
     (0, 1, 10000.0)

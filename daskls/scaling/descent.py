@@ -1,8 +1,7 @@
-"""Coordinate descent of one candidate to its best width and ridge.
+"""Coordinate descent of one candidate to its best width and ridge, by its squared error.
 
 Of a few thousand rows the first train and the last are predicted; those that train too are
-predicted without themselves. The descent minimizes the squared error, and starts where the
-candidate was evaluated last.
+predicted without themselves.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,11 +18,7 @@ from daskls.solvers.squares.system import System, median_distance, merge_groups
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The errors of each predicted row under a trial.
-
-    `squared` is the mean over functions; for classes, values are clipped to [-1, 1]. `wrong` is 1
-    where another class won; for numbers the squared error.
-    """
+    """The errors of each predicted row under a trial: mean squares, and whether it is wrong."""
 
     squared: Float64
     wrong: Float64
@@ -39,9 +34,8 @@ class Answers:
 class TrialSplit:
     """Training rows, and rows to predict, in one coding and scale, solved under many trials.
 
-    Y (n, r) are columns of targets, see `Aim`. The first `n_training` rows train, the last
-    `n_asked` are predicted; either none of these trains, or all do: then each is left out in turn.
-    `copies` are those of `find_copies`.
+    Of Y (n, r) the first `n_training` rows train, the last `n_asked` are predicted, left out in
+    turn if they train, too.
     """
 
     def __init__(
@@ -69,7 +63,6 @@ class TrialSplit:
         self._spec: KernelSpec | None = None
 
     def _distances(self) -> Float32:
-        """Return the base of the kernel between rows to predict and training rows."""
         block = self._kernel.block(self._asked.astype(np.float64), self._A.astype(np.float64))
         return block.astype(np.float32)
 
@@ -114,9 +107,8 @@ def descend(
 ) -> tuple[Trial, Answers, int]:
     """Find the best trial by coordinate descent on a grid.
 
-    The splits' answers are joined; weights (q,) are of all predicted rows. For each descent in
-    turn, `reaches` say by how many grid places a step moves the ridge; a step always moves the
-    width by an octave. Returns the trial, its answers, and the number of trials, `most` at most.
+    For each descent in turn, `reaches` say by how many grid places a step moves the ridge; a step
+    always moves the width by an octave. Returns the trial, its answers, and the number of trials.
     """
     descent = _Descent(splits, grid, start.kernel, weights, most)
     place = grid.place(start)
@@ -147,7 +139,6 @@ class _Descent:
         self.found: dict[tuple[int, int], Answers] = {}
 
     def slide(self, place: tuple[int, int], step: tuple[int, int]) -> tuple[int, int]:
-        """Return the place where steps in one direction no longer lower the error."""
         while True:
             following = place[0] + step[0], place[1] + step[1]
             # The place itself first, so that a start is evaluated before the limit applies.
@@ -157,7 +148,6 @@ class _Descent:
             place = following
 
     def answers(self, place: tuple[int, int]) -> Answers:
-        """Return the answers at a place on the grid, whatever the limit."""
         if place not in self.found:
             trial = self._grid.at(place, self._kernel)
             assert trial is not None

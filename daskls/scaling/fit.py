@@ -1,8 +1,4 @@
-"""Before space is cut: choose the coding, scale and parameters that all cells share, or read them.
-
-Candidates race on a few thousand sampled rows; where the sample is not all of the data, regions of
-full density decide.
-"""
+"""Before space is cut: coding, scale and parameters that all cells share, chosen or read."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -99,13 +95,11 @@ def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
 
 
 def is_open(scaling: ScalingSpec) -> bool:
-    """Whether a fit of many rows has anything to choose for all cells."""
     is_one = scaling.feature_scale != "learned" and scaling.feature_coding != "auto"
     return bool(scaling.kernels) or not is_one
 
 
 def usual_spec(spec: SolverSpec, scaling: ScalingSpec | None) -> SolverSpec:
-    """Return a spec with parameters such as are usually chosen for all cells."""
     if scaling is None or not scaling.kernels:
         return spec
     # The middle one of the candidate kernels, which take about the same memory.
@@ -120,11 +114,7 @@ def _spec_with(spec: SolverSpec, trial: Trial) -> SolverSpec:
 
 
 def _rescaled(state: FitState, resolved: Resolved) -> FitState:
-    """Return the state with sample, sizes and parameters in the chosen scale of features.
-
-    MemoryPlanError where tasks on scaled rows would not fit; ParameterError where a factor takes
-    rows out of the range of float32.
-    """
+    """Return the state with sample, sizes and parameters in the chosen scale of features."""
     request = replace(state.request, spec=resolved.spec)
     sizes = replace(state.sizes, spec=resolved.spec)
     scale = resolved.scale
@@ -147,7 +137,6 @@ def _rescaled(state: FitState, resolved: Resolved) -> FitState:
 
 
 def _check_range(X: Reals, scale: FeatureScale) -> None:
-    """Raise a `ParameterError` where factors make rows so large that distances overflow."""
     beyond = (np.abs(X) >= LARGEST_FEATURE).any(axis=0)
     if beyond.any():
         feature = int(scale.columns[beyond.argmax()])
@@ -160,8 +149,6 @@ def _check_range(X: Reals, scale: FeatureScale) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """A search for the coding, the scale and the parameters that all cells share."""
-
     state: FitState
     scaling: ScalingSpec
 
@@ -172,7 +159,6 @@ class _Search:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows are sampled."""
         return len(self.state.sample.X) == self.state.scan.n_kept
 
     @cached_property
@@ -231,16 +217,13 @@ class _Search:
 
     @property
     def is_open(self) -> bool:
-        """Whether there are enough rows to choose a coding and a scale."""
         return (len(self.sample.X) if self.is_whole else self.state.scan.n_kept) >= LEAST_RACED
 
     def _few_rows(self, base: Base) -> Float32:
-        """Return some sampled rows in a coding, on which candidates are compared for equality."""
         X = self.sample.X
         return scaled(X[:: max(len(X) // COMPARED_ROWS, 1)][:COMPARED_ROWS], base.scale)
 
     def _scales(self, base: Base) -> list[tuple[str, Float64]]:
-        """Return names and factors of the candidate scales in one coding."""
         asked, ones = self.scaling.feature_scale, np.ones(base.n_features)
         if isinstance(asked, tuple):
             return [("given", _given(asked, base.n_features) * base.spread)]
@@ -267,7 +250,6 @@ class _Search:
         return replace(base.scale, factors=factors)
 
     def decide(self, candidates: Sequence[Candidate]) -> Decision:
-        """By a race, then by regions if rows are sampled."""
         state = self.state
         drawn = self._draw()
         plan = plan_race(drawn, self._cell_size)
@@ -330,11 +312,7 @@ class _Search:
 
 
 def _shape_of(A: Float32, trial: Trial) -> Float64:
-    """Return -log of the kernel values of some rows, in units of the width.
-
-    Candidates with equal values are equivalent. Where all features have two values at one distance,
-    for example, the Laplacian kernel is the Gaussian with another gamma.
-    """
+    """Return -log of kernel values in units of the width: equal for equivalent candidates."""
     kernel = find_kernel(trial.kernel)
     gamma = trial.width if trial.is_gamma else kernel.gamma_of(median_distance(trial.kernel, A))
     base = kernel.matrix(A.astype(np.float64)).astype(np.float64)
@@ -343,7 +321,6 @@ def _shape_of(A: Float32, trial: Trial) -> Float64:
 
 
 def _given(factors: tuple[float, ...], n_features: int) -> Float64:
-    """Return given factors as an array; raise a `ParameterError` unless each feature has one."""
     if len(factors) != n_features:
         raise ParameterError(
             f"feature_scale holds {len(factors)} factors, but X has {n_features} features. Give "

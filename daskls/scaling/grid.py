@@ -1,8 +1,4 @@
-"""What every choice is made of: trials and their grid, cells under trial, stored steps, memory.
-
-A trial is a kernel, a width and a ridge; a cell is solved under it by least squares. Each step of a
-decision is stored when it is done, so that a killed fit resumes after it.
-"""
+"""What every choice is made of: trials and their grid, cells under trial, stored steps, memory."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -50,10 +46,7 @@ STEPS, STEPS_VERSION = "steps", 5
 
 @dataclass(frozen=True)
 class Trial:
-    """Parameters that cells are solved with.
-
-    The width is in units of a cell's median distance; or gamma, as given. The ridge is 1 / (2 C).
-    """
+    """A kernel, a width in units of a cell's median distance, or gamma as given, and 1 / (2 C)."""
 
     kernel: str
     width: float
@@ -62,7 +55,6 @@ class Trial:
     offset: bool = False
 
     def resolve(self, spec: SolverSpec) -> SolverSpec:
-        """Return a spec whose open parameters are set to those of the trial."""
         # A given C is used unchanged, as 1 / (2 ridge) may differ from it in the last digit.
         given = [cost for cost in spec.C or () if 1 / (2 * cost) == self.ridge]
         cost = (given[0] if given else 1 / (2 * self.ridge),)
@@ -74,10 +66,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialGrid:
-    """Candidates of width and ridge; of gamma instead of widths where it is given.
-
-    ``is_open`` means that no ridge is given; those of the grid are then multiples of ``unit``.
-    """
+    """Candidates of width, or gamma, and ridge; default ridges are in the weights' ``unit``."""
 
     widths: tuple[float, ...] = WIDTHS
     ridges: tuple[float, ...] = RIDGES
@@ -88,11 +77,7 @@ class TrialGrid:
 
     @classmethod
     def of(cls, spec: SolverSpec, unit: float = 1.0) -> "TrialGrid":
-        """Return the grid of a spec: given values of C and gamma, else the default ones.
-
-        Weights divide ridges, and the default ridges are for weights of 1: `unit` is that of the
-        weights.
-        """
+        """Return the grid of a spec: given values of C and gamma, else the default ones."""
         given = spec.C and sorted(1 / (2 * cost) for cost in spec.C)
         ridges = tuple(given or (unit * ridge for ridge in RIDGES))
         if spec.gamma is not None:
@@ -118,7 +103,6 @@ class TrialGrid:
 
     @property
     def octave(self) -> int:
-        """The number of places that one step of the width takes in a descent."""
         return 1 if self.are_gammas else 2
 
     def place(self, trial: Trial) -> tuple[int, int]:
@@ -126,12 +110,10 @@ class TrialGrid:
         return self.widths.index(trial.width), self.ridges.index(trial.ridge)
 
     def nearest(self, trial: Trial) -> Trial:
-        """Return the trial of the grid that is nearest in width, of the same ridge."""
         ratio = [abs(np.log(own / trial.width)) for own in self.widths]
         return replace(trial, width=self.widths[int(np.argmin(ratio))])
 
     def at(self, place: tuple[int, int], kernel: str) -> Trial | None:
-        """Return the trial at a place; None off the grid."""
         i, j = place
         if not (0 <= i < len(self.widths) and 0 <= j < len(self.ridges)):
             return None
@@ -153,10 +135,7 @@ class TrialGrid:
 
 
 class TrialCell:
-    """A cell of a region, solved under many trials.
-
-    A (m, d), in some scale, is without the cell's mean.
-    """
+    """A cell of a region, solved under many trials; A (m, d) is around its mean."""
 
     def __init__(self, A: Float32, targets: Targets, weights: Float64, aim: Aim) -> None:
         self._own, self._aim = aim.of_cell(targets, weights), aim
@@ -178,10 +157,7 @@ class TrialCell:
         return KernelSpec(trial.kernel, gamma_in_cell(trial.kernel, trial.width, rows))
 
     def errors(self, trials: Sequence[Trial]) -> Float64:
-        """Return weighted sums over rows of leave-one-out errors, float64 (n_trials, 3).
-
-        The columns are squared errors, wrong rows and weights; all are 0 of a constant cell.
-        """
+        """Return weighted sums of squared errors, wrong rows and weights, float64 (n_trials, 3)."""
         sums = np.zeros((len(trials), 3))
         if self.is_constant:
             return sums
@@ -203,10 +179,8 @@ class TrialCell:
     def error_slopes(self, trial: Trial) -> Float64:
         """Return how leave-one-out errors change with the width and with the factors of features.
 
-        Sums (3 + d,): weights of rows; squared errors, over rows and functions; their derivatives
-        by the logarithm of the width, and by those of the factors, while the width stays in units
-        of the median distance. Copies of a row are left out together, of numbers too, unlike in
-        `errors`.
+        Sums (3 + d,): weights of rows; squared errors; their derivatives by the logarithms of the
+        width, in units of the median distance, and of the factors. Copies are left out together.
         """
         sums = np.zeros(3 + self._A.shape[1])
         if self.is_constant:
@@ -247,10 +221,7 @@ class TrialCell:
 
 
 class Steps:
-    """The steps of one decision; their order follows from the data and the parameters.
-
-    `token` names the data of the steps, where it is not the same in all versions.
-    """
+    """The steps of one decision, each stored, so that a killed fit resumes after it."""
 
     def __init__(self, job: Any, client: Any = None, token: str = "") -> None:
         self.job, self._client, self._token = job, client, token
@@ -262,10 +233,7 @@ class Steps:
         arguments: Sequence[tuple[Any, ...]],
         join: Callable[[Sequence[Any]], dict[str, AnyArray]],
     ) -> dict[str, AnyArray]:
-        """Return the joined results of a task's calls, computed or as stored.
-
-        The job is each call's last argument; `join` gets the results in their order.
-        """
+        """Return the joined results of a task's calls, computed or as stored."""
         # An unfinished fit of another version may have taken other steps.
         asked = tokenize(STEPS_VERSION, task.__name__, arguments, self._token)
         key = f"{self.job.folder(STEPS)}/{self._n_steps:06d}-{self._n_steps:06d}.{asked}"
@@ -277,7 +245,6 @@ class Steps:
 
 
 def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: Resources) -> None:
-    """Raise a `MemoryPlanError`, before X is read for regions, if a task does not fit in memory."""
     d = sizes.n_features
     check_usable(
         f"Comparing scales on a region of {region_rows(d)} rows x {d} features",
@@ -290,10 +257,7 @@ def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: 
 def check_race(
     parts: Sequence[tuple[int, int]], n_features: int, sizes: TaskSizes, resources: Resources
 ) -> None:
-    """Raise a `MemoryPlanError` if the last rung of a race would not fit in the memory of a task.
-
-    `parts` and `n_features` are as of `rung_nbytes`, for the coding with the most features.
-    """
+    """Raise MemoryPlanError if the last rung of a race would not fit in the memory of a task."""
     n_rows = sum(m + q for m, q in parts)
     check_usable(
         f"Comparing candidates on {n_rows} rows x {n_features} features",
@@ -314,24 +278,18 @@ def region_rows(n_features: int) -> int:
 
 
 def regions_nbytes(sizes: TaskSizes, block_rows: int, cell_rows: int) -> int:
-    """Return the peak bytes of a task that collects regions, or compares scales on one."""
     d = sizes.n_features
     collecting = assign_nbytes(sizes, block_rows) + block_rows * d * F4
     return max(trial_nbytes(region_rows(d), d, sizes.n_outputs, cell_rows), collecting)
 
 
 def race_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: int) -> int:
-    """Return the peak bytes of a task of a race, whose last rung has these parts."""
     learning = trial_nbytes(sum(m + q for m, q in parts), n_features, n_outputs, TRIAL_ROWS)
     return max(rung_nbytes(parts, n_features, n_outputs), learning)
 
 
 def trial_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -> int:
-    """Return the peak bytes of a task that solves cells of one region under trial.
-
-    `n_rows` are of the region, `n_outputs` functions of a cell; slopes are only taken of cells of
-    `TRIAL_ROWS`.
-    """
+    """Return the peak bytes of a task that solves cells of a region of ``n_rows`` under trial."""
     d, m = n_features, min(cell_rows, n_rows)
     learned = min(m, TRIAL_ROWS)
     # The region, its rows that are not held out, and both of them scaled.
@@ -346,10 +304,7 @@ def trial_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -
 
 
 def rung_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: int) -> int:
-    """Return the peak bytes of a task that evaluates a candidate in a rung of a race.
-
-    `parts` are (training rows, predicted rows), `n_features` those of its coding.
-    """
+    """Return the peak bytes of a task that evaluates a candidate in a rung of these parts."""
     d = n_features
     rows = sum(m + q for m, q in parts)
     # The rows as they are read, and those of each part scaled.

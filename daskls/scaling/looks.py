@@ -1,8 +1,4 @@
-"""What a race computes on workers: looks at one candidate, and the scales that it learns.
-
-A look is the best width and ridge of a candidate in a rung, and the errors of the rows that the
-rung asks; `race.py` compares them.
-"""
+"""What a race computes on workers: looks at one candidate, and the scales that it learns."""
 
 from dataclasses import replace
 
@@ -10,18 +6,16 @@ import numpy as np
 
 from daskls.kernels.copies import find_copies
 from daskls.records import Float64
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Trial, TrialGrid
 from daskls.scaling.rounds import learn_on
 from daskls.scaling.rungs import Part, RaceJob, RaceRows, Rung, read_race_rows
 
 
-@undisturbed
 def evaluate_candidate(
     number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> Float64:
-    """Return the best trial and the errors of a candidate in a rung, see `_packed`."""
     rows = read_race_rows(number, job)
     with one_blas_thread():
         trial, answers, n_trials = _descend(rows, factors, start, rung, grid, job)
@@ -52,15 +46,10 @@ def _packed(
     return np.concatenate([head, answers.squared, answers.wrong, weights])
 
 
-@undisturbed
 def cross_evaluate_candidate(
     number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> dict[str, Float64]:
-    """Return what `evaluate_candidate` does, in a scale learned from the candidate's, and this.
-
-    Each row is predicted without itself, in the scale learned on the half that it is not in; the
-    scale is the geometric mean of both.
-    """
+    """Predict each row without itself, in the scale learned on the half that it is not in."""
     rows = read_race_rows(number, job)
     n = rung.sampled.n_training
     half, place, found, n_trials = n // 2, None, [], 0
@@ -82,7 +71,6 @@ def cross_evaluate_candidate(
     return {"looks": look[None], "factors": mean[None]}
 
 
-@undisturbed
 def learn_scale(
     number: int,
     factors: Float64,

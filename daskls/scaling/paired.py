@@ -19,11 +19,7 @@ LEAST_GROUPS = 10
 
 @dataclass(frozen=True, eq=False)
 class RowErrors:
-    """A candidate's errors on rows that it was not trained on, in the order of rows.
-
-    Errors within a group are correlated, so each group counts as one observation; None: each row
-    does.
-    """
+    """A candidate's errors on held-out rows; each group, or row, counts as one observation."""
 
     squared: Float64
     wrong: Float64
@@ -36,29 +32,20 @@ class RowErrors:
 
     @property
     def error(self) -> float:
-        """The weighted share of wrong rows."""
         return _mean(self.wrong, self.weights)
 
     def z_over(self, old: "RowErrors") -> float:
-        """Return by how many standard errors these squared errors are smaller.
-
-        0 where there are too few groups to tell.
-        """
+        """Return by how many standard errors these are smaller; 0 for too few groups."""
         return self._z(old.squared - self.squared)
 
     def z_of_fewer_wrong(self, old: "RowErrors") -> float:
-        """Return by how many standard errors fewer rows are wrong."""
         return self._z(old.wrong - self.wrong)
 
     def passes(self, old: "RowErrors", least_z: float) -> bool:
-        """Whether squared errors are smaller by more than ``least_z`` standard errors.
-
-        And no more rows are wrong.
-        """
+        """Whether squared errors are smaller by ``least_z`` standard errors, no more wrong."""
         return self.z_over(old) > least_z and self.error <= old.error
 
     def _z(self, differences: Float64) -> float:
-        """Return the sum of the weighted differences of rows in standard errors."""
         gain = self.weights * differences
         if self.groups is not None:
             gain = np.bincount(self.groups, gain).astype(np.float64)
@@ -78,9 +65,7 @@ def _mean(values: Float64, weights: Float64) -> float:
 
 
 def without_weak(factors: Float64) -> list[Float64]:
-    """Return the factors with weak ones set to 0: an array for each limit that drops more.
-
-    The array with the fewest features comes first.
+    """Return the factors with weak ones set to 0, for each limit that drops more; fewest first.
 
     >>> [own.tolist() for own in without_weak(np.array([1.0, 0.5, 0.4, 0.05, 0.0]))]
     [[1.0, 0.5, 0.0, 0.0, 0.0], [1.0, 0.5, 0.4, 0.0, 0.0]]

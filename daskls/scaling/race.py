@@ -1,14 +1,10 @@
 """The race of candidates: each is a coding, kernel and scale with its own best width and ridge.
 
 The race goes through rungs of more and more rows, as in successive halving; after each, candidates
-that are significantly worse are dropped. Where rows of full density are at hand, these settle the
-width and the ridge of those that are left. Scales are learned from the best, and the final compares
-models on rows that no scale, width or ridge has seen, after a first look at fewer rows. With few
-rows there is no final: each row is left out in turn, and a learned scale is evaluated on the half
-of the rows that it was not learned on.
-
-The number of trials follows from the numbers of rows and candidates alone, so that the same seed
-gives the same model.
+that are significantly worse are dropped. Rows of full density, if at hand, settle width and ridge.
+Scales are learned from the best, and the final compares models on rows that no scale, width or
+ridge has seen. With few rows there is no final: each row is left out in turn, and a learned scale
+is evaluated on the half of the rows that it was not learned on.
 """
 
 from collections.abc import Sequence
@@ -60,9 +56,8 @@ FEWER_Z, NEAR_FEWER = 2.0, 1.1
 class Candidate:
     """A coding, a scale and a trial, with its errors when it was last evaluated.
 
-    The scale is "given", "spread" or "learned"; its factors (d',) multiply rows as stored in the
-    coding. `n_trials` is of all rungs; `coarse` is its squared error on the coarse grid, where
-    regions decide.
+    Its factors (d',) multiply rows as stored in the coding; `coarse` is its squared error on the
+    coarse grid.
     """
 
     base: int
@@ -76,7 +71,6 @@ class Candidate:
 
     @property
     def squared_error(self) -> float:
-        """The weighted mean of squared errors."""
         return self.errors.squared_error
 
     def to_json(self) -> dict[str, Any]:
@@ -104,9 +98,8 @@ def race(
 ) -> list[Candidate]:
     """Return the candidates that are left, the best first.
 
-    The rows of the steps' job are stored. If regions decide after the race, which is not `is_last`
-    then, they learn scales and drop weak features: between near neighbors a feature may count that
-    does not between sampled rows. Nor does the race take a coding then that is hardly better.
+    If regions decide after the race, they learn scales and drop weak features: between near
+    neighbors a feature may count that does not between sampled rows.
     """
     left, everyone, is_done = list(candidates), list[Candidate](), False
     for number, rung in enumerate(plan.rungs):
@@ -144,7 +137,6 @@ def race(
 def _leave_out(
     steps: Steps, left: Sequence[Candidate], plan: RacePlan, grid: TrialGrid, *, learns: bool
 ) -> list[Candidate]:
-    """Return the finalists, evaluated by leaving out each row; and the best in a learned scale."""
     finalists = left[:N_FINALISTS] if plan.rungs else left
     seen = _survivors(_run(steps, finalists, plan.last, grid), N_FINALISTS, DROPPED_Z[-1])
     best = seen[0]
@@ -161,11 +153,7 @@ def _leave_out(
 def _decide(
     steps: Steps, finalists: Sequence[Candidate], plan: RacePlan, grid: TrialGrid
 ) -> list[Candidate]:
-    """Return the best finalists in the order of their errors on the reserved rows.
-
-    The first is the best of the race. All are evaluated once on fewer rows; then the best continue
-    their descent.
-    """
+    """Return the best finalists by their errors on reserved rows, after a look at fewer rows."""
     looked = _run(steps, finalists, plan.first, grid)
     seen = _survivors(looked, len(finalists), np.inf)
     if seen[0].squared_error < steps.job.aim.negligible:
@@ -195,13 +183,11 @@ def _unlearned_first(final: Sequence[Candidate], plan: RacePlan, steps: Steps) -
 
 
 def _least_z(plan: RacePlan, steps: Steps) -> float:
-    """Return by how many standard errors a learned scale must be better on held-out rows."""
     least_z: float = steps.job.aim.least_z
     return min(least_z, LEAST_Z_OF_FEW) if len(plan.runs) < RESERVED_ROWS else least_z
 
 
 def _is_clear(learned: Candidate, plain: Candidate, plan: RacePlan) -> bool:
-    """Whether a candidate is better by far, which a plain one is not than itself."""
     own, old = _in_runs([learned, plain], plan)
     return own.errors.passes(old.errors, CLEAR_Z)
 
@@ -217,7 +203,6 @@ def _in_runs(candidates: Sequence[Candidate], plan: RacePlan) -> list[Candidate]
 def _without_weak_features(
     steps: Steps, own: Candidate, plan: RacePlan, grid: TrialGrid
 ) -> list[Candidate]:
-    """Return a learned candidate without its weakest features if that is significantly better."""
     if own.name != LEARNED or own.squared_error < steps.job.aim.negligible:
         return []
     fewer = [replace(own, factors=factors) for factors in without_weak(own.factors)]
@@ -243,7 +228,6 @@ def _learn(steps: Steps, of: Candidate, plan: RacePlan, grid: TrialGrid) -> list
 
 
 def _survivors(seen: Sequence[Candidate], most: int, max_z: float) -> list[Candidate]:
-    """Return the candidates that are not significantly worse than the best, the best first."""
     ordered = sorted(seen, key=lambda own: own.squared_error)
     best = ordered[0].errors
     near = NEAR_BEST * best.squared_error
@@ -264,7 +248,6 @@ def _uncoded_if_near(left: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _best_of_kernels(seen: Sequence[Candidate]) -> list[Candidate]:
-    """Return the best candidate of each kernel, the best first."""
     best: dict[str, Candidate] = {}
     for own in sorted(seen, key=lambda own: own.squared_error):
         best.setdefault(own.trial.kernel, own)
@@ -280,11 +263,7 @@ def _with_other_kernels(own: Candidate, left: Sequence[Candidate]) -> list[Candi
 def _best_of_other_scales(
     first: Candidate, seen: Sequence[Candidate], everyone: Sequence[Candidate]
 ) -> list[Candidate]:
-    """Return the best candidate of each other scale, without a coding: of the last rung, if in it.
-
-    Where no error is left, chance dropped them: on mushrooms the scale "given" had 1.6 times the
-    squared error of the best on 250 rows, and a tenth of it on the reserved rows.
-    """
+    """Return the best of each other scale, uncoded; chance drops some where no error is left."""
     best = {first.name: first}
     for rung in (seen, everyone):
         for own in sorted(rung, key=lambda own: own.squared_error):
@@ -308,7 +287,6 @@ def _run(
     rung: Rung,
     grid: TrialGrid,
 ) -> list[Candidate]:
-    """Return candidates, in their order, with their best trials and errors in a rung."""
     if not candidates:
         return []
     calls = [(own.base, own.factors, own.trial, rung, grid) for own in candidates]

@@ -33,7 +33,7 @@ from daskls.records import (
     RowNumbers,
     Targets,
 )
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
@@ -79,8 +79,7 @@ class RegionJob:
     """The regions, and what tasks need to read their rows.
 
     Rows are gathered in the scale `base`, by its name `label`; the tree sees them in `route`. The
-    regions are some of its leaves, or of `n_groups` groups to which rows are assigned at random, as
-    to chunks. `run_rows` consecutive rows are held out together.
+    regions are some of its leaves, or of `n_groups` random groups.
     """
 
     root: str
@@ -96,23 +95,16 @@ class RegionJob:
     n_groups: int = 0
 
     def folder(self, kind: str) -> str:
-        """Return the folder of a kind of parts, which differs for regions and random groups.
-
-        Collected rows are not scaled, so they serve all scales; but regions of other sizes are
-        leaves of another tree. The scales are named, too: an unfinished fit of another version may
-        have had others.
-        """
+        """Return the folder of a kind of parts, named by what its rows depend on."""
         of_tree, of_rows = self._tokens
         own = f"{self.max_rows}-{of_tree}" if kind == COLLECTED else f"{self.label}-{of_rows}"
         return f"regions/{kind}-{own}{'-by-chance' if self.n_groups else ''}"
 
     @cached_property
     def _tokens(self) -> tuple[str, str]:
-        """Names of the scale that regions are cut in, and of both scales."""
         return tokenize(self.route)[:8], tokenize(self.route, self.base)[:8]
 
     def gathered_in(self, base: FeatureScale, label: str) -> "RegionJob":
-        """Return the job of the same regions with rows in another scale."""
         return replace(self, base=base, label=label)
 
     @property
@@ -144,11 +136,7 @@ class RegionRows:
 
 
 def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> RegionJob:
-    """Choose regions: some leaves of a tree on the sample, each of about the size of a region.
-
-    `route` is the scale in which the tree sees rows, and in which they are gathered;
-    `most_features` is of all scales that they will be gathered in.
-    """
+    """Choose leaves of a tree on the sample, each of about the size of a region."""
     sample, n_rows = scaled(state.sample.merged().X, route), state.scan.n_kept
     n_sampled, max_rows = len(state.sample.X), region_rows(most_features)
     share = n_sampled if n_rows <= max_rows else FULLNESS * max_rows * n_sampled / n_rows
@@ -167,10 +155,7 @@ def rows_in_run(n_rows: int) -> int:
 
 
 def _drawn_leaves(leaves: Int32, n_each: float, seed: int) -> Int64:
-    """Return randomly drawn leaves that together hold enough rows, in increasing order.
-
-    ``n_each`` rows stand behind a sampled row.
-    """
+    """Return drawn leaves that together hold enough rows, ``n_each`` for each sampled one."""
     counts = np.bincount(leaves) * n_each
     order = REGIONS.generator(seed).permutation(len(counts))
     n_taken = int(np.searchsorted(np.cumsum(counts[order]), WANTED_ROWS)) + 1
@@ -185,10 +170,7 @@ def plan_groups(job: RegionJob, n_rows: int, size: int) -> RegionJob:
 
 
 def collect_regions(state: FitState, job: RegionJob) -> None:
-    """Store the rows of all regions, unless they are stored already.
-
-    X is read once more, however many scales rows are gathered in.
-    """
+    """Store the rows of all regions, reading X once, however many scales they are gathered in."""
     store, scan = open_store(job.root), state.scan
     if all(store.exists(_region_key(job, region)) for region in range(job.n_regions)):
         return
@@ -202,7 +184,6 @@ def collect_regions(state: FitState, job: RegionJob) -> None:
 
 
 def _collect(state: FitState, job: RegionJob) -> None:
-    """Read X once more, and write the rows of each block that lie in a region."""
     rows, store = state.rows, open_store(job.root)
     with state.clock.stage(
         "regions", rows.n_blocks, lambda: len(store.names(job.folder(COLLECTED)))
@@ -222,7 +203,6 @@ def _collect(state: FitState, job: RegionJob) -> None:
         )
 
 
-@undisturbed
 def collect_block(
     X: Reals,
     y: Labels,
@@ -235,7 +215,6 @@ def collect_block(
     reserve: Reserve | None = None,
     block_info: Any = None,
 ) -> None:
-    """Write the rows of one block that lie in a region; a retry finds the part and returns."""
     block, _ = block_start(block_info)
     start = int(first_kept[block])
     key = _block_key(job, start, int(first_kept[block + 1]) - start)
@@ -280,10 +259,7 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
 
 
 def _merged(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:
-    """Return the rows of all parts, copies as one row: the first, of all weight.
-
-    Weights are added in the order of rows, so that the sum does not depend on the parts.
-    """
+    """Return copies as one row: the first, of all weight, added in the order of rows."""
     columns = {name: np.concatenate([part[name] for part in parts]) for name in REGION_COLUMNS}
     copies = find_copies(columns["X"], columns["codes"])
     if copies is None:
@@ -309,7 +285,6 @@ def _region_key(job: RegionJob, region: int) -> str:
 
 
 def _leaves_of(job: RegionJob, rows: Reals, numbers: RowNumbers) -> Int64:
-    """Return the leaf, or the random group, of each row."""
     if job.n_groups:
         keys = row_keys(numbers, HELD_ROWS(job.seed)) // np.uint64(HELD_SHARE)
         return (keys % np.uint64(job.n_groups)).astype(np.int64)
@@ -346,10 +321,7 @@ def draw_cells(job: RegionJob, n_cells: int, draw: int) -> dict[int, int]:
 def cells_of(
     region: int, factors: Float64, job: RegionJob, n_cells: int, cell_size: int, draw: int
 ) -> Iterator[tuple[Float32, RegionRows]]:
-    """Yield the scaled features and the rows of some cells of a region, which is cut in a scale.
-
-    Held-out rows are in no cell. Features are centered at the cell's mean.
-    """
+    """Yield the features, around their mean, and the rows of some cells of what is not held out."""
     rows = read_region(region, job)
     rows = rows.take(np.flatnonzero(~rows.held))
     if len(rows.X) < LEAST_ROWS:
@@ -365,7 +337,6 @@ def cells_of(
 
 
 def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
-    """Cut rows into cells of at most ``cell_size``; return the tree and the rows of each cell."""
     center = Z.mean(axis=0, dtype=np.float64)
     tree = grow_tree(Z, cell_size, center) if len(Z) > cell_size else no_cuts(center)
     cells = route_rows(tree, Z)

@@ -1,17 +1,13 @@
 """Choices on regions: width and ridge, the comparison of scales, and scales learned in rounds.
 
-Width and ridge have the least leave-one-out squared error. The search starts at the best of a
-coarse grid, or where another ended, and goes to the best neighbor until there is no better one: on
-all data sets examined the error is a single valley in the logarithms of width and ridge.
-
-Scales are compared on held-out rows, which took no part in learning or in any choice, each with
-its own cells, width and ridge. Leave-one-out errors would not do: between rounds they change by a
-percentage point because the cells change.
+Width and ridge have the least leave-one-out squared error, found from neighbor to neighbor: on all
+data sets examined it is a single valley in their logarithms. Scales are compared on held-out rows:
+leave-one-out errors change by a percentage point because the cells change.
 
 A learned scale descends along the slopes of the leave-one-out error by the factors of features.
 Source: Chapelle, Vapnik, Bousquet, Mukherjee, Choosing multiple parameters for support vector
 machines, Machine Learning 2002. Differences: least squares, whose leave-one-out error is exact; few
-rounds, of which the best counts, as a scale that fits its rows best is not the best for others.
+rounds, of which the best counts.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +17,7 @@ import numpy as np
 
 from daskls.partition.tree import route_rows
 from daskls.records import Float32, Float64, Targets
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.scaling.grid import TRIAL_ROWS, Steps, Trial, TrialCell, TrialGrid
 from daskls.scaling.paired import RowErrors
 from daskls.scaling.regions import (
@@ -79,14 +75,12 @@ def choose(
 
 
 def choose_coarsely(steps: Steps, factors: Float64, kernel: str, grid: TrialGrid) -> Chosen:
-    """Return the best trial of the coarse grid on a few cells, for `choose` to start from."""
     errors = Errors(steps, factors, N_COARSE_CELLS, TRIAL_ROWS)
     errors.compute(grid.of_kernel(kernel).coarse(kernel))
     return errors.best()
 
 
 def _neighbors(trial: Trial, grid: TrialGrid) -> list[Trial]:
-    """Return the trials on the grid that are one place away in width or in ridge."""
     i, j = grid.place(trial)
     places = (i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)
     return [near for own in places if (near := grid.at(own, trial.kernel)) is not None]
@@ -101,7 +95,6 @@ class Errors:
         self.found: dict[Trial, float] = {}
 
     def compute(self, trials: Iterable[Trial]) -> None:
-        """Compute the errors of all trials that are not known yet, in one step."""
         new = [trial for trial in dict.fromkeys(trials) if trial not in self.found]
         if not new:
             return
@@ -113,12 +106,10 @@ class Errors:
             self.found[trial] = squared / (weight or 1.0)
 
     def best(self) -> Chosen:
-        """Return the trial of the least squared error, the first one in a tie."""
         trial = min(self.found, key=lambda own: self.found[own])
         return Chosen(trial, self.found[trial], len(self.found))
 
 
-@undisturbed
 def region_errors(
     region: int,
     n_cells: int,
@@ -127,7 +118,6 @@ def region_errors(
     cell_size: int,
     job: RegionJob,
 ) -> Float64:
-    """Return sums of leave-one-out errors on a region, (n_trials, 3), as `TrialCell.errors`."""
     sums = np.zeros((len(trials), 3))
     with one_blas_thread():
         for A, rows in cells_of(region, factors, job, n_cells, cell_size, ERROR_DRAW):
@@ -144,7 +134,6 @@ def _total(parts: Sequence[Float64]) -> dict[str, Float64]:
 
 
 def evaluate_scale(steps: Steps, factors: Float64, trial: Trial) -> RowErrors:
-    """Return the errors of a scale and a trial on the held-out rows of all regions."""
     calls = [(region, factors, trial) for region in range(steps.job.n_regions)]
     squared, wrong, weights, cluster = steps.run(evaluate_region, calls, _join)["rows"]
     return RowErrors(squared, wrong, weights, cluster.astype(np.int64))
@@ -162,7 +151,6 @@ def _join(parts: Sequence[Float64]) -> dict[str, Float64]:
     return {"rows": np.concatenate(joined, axis=1)}
 
 
-@undisturbed
 def evaluate_region(region: int, factors: Float64, trial: Trial, job: RegionJob) -> Float64:
     """Return squared error, error, weight and cluster of a region's held-out rows, (4, m)."""
     rows = read_region(region, job)
@@ -198,10 +186,7 @@ def _held_errors(
 
 
 def widest(X: Float32) -> Float32:
-    """Return the `CLUSTER_FEATURES` features of the largest variance, in their order.
-
-    Clusters need no more, and cutting a tree by thousands of features takes seconds.
-    """
+    """Return the features of the largest variance: to cut a tree by thousands takes seconds."""
     if X.shape[1] <= CLUSTER_FEATURES:
         return X
     widest = np.argsort(-X.var(axis=0, dtype=np.float64), kind="stable")[:CLUSTER_FEATURES]
@@ -209,7 +194,6 @@ def widest(X: Float32) -> Float32:
 
 
 def learn_factors(steps: Steps, start: Float64, trial: Trial) -> Float64:
-    """Return factors, float64 (d,), learned in rounds on cells of regions."""
     # The same draw in all rounds, so that cells only differ by the scale.
     drawn = draw_cells(steps.job, N_LEARNING_CELLS, LEARNING_DRAW)
 
@@ -226,10 +210,7 @@ def learn_on(
     trial: Trial,
     aim: Aim,
 ) -> tuple[Float64, Trial]:
-    """Return factors learned in rounds on some cells, and the trial that these led to.
-
-    Cells are (X, targets, weights).
-    """
+    """Return factors learned on cells (X, targets, weights), and the trial they led to."""
 
     def slopes_at(factors: Float64, trial: Trial) -> Float64:
         sums = np.zeros(3 + len(start))
@@ -247,9 +228,8 @@ def descend_slopes(
 ) -> tuple[Float64, Trial]:
     """Return the factors and the width of the least leave-one-out error in some rounds.
 
-    Each round moves the logarithms of the width and of all factors against their slopes, which are
-    in units of their root mean square, and some of the way of the round before. `slopes_at` returns
-    sums as `TrialCell.error_slopes` does; the trial keeps its kernel and ridge.
+    Each round moves their logarithms against the slopes, in units of their root mean square, and
+    some of the way of the round before.
 
     >>> def slopes_at(factors, trial):
     ...     left = np.log(np.append(trial.width, factors)) - np.log([1.0, 2.0, 0.5])
@@ -276,7 +256,6 @@ def descend_slopes(
     return start * np.exp(best[1:]), replace(trial, width=width)
 
 
-@undisturbed
 def region_slopes(
     region: int, n_cells: int, factors: Float64, trial: Trial, job: RegionJob
 ) -> Float64:

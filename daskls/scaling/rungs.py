@@ -1,12 +1,8 @@
 """The rows of a race, and its rungs: which rows train, which are predicted, and how many trials.
 
-The plan follows from numbers of rows alone; time, memory and workers do not affect what is
-evaluated.
-
-Candidates race on a few thousand random rows of the sample, so that X is not read again, stored in
-every candidate coding. Some rows are held out, and only the final uses them; `regions.HELD_SHARE`
-says why they are runs of consecutive rows. Where the sample is all of the data, all rows of some
-cells are added: random rows alone are less dense than those that models are trained on.
+The plan follows from numbers of rows alone. Candidates race on a few thousand random rows of the
+sample, stored in every candidate coding; some are held out for the final. Where the sample is all
+of the data, all rows of some cells are added: random rows alone are less dense.
 """
 
 from collections.abc import Sequence
@@ -58,11 +54,7 @@ COLUMNS = ("X", "targets", "weights")
 
 @dataclass(frozen=True, eq=False)
 class RaceJob:
-    """What tasks need to read the rows of a race, and `Steps` to store results.
-
-    `token` is of the drawn rows and their scales: an unfinished fit of another version may have had
-    others.
-    """
+    """What tasks need to read the rows of a race; ``token`` names them and their scales."""
 
     root: str
     aim: Aim
@@ -74,8 +66,6 @@ class RaceJob:
 
 @dataclass(frozen=True, eq=False)
 class RaceRows:
-    """Rows (n, d') in one coding, in the order of `Drawn.rows`."""
-
     X: Float32
     targets: Targets
     weights: Float64
@@ -89,9 +79,7 @@ class Drawn:
     """The rows of a race, as positions in the sample.
 
     `pool` are random rows that are not held out, in a drawn order; `reserved` random ones that are.
-    `cells` are training rows and held-out rows of some cells that hold all rows of their part of
-    space; empty where the sample is not all of the data. `run_rows` consecutive rows are held out
-    together.
+    `cells` are training rows and held-out rows of some cells with all rows of their part of space.
     """
 
     pool: Int64
@@ -108,17 +96,12 @@ class Drawn:
 
     @property
     def rows(self) -> Int64:
-        """All rows, in the order in which they are stored."""
         return np.concatenate([self.pool, self.reserved, *(p for own in self.cells for p in own)])
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that train a model, and rows that it predicts.
-
-    Both are (first, one past the last). `asked` are other rows, or the last of the training rows,
-    each predicted without itself.
-    """
+    """Rows that train a model, and rows that it predicts, both (first, one past the last)."""
 
     train: tuple[int, int]
     asked: tuple[int, int]
@@ -130,7 +113,6 @@ class Part:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether the rows to predict are training rows."""
         return self.train[0] <= self.asked[0] and self.asked[1] <= self.train[1]
 
     @property
@@ -143,11 +125,9 @@ class Part:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The number of training rows, and of rows to predict that do not train."""
         return self.n_training, 0 if self.leaves_out else self.n_asked
 
     def of(self, rows: RaceRows) -> RaceRows:
-        """Return the training rows, and then the rows to predict, if they are others."""
         which = (self.train,) if self.leaves_out else (self.train, self.asked)
         own = [rows.take(slice(*each)) for each in which]
         return RaceRows(*(np.concatenate([getattr(o, n) for o in own]) for n in COLUMNS))
@@ -155,12 +135,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Rung:
-    """One comparison of all candidates that are left.
+    """One comparison of all candidates that are left, by random rows and those of some cells.
 
-    `sampled` are random rows; where rows are left out in turn, maybe of a cell. `cells` hold all
-    rows of some cells; together they weigh as much as ``sampled``, but each row alike where rows
-    are left out in turn. `reaches` are those of `descent.descend`; a candidate has at most
-    `most_trials`.
+    Together the cells weigh as much as ``sampled``, but each row alike where rows are left out in
+    turn.
     """
 
     sampled: Part
@@ -173,7 +151,6 @@ class Rung:
         return self.sampled, *self.cells
 
     def weights(self, rows: RaceRows) -> Float64:
-        """Return the weights of the predicted rows, part by part."""
         own = [rows.weights[slice(*part.asked)] for part in self.parts]
         if self.sampled.leaves_out:
             left_out: Float64 = np.concatenate(own)
@@ -187,16 +164,9 @@ class Rung:
 class RacePlan:
     """The comparisons of a race, and the rows of each.
 
-    Attributes
-    ----------
-    last : Rung. Of held-out rows, or of each row without itself.
-    first : Rung. One trial on fewer rows, to tell which candidates `last` need not evaluate; equal
-        to ``last`` where each row is left out.
-    runs : int64 array, shape (q,). The run of each row that the last rung predicts, where these are
-        held out; see `Drawn.runs`.
-    dense : Rung, or None. Of some cells, half of whose rows are left out in turn.
-    learning : tuple of tuples of (int, int). The ranges of rows on which scales are learned, one
-        scale on each tuple: on random rows, and on those of cells; or on each half of the rows.
+    `last` is of held-out rows, in `runs`, or of each row without itself; `first` tells by fewer
+    rows which candidates `last` need not evaluate. Of `dense` cells half of the rows are left out
+    in turn. Scales are learned on each tuple of ranges in `learning`.
     """
 
     rungs: tuple[Rung, ...]
@@ -208,7 +178,6 @@ class RacePlan:
 
     @property
     def has_final(self) -> bool:
-        """Whether reserved rows decide, which no other rung has seen."""
         return not self.last.sampled.leaves_out
 
 
@@ -308,11 +277,7 @@ def held_out(n_rows: int, seed: int) -> Mask:
 def draw_cells_of(
     X: Float32, n_cells: int, cell_rows: int, seed: int, held: Mask | None = None
 ) -> tuple[tuple[Int64, Int64], ...]:
-    """Return the rows of some cells, see `Drawn.cells`.
-
-    X holds all rows, divided by their spread: all candidates have the same cells, as their errors
-    are compared row by row.
-    """
+    """Return the rows of some cells, the same for all candidates, see `Drawn.cells`."""
     with one_blas_thread():
         _, cells = cut_rows(widest(X), cell_rows)
     held = held_out(len(X), seed) if held is None else held
@@ -329,10 +294,7 @@ def draw_cells_of(
 def most_mixed_first(
     cells: tuple[tuple[Int64, Int64], ...], targets: Targets, aim: Aim
 ) -> tuple[tuple[Int64, Int64], ...]:
-    """Return cells by how much the targets of their training rows vary, the most first.
-
-    A cell of one class says nothing about the width, and of a rare class most cells are such.
-    """
+    """A cell of one class says nothing about the width, and of a rare class most cells are such."""
 
     def variation(train: Int64) -> float:
         Y = aim.columns(targets[train]).astype(np.float64)
@@ -342,13 +304,11 @@ def most_mixed_first(
 
 
 def token_of(drawn: Drawn, bases: Sequence[Base]) -> str:
-    """Return what names the rows of a race, and what is computed from them, in a store."""
     token: str = tokenize(drawn.rows, [base.scale for base in bases])
     return token
 
 
 def write_race_rows(job: RaceJob, sample: Sample, drawn: Drawn, bases: Sequence[Base]) -> None:
-    """Store the drawn rows in each coding, unless they are stored already."""
     store, rows = open_store(job.root), drawn.rows
     for number, base in enumerate(bases):
         if store.exists(_key(job, number)):

@@ -1,7 +1,4 @@
-"""The interface of a local solver: it trains the models of cells and projects its own memory.
-
-A solver of another loss, or for other hardware, is a subclass with a line in `solvers.registry`.
-"""
+"""The interface of a local solver: it trains the models of cells and projects its own memory."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -31,20 +28,12 @@ BLANK_REPORT = CellReport(0, 0, 0, 0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class CellRows:
-    """The rows of one cell, and the numbers that identify it.
+    """The rows of one cell by increasing global number, and the numbers that identify it.
 
-    Attributes
-    ----------
-    X : real array, shape (m, d). By increasing global row number.
-    targets : array, shape (m,) of class codes, any subset of the classes; or (m, t) of numbers
-    weights : float array, shape (m,), > 0. Multiply C; validation errors are weighted by them.
-    report : CellReport. Carries the cell's and the leaf's number; the solver fills in the rest.
-    seed : tuple of int. Unique to the cell.
-    asked : int64 array, shape (q,), or None. Rows whose held-out values the model should hold; only
-        for losses with `Loss.knows_held_out`.
-    n_evaluated : int. Rows that estimate the cell's error, where the solver evaluates only some.
-    counts : int64 array, shape (m,), or None for 1 each. How many rows of the data each stands for:
-        equal rows of equal targets are one, of their summed weight, and on one side of any split.
+    targets are (m,) class codes or (m, t) numbers; the report carries the cell's and the leaf's
+    number, the solver fills in the rest. The model should hold held-out values of the rows `asked`.
+    `n_evaluated` rows estimate the cell's error, where only some do. `counts` says how many rows of
+    the data each stands for: equal rows of equal targets are one, of their summed weight.
     """
 
     X: Reals
@@ -67,8 +56,6 @@ def evaluated_rows(n_rows: int, n_of_all: int) -> int:
 
 
 class Sizes(Protocol):
-    """The sizes of a fit that determine a projection of bytes."""
-
     @property
     def n_features(self) -> int:
         """The number of features."""
@@ -93,42 +80,23 @@ class Sizes(Protocol):
 class LocalSolver(ABC):
     """Trains the models of cells. It has no state: one instance serves all fits of a process.
 
-    Attributes
-    ----------
-    merges_targets : bool. Whether rows of equal features are one row of the problem whatever their
-        targets, so that a cell's size is the number of its distinct features.
+    `merges_targets`: rows of equal features are one row of the problem whatever their targets, so
+    that a cell's size is the number of its distinct features.
     """
 
     merges_targets: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
-        """Train the model of each cell; yield them in the order of the cells.
-
-        Parameters
-        ----------
-        cells : iterable of CellRows. Read lazily: the solver decides how many are in memory at
-            once, and `nbytes` counts them.
-        spec : SolverSpec
-        """
+        """Train the model of each cell, in order; cells are read lazily."""
 
     def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
-        """Return the spec with what cells must know about all rows added; by default unchanged.
-
-        Parameters
-        ----------
-        spec : SolverSpec
-        targets, weights : arrays of the sampled rows, in the form that cells get
-        """
+        """Return the spec with what cells must know about all rows, as the sample tells."""
         return spec
 
     @abstractmethod
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that training cells of up to ``n_rows`` rows adds to a task.
-
-        The rows that the task holds are not included. An upper bound, which tests compare with
-        measured peaks.
-        """
+        """Return the most bytes that training cells of up to ``n_rows`` rows adds to a task."""
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
         """Return the bytes of the models of ``n_rows`` rows if every row is a support row."""
@@ -141,11 +109,7 @@ class LocalSolver(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Neighborhood:
-    """A center's k nearest rows, nearest first, and the candidates to try on them.
-
-    Candidates are compared on the `n_inner` nearest. They are the C of `spec`, and its gamma, or
-    widths as percentiles of the distances, decreasing. The seed is unique to the neighborhood.
-    """
+    """A center's k nearest rows, nearest first, and candidates to compare on the inner ones."""
 
     X: Reals
     targets: Targets
@@ -157,28 +121,18 @@ class Neighborhood:
 
 
 class NeighborhoodSolver(ABC):
-    """Trains the models of neighborhoods. It has no state, like a `LocalSolver`.
-
-    A model predicts queries near its center, so candidates are compared there: on the k' inner
-    rows. The outer rows are always trained on.
-    """
+    """Trains the models of neighborhoods. It has no state, like a `LocalSolver`."""
 
     @abstractmethod
     def grid_errors(self, near: Neighborhood) -> Float64:
-        """Return the errors of every candidate on inner rows that its model has not seen.
+        """Return summed errors of every candidate on inner rows held out, and these rows' weight.
 
-        Returns
-        -------
-        errors : float64 array, shape (n_gammas, n_costs, 2), widest first, smallest C first. The
-            sum of the inner rows' weighted errors, and the weight of all inner rows.
+        float64 (n_gammas, n_costs, 2), widest first, smallest C first.
         """
 
     @abstractmethod
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
-        """Train one model; of several candidates, the best on the inner rows.
-
-        ``report`` carries the cell's and the leaf's number; the solver fills in the rest.
-        """
+        """Train one model; of several candidates, the best on the inner rows."""
 
     @abstractmethod
     def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:

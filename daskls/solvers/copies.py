@@ -15,17 +15,13 @@ from daskls.solvers.rows import LocalRows
 
 
 class Units(NamedTuple):
-    """The first copy of each unit of a neighborhood, increasing; the sums of copies' weights.
-
-    Units with a copy among the `n_inner` inner rows come first.
-    """
+    """The first copy of each unit; those with a copy among the inner rows come first."""
 
     first: Int64
     weights: Float64
     n_inner: int
 
     def of(self, own: LocalRows) -> LocalRows:
-        """Return the units of local rows, in the frame of all rows."""
         if len(self.first) == len(own.rows):
             return own
         rows, present = own.rows[self.first], own.present[self.first]

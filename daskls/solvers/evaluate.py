@@ -1,10 +1,7 @@
 """Scores of one cell's model, probabilities from decision values, and sums rounded once.
 
-Prediction imports this module and the registry, but no solver.
-
 Source of the probabilities: Platt 1999; Lin, Lin, Weng: A note on Platt's probabilistic outputs for
-support vector machines, 2007 (targets, a formula that does not overflow, Newton's method with
-backtracking).
+support vector machines, 2007.
 """
 
 import math
@@ -17,12 +14,10 @@ from daskls.records import Float64, Floats, LocalModel, Mask, Reals
 
 
 def cell_scores(model: LocalModel, X: Reals) -> Float64:
-    """Return the scores of one cell's model: one GEMM and one vectorized pass of the kernel.
+    """Return the scores of one cell's model, (m,), or (m, k), one vote score per class present.
 
-    Queries are not yet in the model's frame. With two classes present, (m,), positive for the
-    second; with more, (m, k), one vote score per class present; with one, all 0. Computed in
-    float32 only where no decision value moves by more than 1e-3; see `kernels.precision`. A row's
-    result does not depend on the other rows.
+    Computed in float32 only where no decision value moves by more than 1e-3. A row's result does
+    not depend on the other rows.
     """
     n_classes = len(model.classes)
     if n_classes == 1:
@@ -110,6 +105,5 @@ def total(values: Float64) -> float:
 
 
 def totals(values: Float64) -> Float64:
-    """Return the sums along the first axis, each as by `total`."""
     columns = np.moveaxis(values, 0, -1).reshape(-1, len(values))
     return np.array([total(column) for column in columns]).reshape(values.shape[1:])

@@ -122,10 +122,6 @@ def _nearest(values: tuple[float, ...], value: float) -> int:
 SHORT_AXIS = 3
 
 Shape = tuple[int, int]
-# The indices of gamma and of C.
-GridPoint = tuple[int, int]
-# Stands for the choice of the coarse pass where there was none.
-NO_PASS: GridPoint = (-1, -1)
 
 
 def _coarse(n: int, first: int) -> list[int]:
@@ -136,9 +132,8 @@ def _coarse(n: int, first: int) -> list[int]:
 def coarse_points(shape: Shape) -> tuple[list[int], list[int]]:
     """Return the indices of gamma and of C in the coarse pass.
 
-    Widths come from the middle outwards: a good one early on lets later ones be pruned sooner. Of
-    the two ways to take every second C, the one without the largest C is used: its solves take the
-    most steps.
+    Widths come from the middle outwards: a good one early on lets later ones be pruned sooner. The
+    largest C is left out: its solves take the most steps.
 
     >>> coarse_points((10, 10)), coarse_points((1, 11))
     (([5, 3, 7, 1, 9], [0, 2, 4, 6, 8]), ([0], [1, 3, 5, 7, 9]))
@@ -148,13 +143,13 @@ def coarse_points(shape: Shape) -> tuple[list[int], list[int]]:
     return gammas, _coarse(shape[1], shape[1] % 2)
 
 
-def near_points(shape: Shape, first: GridPoint) -> tuple[list[int], list[int]]:
+def near_points(shape: Shape, point: tuple[int, int]) -> tuple[list[int], list[int]]:
     """Return the indices of gamma and of C at and beside a point; its own gamma comes first.
 
     >>> near_points((10, 10), (5, 8))
     ([5, 4, 6], [7, 8, 9])
     """
-    g, c = first
+    g, c = point
     gammas = [index for index in (g, g - 1, g + 1) if 0 <= index < shape[0]]
     return gammas, [index for index in (c - 1, c, c + 1) if 0 <= index < shape[1]]
 
@@ -162,9 +157,8 @@ def near_points(shape: Shape, first: GridPoint) -> tuple[list[int], list[int]]:
 def assign_folds(codes: Int64, n_folds: int, seed: tuple[int, ...]) -> Int64:
     """Assign the rows (m,) of each class to the folds in turn, in an order drawn from ``seed``.
 
-    Each class starts at the fold after the last class's end, so fold sizes differ by at most one,
-    and so do the counts of each class. A class with fewer rows than folds keeps its row order. The
-    seed is the cell's own, so that its folds depend on no other cell.
+    Each class starts where the last one ended, so fold sizes differ by at most one. A class with
+    fewer rows than folds keeps its row order.
 
     >>> assign_folds(np.array([0, 0, 1]), 5, (0,))
     array([0, 1, 2])

@@ -21,7 +21,6 @@ PCA_BATCH_ROWS = 8192
 def draw_landmarks(
     X: Reals, normalization: Normalization, n_landmarks: int, seed: tuple[int, ...]
 ) -> Float64:
-    """Return rows drawn at random, minus the normalization's center, float64 (l, d)."""
     drawn = np.random.default_rng(seed).choice(len(X), n_landmarks, replace=False)
     return np.subtract(X[np.sort(drawn)], normalization.center, dtype=np.float64)
 
@@ -29,7 +28,6 @@ def draw_landmarks(
 def find_components(
     X: Reals, normalization: Normalization, n_landmarks: int
 ) -> tuple[Float64, Float64]:
-    """Return the first principal components of sampled rows."""
     # Imported here so that a process that only predicts never loads it.
     from sklearn.decomposition import IncrementalPCA
 
@@ -70,11 +68,7 @@ class Evaluation:
 
 @dataclass
 class BiasSearch:
-    """The search for the bias of one problem.
-
-    It ends at a duality gap of at most tol x the sum of all rows' C. `bias` is the first to
-    evaluate; then the next one. `max_rounds` is a guard: Newton steps and cuts need a handful.
-    """
+    """The search for the bias, to a duality gap of at most tol x the sum of all rows' C."""
 
     tol: float
     bias: float = 0.0
@@ -86,12 +80,10 @@ class BiasSearch:
 
     @property
     def best(self) -> Evaluation:
-        """The evaluation of the smallest primal value; of equal ones the first."""
         return min(self.history, key=lambda e: (e.primal, e.round))
 
     @property
     def gap(self) -> float:
-        """By how much the best primal value may exceed the minimum."""
         return self.best.primal - self._lower_bound()
 
     @property
@@ -100,7 +92,6 @@ class BiasSearch:
 
     @property
     def is_open(self) -> bool:
-        """Whether another round is needed."""
         if not self.history:
             return True
         return not self.is_solved and len(self.history) < self.max_rounds and not self._is_stalled
@@ -128,7 +119,6 @@ class BiasSearch:
         return max(known)
 
     def add(self, found: Evaluation) -> None:
-        """Add the result of a round at ``bias``, and choose the next bias."""
         self.history.append(found)
         if found.slope < 0 and (self.below is None or found.bias > self.below.bias):
             self.below = found

@@ -1,7 +1,4 @@
-"""Losses at a level, of quantiles and of expectiles: their best constants, and D2.
-
-Apart from the solvers, so that scoring loads no trainer.
-"""
+"""Losses at a level, of quantiles and of expectiles: their best constants, and D2."""
 
 from abc import ABC, abstractmethod
 
@@ -30,18 +27,13 @@ class LevelLoss(ABC):
         return float(np.average(self.losses(missed, level), weights=weights))
 
     def constant_loss(self, y: Float64, level: float, weights: Float64 | None = None) -> float:
-        """Return the mean loss of the best constant, for y of shape (m,)."""
         ones = np.ones(len(y)) if weights is None else weights
         return self.mean(y - self.constant(y, ones, level), level, ones)
 
     def d2(
         self, y: Float64, values: Float64, level: float, weights: Float64 | None = None
     ) -> float:
-        """Return D2: 1 - the loss in units of the best constant's.
-
-        As in scikit-learn's scores: where the constant loses nothing, 1 if the values lose nothing
-        either, else 0.
-        """
+        """Return D2; where the constant loses nothing, 1 for no loss, else 0, as scikit-learn."""
         ones = np.ones(len(y)) if weights is None else weights
         best = self.constant_loss(y, level, ones)
         lost = self.mean(y - values, level, ones)

@@ -25,12 +25,7 @@ from daskls.solvers.tube import constants, values_model
 
 @dataclass(frozen=True, eq=False)
 class SolvedLevel:
-    """The function of one level.
-
-    C is for y in units of its deviation; the loss is the weighted mean over held-out rows, NaN
-    where none was held out; `on_edge` is whether C is the least or the largest of several
-    candidates.
-    """
+    """The function of one level; C is for y in units of its deviation, NaN the loss of no rows."""
 
     beta: Float64
     offset: float
@@ -44,8 +39,6 @@ class SolvedLevel:
 
 
 class LevelProblem(Protocol):
-    """The problem of one cell, whose kernel matrix serves all levels."""
-
     @property
     def diagonal(self) -> Float64:
         """The kernel matrix's diagonal."""
@@ -55,10 +48,7 @@ class LevelProblem(Protocol):
 
 
 class LevelsSolver(LocalSolver):
-    """Trains one function per level in each cell, each with a C of its own.
-
-    The function of a level does not depend on the other levels asked for.
-    """
+    """Trains one function per level in each cell, each with a C of its own."""
 
     @abstractmethod
     def problem(
@@ -67,16 +57,11 @@ class LevelsSolver(LocalSolver):
         """Return the problem of a cell whose rows and numbers are not all equal."""
 
     def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
-        """Adds the loss of the best constant at each level."""
         measure, y = find_measure(spec), cast(Float64, targets)[:, 0]
         losses = tuple(measure.constant_loss(y, level, weights) for level in spec.levels)
         return replace(spec, constant_losses=losses)
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
-        """Select C and train, cell by cell.
-
-        Models are constants where all rows, or all numbers, are equal.
-        """
         for cell in cells:
             yield self._fit_cell(cell, spec)
 
@@ -102,12 +87,10 @@ class LevelsSolver(LocalSolver):
         return 1.0
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Two matrices, and vectors per fold and level."""
         m, cv, q = n_rows, sizes.spec.cv, len(sizes.spec.levels)
         return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (2 * cv + 4 * q + 16) * m * F8
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Twice, as each row may be kept with coefficients in two parts."""
         return 2 * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:

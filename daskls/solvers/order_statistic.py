@@ -1,15 +1,11 @@
 """Order statistics of held-out scores: thresholds that bound a rate, and intervals that cover.
 
-Thresholds: Tong, Feng, Li 2018, Neyman-Pearson classification algorithms and NP receiver operating
-characteristics, proposition 1. Given the scores of n negatives that the model has not seen, the
-k-th smallest is exceeded by more than a share alpha of all negatives with a probability of at most
-P(B >= k), B binomial of n and 1 - alpha; exactly that if no two scores are equal.
+Thresholds: Tong, Feng, Li 2018, Neyman-Pearson classification algorithms, proposition 1: the k-th
+smallest of n negatives' scores is exceeded by more than a share alpha of all with a probability of
+at most P(B >= k), B binomial of n and 1 - alpha.
 
-Intervals: Vovk, Gammerman, Shafer 2005, Algorithmic learning in a random world; Lei, G'Sell,
-Rinaldo, Tibshirani, Wasserman 2018, Distribution-free predictive inference for regression, theorem
-2.2. Given the scores of m rows that the model has not seen, and one more row, all ranks of the
-latter's score are equally likely: it is at most k with probability k / (m + 1), more if scores are
-equal.
+Intervals: Vovk, Gammerman, Shafer 2005; Lei et al. 2018, theorem 2.2: one more row's score is at
+most the k-th smallest of m with probability k / (m + 1), more if scores are equal.
 """
 
 import math

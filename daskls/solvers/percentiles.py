@@ -65,11 +65,7 @@ def neighborhood_grid(
     seed: tuple[int, ...],
     positions: Int64 | None = None,
 ) -> Grid:
-    """Return the candidates of a neighborhood: given ones, or widths from its distances.
-
-    The base is `Kernel.matrix` of the rows in their unit, for which gammas are, too; without
-    percentiles gamma must be given.
-    """
+    """Return given candidates, or widths from the neighborhood's distances."""
     spec = own.spec
     if spec.C is None:
         raise AssertionError("a neighborhood's candidates of C are given")

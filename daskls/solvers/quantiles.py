@@ -1,11 +1,8 @@
 """The solvers of quantiles and of expectiles, one function per level and cell.
 
-Quantile regression is support vector regression with a tube of width 0 and asymmetric bounds.
-
 Expectiles are least squares whose weights depend on the side of each row, solved again until no row
-changes sides. With the sides fixed each solve is a linear system, and a row's leave-one-out value
-comes from its inverse. That is exact for these sides; leaving a row out would move some others
-across, which these values ignore (docs/quantiles.md has how much that is).
+changes sides. A row's leave-one-out value comes from the system's inverse: exact for these sides,
+though leaving a row out would move some others across (docs/quantiles.md).
 """
 
 from dataclasses import dataclass, replace
@@ -29,12 +26,10 @@ SEARCH_TOL_SHARE, MAX_SEARCH_TOL = 0.1, 10.0
 class PinballSolver(LevelsSolver):
     """Kernel quantile regression; C of each level by folds on its own loss.
 
-    Source: Takeuchi, Le, Sears, Smola, Nonparametric quantile estimation, JMLR 2006; Steinwart,
-    Christmann 2011. In the units of y the objective is
-    ``|f|^2 / 2 + C sum_i w_i L(y_i - f(x_i) - b)``, with ``L(r) = max(q r, (q - 1) r)``.
-    Difference: where C is chosen by folds, b is shifted by the level's quantile of the held-out
-    residuals. A flexible function runs through many training rows, so without the shift more new
-    rows lie outside than the level says.
+    Source: Takeuchi, Le, Sears, Smola, JMLR 2006; Steinwart, Christmann 2011. In the units of y the
+    objective is ``|f|^2 / 2 + C sum_i w_i L(y_i - f(x_i) - b)``, with ``L(r) = max(q r, (q - 1)
+    r)``. Difference: where C is chosen, b is shifted by the level's quantile of held-out residuals,
+    as flexible functions run through training rows.
     """
 
     def problem(
@@ -46,14 +41,11 @@ class PinballSolver(LevelsSolver):
         return _Quantiles(K, y, own.weights, spec, cost_candidates(own, spec), folds)
 
     def cost_unit(self, spec: SolverSpec) -> float:
-        """The loss is in the units of y."""
         return spec.unit
 
 
 @dataclass(frozen=True, eq=False)
 class _Quantiles:
-    """The problem of one cell at any level: kernel matrix, rows, candidates of C and folds."""
-
     K: Float64
     y: Float64
     weights: Float64
@@ -98,7 +90,6 @@ class _PinballProblem(TubeProblem):
         return float(np.clip(SEARCH_TOL_SHARE * least, tol, MAX_SEARCH_TOL * tol))
 
     def shift(self, missed: Float64) -> float:
-        """Puts the level's share of the held-out rows below."""
         return Pinball().constant(missed, self._weights, self._level) if self._is_shifted else 0.0
 
     def bounds(self, costs: Float64) -> tuple[Float64, Float64]:
@@ -127,12 +118,10 @@ MAX_STEP_HALVINGS = 30
 class ExpectileSolver(LevelsSolver):
     """Kernel expectile regression; C of each level by leave-one-out values at fixed sides.
 
-    Source: Newey, Powell, Asymmetric least squares estimation and testing, Econometrica 1987;
-    Farooq, Steinwart, An SVM-like approach for expectile regression, 2017. The objective is
-    ``|f|^2 / 2 + C sum_i w_i a_i (y_i - f(x_i) - b)^2``, with a_i the level q for rows above their
-    answer, else 1 - q. Differences: Newton steps, which are reweighted least squares, instead of a
-    dual method; where C is chosen, b is shifted by the level's expectile of the leave-one-out
-    residuals.
+    Source: Newey, Powell, Econometrica 1987; Farooq, Steinwart 2017. The objective is ``|f|^2 / 2 +
+    C sum_i w_i a_i (y_i - f(x_i) - b)^2``, with a_i the level q for rows above their answer, else 1
+    - q. Differences: reweighted least squares instead of a dual method; where C is chosen, b is
+    shifted by the level's expectile of the leave-one-out residuals.
     """
 
     def problem(
@@ -142,7 +131,6 @@ class ExpectileSolver(LevelsSolver):
         return _Expectiles(System(own.rows, kernel), y, own.weights, spec)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """A matrix that is factored in place, in float64 if need be."""
         m, q = n_rows, len(sizes.spec.levels)
         return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (4 * q + 24) * m * F8
 
@@ -156,7 +144,6 @@ class Iterate:
     offset: float
 
     def towards(self, other: "Iterate", step: float) -> "Iterate":
-        """Return the point at a share ``step`` of the way to another iterate."""
         mine, theirs = (
             np.array([s.alpha, s.values, np.full_like(s.alpha, s.offset)]) for s in (self, other)
         )
@@ -165,8 +152,6 @@ class Iterate:
 
 
 class _Expectiles:
-    """The problem of one cell, whose kernel matrix serves all levels."""
-
     def __init__(self, system: System, y: Float64, weights: Float64, spec: SolverSpec) -> None:
         self._system, self._y, self._weights, self._spec = system, y, weights, spec
 
@@ -199,7 +184,6 @@ class _Expectiles:
         )
 
     def _constant(self, level: float) -> Iterate:
-        """Return where solves start: the best constant alone."""
         best = Expectile().constant(self._y, self._weights, level)
         offset = best if self._spec.fit_intercept else 0.0
         return Iterate(np.zeros_like(self._y), np.full_like(self._y, offset), offset)
@@ -240,7 +224,6 @@ class _Expectiles:
     def _system_at(
         self, above: Mask, level: float, cost: float, *, held_out: bool = False
     ) -> tuple[Float64, Solution]:
-        """Return the ridge of each row with the sides fixed, and the solution of the system."""
         ridges = 1.0 / (2.0 * cost * self._weights * np.where(above, level, 1.0 - level))
         given = self._y[:, None], ridges
         offset = self._spec.fit_intercept
@@ -253,7 +236,6 @@ class _Expectiles:
         return Iterate(alpha, self._y - ridges * alpha, float(found.offsets[0]))
 
     def _objective(self, state: Iterate, level: float, cost: float) -> float:
-        """Return the objective; its norm is that of the function without the offset."""
         losses = Expectile().losses(self._y - state.values, level)
         norm = state.alpha @ (state.values - state.offset)
         return float(norm / 2 + cost * (self._weights @ losses))

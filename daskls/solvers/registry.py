@@ -1,8 +1,4 @@
-"""The registry of losses: one entry per loss, by the kind of its targets and its name.
-
-It names solvers and imports none: estimators take the names from here, and a process that only
-predicts loads no solver.
-"""
+"""The registry of losses, by the kind of their targets and their name; it imports no solver."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -53,12 +49,10 @@ class Loss:
 
     @property
     def of_levels(self) -> bool:
-        """Whether it predicts at levels, which ``quantile`` gives."""
         return bool(self.measure)
 
 
 def _of_levels(name: str, unused: tuple[str, ...] = (), *, is_robust: bool = False) -> Loss:
-    """Return the entry of a loss at levels, by the name of its classes."""
     return Loss(
         f"solvers.quantiles:{name}Solver",
         decision="values",
@@ -138,13 +132,11 @@ def find_measure(spec: SolverSpec) -> Any:
 
 
 def find_solver(spec: SolverSpec) -> LocalSolver:
-    """Return the solver of a spec's loss; its module is imported at the first call."""
     solver: LocalSolver = _load(find_loss(spec).solver)
     return solver
 
 
 def find_neighborhood_solver(spec: SolverSpec) -> NeighborhoodSolver:
-    """Return the solver of neighborhoods for a spec's loss; imported at the first call."""
     place = find_loss(spec).neighborhoods
     if not place:
         own = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]

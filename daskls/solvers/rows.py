@@ -26,21 +26,14 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
-from daskls.solvers.grid import NO_PASS, Grid, GridPoint
+from daskls.solvers.grid import Grid
 
 
 @dataclass
 class CellData:
-    """One cell's rows, ordered by fold, as the solvers read them.
+    """One cell's rows, ordered by fold: centered, in the cell's unit of length, float32 (m, d).
 
-    Attributes
-    ----------
-    rows : float32 array, shape (m, d). Centered, in the cell's unit of length.
-    base : float32 array, shape (m, m). `Kernel.matrix` of the rows, from which each width's kernel
-        matrix follows; (0, 0) where it is not held.
-    codes : int array, shape (m,). Index of each row's class among the classes present.
-    folds : int array, shape (m,), increasing
-    weights : float32 array, shape (m,), > 0
+    `base` is their `Kernel.matrix`, (0, 0) where it is not held; `codes` index the classes present.
     """
 
     rows: Float32
@@ -63,8 +56,6 @@ class CellData:
 
 @dataclass
 class Counts:
-    """Pair steps, solves, and solves that ended above the gap's limit."""
-
     n_steps: int = 0
     n_trained: int = 0
     n_at_limit: int = 0
@@ -79,9 +70,8 @@ class Counts:
 class Choice:
     """The chosen candidate, and the mean of its fold models' coefficients.
 
-    ``coef`` is float32 (k - 1, m), as scikit-learn's ``dual_coef_``; ``intercepts`` is float64, one
-    per pair of classes. ``n_tried`` counts the candidates that were trained, ``first`` is the point
-    that the coarse pass chose, ``errors`` is as in `LocalModel`.
+    ``coef`` is (k - 1, m), as scikit-learn's ``dual_coef_``; ``intercepts`` one per pair of
+    classes.
     """
 
     kernel: KernelSpec
@@ -92,12 +82,10 @@ class Choice:
     counts: Counts
     edge: str = ""
     n_tried: int = 0
-    first: GridPoint = NO_PASS
     errors: Float32 | None = None
 
 
 def max_steps(n_rows: int) -> int:
-    """Return the step limit of one solve: a guard against endless loops, not a setting."""
     return 100_000 + 1000 * n_rows
 
 
@@ -110,11 +98,10 @@ MOST_APART = 100.0
 
 
 def frame_of(X: Reals, spec: SolverSpec, counts: Int64 | None = None) -> Frame:
-    """Return the frame in which a local model sees its rows.
+    """Return the frame of a local model: its rows' mean, unless the kernel depends on the origin.
 
-    Around their mean, unless the kernel depends on the origin beyond what an offset takes up. A
-    linear kernel whose C is open also sees features divided by their spread, as the candidates of C
-    suit one unit only: by one spread for all, or by each one's own where these are far apart.
+    A linear kernel whose C is open also sees features divided by their spread, as the candidates of
+    C suit one unit only: by one spread for all, or by each one's own where these are far apart.
     """
     kernel = find_kernel(spec.kernel)
     if kernel.sees_origin:
@@ -140,16 +127,10 @@ def frame_of(X: Reals, spec: SolverSpec, counts: Int64 | None = None) -> Frame:
 
 @dataclass(frozen=True, eq=False)
 class LocalRows:
-    """Rows in their frame, as the model will keep them.
+    """Rows in their frame, (m, d), as the model will keep them; `n_rows` counts copies, too.
 
-    Attributes
-    ----------
-    rows : float32 array, shape (m, d). In the frame.
-    classes : int array, shape (k,). Codes of the classes present, increasing.
-    present : int array, shape (m,). Index of each row's class among them.
-    radius : float. The kernel's distance from the center to the farthest row, in the frame.
-    started : float. When the work began, by `time.perf_counter`.
-    n_rows : int. Rows of the data, copies included.
+    `present` is each row's index among the codes `classes`; `radius` the kernel's distance from the
+    center to the farthest row.
     """
 
     frame: Frame
@@ -173,10 +154,7 @@ class LocalRows:
         scale: Float64 | None = None,
         counts: Int64 | None = None,
     ) -> "LocalRows":
-        """Put rows into a frame, `frame_of` unless its scale (d,) is given.
-
-        Counts are those of `CellRows`.
-        """
+        """Put rows into a frame, `frame_of` unless its scale (d,) is given."""
         started = time.perf_counter()
         frame = frame_of(X, spec, counts)
         frame = frame if scale is None else replace(frame, scale=scale)
@@ -189,7 +167,6 @@ class LocalRows:
 
     @property
     def are_equal(self) -> bool:
-        """Whether all rows are equal, so that there is nothing to learn from them."""
         return bool((self.rows == self.rows[0]).all())
 
     @property
@@ -205,8 +182,7 @@ class LocalRows:
     def data(self, folds: Int64, *, whole: bool = True) -> tuple[Int64, CellData]:
         """Return an order of the rows that puts each fold's side by side, and the rows in it.
 
-        Training without a fold then skips one range of every vector. Without ``whole`` the base of
-        the kernel is left out: no matrix of all rows is held.
+        Without ``whole`` the base of the kernel is left out: no matrix of all rows is held.
         """
         order = np.argsort(folds, kind="stable")
         rows = self.rows[order] / np.float32(self.unit)
@@ -222,12 +198,10 @@ class LocalRows:
         )
 
     def in_units(self, grid: Grid) -> Grid:
-        """Return the grid for rows measured in `unit`."""
         return replace(grid, gammas=tuple(gamma * self.gamma_unit for gamma in grid.gammas))
 
     @property
     def gamma_unit(self) -> float:
-        """The factor of gamma for rows measured in `unit`."""
         return 1.0 / find_kernel(self.spec.kernel).gamma_of(self.unit)
 
     def constant(self, report: CellReport) -> LocalModel:
@@ -248,15 +222,10 @@ class LocalRows:
         return replace(report, seconds=time.perf_counter() - self.started)
 
     def described(self, report: CellReport) -> CellReport:
-        """Return the report with what is known before training."""
         return replace(report, n_rows=self.n_rows, n_classes=len(self.classes), radius=self.radius)
 
     def model(self, choice: Choice, order: Int64, cell: CellData, report: CellReport) -> LocalModel:
-        """Return a solution as a LocalModel, without the rows whose coefficients are all 0.
-
-        The choice is in the row order of ``cell``, as `data` returned it; its gamma is for rows in
-        their unit.
-        """
+        """Return a solution, in the order of `data`, as a model without rows of no coefficients."""
         if not choice.coef.any():
             # Nothing was learned: the weights are too small for float32, or the start satisfies
             # tol. (An offset alone predicts one class, usually the larger one.)
@@ -276,8 +245,6 @@ class LocalRows:
             n_support=len(support),
             edge=choice.edge,
             n_tried=choice.n_tried,
-            coarse_gamma=choice.first[0],
-            coarse_cost=choice.first[1],
         )
         return LocalModel(
             frame=self.frame,

@@ -1,20 +1,17 @@
 """The search of one cell's grid: which candidates (C, gamma) are trained, and which is best.
 
-``"full"`` trains every candidate on every fold. ``"refine"`` goes from coarse to fine: every
-other value of each axis at a tolerance `LOOSE` times as large, then the best candidate and its
-neighbors at the requested tolerance. After each fold, candidates that are significantly worse on
-the rows so far are pruned. Finally the chosen candidate's fold models are trained on to the plain
-gap.
+``"full"`` trains every candidate on every fold. ``"refine"`` goes from coarse to fine: every other
+value of each axis at a tolerance `LOOSE` times as large, then the best candidate and its neighbors
+at the requested tolerance. After each fold, candidates that are significantly worse on the rows so
+far are pruned.
 
-Two candidates are compared row by row, on the same held-out rows: with d the weighted difference
-of their errors on a row, ``sum(d)`` has a variance of about ``sum(d^2)`` if they are equally good
-(McNemar's test). Source: Maron, Moore, Hoeffding races, NIPS 1993 (the idea); McNemar 1947 (the
-test).
+Two candidates are compared row by row, on the same held-out rows: with d the weighted difference of
+their errors on a row, ``sum(d)`` has a variance of about ``sum(d^2)`` if they are equally good.
+Source: Maron, Moore, Hoeffding races, NIPS 1993 (the idea); McNemar 1947 (the test).
 
 By default a candidate's error is the weight of the rows that it decides wrongly. With
-``"tpr_x_tnr"`` it is 1 - the product of the classes' recalls; for two classes that product is the
-true positive rate times the true negative rate. Where one class is rare, predicting the other for
-all rows has a small error by weight, but a product of 0.
+``"tpr_x_tnr"`` it is 1 - the product of the classes' recalls: where one class is rare, predicting
+the other for all rows has a small error by weight, but a product of 0.
 """
 
 from collections.abc import Iterator
@@ -25,7 +22,7 @@ import numpy as np
 from daskls.records import F4, F8, Float32, Float64, Int64, Mask, Scoring, SolverSpec
 from daskls.solvers.base import Sizes
 from daskls.solvers.evaluate import total
-from daskls.solvers.grid import NO_PASS, Grid, GridPoint, coarse_points, near_points
+from daskls.solvers.grid import Grid, coarse_points, near_points
 from daskls.solvers.rows import CellData, Choice, kernel_of
 from daskls.solvers.width import ClassPairs, Line, Seeds, Width
 
@@ -37,8 +34,7 @@ LOOSE = 10.0
 class Trained:
     """A candidate that has run on all folds, by its indices in the grid.
 
-    The error is not divided by its unit; `wrong` (m,) is a row's weight where it is decided wrongly
-    held out, else 0; each fold has a line of one C.
+    `wrong` (m,) is a row's weight where it is decided wrongly held out, else 0.
     """
 
     error: float
@@ -54,8 +50,6 @@ class Trained:
 
 
 class GridSearch:
-    """The search of one cell's grid; see the module."""
-
     def __init__(self, cell: CellData, spec: SolverSpec, grid: Grid, width: type[Width]) -> None:
         self.cell, self.spec, self.grid = cell, spec, grid
         self.fold_ptr = cell.fold_ptr(np.arange(len(cell.codes)), spec.cv)
@@ -77,23 +71,21 @@ class GridSearch:
 
     @property
     def held_out_weight(self) -> float:
-        """The weight of all rows that are held out by some fold."""
         return total(self.weights[self.fold_ptr[0] : self.fold_ptr[-1]])
 
-    def run(self) -> tuple[Trained, GridPoint]:
-        """Search; return the best candidate, and the coarse pass's choice or `NO_PASS`."""
+    def run(self) -> Trained:
         return self._run_full() if self.spec.search == "full" else self._run_refined()
 
     def choose(self, *, finish: bool) -> Choice:
         """Search, and average the chosen fold models; ``finish`` trains them to the plain gap."""
-        return self._choice(*self.run(), finish=finish)
+        return self._choice(self.run(), finish=finish)
 
-    def _run_full(self) -> tuple[Trained, GridPoint]:
+    def _run_full(self) -> Trained:
         for g in range(len(self.grid.gammas)):
             self.visit(g, list(range(len(self.grid.costs))), prune=False)
-        return self._found(), NO_PASS
+        return self._found()
 
-    def _run_refined(self) -> tuple[Trained, GridPoint]:
+    def _run_refined(self) -> Trained:
         """Search from coarse to fine; a grid of short axes is tried whole."""
         shape = len(self.grid.gammas), len(self.grid.costs)
         gammas, costs = coarse_points(shape)
@@ -102,13 +94,13 @@ class GridSearch:
             self.visit(g, costs, tol_factor=1.0 if is_whole else LOOSE)
         first = self._found()
         if is_whole:
-            return first, NO_PASS
+            return first
         # The point itself is trained again, at the tolerance of its neighbors.
         self.best = None
         near_gammas, near_costs = near_points(shape, (first.gamma, first.cost))
         for g in near_gammas:
             self.visit(g, near_costs)
-        return self._found(), (first.gamma, first.cost)
+        return self._found()
 
     def _found(self) -> Trained:
         if self.best is None:
@@ -118,11 +110,7 @@ class GridSearch:
     def visit(
         self, g: int, indices: list[int], *, tol_factor: float = 1.0, prune: bool = True
     ) -> None:
-        """Train some C values at one width, fold by fold; keep the best.
-
-        The tolerance is in units of the requested one; pruning drops, after each fold, C values
-        that are beaten on the folds so far.
-        """
+        """Train some C values at one width, fold by fold, pruning beaten ones; keep the best."""
         self.tried.update((g, i) for i in indices)
         self.width.move(self.grid.gammas[g], self.seeds)
         alive = list(indices)
@@ -150,13 +138,11 @@ class GridSearch:
             yield fold, self.width.solve(at, np.array(self.grid.costs), self.spec.tol)
 
     def _mistaken(self, line: Line, held_out: slice) -> Mask:
-        """Return which held-out rows each C decides wrongly, bool (n, h)."""
         winners = self.width.decide(line, held_out)
         mistaken: Mask = winners != self.cell.codes[held_out]
         return mistaken
 
     def _unbeaten(self, alive: list[int], wrong: dict[int, Float64], stop: int) -> list[int]:
-        """Return the C values that are not beaten on the rows of the folds so far."""
         own = {i: wrong[i][:stop] for i in alive}
         rivals = [*own.values(), *([self.best.wrong[:stop]] if self.best else [])]
         if not rivals:
@@ -166,14 +152,13 @@ class GridSearch:
         return [i for i in alive if not is_beaten(losses(own[i], best), least)]
 
     def _offer(self, trained: Trained) -> None:
-        """Record a candidate's error; if it is the best, keep it and start later solves from it."""
         self.errors[trained.gamma, trained.cost] = trained.error
         if self.best is None or trained.rank < self.best.rank:
             self.best = trained
             betas = np.concatenate([line.betas for line in trained.lines])
             self.seeds = Seeds(betas, self.grid.costs[trained.cost])
 
-    def _choice(self, best: Trained, first: GridPoint, *, finish: bool) -> Choice:
+    def _choice(self, best: Trained, *, finish: bool) -> Choice:
         kernel = kernel_of(self.spec, self.grid.gammas[best.gamma])
         betas = np.concatenate([line.betas for line in best.lines])
         offsets = np.concatenate([line.offsets for line in best.lines]).astype(np.float64)
@@ -190,7 +175,6 @@ class GridSearch:
             counts=self.width.counts,
             edge=self._edge(best.gamma, best.cost),
             n_tried=len(self.tried),
-            first=first,
             errors=self._all_errors(),
         )
 
@@ -202,14 +186,12 @@ class GridSearch:
         return found
 
     def _finish(self, best: Trained, betas: Float32, offsets: Float64) -> None:
-        """Train the fold models of one candidate on to the plain gap, in place."""
         gamma = self.grid.gammas[best.gamma]
         kernel, cost = kernel_of(self.spec, gamma), self.grid.costs[best.cost]
         self.width.move(gamma, self.seeds)
         self.width.finish(kernel, cost, betas, offsets)
 
     def _edge(self, g: int, i: int) -> str:
-        """Name the axes of the grid on whose first or last value the choice lies."""
         axes = {"C": (i, len(self.grid.costs)), "gamma": (g, len(self.grid.gammas))}
         return " ".join(name for name, (at, n) in axes.items() if n > 1 and at in (0, n - 1))
 
@@ -244,8 +226,6 @@ PRUNE_DEVIATIONS = 2.0
 def is_beaten(wrong: Float64, best: Float64) -> bool:
     """Whether errors exceed the best one's by more than `PRUNE_DEVIATIONS` deviations.
 
-    Each is a row's weight where it is decided wrongly, else 0.
-
     >>> is_beaten(np.array([1.0] * 5), np.zeros(5)), is_beaten(np.array([1.0] * 4), np.zeros(4))
     (True, False)
     """
@@ -255,10 +235,7 @@ def is_beaten(wrong: Float64, best: Float64) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ErrorWeight:
-    """The weight of the rows that are decided wrongly.
-
-    `unit` is the weight of all rows, by which errors are divided in reports.
-    """
+    """The weight of the rows that are decided wrongly."""
 
     unit: float
 
@@ -293,7 +270,6 @@ class RecallProduct:
         return 1.0 - float(np.prod(found))
 
     def losses(self, wrong: Float64, best: Float64) -> Float64:
-        """By the product's derivative at the best candidate."""
         found, sizes = self.recalls(best)
         rest = np.array([np.prod(np.delete(found, c)) for c in range(self.n_classes)])
         factors = rest / np.where(sizes > 0, sizes, np.inf)
@@ -307,11 +283,7 @@ Criterion = ErrorWeight | RecallProduct
 def find_criterion(
     scoring: Scoring | None, weights: Float64, codes: Int64, n_classes: int, n_held_out: int
 ) -> Criterion:
-    """Return the error that a search minimizes.
-
-    Weights and codes are of a cell's rows, ordered by fold; the first `n_held_out` are held out by
-    some fold.
-    """
+    """Return the error that a search minimizes, for a cell's rows by fold, the held-out first."""
     if scoring is None:
         return ErrorWeight(total(weights[:n_held_out]))
     return RecallProduct(weights[:n_held_out], codes[:n_held_out], n_classes)

@@ -40,16 +40,11 @@ class TubeSolver(LocalSolver):
     """
 
     def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
-        """Adds the variance, in whose units errors are reported."""
         y = np.clip(cast(Float64, targets)[:, 0], -FAR_OFF, FAR_OFF)
         variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
         return replace(spec, constant_losses=(float(variance) or 1.0,))
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
-        """Select C and train, cell by cell.
-
-        A model is a constant where all rows, or all numbers, are equal.
-        """
         for cell in cells:
             yield self._fit_cell(cell, spec)
 
@@ -80,12 +75,10 @@ class TubeSolver(LocalSolver):
         return values_model(own, kernel, problem.diagonal, beta[:, None], [offset], report)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """A kernel matrix, and vectors per fold."""
         m, cv = n_rows, sizes.spec.cv
         return rows_nbytes(sizes, m) + m * m * (F8 + 2) + (2 * cv + 12) * m * F8
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Twice, as each row may be kept with coefficients in two parts."""
         return 2 * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
@@ -98,7 +91,6 @@ def kernel_matrix(A: Float32, kernel: KernelSpec) -> Float64:
 
 
 def cost_candidates(own: LocalRows, spec: SolverSpec) -> tuple[float, ...]:
-    """Return the candidates of C for y in units of its deviation, increasing."""
     if spec.C is not None:
         return tuple(cost / spec.unit for cost in spec.C)
     return tuple(sorted(resolve_grid(spec, own.radius, own.n_rows, own.rows.shape[1]).costs))
@@ -112,7 +104,6 @@ def values_model(
     offsets: Sequence[float],
     report: CellReport,
 ) -> LocalModel:
-    """Return functions whose values are numbers as a model, without rows of no coefficients."""
     support = np.flatnonzero(betas.any(axis=1))
     if not len(support):
         # Only offsets were learned: all numbers lie within the tube, or C x weight is too small.
@@ -148,11 +139,7 @@ def constants(own: LocalRows, values: Sequence[float], report: CellReport) -> Lo
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """A chosen C, and where training on all rows starts: beta and ``g = K beta - y``.
-
-    Losses are weighted means over held-out rows; NaN where none was held out. The shift is added to
-    the offset.
-    """
+    """A chosen C, and where training on all rows starts: beta and ``g = K beta - y``."""
 
     cost: float
     loss: float
@@ -164,8 +151,6 @@ class _Chosen:
 
 
 class TubeProblem:
-    """The problem of one cell, solved for one C after the other."""
-
     def __init__(
         self, K: Float64, y: Float64, weights: Float64, epsilon: float, spec: SolverSpec
     ) -> None:
@@ -174,23 +159,18 @@ class TubeProblem:
         self.n_steps = self.n_trained = self.n_at_limit = 0
 
     def bounds(self, costs: Float64) -> tuple[Float64, Float64]:
-        """Return the bounds of betas, given the C of each row."""
         return -costs, costs
 
     def losses(self, missed: Float64) -> Float64:
-        """Return the loss of each row; ``missed`` is y - answer."""
         return np.maximum(0.0, np.abs(missed) - self._epsilon)
 
     def search_tol(self, least: float) -> float:
-        """Return the allowed violation in the search for C, given the least loss so far."""
         return self._spec.tol
 
     def shift(self, missed: Float64) -> float:
-        """Return the shift of the offset, given the residuals of held-out rows."""
         return 0.0
 
     def _solve(self, costs: Float64, beta: Float64, g: Float64, tol: float) -> float:
-        """Train in place, from ``beta`` and ``g = K beta - y``; return the offset."""
         spec, most = self._spec, max_steps(len(self._y))
         given = self._K, self._y, *self.bounds(costs), self._epsilon, spec.fit_intercept
         n_steps, violation, low, high = solve_tube(*given, beta, g, tol, most)
@@ -204,10 +184,7 @@ class TubeProblem:
         return np.diagonal(self._K)
 
     def choose(self, costs: tuple[float, ...], folds: Int64) -> _Chosen:
-        """Return the C of the least loss on held-out rows.
-
-        From the smallest C on, as a solution is a feasible start for the next C.
-        """
+        """Return the C of the least loss; a solution is a feasible start for the next larger C."""
         start = np.zeros_like(self._y), -self._y
         if len(costs) == 1:
             return _Chosen(costs[0], float("nan"), float("nan"), *start)
@@ -239,7 +216,6 @@ class TubeProblem:
         return float(first), float(second)
 
     def finish(self, chosen: _Chosen) -> tuple[Float64, float]:
-        """Return betas and offset of all rows at the chosen C, the offset shifted."""
         beta, g = chosen.beta.copy(), chosen.g.copy()
         offset = self._solve(chosen.cost * self._weights, beta, g, self._spec.tol)
         return beta, offset + chosen.shift

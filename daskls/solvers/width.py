@@ -1,10 +1,4 @@
-"""The interface between the grid search and a loss: solves of all pairs of classes at one width.
-
-A `Width` solves along lines: without one fold, at each C. `ClassPairs` lays the pairs of a cell out
-one after the other, as the compiled solvers read them. A cell of two classes is one pair, whose
-matrix is the cell's own. With more classes each pair's matrix is gathered from it, as many at once
-as `BLOCKS_SHARE` allows.
-"""
+"""The interface between the grid search and a loss: solves of all pairs of classes at one width."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -27,17 +21,10 @@ PAIR_ROW_NBYTES = 2 * 8 + 2 * 4
 
 @dataclass(frozen=True, eq=False)
 class ClassPairs:
-    """All pairs (a, b) of the classes of a cell, in scikit-learn's order.
+    """All pairs (a, b) of the classes of a cell, in scikit-learn's order, one after the other.
 
-    Attributes
-    ----------
-    rows : int64 array, shape (s,). The rows of each pair, as indices of the cell's, increasing.
-    ptr : int64 array, shape (n_pairs + 1,). Where each pair begins among them.
-    signs : float32 array, shape (s,). -1 for a, +1 for b.
-    bounds : float32 array, shape (s,). Signed bounds at C = 1: the rows' weights.
-    fold_ptr : int64 array, shape (n_pairs, n_folds + 2). Where each fold begins within its pair;
-        then where the rows that no fold holds out begin, and the number of rows.
-    at : int64 array, shape (s,). The row of scikit-learn's ``dual_coef_`` that holds each beta.
+    Pair p has the rows `rows[ptr[p]:ptr[p + 1]]` of the cell, by fold, of signs -1 for a and +1 for
+    b and of bounds at C = 1; `at` is the row of ``dual_coef_`` that holds each beta.
     """
 
     cell: CellData
@@ -71,10 +58,7 @@ class ClassPairs:
         return np.diff(self.ptr)
 
     def groups(self) -> list[tuple[int, int]]:
-        """Return runs (first, last) of pairs, last excluded, whose matrices are gathered together.
-
-        Each holds at most `BLOCKS_SHARE` times the cell's own matrix, or one pair's.
-        """
+        """Return runs of pairs (first, last excluded) whose matrices are gathered together."""
         max_values = BLOCKS_SHARE * len(self.cell.codes) ** 2
         runs, n_values = [0], 0
         for p, m in enumerate(self.sizes.tolist()):
@@ -85,7 +69,6 @@ class ClassPairs:
         return list(zip(runs, [*runs[1:], len(self)], strict=True))
 
     def bounds_without(self, fold: int) -> Float32:
-        """Return the bounds, float32 (s,), set to 0 on the rows of one fold."""
         own = self.cell.folds[self.rows] != fold
         bounds: Float32 = self.bounds * own
         return bounds
@@ -101,15 +84,11 @@ class ClassPairs:
         return coef
 
     def betas_of(self, coef: Float32) -> Float32:
-        """Return the betas, shape (s,), of a ``dual_coef_`` (k - 1, m): undoes `coefficients`."""
         betas: Float32 = coef[self.at, self.rows]
         return betas
 
     def decide(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Int64:
-        """Return the class (n, h) that wins each held-out row, for several solutions.
-
-        K is the cell's kernel matrix; betas are (n, s), offsets (n, n_pairs).
-        """
+        """Return the class (n, h) that wins each held-out row, by betas (n, s)."""
         if len(self) == 1:
             return (self.values(K, betas, offsets, held_out) > 0).astype(np.int64)
         cell, n = self.cell, len(betas)
@@ -125,7 +104,6 @@ class ClassPairs:
         return winners
 
     def values(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Float32:
-        """Return the decision values of the only pair on held-out rows, float32 (n, h)."""
         own = K[held_out]
         values = np.empty((len(betas), len(own)), np.float32)
         multiply_rows(own, betas, values)
@@ -134,7 +112,6 @@ class ClassPairs:
 
 
 def pairs_nbytes(sizes: Sizes, n_rows: int) -> int:
-    """Return the bytes of the pairs of a cell; each row is in k - 1 of them."""
     # Held twice while they are concatenated.
     return 2 * (sizes.n_classes - 1) * n_rows * PAIR_ROW_NBYTES
 
@@ -149,10 +126,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Seeds:
-    """Where solves may start: each fold's solution at the best candidate so far, and its C.
-
-    ``betas`` is float32 (n_folds, s). ``cost`` is 0 while there is no candidate yet.
-    """
+    """Each fold's solution at the best candidate so far, (n_folds, s), and its C; 0: none yet."""
 
     betas: Float32
     cost: float
@@ -161,18 +135,7 @@ class Seeds:
 class Width(ABC):
     """Solves all pairs of a cell at one width after the other, fold by fold along C.
 
-    A decision function is ``K beta + offset``; the objective of ``beta`` depends on the loss.
-
-    Parameters
-    ----------
-    pairs : ClassPairs
-    spec : SolverSpec
-    folds : list of int. The folds that hold rows.
-
-    Attributes
-    ----------
-    K : float32 array, shape (m, m). The cell's kernel matrix at the current width.
-    counts : Counts. Of all solves.
+    K (m, m) is the cell's kernel matrix at the current width.
     """
 
     def __init__(self, pairs: ClassPairs, spec: SolverSpec, folds: list[int]) -> None:
@@ -182,7 +145,6 @@ class Width(ABC):
 
     @classmethod
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
-        """Return the bytes that an instance holds, for a cell of ``n_rows`` rows."""
         return n_rows * n_rows * F4
 
     def move(self, gamma: float, seeds: Seeds) -> None:
@@ -191,31 +153,13 @@ class Width(ABC):
         find_kernel(kernel.name).write(self.pairs.cell.base, kernel, self.K)
 
     def decide(self, line: Line, held_out: slice) -> Int64:
-        """Return the class that wins each held-out row at each C of the last line: int64 (n, h)."""
         return self.pairs.decide(self.K, line.betas, line.offsets, held_out)
 
     @abstractmethod
     def solve(self, at: int, costs: Float64, tol: float) -> Line:
-        """Train every pair without one fold at each C; count the solves.
-
-        Parameters
-        ----------
-        at : int. Index of the fold among ``folds``.
-        costs : float64 array, shape (n,), increasing
-        tol : float
-        """
+        """Train every pair without the fold ``folds[at]`` at each C, increasing."""
 
     def finish(  # noqa: B027 - by default there is nothing to do
         self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64
     ) -> None:
-        """Train the fold models at the width to the precision of kept models, in place; count.
-
-        A loss whose solves already have that precision does nothing.
-
-        Parameters
-        ----------
-        kernel : KernelSpec. The width's.
-        cost : float. The chosen C.
-        betas : float32 array, shape (n_folds, s)
-        offsets : float64 array, shape (n_folds, n_pairs)
-        """
+        """Train the fold models on to the precision of kept models, in place."""

@@ -116,7 +116,6 @@ def _extract(archive: zipfile.ZipFile, name: str, folder: Path) -> Path:
 def _matrix_table(
     path: Path, X_file: Path, y_file: Path | None, kind: TargetKind = "classes"
 ) -> Features:
-    """Return the features of a matrix file, with labels from a file of their own if it is given."""
     n_rows, n_features, dtype = _matrix_header(X_file, path)
     labels = None if y_file is None else _scan_vector(y_file, n_rows, path, kind)
 
@@ -132,7 +131,6 @@ def _matrix_table(
 def _scan_vector(
     y_file: Path, n_rows: int, path: Path, kind: TargetKind
 ) -> LabelCoder | NumberCoder:
-    """Return the coder of a file of labels, (n_rows,) or (n_rows, 1)."""
     shape = _map(y_file, path).shape
     if shape not in ((n_rows,), (n_rows, 1)):
         raise DataError(

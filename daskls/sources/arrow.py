@@ -41,22 +41,17 @@ def of_part(batch: Any, part: str) -> Any:
 
 
 def part_of(batch: Any) -> str:
-    """Return the file or the partition that a batch is of; "" if it is not known."""
     return str((batch.schema.metadata or {}).get(PART, b"").decode())
 
 
 class PartTypes:
-    """The types that a column has in the parts of a table which hold values of it.
-
-    ``found`` has one of each family (numbers, text, bools, any other), with the part it is of.
-    """
+    """The types that a column has in the parts of a table: one of each family, with its part."""
 
     def __init__(self, where: str, name: str) -> None:
         self.where, self.name = where, name
         self.found: dict[str, str] = {}
 
     def add(self, batch: Any, row: int) -> None:
-        """Note the type in a batch, whose first row is ``row`` of the table."""
         kind = batch.schema.field(self.name).type
         held, own = "", kind
         if is_category(kind):
@@ -153,7 +148,6 @@ def try_numbers(values: Any) -> Float64 | None:
 
 
 def inexact_integer(values: Any, numbers: Float64) -> tuple[int, int] | None:
-    """Return place and value of the first integer that its float is not; None if there is none."""
     if import_arrow().types.is_floating(values.type):
         return None
     for place in np.flatnonzero(np.abs(numbers) >= EXACT).tolist():
@@ -165,11 +159,7 @@ def inexact_integer(values: Any, numbers: Float64) -> tuple[int, int] | None:
 
 
 def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float64:
-    """Return values as float64, with NaN for missing ones.
-
-    `first_row`, its number, is for errors; ``where`` is "" for a table of queries. DataError, which
-    names the row, for a value that is not a number.
-    """
+    """Return values as float64, with NaN for missing ones; DataError names the row."""
     arrow = import_arrow()
     if is_text(values.type) or is_number(values.type) or arrow.types.is_null(values.type):
         numbers = try_numbers(values)

@@ -1,8 +1,4 @@
-"""What every source of rows becomes: a table of named columns, and a stream of features.
-
-Labels of any kind become codes of sorted classes, whose distinct values a first pass collects; the
-targets of a regression stay numbers.
-"""
+"""What every source of rows becomes: a table of named columns, and a stream of features."""
 
 import math
 import re
@@ -59,14 +55,11 @@ Block: TypeAlias = tuple[AnyArray, RawLabels | None, AnyArray | None]
 
 @dataclass(frozen=True)
 class LabelCoder:
-    """Sorted classes, and the code of each label as the file spells it."""
-
     classes: list[Any]
     codes: dict[Any, int]
     dtype: ClassVar[str] = "int32"
 
     def encode(self, labels: RawLabels) -> Codes:
-        """Return the class codes of raw labels, all of which the scan must have seen."""
         try:
             if isinstance(labels, list):
                 return np.fromiter(map(self.codes.__getitem__, labels), np.int32, len(labels))
@@ -81,8 +74,6 @@ class LabelCoder:
 
 
 class LabelScan:
-    """Collects the distinct labels of a file, one block at a time."""
-
     def __init__(self) -> None:
         self._values: set[Any] = set()
         self._is_text = False
@@ -100,7 +91,6 @@ class LabelScan:
         self._take(np.unique(labels).tolist())
 
     def add_text(self, label: str, where: str) -> None:
-        """Add one label of a text file; `where` names its line."""
         if label in self._values:
             return
         if label.lower() in ("", "nan", "na", "null"):
@@ -126,21 +116,15 @@ class LabelScan:
 
 @dataclass(frozen=True)
 class NumberCoder:
-    """Targets of a regression, as float64."""
-
     classes: None = None
     dtype: ClassVar[str] = "float64"
 
     def encode(self, labels: RawLabels) -> Float64:
-        """Return the numbers of raw targets, which the scan has checked."""
         return np.array(labels, np.float64)
 
 
 class NumberScan:
-    """Checks the targets of a file, one block at a time; same interface as `LabelScan`."""
-
     def add(self, numbers: Labels, first_row: int, name: str = "y") -> None:
-        """Check a block of typed numbers of a column; the first one belongs to row `first_row`."""
         if numbers.dtype.kind not in "iuf":
             raise DataError(
                 f"The column of targets has type {numbers.dtype}; a regressor needs numbers. Use a "
@@ -160,7 +144,6 @@ class NumberScan:
             )
 
     def add_text(self, number: str, where: str) -> None:
-        """Check one number of a text file; `where` names its line."""
         if WITH_COMMA.fullmatch(number):
             raise DataError(f"{where}: the target is {number!r}; {WRITE_POINTS}.")
         if not reads_as_number(number):
@@ -176,10 +159,7 @@ class NumberScan:
 
 
 def reads_as_number(text: str) -> bool:
-    """Whether a text of a data file is a finite number.
-
-    Python also reads "1_0", as 10; in a data file it is no number.
-    """
+    """Whether a text of a data file is a finite number; "1_0", Python's 10, is none."""
     try:
         return "_" not in text and math.isfinite(float(text))
     except ValueError:
@@ -199,10 +179,7 @@ def _tidy(values: set[Any]) -> dict[Any, Any]:
 
 
 def _read_texts(texts: set[str]) -> dict[Any, Any]:
-    """Return the class of each text: a bool, an integer or a float if all texts are; else the text.
-
-    So "1" and "+1" are one class.
-    """
+    """A bool, an integer or a float if all texts are; so "1" and "+1" are one class."""
     if texts <= {"True", "False"}:
         return {text: text == "True" for text in texts}
     if all(map(reads_as_number, texts)):
@@ -233,15 +210,9 @@ def _number(text: str) -> int | float:
 class TableSource:
     """A table of named columns, which can be read more than once.
 
-    Attributes
-    ----------
-    where : str. Its name in errors.
-    batches : called with names of columns; yields Arrow batches of these columns, in row order
-    n_rows : int, or None if unknown until the table is read
-    is_typed : bool. Whether the types of the columns are known; else all are text.
-    index : set of str. Columns that are the index of a DataFrame: read where a label, weights or a
-        trained model name them, but no features on their own.
-    has_header : bool. Whether the columns have names of their own; else these are numbers.
+    `batches` yields Arrow batches of the columns named, in row order. Columns of `index` are read
+    where a label, weights or a trained model name them, but are no features on their own. Without
+    `has_header` the names are numbers.
     """
 
     where: str
@@ -263,10 +234,7 @@ class TableSource:
         return own if usual_names(own) else self.names
 
     def feature_columns(self, *, without: Collection[str]) -> list[str]:
-        """Return the columns that become features, without the index and some others.
-
-        Warns if the index has a name, or the first column of a text file has none.
-        """
+        """Return the columns that become features, without the index and some others."""
         left_out = sorted(self.index.difference(without))
         named = [name for name in left_out if not UNNAMED_INDEX.fullmatch(name)]
         if "" in named:
@@ -286,12 +254,7 @@ class TableSource:
 
 @dataclass(frozen=True)
 class Features:
-    """The features and labels of a source: sizes are known, rows are not in memory.
-
-    `where` names it in errors, and in the data set made of it; `n_rows` is None if unknown until
-    the source is read; `labels` is the coder, if there are any. `blocks` yields all rows in order,
-    and can be called again.
-    """
+    """The features and labels of a source: sizes, a coder of labels, and all rows in blocks."""
 
     where: str
     n_rows: int | None
@@ -304,10 +267,7 @@ class Features:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read a file of features: the parameters of `daskls.datasets.convert`.
-
-    ``scratch`` is a folder for temporary files.
-    """
+    """The parameters of `daskls.datasets.convert`; ``scratch`` is for temporary files."""
 
     label: str | int | None
     split: str | None
@@ -318,7 +278,6 @@ class ReadOptions:
 
 
 def check_unique(names: Sequence[Any], where: str) -> None:
-    """Refuse two columns of one name."""
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise DataError(
@@ -338,7 +297,6 @@ def check_same_columns(paths: Sequence[Path], names: Sequence[Sequence[str]]) ->
 
 
 def batch_rows(n_columns: int, n_fields: int = BATCH_FIELDS) -> int:
-    """Return the number of rows of a batch of ``n_fields`` values; at least 1."""
     return max(1, n_fields // max(n_columns, 1))
 
 
@@ -354,11 +312,7 @@ def usual_names(names: Sequence[str]) -> list[str]:
 
 
 def guess_label(names: Sequence[str], where: str, call: str, remedy: str = "") -> str:
-    """Return the only column that has a usual name of labels, with a warning.
-
-    Errors name the table by `where`, and end with the remedy; `call` is Python code that names the
-    label, with NAME in place of it.
-    """
+    """Return the only column that has a usual name of labels, with a warning."""
     usual = usual_names(names)
     if len(usual) != 1:
         found = f"several usual names ({', '.join(usual)})" if usual else "no usual name"
@@ -383,11 +337,7 @@ def pick_label(
     *,
     is_text: bool = False,
 ) -> int | None:
-    """Return the index of the label's column; None for "none".
-
-    ``label`` is a name or an index; None: the column, of ``likely`` ones if given, with a usual
-    name of labels.
-    """
+    """Return the index of the label's column; None for "none"."""
     if label == "none":
         return None
     if label is None:
@@ -402,10 +352,7 @@ def pick_label(
 
 
 def feature_dtype(dtype: np.dtype[Any], where: Any) -> np.dtype[Any]:
-    """Return the dtype in which features of a numeric dtype are stored.
-
-    Integers stay as they are, bools become uint8, floats float32 or float64.
-    """
+    """Return the dtype that features are stored in: integers as they are, bools as uint8."""
     if dtype.kind == "b":
         return np.dtype(np.uint8)
     if dtype.kind in "iu":
@@ -416,10 +363,7 @@ def feature_dtype(dtype: np.dtype[Any], where: Any) -> np.dtype[Any]:
 
 
 def narrowed(X: AnyArray, dtype: np.dtype[Any], where: Any) -> AnyArray:
-    """Return numbers read from text in an integer dtype; for a float dtype they stay unchanged.
-
-    DataError where some are not integers, or too large for the dtype.
-    """
+    """DataError where some are not integers, or too large for the dtype."""
     if dtype.kind == "f":
         return X
     with np.errstate(invalid="ignore"):

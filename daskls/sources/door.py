@@ -1,10 +1,6 @@
 """`open_source` determines once what X, y or weights are; all later stages read its answer.
 
-A `Source` is a handle with the kind, sizes and names of what was given; it holds no rows of what is
-not in memory.
-
-`FORMATS` lists the formats of files for `fit`, `predict`, `convert` and the command line. It names
-the readers' modules without importing them, so that a process loads only the readers that it uses.
+`FORMATS` names the readers' modules without importing them.
 """
 
 import glob
@@ -37,19 +33,13 @@ ZARR_MARKERS = ("zarr.json", ".zgroup", ".zarray")
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files.
+    """A format of files, by the suffixes of their names.
 
-    Attributes
-    ----------
-    suffixes : tuple of str. In lower case, with the dot.
-    open : str. The reader, as ``module:function`` below the package. For a table it takes (paths,
-        `Known`, where) and returns a `TableSource`; for features it takes (path, `ReadOptions`) and
-        is a context that yields `Features`.
-    holds : "table": named columns of any type; or "features": numbers without names
-    packings : tuple of str. Suffixes of compression that may follow.
-    in_folders : tuple of str. Suffixes of files that are one table if they are in one folder.
-    takes : tuple of str. Parameters of `daskls.datasets.convert` that only this format has.
-    lazily : str. The function of dask.dataframe that reads such files from a URL, or "".
+    `open` is the reader, ``module:function``: of tables it takes (paths, `Known`, where) and
+    returns a `TableSource`; of features it takes (path, `ReadOptions`) and yields `Features`.
+    `packings` may follow a suffix; files of `in_folders` are one table if they are in one folder.
+    `takes` are parameters of `daskls.datasets.convert` of its own, `lazily` the function of
+    dask.dataframe that reads it.
     """
 
     suffixes: tuple[str, ...]
@@ -64,7 +54,6 @@ class Format:
         return self._bare(name).endswith(self.suffixes)
 
     def is_part(self, name: str) -> bool:
-        """Whether a file of this name in a folder is a part of a table."""
         return name[0] not in "._" and self._bare(name.lower()).endswith(self.in_folders)
 
     def _bare(self, name: str) -> str:
@@ -102,16 +91,7 @@ Kind = Literal["memory", "frame", "table", "dask table", "features", "dask", "za
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A handle on rows, as they were given.
-
-    Attributes
-    ----------
-    given : the object as given; for an xarray DataArray over Dask the Dask array in it
-    kind : "memory": an array, or what scikit-learn converts to one; "frame": a DataFrame in memory,
-        used as an array if its labels are given separately; "table": named columns that are read in
-        batches, from files or a lazy frame; "dask table": a Dask DataFrame; "features": a file of
-        numbers without names; "dask": an array; "zarr": an array or a data set
-    """
+    """A handle on rows, as they were given; it holds none of what is not in memory."""
 
     given: Any
     kind: Kind
@@ -139,18 +119,13 @@ class Source:
 
     @cached_property
     def names(self) -> list[str] | None:
-        """Names of the columns, or of a data set's features; None if there are none.
-
-        Names that are not text, as the default numbers of pandas, count as none; a mix is a
-        DataError.
-        """
+        """Names of columns or features; None if they are not text, a DataError for a mix."""
         if self.dataset is not None or self.kind == "zarr":
             return None if self.dataset is None else self.dataset.feature_names
         return column_names(self.given)
 
     @property
     def array(self) -> Any:
-        """The array of features: that of a data set, else the object as given."""
         return self.given if self.dataset is None else self.dataset.X
 
     @property
@@ -174,11 +149,7 @@ class Source:
     def open(
         self, label: str | None, scratch: Path, encoding: TableEncoding | None = None
     ) -> TableSource:
-        """Open a table of named columns.
-
-        The first line of a text file that holds the label, or the columns of `encoding` (for
-        queries), is a header. The caller removes `scratch`.
-        """
+        """Open a table; the first line of a text file is a header if it has the known names."""
         if self.format is None:
             table = open_frame(self.given, scratch)
         else:
@@ -191,11 +162,7 @@ class Source:
 
 
 def open_source(given: Any) -> Source:
-    """Return a handle on arrays or frames, a path, a pattern or a URL; a handle as it is.
-
-    DataError for files of several formats, or of an unknown one; StoreError where a path has
-    nothing, or neither an array nor a data set.
-    """
+    """Return a handle on arrays or frames, a path, a pattern or a URL; a handle as it is."""
     if isinstance(given, Source):
         return given
     if isinstance(given, str | os.PathLike):
@@ -252,11 +219,7 @@ def all_suffixes() -> str:
 
 
 def find_files(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the files at a path, in natural order; none if Zarr data are there.
-
-    DataError for a pattern without a match, the URL of a table, and folders that are named by the
-    values of a column.
-    """
+    """Return the files at a path, in natural order; none if Zarr data are there."""
     text = expand_path(path)
     if "://" in text:
         _check_remote(text)
@@ -285,7 +248,6 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """Return the files in a folder and its subfolders that are parts of one table."""
     if any((folder / name).is_file() for name in ZARR_MARKERS):
         return []
     known = [own for own in FORMATS if own.in_folders]

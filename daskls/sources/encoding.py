@@ -1,11 +1,9 @@
 """The encoding of named columns as features: a record that a model keeps as JSON.
 
-A number stays as it is, true and false become 1 and 0, a category becomes one column a value. If a
-column had missing values in training, the median (of a category zeros) replaces them, and an added
-column marks them. scikit-learn's encoders want all rows at once, and are kept as pickles.
+scikit-learn's encoders want all rows at once, and are kept as pickles.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -27,11 +25,7 @@ FLAGS = ("false", "true")
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """The encoding of one column: "number", "flag" (true or false) or "category".
-
-    `categories` are sorted. `fill` replaces a missing value; None if training rows had none. Then
-    `usual` replaces it in queries; None: it is an error.
-    """
+    """A "number", "flag" or "category"; `fill` replaces missing values, in queries `usual` may."""
 
     name: str
     kind: str = "number"
@@ -61,9 +55,8 @@ class ColumnEncoding:
 class TableEncoding:
     """The encoding of a table's columns as features, in order, in training and in queries.
 
-    A category that no training row had raises an error, or with `unknown` "zero" becomes 0 in all
-    columns of its feature. `weight` is the column of the weights of training rows; without
-    `has_header` the training table's columns are numbered.
+    With `unknown` "zero" a category that no training row had becomes 0 in all columns of its
+    feature.
     """
 
     columns: tuple[ColumnEncoding, ...]
@@ -95,10 +88,6 @@ class TableEncoding:
         has_header = not _are_places(values)
         return cls(**{"has_header": has_header, **values, "columns": columns})
 
-    def with_unknown(self, unknown: Unknown) -> Self:
-        """Return the encoding with another treatment of categories that no training row had."""
-        return replace(self, unknown=unknown)
-
     def describe(self) -> list[str]:
         """Return the encoding in words, a line per column; plain numbers share one line."""
         plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
@@ -121,11 +110,7 @@ class TableEncoding:
             )
 
     def encode(self, batch: Any, first_row: int) -> AnyArray:
-        """Return the features (m, d) of one batch; `first_row` is for errors.
-
-        DataError, which names column and row, for a missing value in a column that had none in
-        training, unless it has a usual one; an unseen category, text in a column of numbers.
-        """
+        """Return the features (m, d) of one batch; DataError names column and row."""
         X = np.zeros((batch.num_rows, len(self.feature_names)), self.dtype)
         start = 0
         for column in self.columns:
@@ -135,7 +120,6 @@ class TableEncoding:
         return X
 
     def _fill(self, out: AnyArray, column: ColumnEncoding, values: Any, first_row: int) -> None:
-        """Write the features of one column into ``out``, which holds zeros."""
         if column.kind == "number":
             numbers = as_numbers(values, column.name, first_row)
             missing = np.isnan(numbers)

@@ -1,8 +1,4 @@
-"""Readers of files: Parquet and text tables (CSV, TSV), and the LIBSVM / SVMlight format.
-
-Tables are one file or several, read in bounded batches; text may be compressed. A LIBSVM line is a
-label, then `index:value` pairs with indices that rise from 1.
-"""
+"""Readers of files: Parquet and text tables (CSV, TSV), and the LIBSVM / SVMlight format."""
 
 import re
 from collections.abc import Iterator
@@ -77,17 +73,13 @@ def open_parquet(paths: list[Path], known: Known, where: str) -> TableSource:
 
 
 def _one_line(error: Exception) -> str:
-    """Return the message of another library in one line, without its full stop."""
     return " ".join(str(error).split()).rstrip(".")
 
 
 def _common_index(
     paths: list[Path], columns: list[tuple[list[str], frozenset[str]]]
 ) -> frozenset[str]:
-    """Return the columns that are an index in some file; the others are the same in all files.
-
-    `columns` are each file's, and those of its index.
-    """
+    """The other columns are the same in all files."""
     index = frozenset[str]().union(*(own for _, own in columns))
     check_same_columns(paths, [[n for n in names if n not in index] for names, _ in columns])
     return index
@@ -112,10 +104,7 @@ def _is_in_all(name: str, of_files: list[Any]) -> bool:
 
 
 def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
-    """Open text files as one table of text columns, which are found by name in each file.
-
-    A first line that holds the known names is a header.
-    """
+    """A first line that holds the known names is a header."""
     arrow = import_arrow()
     heads = [read_head(path, known) for path in paths]
     # As pandas writes its index: a first column without a name.
@@ -134,7 +123,6 @@ def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
 
 
 def _read(path: Path, head: Head, names: list[str]) -> Iterator[Any]:
-    """Yield the batches of one file; all columns are text."""
     arrow = import_arrow()
     from pyarrow import csv as arrow_csv
 
@@ -188,8 +176,6 @@ def _damaged(path: Path, error: Exception) -> DataError:
 
 
 class _Line(NamedTuple):
-    """One row of a LIBSVM file; column indices from 0."""
-
     label: str
     columns: list[int]
     values: list[float]
@@ -237,7 +223,6 @@ def _check_label(label: str | int | None) -> bool:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, _Line]]:
-    """Yield every row with its line number, skipping comments and blank lines."""
     with path.open(encoding="utf-8") as file:
         for line, text in enumerate(file, start=1):
             content = text.partition("#")[0].strip()
@@ -260,7 +245,6 @@ def _parse(content: str) -> _Line:
 
 
 def _parse_pairs(content: str) -> _Line:
-    """Return one row, parsed pair by pair."""
     label, *pairs = content.split()
     if ":" in label:
         raise ValueError(f"starts with {label!r} where the label should be")

@@ -34,12 +34,7 @@ ONE_FRAME = (
 
 @dataclass(frozen=True)
 class TableKind:
-    """A class of frames.
-
-    The kind is that of `daskls.sources.door.Source`: "frame" if NumPy can make an array of it, as
-    scikit-learn does. `open` takes a frame, a folder for temporary files, and ``where``, its name
-    in errors.
-    """
+    """A class of frames; "frame" if NumPy can make an array of it, as scikit-learn does."""
 
     kind: Literal["frame", "table", "dask table"]
     where: str
@@ -59,29 +54,23 @@ def frame_name(X: Any) -> str | None:
 
 
 def find_frame(X: Any) -> TableKind | None:
-    """Return the entry of a frame in `FRAMES`; None of anything else."""
     return FRAMES.get(frame_name(X) or "")
 
 
 def open_frame(X: Any, scratch: Path) -> TableSource:
-    """Open a frame of any class in `FRAMES`; the caller removes `scratch`."""
     frame = find_frame(X)
     assert frame is not None
     return frame.open(X, scratch, frame.where)
 
 
 def all_columns(X: Any) -> list[Any]:
-    """Return the names of a frame's columns, text or not; none of an array."""
     # `columns` of an Arrow table holds the columns themselves.
     names = getattr(X, "column_names", getattr(X, "columns", None))
     return [] if names is None or callable(names) else list(names)
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns, or None if there are none.
-
-    Names that are not text, as the default numbers of pandas, count as none; a mix is a DataError.
-    """
+    """Return the names of the columns; None if they are not text, a DataError for a mix."""
     names = all_columns(X)
     are_text = {isinstance(name, str) for name in names}
     if are_text == {True, False}:
@@ -95,11 +84,7 @@ def column_names(X: Any) -> list[str] | None:
 
 
 def boxes_of(*frames: Any) -> da.Array:
-    """Return Dask frames or series as an array of objects, (partitions, frames): their partitions.
-
-    Its chunks stay as they are, where Dask may merge partitions of a frame of Parquet files anew
-    whenever other columns of it are computed.
-    """
+    """Return Dask frames as an array of their partitions, which Dask may merge anew otherwise."""
     boxes = frames[0].map_partitions(
         boxed,
         *frames[1:],
@@ -116,7 +101,6 @@ def boxes_of(*frames: Any) -> da.Array:
 
 
 def boxed(*parts: Any) -> AnyArray:
-    """Return partitions as the values of an array, (1, frames)."""
     box = np.empty((1, len(parts)), object)
     for i, part in enumerate(parts):
         box[0, i] = part
@@ -124,7 +108,6 @@ def boxed(*parts: Any) -> AnyArray:
 
 
 def count_rows(boxes: da.Array, frame: Any) -> Any:
-    """Return the rows of each partition of `boxes_of` a frame: int64 (partitions, frames)."""
     with told(frame, "A partition"):
         return boxes.map_blocks(_count_rows, dtype=np.int64).compute()
 
@@ -141,12 +124,7 @@ def as_array(values: Any) -> Any:
 
 
 def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
-    """Join a Dask DataFrame and labels that are a Dask series, or a frame of one column.
-
-    Returns it and their column. Rows are paired by their position, as those of arrays, whatever the
-    index says. Any other X and y are returned as they are. DataError where the column would replace
-    one of X, or lengths differ.
-    """
+    """Join a Dask DataFrame and labels that are a Dask series; rows are paired by position."""
     if frame_name(X) != DASK:
         return X, y
     if frame_name(y) == DASK and len(y.columns) == 1:
@@ -239,7 +217,6 @@ def _open_batch(batch: Any, scratch: Path, where: str) -> TableSource:
 
 
 def _open_polars(frame: Any, scratch: Path, where: str) -> TableSource:
-    """Open a Polars DataFrame, whose columns are Arrow arrays already."""
     return _open_arrow(frame.to_arrow(), scratch, where)
 
 
@@ -271,7 +248,6 @@ def _open_pandas(frame: Any, scratch: Path, where: str) -> TableSource:
 
 
 def _from_pandas(frame: Any, where: str, *, schema_only: bool = False) -> Any:
-    """Return a pandas DataFrame as an Arrow table, or only its schema."""
     arrow = import_arrow()
     check_unique(list(frame.columns), where)
     frame = _intervals_as_text(frame)
@@ -316,7 +292,6 @@ def _intervals_as_text(frame: Any) -> Any:
 
 
 def sparse_columns(frame: Any) -> list[Any]:
-    """Return the names of the sparse columns of a pandas DataFrame; none of other frames."""
     kinds = getattr(frame, "dtypes", None)
     named = kinds.items() if kinds is not None and hasattr(kinds, "items") else ()
     return [name for name, kind in named if hasattr(kind, "fill_value")]
@@ -372,7 +347,6 @@ def told(frame: Any, what: str) -> Iterator[None]:
 
 
 def _check_columns_of_parts(frame: Any) -> None:
-    """Raise DataError for the first partition that lacks a column which the frame declares."""
     for i, own in enumerate(dask.compute(*map(dask.delayed(list), frame.to_delayed()))):
         lacking = [name for name in getattr(frame, "columns", ()) if name not in own]
         if lacking:

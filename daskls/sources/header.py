@@ -26,11 +26,7 @@ STRANGE = re.compile("[\udc80-\udcff]")
 
 
 class Known(NamedTuple):
-    """What is known of a table before it is opened; by it a text file's header is recognized.
-
-    The label "2" may be the number of a column. Of queries, `columns` become features, and
-    `has_header` is whether the training table named its columns.
-    """
+    """What is known of a table before it is opened; by it a text file's header is recognized."""
 
     label: str | None = None
     columns: Sequence[str] = ()
@@ -42,7 +38,6 @@ class Known(NamedTuple):
         return self.label is not None and reads_as_number(self.label)
 
     def are_in(self, fields: list[str]) -> bool:
-        """Whether the fields of a line hold the names that are known."""
         if self.columns:
             return self.has_header and set(self.columns) <= set(fields)
         if self.label is None or self.is_place:
@@ -52,11 +47,7 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Head:
-    """The delimiter and the names of a file's columns: "0", "1", .. if it has no header.
-
-    ``n_above`` is the number of lines above the header, or above the first row without one;
-    ``has_rows`` is False where nothing but the header is in the file.
-    """
+    """The delimiter and the names of a file's columns: "0", "1", .. if it has no header."""
 
     delimiter: str
     names: list[str]
@@ -66,11 +57,7 @@ class Head:
 
 
 def read_head(path: Path, known: Known) -> Head:
-    """Find the delimiter, and the names in the first line that is neither blank nor a comment.
-
-    DataError where the file is empty, cannot be read, or is not UTF-8; for a query without a
-    header.
-    """
+    """Find the delimiter, and the names in the first line that is neither blank nor a comment."""
     try:
         with import_arrow().input_stream(str(path), compression="detect") as stream:
             start = stream.read(HEAD_NBYTES)
@@ -152,11 +139,7 @@ def _fields(text: str, delimiter: str) -> list[str]:
 
 
 def _is_header(first: list[str], numbered: list[str], known: Known, path: Path) -> bool:
-    """Whether the first line is a header.
-
-    It holds the names of a model's columns; else the label's name, or no number. DataError for a
-    query whose first line lacks names, or may be names as well as a row.
-    """
+    """Whether the first line holds the known names, or no number."""
     if known.columns and not known.has_header:
         if first in (numbered, ["", *numbered[:-1]]):
             raise DataError(

@@ -1,9 +1,7 @@
 """The column of labels: which one it is, its raw values, and whether it holds classes or numbers.
 
-Where the user does not name it, it is found by a usual name, with a warning. Where the user does
-not say what it holds, its values decide: text, booleans and categories are classes, fractions are
-numbers. Whole numbers of a table are classes if they are few, or if each has enough rows; those of
-a data set on Zarr are always classes.
+Text, booleans and categories are classes, fractions are numbers. Whole numbers of a table are
+classes if they are few, or if each has enough rows; those of a data set on Zarr always.
 """
 
 from collections import Counter
@@ -43,10 +41,7 @@ FEW_CLASSES, CLASS_ROWS = 10, 10
 
 
 def pick_label_column(source: TableSource, label: str | None, *, required: bool) -> str | None:
-    """Return the named column of labels or, if required, the only one with a usual name.
-
-    DataError where there is no such column, or not exactly one.
-    """
+    """Return the named column of labels or, if required, the only one with a usual name."""
     names = source.names
     if label is None:
         likely = source.likely_labels
@@ -58,10 +53,7 @@ def pick_label_column(source: TableSource, label: str | None, *, required: bool)
 
 
 def asked_label_column(source: TableSource, label: str | None, trained: str | None) -> str:
-    """Return the column to score a table by: the named one, or that of the training table.
-
-    It is never guessed: a feature may have a usual name of labels.
-    """
+    """Return the column to score a table by: named or trained on, but never guessed."""
     known = label or trained
     if known is not None and known in source.names:
         return known
@@ -84,11 +76,7 @@ def check_no_feature(label: str, features: list[str]) -> None:
 def add_labels(
     scan: LabelScan | NumberScan, batch: Any, source: TableSource, types: PartTypes, row: int
 ) -> None:
-    """Add the labels or numbers of a batch to a scan; the first one belongs to ``row``.
-
-    ``types`` are those of earlier batches. DataError for a missing label, dates, two types, or more
-    values than classes may have.
-    """
+    """Add the labels or numbers of a batch to a scan, of one type in all batches."""
     name = types.name
     values = column_of(batch, name)
     if not len(values):
@@ -214,7 +202,6 @@ def _as_numbers(y: AnyArray) -> AnyArray:
 
 
 def _first_words(path: str) -> Iterator[AnyArray]:
-    """Yield the labels of a LIBSVM file, the first word of each line, in parts."""
     with Path(path).open(encoding="utf-8") as file:
         lines = (line.partition("#")[0].split(None, 1) for line in file)
         words = (line[0] for line in lines if line)

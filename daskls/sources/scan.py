@@ -55,8 +55,6 @@ SMALL = ("int8", "int16", "uint8", "uint16", "bool", "halffloat", "float")
 
 @dataclass(frozen=True)
 class ScannedTable:
-    """The result of the first pass; ``labels`` is None without a column of labels."""
-
     n_rows: int
     encoding: TableEncoding
     labels: LabelCoder | NumberCoder | None
@@ -74,10 +72,7 @@ def scan_table(
 ) -> ScannedTable:
     """Read a table once and choose the encoding of its columns.
 
-    `missing` is "refuse"; or "median": the median replaces a missing number, zeros a missing
-    category; an added column marks them if there are any in this table. `unknown` is for queries.
-    The seed is of the sample that medians are taken from. DataError for columns that cannot become
-    numbers; no rows, or no features.
+    The seed is of the sample that medians are taken from.
     """
     names = _feature_columns(source, label, drop or [])
     kinds = {name: source.schema.field(name).type for name in names}
@@ -128,7 +123,6 @@ def scan_table(
 def scan_labels(
     source: TableSource, label: str, kind: TargetKind = "classes"
 ) -> tuple[int, LabelCoder | NumberCoder]:
-    """Read only the column of labels; return its number of rows, and its coder."""
     scan, row, types = scan_of(kind), 0, PartTypes(source.where, label)
     for batch in source.batches([label]):
         add_labels(scan, batch, source, types, row)
@@ -158,8 +152,6 @@ class _MedianSample:
 
 
 class _Column:
-    """What the batches read so far say of one column."""
-
     def __init__(self, types: PartTypes, kind: Any, *, with_median: bool) -> None:
         self.name, self.types = types.name, types
         # A part of categories makes categories of the numbers of other parts.
@@ -189,12 +181,10 @@ class _Column:
 
     @property
     def may_be_number(self) -> bool:
-        """Whether all values so far are numbers, and none are categories."""
         is_empty_bool = self.is_bool and not self.types.found
         return self.are_numbers and not self.is_category and not is_empty_bool
 
     def add(self, batch: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
-        """Add a batch; its first row is ``row`` of the table."""
         kind, values = batch.schema.field(self.name).type, column_of(batch, self.name)
         self.is_of_file = not is_typed
         self.is_category |= is_category(kind)
@@ -306,7 +296,6 @@ class _Column:
         return ColumnEncoding(self.name, kind, categories, fill)
 
     def refusal(self) -> str | None:
-        """Return what the column holds if it cannot become features; else None."""
         if self.refused or self.may_be_number:
             return self.refused
         if self.values and all(map(DATE.match, self.values)):
@@ -354,7 +343,6 @@ def _feature_columns(source: TableSource, label: str | None, drop: list[str]) ->
 
 
 def _refused_type(kind: Any) -> str | None:
-    """Return what a column holds if its type is not numbers, bools, text or categories."""
     if is_date(kind):
         return f"dates or times ({kind})"
     types = import_arrow().types
@@ -370,11 +358,7 @@ def _check_columns(
     mistaken: dict[str, tuple[str, str]],
     gaps: dict[str, int],
 ) -> None:
-    """Refuse columns that cannot become features, or have missing values, all in one error.
-
-    `refused` says what columns hold, `mistaken` also a remedy; `gaps` has first rows without a
-    value.
-    """
+    """Refuse columns that cannot become features, or have missing values, all in one error."""
     reasons = []
     for remedy in dict.fromkeys(remedy for _, remedy in mistaken.values()):
         own = {name: what for name, (what, why) in mistaken.items() if why == remedy}

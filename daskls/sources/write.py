@@ -1,7 +1,4 @@
-"""Writing rows: a source as a data set on Zarr, and predictions as a CSV or Parquet file.
-
-Features are encoded as a model needs them (`encoded`), or are the numbers of a table (`plain`).
-"""
+"""Writing rows: a source as a data set on Zarr, and predictions as a CSV or Parquet file."""
 
 import csv
 import gzip
@@ -67,11 +64,7 @@ def encoded(
     n_rows: int | None = None,
     with_names: bool = True,
 ) -> Features:
-    """Return a table's features, encoded as a model needs them.
-
-    The encoding's column of weights is read too; `n_rows` is for progress. DataError where a column
-    is missing; while a block is read, as `TableEncoding.encode`.
-    """
+    """Return a table's features, encoded as a model needs them; `n_rows` is for progress."""
     encoding.check_columns(source.names)
     own = [name for name in (label, encoding.weight) if name is not None]
 
@@ -92,10 +85,7 @@ def encoded(
 
 
 def plain(source: TableSource, options: ReadOptions) -> Features:
-    """Return a table's numeric columns as features; a first pass reads the label.
-
-    DataError where a column is not numeric, or later, where a value is missing or no number.
-    """
+    """Return a table's numeric columns as features; a first pass reads the label."""
     where, names = source.where, source.names
     is_text = source.has_header and not source.is_typed
     column = pick_label(names, options.label, where, source.likely_labels, is_text=is_text)
@@ -156,10 +146,7 @@ def _plain_dtype(source: TableSource, names: list[str]) -> np.dtype[Any]:
 
 
 def _numbers(values: Any, name: str, first_row: int, where: str, dtype: np.dtype[Any]) -> AnyArray:
-    """Return a column of a batch as numbers, of its own type if it is numeric.
-
-    ``dtype`` is that of all features.
-    """
+    """Return a column of a batch as numbers, of its own type if it is numeric."""
     if values.null_count:
         row = first_row + int(np.argmax(np.asarray(values.is_null())))
         raise DataError(
@@ -186,9 +173,7 @@ def write_features(
 ) -> Dataset:
     """Write features, and labels if there are any, as a data set; it appears whole or not at all.
 
-    Weights go into another data set `WEIGHTS` beside it, as an array ``X`` of one column. `on_rows`
-    is called after each chunk, and at the end with the number of all rows. DataError where a block
-    cannot be read, or the number of rows has changed since the first pass.
+    Weights go into another data set `WEIGHTS` beside it, as an array ``X`` of one column.
     """
     beside, dtype = os.path.dirname(target), features.dtype if dtype is None else dtype
     folder = open_store(beside)
@@ -269,11 +254,7 @@ def prediction_format(path: str | os.PathLike[str]) -> str | None:
 
 
 def write_predictions(source: str, target: Path, names: list[str]) -> int:
-    """Copy predictions from a Zarr array to a CSV or Parquet file; return the number of rows.
-
-    The file, whose suffix decides the format, must not exist; it appears whole or not at all. The
-    array is (n,) of labels, (n, k) of probabilities, or (n, t, 2) of intervals.
-    """
+    """Copy predictions from a Zarr array to a CSV or Parquet file, whole or not at all."""
     array = find_array(source)
     if array is None:
         raise AssertionError(f"{source} is a path")
@@ -292,7 +273,6 @@ def write_predictions(source: str, target: Path, names: list[str]) -> int:
 
 
 def _blocks(array: ArrayHandle) -> Iterator[AnyArray]:
-    """Yield blocks of answers, (m, columns)."""
     for start in range(0, array.shape[0], ANSWER_ROWS):
         rows = array.read(start, min(start + ANSWER_ROWS, array.shape[0]))
         yield rows.reshape(len(rows), -1)

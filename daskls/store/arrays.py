@@ -1,7 +1,6 @@
 """Users' Zarr arrays, and predictions, as handles that tasks receive."""
 
 import os
-import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,6 @@ from daskls.store.locations import (
     expand_path,
     open_store,
     remote_errors,
-    remove_unfinished,
     write_errors,
 )
 from daskls.store.sources import (
@@ -168,43 +166,14 @@ def save_array(path: str, values: AnyArray, chunk_rows: int) -> ArrayHandle:
 def new_output(
     path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int
 ) -> Iterator[ArrayHandle]:
-    """Yield a new array for predictions; it is removed if the body fails.
+    """Yield a new array for predictions, which is at ``path`` once the body has filled it.
 
     Rows are the first axis; a chunk has all columns, and one task.
     """
-    made, done = threading.Event(), threading.Event()
-    found: list[ArrayHandle | BaseException] = []
-
-    def create() -> None:
-        try:
-            store = open_store(path)
-            store.then = PREDICT_AGAIN
-            with store.claim():
-                made.set()
-                found.append(_create_output(path, shape, dtype, chunk_rows))
-        except BaseException as error:
-            found.append(error)
-        finally:
-            done.set()
-
-    # Ctrl-C does not interrupt the thread, so the array is complete, and known, before this
-    # thread cleans up. A daemon, so that a second Ctrl-C, which ends the wait, ends the process.
-    thread = threading.Thread(target=create, name="daskls-output", daemon=True)
-    try:
-        thread.start()
-        # Not join: when Ctrl-C interrupts it, CPython 3.11 considers the thread ended.
-        done.wait()
-        if isinstance(found[0], BaseException):
-            raise found[0]
-        yield found[0]
-        found[0].check_exists()
-    except BaseException:
-        if thread.ident is not None:
-            done.wait()
-        if made.is_set():
-            # Rows without a prediction would read as the fill value.
-            remove_unfinished(path)
-        raise
+    store = open_store(path)
+    store.then = PREDICT_AGAIN
+    with store.building() as place:
+        yield _create_output(place.where, shape, dtype, chunk_rows)
 
 
 def _create_output(path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:

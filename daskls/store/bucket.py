@@ -28,7 +28,7 @@ from obstore.store import from_url
 from daskls.errors import DamageError, StoreError
 from daskls.records import Bytes
 from daskls.store.errors import READ_AGAIN, bucket_errors, damaged, disk_errors, exists_already
-from daskls.store.objects import CLAIM, Objects
+from daskls.store.objects import CLAIM, Objects, Place
 
 T = TypeVar("T")
 # obstore retries on 5xx, lost connections and timeouts. A task that would wait longer should fail:
@@ -73,22 +73,41 @@ class Bucket(Objects):
         """Do nothing: a bucket has no folders."""
 
     @contextmanager
-    def claim(self) -> Iterator[None]:
-        """Put an object that one of several callers can put, and remove it at the end."""
-        if self.names() == [CLAIM]:
+    def building(self, *, replaces: bool = False) -> Iterator[Place]:
+        """Yield this place, after a claim that one of several callers can put.
+
+        Who writes there puts last what makes it whole, as nothing can be renamed.
+        """
+        token = uuid.uuid4().hex.encode()
+        if replaces:
+            self.drop("", strict=True)
+        elif self.names() == [CLAIM]:
             raise StoreError(
                 f"Another call is about to write to {self}, or was killed before it did. In the "
                 f"latter case remove the object {CLAIM} there; else give another path."
             )
-        if self.exists("") or not self.put(CLAIM, uuid.uuid4().bytes, create=True):
+        if self.exists("") or not self.put(CLAIM, token, create=True):
+            raise exists_already(self)
+
+        def check() -> None:
+            if not self._has(CLAIM, token):
+                raise StoreError(
+                    f"{self} was removed while it was written, or replaced by another call; "
+                    f"{self.then}, one call at a time."
+                )
+
+        # Another caller may have begun, and removed its claim, since this one looked.
+        if self.names() != [CLAIM]:
+            self.drop(CLAIM)
             raise exists_already(self)
         try:
-            # Another caller may have begun, and removed its claim, since this one looked.
-            if self.names() != [CLAIM]:
-                raise exists_already(self)
-            yield
-        finally:
+            yield Place(self.where(), check)
+            check()
             self.drop(CLAIM)
+        except BaseException:
+            if self._has(CLAIM, token):
+                self.drop("")
+            raise
 
     def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
         """Put an object: up to 5 MiB, and always if it must be the first, by one request."""

@@ -1,12 +1,12 @@
 """A data set on disk: a Zarr group with arrays `X (n, d)` and `y (n,)`, written chunk by chunk.
 
-The group's attributes say what it is. While rows are being written its kind is
-`dataset-unfinished`; a writer replaces the attributes last. So the files of a writer that was
-stopped never open as a data set, and may be overwritten.
+A writer builds it beside its place, and renames it at the end; in a bucket, it writes the group's
+own description last. So what a writer leaves that was stopped never opens as a data set.
 """
 
 import os
-import uuid
+import sys
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -20,18 +20,12 @@ from daskls.records import AnyArray
 from daskls.store.dataset_checks import (
     DATASET_FORMAT,
     DATASET_KIND,
-    UNFINISHED,
     WRITE_AGAIN,
-    WRITER,
-    attribute,
     cast,
     check_arrays,
     check_attributes,
     check_shape,
-    check_writer,
-    clear_path,
-    is_own,
-    kind_at,
+    check_target,
     read_classes,
     read_names,
 )
@@ -40,7 +34,6 @@ from daskls.store.locations import (
     expand_path,
     open_store,
     remote_errors,
-    remove_unfinished,
     write_errors,
 )
 from daskls.store.sources import (
@@ -136,12 +129,16 @@ def _open_group(where: str) -> zarr.Group:
         ) from error
 
 
+class _GivenUpError(Exception):
+    """What ends the building of a data set that is given up."""
+
+
 class DatasetWriter:
     """Writes a data set block by block, without knowing the number of rows in advance.
 
     Use it as a context manager: leaving the block finishes the data set; an exception inside it
-    removes what was written. Memory: one chunk, besides the block passed in. Of two writers at one
-    path the second is refused, or replaces the first with ``overwrite``: then the first is.
+    removes what was written. Memory: one chunk, besides the block passed in. What is replaced stays
+    until the new data set is whole; in a bucket, it is removed at once.
 
     Parameters
     ----------
@@ -191,40 +188,33 @@ class DatasetWriter:
             "feature_names": None if feature_names is None else [str(f) for f in feature_names],
             "source": source,
         }
-        # Whose rows the unfinished data set holds, as a later writer may replace it.
-        self._id = uuid.uuid4().hex
-        self._open = False
-        with clear_path(self.path, overwrite).claim():
-            try:
-                with write_errors(self.path, WRITE_AGAIN):
-                    self._create_arrays(n_features, with_y)
-            except BaseException:
-                self._remove()
-                raise
+        check_target(self.path, overwrite)
+        store = open_store(self.path)
+        store.then = WRITE_AGAIN
+        self._building = ExitStack()
+        self._place = self._building.enter_context(store.building(replaces=overwrite))
+        try:
+            with write_errors(self.path, WRITE_AGAIN):
+                self._X = self._create_array("X", (n_features,), self._dtype)
+                self._y = self._create_array("y", (), self._y_dtype) if with_y else None
+        except BaseException:
+            self._building.__exit__(*sys.exc_info())
+            raise
         self._X_buffer = np.empty((self.chunk_rows, n_features), self._dtype)
         self._y_buffer = np.empty(self.chunk_rows, self._y_dtype) if with_y else None
         self._n_buffered = 0
         self._open = True
 
-    def _create_arrays(self, n_features: int, with_y: bool) -> None:
-        """Create the group, marked as unfinished, and its empty arrays."""
-        self._group = zarr.create_group(
-            writable(self.path),
-            zarr_format=3,
-            attributes={"daskls_format": DATASET_FORMAT, "kind": UNFINISHED, WRITER: self._id},
-        )
-        self._X = self._create_array("X", (n_features,), self._dtype)
-        self._y = self._create_array("y", (), self._y_dtype) if with_y else None
-
     def _create_array(
         self, name: str, row_shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> zarr.Array:
-        return self._group.create_array(
-            name,
+        return zarr.create_array(
+            writable(f"{self._place.where}/{name}"),
             shape=(0, *row_shape),
             chunks=(self.chunk_rows, *row_shape),
             dtype=dtype,
             compressors=own_codecs(dtype),
+            zarr_format=3,
             **OWN_ARRAY,
         )
 
@@ -274,7 +264,7 @@ class DatasetWriter:
         """Write the buffered rows; they always start at a chunk's first row."""
         stop = self.n_rows + self._n_buffered
         # Zarr would recreate a removed data set, with only the rows from here on.
-        check_writer(self.path, self._id)
+        self._place.check()
         with write_errors(self.path, WRITE_AGAIN):
             # A resize writes a few hundred bytes of metadata: negligible beside a chunk.
             self._X.resize((stop, self._X_buffer.shape[1]))
@@ -292,29 +282,23 @@ class DatasetWriter:
         return open_dataset(self.path)
 
     def _finish(self) -> None:
-        """Write the last chunk, then the attributes that make it a data set."""
+        """Write the last chunk, then the description that makes it a data set."""
         if self._n_buffered:
             self._flush()
-        # As in `_flush`: Zarr would recreate a removed data set, without rows.
-        check_writer(self.path, self._id)
+        self._place.check()
         with write_errors(self.path, WRITE_AGAIN):
-            # In place of all attributes, so that equal rows make equal files.
-            self._group.attrs.put(self._attributes)
+            zarr.create_group(
+                writable(self._place.where), zarr_format=3, attributes=self._attributes
+            )
         self._open = False
+        self._building.close()
 
     def abort(self) -> None:
         """Remove what this writer wrote; does nothing after `close`."""
         if self._open:
             self._open = False
-            self._remove()
-
-    def _remove(self) -> None:
-        """Remove what was written, but nothing that has taken its place."""
-        store = open_store(self.path)
-        # A finished data set names no writer, nor does one whose description is not written yet.
-        is_ours = attribute(store, WRITER) in (None, self._id) and all(map(is_own, store.names()))
-        if is_ours and kind_at(store) in (None, UNFINISHED):
-            remove_unfinished(self.path)
+            with suppress(_GivenUpError):
+                self._building.__exit__(_GivenUpError, _GivenUpError(), None)
 
     def __enter__(self) -> Self:
         return self

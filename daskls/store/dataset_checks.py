@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -13,28 +12,15 @@ from daskls.errors import DataError, ParameterError, StoreError
 from daskls.records import AnyArray
 from daskls.store.locations import expand_path, is_artifact, is_bucket, open_store, write_errors
 from daskls.store.objects import CLAIM, Objects
-from daskls.store.sources import read_errors
 
 # The root of a Zarr group.
 DESCRIPTION, MAX_METADATA_NBYTES = "zarr.json", 64 << 20
 DATASET_FORMAT = 1
 DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"
-# The attribute of an unfinished data set that names its writer.
-WRITER = "writer"
-# What a data set consists of, and what Zarr calls a description that is not whole yet: of two
-# writes at once one may still be on its way when the other fails.
-OWN_NAMES = ("X", "y", DESCRIPTION, CLAIM, "zarr.*.partial")
+# What a data set consists of.
+OWN_NAMES = ("X", "y", DESCRIPTION, CLAIM)
 WRITE_AGAIN = "write the data set again"
-
-
-def is_own(name: str) -> bool:
-    """Whether a name in a data set's folder is one that its writer gives.
-
-    >>> is_own("zarr.1f0a.partial"), is_own("thesis.txt")
-    (True, False)
-    """
-    return any(fnmatchcase(name, own) for own in OWN_NAMES)
 
 
 def check_attributes(where: str, attributes: dict[str, Any]) -> None:
@@ -162,42 +148,17 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
         raise StoreError(f"{where!r} already holds {what}; pass overwrite=True to replace it.")
 
 
-def clear_path(path: str, overwrite: bool) -> Objects:
-    """Remove a data set at `path` if `overwrite` allows it; anything else there is refused."""
-    check_target(path, overwrite)
-    store = open_store(path)
-    store.then = WRITE_AGAIN
-    store.drop("", strict=True)
-    return store
-
-
 def kind_at(store: Objects) -> str | None:
     """Return the `kind` that a store's own metadata claims, whatever the state of its arrays."""
-    if not set(store.names()) - {CLAIM} and not is_artifact(store):
-        # What a writer leaves that was killed as it began.
+    names = store.names()
+    if DESCRIPTION not in names and set(names) <= {*OWN_NAMES} and not is_artifact(store):
+        # What a writer leaves in a bucket that was killed.
         return UNFINISHED
-    return attribute(store, "kind")
-
-
-def attribute(store: Objects, name: str) -> str | None:
-    """Return an attribute of daskls's own Zarr data; None if it cannot be read."""
     try:
         attributes = json.loads(store.read(DESCRIPTION, MAX_METADATA_NBYTES))["attributes"]
-        return str(attributes[name]) if "daskls_format" in attributes else None
+        return str(attributes["kind"]) if "daskls_format" in attributes else None
     except (StoreError, ValueError, KeyError, TypeError):
         return None
-
-
-def check_writer(path: str, writer: str) -> None:
-    """Raise a `StoreError` if an unfinished data set was removed, or replaced by another writer."""
-    check_there(path, WRITE_AGAIN)
-    with read_errors(path):
-        found = json.loads(open_store(path).read(DESCRIPTION, MAX_METADATA_NBYTES))
-    if found.get("attributes", {}).get(WRITER) != writer:
-        raise StoreError(
-            f"Another writer has replaced the data set {path!r} meanwhile, so these rows were "
-            "not written. Write to another path, one writer at a time."
-        )
 
 
 def check_there(path: str, then: str) -> None:

@@ -11,8 +11,9 @@ import fnmatch
 import os
 import shutil
 import stat
+import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
@@ -21,13 +22,15 @@ import numpy as np
 from daskls.errors import StoreError
 from daskls.records import Bytes
 from daskls.store.errors import damaged, disk_errors, exists_already
-from daskls.store.objects import Objects
+from daskls.store.objects import Objects, Place
 
 # Errors of opening a path where there is no readable file.
 NOT_A_FILE = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
     *(errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG),
 )
+# Removals in a row, and the pause after each.
+N_REMOVALS, REMOVAL_S = 4, 0.05
 # Errors of disks without hard links.
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
@@ -58,15 +61,43 @@ class Folder(Objects):
             os.rmdir(self.root)
 
     @contextmanager
-    def claim(self) -> Iterator[None]:
-        """Create the folder, and those above it if needed."""
-        with disk_errors(self.root, self.then):
-            os.makedirs(os.path.dirname(self.root) or ".", exist_ok=True)
-            try:
-                os.mkdir(self.root)
-            except FileExistsError as error:
-                raise exists_already(self) from error
-        yield
+    def building(self, *, replaces: bool = False) -> Iterator[Place]:
+        """Yield a folder beside this one, which is renamed at the end."""
+        above, name = os.path.split(self.root)
+        place = f"{above}/.{name}.{uuid.uuid4().hex}"
+        if not replaces and self.exists(""):
+            raise exists_already(self)
+
+        def check() -> None:
+            if not os.path.isdir(place):
+                raise StoreError(f"{self} was removed while it was written; {self.then}.")
+
+        try:
+            with disk_errors(self.root, self.then):
+                os.makedirs(place)
+            yield Place(place, check)
+            check()
+            with disk_errors(self.root, self.then):
+                self._rename(place, replaces)
+        except BaseException as error:
+            _remove_for_good(place)
+            # It is the name of nothing that the caller knows.
+            if isinstance(error, StoreError):
+                error.args = (str(error).replace(place, self.root), *error.args[1:])
+            raise
+
+    def _rename(self, place: str, replaces: bool) -> None:
+        """Give a folder this one's name; what has it is removed, if it is to be replaced."""
+        old = f"{place}.old"
+        if replaces and self.exists(""):
+            os.rename(self.root, old)
+        try:
+            os.rename(place, self.root)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            raise exists_already(self) from error
+        _remove(old, strict=False)
 
     def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
         """Write a whole file; its folder is created if needed."""
@@ -110,35 +141,11 @@ class Folder(Objects):
             with suppress(FileExistsError):
                 os.mkdir(path)
 
-    def copy_from(self, source: Objects, keys: Iterable[str], last: str) -> None:
-        """Copy into a temporary folder, which is renamed at the end."""
-        above, name = os.path.split(self.root)
-        copy = Folder(f"{above}/.{name}.{uuid.uuid4().hex}")
-        copy.then = self.then
-        copy.make()
-        try:
-            for key in keys:
-                copy.put(key, source.read(key, source.size(key)))
-            with disk_errors(self.root, self.then):
-                try:
-                    os.rename(copy.root, self.root)
-                except OSError as error:
-                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                        raise
-                    raise exists_already(self) from error
-        finally:
-            copy.drop("")
-
     def drop(self, *patterns: str, strict: bool = False) -> None:
         for key in self.find(*patterns):
             path = self.where(key)
             with disk_errors(path, self.then) if strict else suppress(OSError):
-                # rmtree refuses links; a link is removed and its target stays.
-                if os.path.isdir(path) and not os.path.islink(path):
-                    shutil.rmtree(path, ignore_errors=not strict)
-                else:
-                    with suppress(FileNotFoundError):
-                        os.unlink(path)
+                _remove(path, strict=strict)
 
     # Looking
 
@@ -258,6 +265,27 @@ class Folder(Objects):
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
         return values
+
+
+def _remove(path: str, *, strict: bool) -> None:
+    # rmtree refuses links; a link is removed and its target stays.
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=not strict)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _remove_for_good(path: str) -> None:
+    """Remove a folder although Zarr may still be writing to it.
+
+    Of several files that it writes at once, the first failure is raised; the other writes continue
+    for a moment, and would recreate the folder.
+    """
+    for _ in range(N_REMOVALS):
+        with suppress(OSError):
+            _remove(path, strict=False)
+        time.sleep(REMOVAL_S)
 
 
 def create_file(path: str) -> BinaryIO:

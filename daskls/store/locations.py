@@ -140,8 +140,6 @@ def _remedy(path: str) -> str:
     )
 
 
-# Removals in a row, and the pause after each: late writers may recreate the folder.
-N_REMOVALS, REMOVAL_S = 4, 0.05
 # How often to check whether a file disappears, and the pause between two checks.
 MANY_CHECKS, FEW_CHECKS = 40, 6
 CHECK_PAUSE_S = 0.05
@@ -179,15 +177,3 @@ def is_artifact(store: Objects) -> bool:
     except StoreError:
         return False
     return True
-
-
-def remove_unfinished(location: str) -> None:
-    """Remove Zarr data whose writing failed, for good.
-
-    Of several files that Zarr writes at once, the first failure is raised; the other writes
-    continue for a moment and would recreate the folder.
-    """
-    store = open_store(location)
-    for _ in range(N_REMOVALS):
-        store.drop("")
-        time.sleep(REMOVAL_S)

@@ -8,15 +8,27 @@ is there whole or not at all, whatever is killed. Who writes one twice writes th
 
 import fnmatch
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from daskls.records import Bytes
 from daskls.store.errors import GO_ON, damaged
 
-# The object by which one of several callers begins to write to a new place in a bucket.
+# The object that names who writes Zarr data to a place in a bucket.
 CLAIM = ".claim"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is built: its location, and a check that it is still this caller's.
+
+    The check raises StoreError once the place was removed, or taken over.
+    """
+
+    where: str
+    check: Callable[[], None]
 
 
 class Writer(Protocol):
@@ -61,11 +73,11 @@ class Objects(ABC):
         """Undo `make` of a store that is still empty."""
 
     @abstractmethod
-    def claim(self) -> AbstractContextManager[None]:
-        """Claim this location, where nothing exists yet, until the body has begun to fill it.
+    def building(self, *, replaces: bool = False) -> AbstractContextManager[Place]:
+        """Yield a place for what takes many writes, as Zarr data does; it is here when they end.
 
-        Zarr does not check in one step that nothing exists and create an array. StoreError when
-        something exists, or another caller has claimed it.
+        Nothing is left if the body fails. StoreError when something exists here and is not to be
+        replaced, or appears meanwhile.
         """
 
     @abstractmethod
@@ -164,17 +176,3 @@ class Objects(ABC):
                 self.where(key), f"it has {nbytes} bytes, and at most {most} are expected"
             )
         return content.tobytes()
-
-    def copy_from(self, source: "Objects", keys: Iterable[str], last: str) -> None:
-        """Copy some objects of another store to here, where nothing exists yet, or none of them.
-
-        ``last`` is put last: without it nobody takes the others for a store. StoreError when
-        something exists or appears.
-        """
-        with self.claim():
-            try:
-                for key in (*(key for key in keys if key != last), last):
-                    self.put(key, source.read(key, source.size(key)))
-            except BaseException:
-                self.drop("")
-                raise

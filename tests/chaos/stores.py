@@ -23,6 +23,8 @@ from chaos.outcomes import classify
 
 # A store whose owner cannot be told is refused for as long as the message says.
 OWNED, OWNED_S = "Another fit is writing", 61.0
+# What is said of a store whose root is damaged, or gone: the user removes the store.
+ROOTLESS = ("Remove the store, then fit again", "exists but holds no model")
 STATES = ("finished", "unfinished")
 # Every (state, kind, estimator) once a round.
 COMBINATIONS = tuple(
@@ -125,7 +127,8 @@ class StoreCampaign:
             "finished store, which is then loaded, asked and trained again; or of a fit killed "
             "before one of its changes of the file system, drawn uniformly, which is then called "
             "again. The classes are those of the first answer; a fit that refuses with a clear "
-            "error is called once more, and the last columns say whether the model in the end has "
+            "error is called once more, its store removed where the error says so, and the last "
+            "columns say whether the model in the end has "
             f"the bits of an undisturbed fit. Seed {self.seed}."
         )
 
@@ -186,6 +189,8 @@ class StoreCampaign:
         if refused:
             if OWNED in refusal:
                 time.sleep(OWNED_S)
+            elif any(words in refusal for words in ROOTLESS):
+                shutil.rmtree(store)
             again = run_forked(fit, self.limit_s, watched=store)
             n_fits = 2
         return {

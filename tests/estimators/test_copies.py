@@ -149,7 +149,7 @@ def test_quantiles_of_copies_have_their_share_below(counts):
 @pytest.mark.parametrize("share", [0.9, 0.99, 1.0])
 @pytest.mark.parametrize("params", [{}, {"loss": "hinge", "kernel": "rbf", "feature_scale": None}])
 def test_one_row_among_others_costs_one_row(share, params):
-    n = 20_000
+    n = 5_000
     X, t, _ = made(n)
     n_equal = int(share * n)
     X[:n_equal] = 0.0

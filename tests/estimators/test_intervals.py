@@ -152,7 +152,7 @@ def test_too_few_rows_are_an_error_with_the_number_needed():
     # What it says is enough.
     assert "lower interval to 0.988" in str(caught.value)
     for rows, coverage, needed in ((170, 0.988, 85), (198, 0.99, 99), (18, 0.9, 9)):
-        for seed in range(5):
+        for seed in range(2):
             model = covering(interval=coverage, random_state=seed).fit(X[:rows], Y[:rows])
             assert needed <= model.interval_.n_rows < rows
 

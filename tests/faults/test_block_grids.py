@@ -23,7 +23,9 @@ def rows(*chunks):
 
 def stop_at(store, part, at):
     """Begin a fit in blocks of 100 rows that stops before it has written so many of a part."""
-    stop_fit(lambda: small_svc(store=store).fit(*rows(*[100] * 12)), store, f".*{part}", at)
+    stop_fit(
+        lambda: small_svc(store=store).fit(*rows(*[100] * 12)), store, f"exchange-.*/{part}", at
+    )
 
 
 @pytest.mark.parametrize("n_blocks", [1, 7])
@@ -33,7 +35,7 @@ def test_a_fit_on_other_chunks_goes_on_in_the_blocks_of_the_first(
 ):
     store = tmp_path / "m"
     with dask.config.set(scheduler="sync"):
-        stop_at(store, ".marker", n_blocks)
+        stop_at(store, "block-", n_blocks)
         assert stored_grids(store) == [(100,) * 12]
         written = Calls(monkeypatch, exchange.Exchange, "write_block", lambda *args: args[1])
         assert model_bits(small_svc(store=store).fit(*rows(*chunks))) == undisturbed
@@ -51,7 +53,7 @@ def test_a_fit_that_is_stopped_while_blocks_are_put_together(tmp_path, undisturb
 def test_blocks_that_are_too_large_for_less_memory_are_given_up(tmp_path, undisturbed, monkeypatch):
     store = tmp_path / "m"
     with tiny_tasks(BLOCK_NBYTES=16 * 600):
-        stop_at(store, ".marker", 1)
+        stop_at(store, "block-", 1)
     assert stored_grids(store) == [(600, 600)]
     planned = BlockRows.planned
     monkeypatch.setattr(

@@ -187,7 +187,7 @@ def test_where_nothing_can_be_written(refuse, write, folder, model, files):
     assert_one_sentence(error, where)
 
 
-@pytest.mark.parametrize("hidden", ["", "zarr.json", "bundles", "index"])
+@pytest.mark.parametrize("hidden", ["", "root", "bundles", "index"])
 def test_a_model_that_may_not_be_read(hidden, folder, tmp_path):
     path = folder / "hidden"
     model = small_svc(store=path).fit(*checkers(N_ROWS))
@@ -201,7 +201,7 @@ def test_a_model_that_may_not_be_read(hidden, folder, tmp_path):
         lambda: small_svc(store=path).fit(*checkers(N_ROWS)),
     ]
     # What is open stays open.
-    if hidden in ("zarr.json", "index"):
+    if hidden in ("root", "index"):
         del calls[1]
     try:
         with another_user():
@@ -217,7 +217,7 @@ def test_a_model_that_may_not_be_read(hidden, folder, tmp_path):
 @pytest.mark.parametrize(
     ("write", "n_pages"),
     [
-        *((write, n) for write in (fit_numpy, fit_dask, save) for n in (0, 1, 5, 12)),
+        *((write, n) for write in (fit_numpy, fit_dask, save) for n in (0, 1, 3)),
         (fit_temporary, 0),
         *((write, n) for write in OTHERS if write is not save for n in (0, 1)),
     ],
@@ -259,5 +259,5 @@ def test_a_copy_holds_the_model_and_no_more(model, tmp_path):
         (path_of(model) / left).mkdir(exist_ok=True)
     target = tmp_path / ".stores" / "input-m"
     model.save(target)
-    assert {p.name for p in target.iterdir()} == {"bundles", "index", "partition", "zarr.json"}
+    assert {p.name for p in target.iterdir()} == {"bundles", "index", "partition", "root"}
     assert_same_model(model, target)

@@ -1,7 +1,6 @@
 """A store that is removed in the middle: one sentence says so, and nothing comes back."""
 
 import pickle
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -24,7 +23,6 @@ from writes import RemovesAt, Writes, read_written, remove
 
 import daskls
 from daskls import FalkNoiseFilter, StoreError
-from daskls.store.locations import open_store
 
 
 def test_a_store_removed_while_numpy_input_is_written(tmp_path):
@@ -155,13 +153,3 @@ def test_a_store_moved_and_put_back_is_the_same(data, undisturbed, tmp_path):
         model.predict(np.zeros((1, 2)))
     (tmp_path / "moved").rename(tmp_path / "m")
     assert_same_model(undisturbed, model)
-
-
-def test_an_attempt_in_a_removed_store_brings_nothing_back(tmp_path):
-    store = open_store(tmp_path / "m")
-    store.make()
-    with store.attempt("part") as attempt:
-        shutil.rmtree(tmp_path / "m")
-        with pytest.raises(FileNotFoundError):
-            attempt.write("below/file", b"1")
-    assert list(tmp_path.iterdir()) == []

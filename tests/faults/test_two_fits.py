@@ -14,12 +14,12 @@ from falks import small_falk
 from landmarks import small_landmarks
 from samplings import small_local
 from support import assert_same_model, checkers, python_env, small_svc
+from writes import Writes
 
 import daskls
 from daskls import StoreError
 from daskls.run import blocks
 from daskls.run.probe import shared_with_workers
-from daskls.store.folder import FolderAttempt
 from daskls.store.owner import OWNER
 
 pytestmark = pytest.mark.slow
@@ -97,25 +97,24 @@ def fail(error, *_):
 
 
 @pytest.mark.parametrize("make", [small_svc, small_falk, small_landmarks, small_local])
-def test_a_fit_that_lost_its_store_sets_no_marker(make, data, tmp_path, monkeypatch):
+def test_a_fit_that_lost_its_store_is_not_finished(make, data, tmp_path):
     # As of a machine that slept: another one took the store meanwhile, and still has it.
     store = tmp_path / "m"
-    commit = FolderAttempt.commit
 
-    def taken_over(attempt, name, marker):
-        if "/.index." in attempt.path:
+    def taken_over(name):
+        if name == "index":
             owner = json.loads((store / OWNER).read_text())
             owner.update(machine="another", host="desk", pid=77, token="theirs")
             (store / OWNER).write_text(json.dumps(owner))
-        return commit(attempt, name, marker)
 
-    monkeypatch.setattr(FolderAttempt, "commit", taken_over)
-    with pytest.raises(StoreError, match=r"taken over by process 77 on desk.*call fit again"):
+    with (
+        Writes(store, taken_over),
+        pytest.raises(StoreError, match=r"taken over by process 77 on desk.*call fit again"),
+    ):
         make(store=store).fit(*data)
     with pytest.raises(StoreError, match="not finished"):
         daskls.load(store)
     assert json.loads((store / OWNER).read_text())["token"] == "theirs"
-    monkeypatch.undo()
     with pytest.raises(StoreError, match="process 77 on desk"):
         make(store=store).fit(*data)
     os.utime(store / OWNER, (0, 0))

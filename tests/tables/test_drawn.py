@@ -316,11 +316,11 @@ def run_queries(n_examples: int, n_models: int) -> None:
 
 
 def test_training_rows_keep_their_labels():
-    run_training(40)
+    run_training(15)
 
 
 def test_answers_come_in_the_order_of_rows():
-    run_queries(60, 3)
+    run_queries(20, 2)
 
 
 @pytest.mark.slow

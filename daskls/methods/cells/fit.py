@@ -1,7 +1,4 @@
-"""A fit on cells or chunks: regroup the rows, train the bundles, write the index.
-
-What is finished in the store is not done again.
-"""
+"""A fit on cells or chunks: regroup the rows, train the bundles, write the index."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +25,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.run.begin import regroup_all
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.client import report_cells
 from daskls.run.compute import run_each
 from daskls.run.contract import FitState
@@ -71,7 +68,6 @@ class FitJob:
 
 
 def fit_cells(state: FitState) -> None:
-    """Regroup the rows and train every cell that the store does not hold yet."""
     root, request = state.root, state.request
     trained = _trained(root)
     if trained is not None:
@@ -125,13 +121,8 @@ def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[]
     return count
 
 
-@undisturbed
 def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
-    """Train every cell of one bundle and write the models; return counts only.
-
-    A retry after a worker's death finds the bundle and returns None.
-    Peak memory: ``bundle.nbytes``.
-    """
+    """Train every cell of one bundle and write the models; None where they had been written."""
     if has_bundle(job.root, bundle.first_leaf, bundle.last_leaf):
         return None
     partition = load_partition(job.root, job.fingerprint)
@@ -160,10 +151,6 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
 def _cut(
     partition: Partition, rows: Rows, leaf: int, job: FitJob, merges_targets: bool
 ) -> tuple[Tree, Int32]:
-    """Return the tree that cuts a leaf into cells, and the cell of each row.
-
-    The size of a cell is the number of rows of its problem.
-    """
     equal = find_copies(rows.X) if merges_targets else None
     first, of_row = (slice(None), slice(None)) if equal is None else equal
     tree, cells = cut_into_cells(partition, rows.X[first], leaf, job.cell_size, job.seed)
@@ -186,7 +173,6 @@ def _cells_of(
 
 
 def _finish(state: FitState, partition: Partition) -> None:
-    """Write the maps to probabilities and the index, and set the marker."""
     root = state.root
     tiles = all_bundles(root.store, partition.n_leaves)
     # Counts and trees are read, no models, so the spec does not matter.

@@ -1,7 +1,4 @@
-"""The methods on Voronoi cells and on random chunks, and the memory check of their tasks.
-
-Each cell or chunk is cross-validated on its own.
-"""
+"""The methods on Voronoi cells and on random chunks, and the memory check of their tasks."""
 
 import math
 from dataclasses import dataclass, replace
@@ -54,7 +51,6 @@ class Voronoi(Method):
         check_cells(extent, resources)
 
     def cut(self, state: FitState) -> Partition:
-        """Equal rows count as one, as in cells."""
         merges = find_solver(state.request.spec).merges_targets
         return super().cut(replace(state, sample=state.sample.merged(whatever_target=merges)))
 
@@ -64,7 +60,6 @@ class Voronoi(Method):
         fit_cells(state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
-        """Evaluate one cell of each partition, or all where cells are chunks."""
         views = self.space(reader).find(X)
         return mean_of_all(reader, X) if views is None else mean_of_views(reader, X, views)
 
@@ -95,26 +90,22 @@ class Chunked(Voronoi):
         check_chunks(extent, resources)
 
     def cut(self, state: FitState) -> Partition:
-        """The fewest chunks that the size of a chunk allows."""
         from daskls.partition.shuffle import Chunks
 
         n_rows = state.scan.n_kept
         return Chunks(n_rows, -(-n_rows // state.request.cell_size), state.seed)
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
-        """The number of chunks."""
         return -(-n_rows // cell_size)
 
     def expected(
         self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
-        """As of `Method`: each leaf is a chunk."""
         own = super().expected(extent, n_leaves, n_partitions, resources)
         return replace(own, n_models=n_leaves)
 
 
 def check_cells(extent: Extent, resources: Resources) -> None:
-    """Refuse, before any training, tasks on cells that would not fit in memory."""
     check_block(extent, resources)
     sizes, leaf_rows = extent.sizes, extent.leaf_rows
     leaf = group_nbytes(sizes, leaf_rows)
@@ -128,10 +119,7 @@ def check_cells(extent: Extent, resources: Resources) -> None:
 
 
 def _remedy(extent: Extent, resources: Resources) -> str:
-    """Return advice to lower cell_size to the largest value, by halving, whose groups fit.
-
-    With very many rows leaves stay large however small cells are, and only more memory helps.
-    """
+    """Return advice to lower cell_size, by halving, if that makes leaves small enough."""
     sizes, n_rows = extent.sizes, extent.n_rows
     d = sizes.n_features
     # A leaf may hold more rows than planned: assume the same excess for smaller cells.
@@ -147,10 +135,7 @@ def _remedy(extent: Extent, resources: Resources) -> str:
 
 
 def check_chunks(extent: Extent, resources: Resources) -> None:
-    """Refuse, before any training, chunks that would not fit in the memory of a task.
-
-    The rows of the largest leaf do not matter, as the sizes of chunks are known beforehand.
-    """
+    """The largest leaf does not matter, as the sizes of chunks are known beforehand."""
     check_block(extent, resources)
     sizes = extent.sizes
     size = min(sizes.cell_size, extent.n_rows)

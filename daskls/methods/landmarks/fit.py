@@ -1,7 +1,4 @@
-"""A fit of L3-SVMs: landmarks, the choice of C, the joint problem.
-
-What is finished in the store is not done again.
-"""
+"""A fit of L3-SVMs: landmarks, the choice of C, the joint problem."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,11 +51,7 @@ STEPS_STAT, SUPPORT_STAT = 5, 6
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The solutions of p problems.
-
-    `rounds` and `indices` are the round of each problem's best value, and its index there; `steps`
-    Newton steps of all problems in all rounds, by cell; `is_open` those that ended above ``tol``.
-    """
+    """The solutions of p problems: the round of each one's best value, and its index there."""
 
     rounds: Int64
     indices: Int64
@@ -73,7 +66,6 @@ def cluster_sample(method: LandmarkSpec, state: FitState) -> VoronoiCells:
 
 
 def fit_jointly(method: LandmarkSpec, state: FitState) -> None:
-    """Choose landmarks, regroup the rows, choose C, then solve the joint problem."""
     _choose_landmarks(state, method)
     _, exchange, leaf_rows = regroup_all(state)
     cells = stored_cells(state.root)
@@ -89,7 +81,6 @@ def fit_jointly(method: LandmarkSpec, state: FitState) -> None:
 
 @undisturbed
 def _choose_landmarks(state: FitState, method: LandmarkSpec) -> None:
-    """Choose the landmarks from the sample and write them, unless they are stored."""
     if read_landmarks(state.root) is not None:
         return
     X, normalization = state.sample.X, find_normalization(state.sample.X)
@@ -152,10 +143,7 @@ def _choose_cost(
     groups: list[tuple[int, int]],
     job: JointJob,
 ) -> dict[str, Any]:
-    """Choose C by cross-validation; store and return the result.
-
-    Where one C is given there is nothing to choose, and the cells' errors are NaN.
-    """
+    """Choose C by cross-validation, unless one is given; store and return the result."""
     costs = _costs(state, cells)
     n_cells = groups[-1][1] + 1
     if len(costs) == 1:
@@ -191,7 +179,6 @@ def _choose_cost(
 
 @undisturbed
 def _costs(state: FitState, cells: VoronoiCells) -> list[float]:
-    """Return the candidates of C in increasing order: those given, or the default ones."""
     if state.request.spec.C is not None:
         return sorted(state.request.spec.C)
     found = read_landmarks(state.root)
@@ -272,7 +259,6 @@ def _read_solution(
 def _report(
     own: CellReport, leaf_rows: Int64, solved: Solved, support: Int64, errors: Float64
 ) -> Table:
-    """Return the table of cells; ``own`` holds the values that all cells share."""
     rows = [
         replace(
             own,

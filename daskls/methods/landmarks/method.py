@@ -40,13 +40,11 @@ class L3(LandmarkSpec, Method):
         check_landmarks(self, extent, resources)
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
-        """The number of clusters."""
         return min(self.n_cells or count_clusters(n_rows), sampling.n_sample)
 
     def expected(
         self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
-        """As of `Method`."""
         return expected_landmarks(self, extent, n_leaves)
 
     def cut(self, state: FitState) -> Partition:

@@ -1,6 +1,5 @@
 """The parts of an L3-SVM in its store, and its predictions.
 
-A store holds the landmarks, the states of cells by round, and the finished model.
 ``joint/<phase>-<round>/<first>-<last>`` is the result of one task for some cells: the states, from
 which the next round starts, and the statistics, which are written last. A resumed fit replays its
 finished rounds from their statistics. The states of a round are dropped when no problem can return
@@ -60,10 +59,7 @@ LANDMARK_PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class CellStates:
-    """The states of c cells in p problems: biases (p,), theta (c, p, l) and deltas (c, p).
-
-    A delta is the width of the smoothed hinge's parabola at the end.
-    """
+    """The states of c cells in p problems: biases (p,), theta (c, p, l) and deltas (c, p)."""
 
     biases: Float64
     theta: Float64
@@ -105,7 +101,6 @@ def count_rounds(root: Root) -> int:
 
 
 def drop_states(root: Location, phase: str, number: int) -> None:
-    """Remove the states of a round that is no longer needed; its statistics stay."""
     open_store(root).drop(f"{JOINT}/{phase}-{number:03d}/*.states")
 
 
@@ -135,9 +130,7 @@ def _read_gamma(part: Artifact) -> float | None:
 class LinearModel:
     """Linear functions of landmark projections: one per cell and problem; one bias per problem.
 
-    Rows are projected around the cells' center c, landmarks (l, d) relative to it. Gamma is that of
-    ``exp(-gamma |x - c - z|^2)``; None where the projection is ``(x - c) . z``. Of theta (q, k, l),
-    two classes have one problem, else each class.
+    Theta is (q, k, l); gamma None where the projection is linear.
     """
 
     cells: VoronoiCells
@@ -148,7 +141,6 @@ class LinearModel:
 
 
 def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
-    """Write the finished model, then set the marker. The report has one record per cell."""
     arrays, attributes = stored(model.cells)
     own = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}
     values = {**attributes, "gamma": model.gamma}
@@ -175,7 +167,6 @@ def read_linear_model(reader: ModelReader) -> LinearModel:
 
 
 def score_linearly(reader: ModelReader, X: Reals) -> Float64:
-    """Return the scores of rows, (m,) for two classes, else (m, k): those of each row's cluster."""
     model = read_linear_model(reader)
     cells = model.cells.nearest(X)
     scores = np.empty((len(model.theta), len(X)))

@@ -1,7 +1,4 @@
-"""The parameters of L3-SVMs, the memory of their tasks, and the rules of their choices.
-
-A fit chooses the number of clusters, the candidates of C, and C.
-"""
+"""The parameters of L3-SVMs, the memory of their tasks, and the rules of their choices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,10 +31,7 @@ ROWS_PER_LANDMARK = 2
 
 @dataclass(frozen=True)
 class LandmarkSpec:
-    """Parameters of L3-SVMs beyond the solver's.
-
-    None derives the most clusters from the number of rows; landmarks are as many as features.
-    """
+    """Parameters of L3-SVMs beyond the solver's; None leaves a number to rows or features."""
 
     n_cells: int | None
     n_landmarks: int | None
@@ -55,10 +49,7 @@ def count_clusters(n_rows: int) -> int:
 
 
 def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) -> None:
-    """Refuse more landmarks than the data allows, and cells that would not fit in a task.
-
-    Clusters may be of any size: until the rows are regrouped, the mean size is assumed.
-    """
+    """Refuse more landmarks than the data allows, and cells that would not fit in a task."""
     sizes, n_rows = extent.sizes, extent.n_rows
     most = most_landmarks(method, n_rows, sizes.n_features)
     wanted = method.n_landmarks or 1
@@ -81,7 +72,6 @@ def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) 
 
 
 def expected_landmarks(method: LandmarkSpec, extent: Extent, n_cells: int) -> Expected:
-    """Return what the joint problem takes, with clusters of equal size."""
     sizes, rows = extent.sizes, max(extent.n_rows // n_cells, 1)
     n_landmarks = method.n_landmarks or sizes.n_features
     n_problems = n_candidates(sizes.spec) * sizes.n_outputs
@@ -99,7 +89,6 @@ def most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
 
 
 def n_candidates(spec: SolverSpec) -> int:
-    """Return the number of binary problems per class that a round may solve."""
     n_costs = len(spec.C or COST_SHARES)
     return n_costs * spec.cv if n_costs > 1 else 1
 
@@ -132,11 +121,9 @@ def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems:
 def pick_cost(errors: Sequence[float], unsolved: Mask, varied: Mask) -> int:
     """Return the index of the best candidate of C, of increasing ones.
 
-    Those with a problem that ended above ``tol`` are ignored, unless all are unsolved. `varied` are
-    candidates that predict more than one class within some held-out fold. Ties: candidates that
-    predict one class for all rows come last; if all do, the largest C is taken. Next, candidates
-    inside the grid come first, so that a choice on the edge means that it was better; then the
-    smallest C.
+    Unsolved candidates are ignored, unless all are; those that predict one class for all rows come
+    last. Ties: candidates inside the grid come first, so that a choice on the edge means that it
+    was better; then the smallest C.
     """
     solved = [i for i in range(len(errors)) if not unsolved[i]] or list(range(len(errors)))
     least = min(errors[i] for i in solved)

@@ -21,7 +21,7 @@ from daskls.partition.shuffle import MOST_COPIES, row_keys
 from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as
 from daskls.records import Float64, Int64, Mask
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
@@ -41,11 +41,7 @@ class JointJob:
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """The problems of one round of a search, its phase.
-
-    Each is (positive class, C, fold left out or -1, bias); `before` has its index in the round
-    before.
-    """
+    """Problems (positive class, C, fold left out or -1, bias), and their places before."""
 
     phase: str
     number: int
@@ -64,10 +60,7 @@ class Solutions:
 
 
 def load_landmarks(root: str, fingerprint: str) -> tuple[Float64, Float64, float | None]:
-    """Return the center of the rows, the landmarks and gamma; read once in a process.
-
-    StoreError where the store was replaced while the fit was running.
-    """
+    """Return the center of the rows, the landmarks and gamma; read once in a process."""
     return _load_landmarks(root, fingerprint, root_stamp(root))
 
 
@@ -75,7 +68,6 @@ def load_landmarks(root: str, fingerprint: str) -> tuple[Float64, Float64, float
 def _load_landmarks(
     root: str, fingerprint: str, stamp: Hashable
 ) -> tuple[Float64, Float64, float | None]:
-    """Read them; the stamp keeps a replaced store from being answered from the cache."""
     opened = Root.open(root)
     found = read_landmarks(opened)
     if found is None or opened.attributes["fingerprint"] != fingerprint:
@@ -102,13 +94,8 @@ def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Ro
         yield cell - cells[0], rows, project_rows(rows.X, center, landmarks, gamma)
 
 
-@undisturbed
 def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
-    """Solve all problems of a round in some cells; return the statistics, (c, p, N_STATS).
-
-    A retry after a worker's death finds the file and reads it.
-    Peak memory: `landmark_nbytes` of `plan.py`, and the states of the group.
-    """
+    """Solve all problems of a round in some cells; return the statistics, (c, p, N_STATS)."""
     task = job.root, round.phase, round.number, cells
     done = read_stats(*task)
     if done is not None:
@@ -164,7 +151,6 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
     return CellStates(biases, theta, np.minimum(np.maximum(deltas, moved), 1.0))
 
 
-@undisturbed
 def evaluate_group(
     cells: tuple[int, int], solutions: Solutions, job: JointJob
 ) -> tuple[Float64, Float64, Mask]:

@@ -1,9 +1,5 @@
-"""A fit on neighborhoods: gather rows by leaf, select parameters, choose and train centers.
+"""A fit on neighborhoods: gather rows by leaf, select parameters, choose and train centers."""
 
-What is finished in the store is not done again. What a fit is expected to take comes last.
-"""
-
-from collections.abc import Callable
 from dataclasses import replace
 
 from daskls.memory import TaskSizes
@@ -30,7 +26,6 @@ from daskls.run.begin import regroup_all
 from daskls.run.compute import run_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import gather_rows, has_rows, rows_handle
-from daskls.store.layout import Root
 from daskls.store.models import all_bundles, finished_bundles, missing_bundles
 from daskls.store.reader import write_index
 
@@ -40,7 +35,6 @@ OVERLAP = 2.1
 
 
 def fit_rows(method: NeighborSpec, state: FitState) -> None:
-    """Gather the rows by leaf and select parameters; each query later trains, or votes."""
     _gather(state)
     method = method.for_rows(state.scan.n_kept)
     chosen = select(state, method, rows_handle(state))
@@ -64,7 +58,11 @@ def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     batch = plan_batch(state.sizes, k, state.sampling.largest_rows, state.resources)
     job = NeighborJob(handle, chosen.spec, own, k, state.seed, batch)
     bundles = _bundles(state, centers, k)
-    with state.clock.stage("train", len(centers.positions), _finished(root)):
+
+    def finished() -> int:
+        return sum(last + 1 - first for first, last in finished_bundles(root.store))
+
+    with state.clock.stage("train", len(centers.positions), finished):
         run_each(fit_centers, bundles, job, state.client)
     tiles = all_bundles(root.store, len(centers.positions))
     reader = handle.open()
@@ -102,10 +100,6 @@ def _bundle_size(sizes: TaskSizes, n_centers: int, n_neighbors: int) -> int:
     return max(min(int(bundle_work(n_centers * work) / work), by_nbytes), 1)
 
 
-def _finished(root: Root) -> Callable[[], int]:
-    return lambda: sum(last + 1 - first for first, last in finished_bundles(root.store))
-
-
 # ---- what a fit is expected to take ----
 
 
@@ -119,7 +113,6 @@ def expected_rows(method: NeighborSpec, extent: Extent, resources: Resources) ->
 
 
 def expected_centers(method: NeighborSpec, extent: Extent, resources: Resources) -> Expected:
-    """Return what models take around centers that cover all rows."""
     method, rows = method.for_rows(extent.n_rows), expected_rows(method, extent, resources)
     k = method.n_neighbors[len(method.n_neighbors) // 2]
     n_centers = _n_centers(extent.n_rows, method.inner(k))

@@ -35,10 +35,7 @@ from daskls.store.rows import Rows
 
 @dataclass(frozen=True)
 class NeighborMethod(NeighborSpec, Method):
-    """The base class of all methods on neighborhoods.
-
-    The partition only decides which rows are stored together.
-    """
+    """The base class of methods on neighborhoods; partitions only say which rows lie together."""
 
     n_copies = 1
     is_local = True
@@ -49,7 +46,6 @@ class NeighborMethod(NeighborSpec, Method):
     def expected(
         self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
-        """As of `Method`."""
         from daskls.methods.neighborhoods.fit import expected_rows
 
         return expected_rows(self, extent, resources)
@@ -60,7 +56,6 @@ class NeighborMethod(NeighborSpec, Method):
         fit_rows(self, state)
 
     def query_nbytes(self, reader: ModelReader) -> int:
-        """Lists of the nearest centers."""
         return super().query_nbytes(reader) + 8 * F8 * self.n_centers
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
@@ -90,7 +85,6 @@ class Falk(NeighborMethod):
     def expected(
         self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
-        """As of `Method`."""
         from daskls.methods.neighborhoods.fit import expected_centers
 
         return expected_centers(self, extent, resources)
@@ -121,7 +115,6 @@ class Falk(NeighborMethod):
             LeafReader(root).check_bundles()
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
-        """1 where the prediction is the row's label, else 0."""
         from daskls.methods.neighborhoods.noise import agrees
 
         return agrees(reader, X, codes)
@@ -143,7 +136,6 @@ class KNNSVM(NeighborMethod):
             raise damaged(reader.index.where(), "the model lacks what its fit selected")
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
-        """By the SVM of the row's neighbors, without the row itself."""
         from daskls.methods.neighborhoods.noise import leave_one_out
 
         return leave_one_out(self, reader, X, codes, first)
@@ -165,7 +157,6 @@ class KNN(NeighborMethod):
 
 
 def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64:
-    """Return the scores of rows: (m,) for two classes or one output, else (m, k)."""
     target = reader.target
     scores = empty_scores(len(X), target)
     for queries, rows in _neighborhoods(method, reader, X):
@@ -206,7 +197,6 @@ def _votes(rows: Rows, n_classes: int) -> Float64:
 
 
 def _means(rows: Rows) -> Float64:
-    """Return the weighted mean of the neighbors' targets, (m, t)."""
     numbers = cast(Float64, rows.targets)
     found = np.zeros((len(numbers), numbers.shape[2]))
     # One neighbor at a time, so that bits do not depend on how many queries a batch has.
@@ -217,7 +207,6 @@ def _means(rows: Rows) -> Float64:
 
 
 def _model_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows) -> Float64:
-    """Return the scores of each query by the model of its neighborhood."""
     scores = empty_scores(len(X), reader.target)
     # Queries with the same neighbors share a model.
     models: dict[bytes, LocalModel] = {}

@@ -22,7 +22,6 @@ from daskls.store.temporary import ModelHandle
 
 
 def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Float64:
-    """Return the agreement of each label, (m,), of rows in memory, with this process's threads."""
     codes = codes_of(y, classes, None)
 
     def evaluate(start: int) -> Float64:
@@ -38,11 +37,7 @@ def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Fl
 def agree_lazily(
     X: da.Array, y: da.Array, handle: ModelHandle, classes: Labels, names: Labels | None
 ) -> da.Array:
-    """Return the agreement of each row's label as a lazy array (n,), in X's chunks.
-
-    y is (n, 1), in the same blocks of rows; `names` are the labels of its codes, None where it
-    holds labels.
-    """
+    """Return the agreement of each row's label as a lazy array (n,), in X's chunks."""
     return da.map_blocks(
         agree_block,
         X,
@@ -83,7 +78,6 @@ def codes_of(y: Labels, classes: Labels, names: Labels | None) -> Int64:
 
 @undisturbed
 def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
-    """Return 1 for rows whose prediction is their label, else 0; float64 (m,)."""
     with one_blas_thread():
         scores = method_of(reader.method).scores(reader, X)
     labels = labels_of(scores, np.arange(reader.n_classes))
@@ -95,7 +89,6 @@ def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
 def leave_one_out(
     method: NeighborSpec, reader: ModelReader, X: Reals, codes: Ints, first: int
 ) -> Float64:
-    """Return the probability of each label, (m,), by the SVM of the row's nearest other rows."""
     leaves = open_leaves(reader.root.where(), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)

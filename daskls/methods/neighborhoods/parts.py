@@ -50,11 +50,7 @@ class Centers:
 def write_centers(
     root: Root, positions: list[int], owner: Int32, n_rounds: int, n_searched: int
 ) -> Centers:
-    """Number the centers by position and write them.
-
-    Positions are in the order in which they were chosen; `owner` is each row's center, as an index
-    into them.
-    """
+    """Number the centers by position and write them; `owner` has each row's index among them."""
     taken = np.array(positions, np.int64)
     order = np.argsort(taken)
     number = np.empty(len(taken), np.int32)
@@ -87,7 +83,6 @@ def read_centers(root: Root) -> Centers | None:
 
 
 def open_centers(reader: ModelReader) -> Centers:
-    """Return a model's centers; StoreError if it has none."""
     centers = read_centers(reader.root)
     if centers is None:
         raise StoreError(
@@ -142,5 +137,4 @@ _centers_of = cached(maxsize=8)(open_centers)
 
 @cached(maxsize=8)
 def _centers_leaf(reader: ModelReader) -> tuple[LeafRows, Regions, Int64]:
-    """Return the centers as a leaf for searches, its region, and the center of each leaf row."""
     return one_leaf(*center_rows(reader))

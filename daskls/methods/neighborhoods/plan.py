@@ -21,15 +21,9 @@ MODELS_NBYTES = 4 << 20
 class NeighborSpec:
     """Parameters of methods on neighborhoods beyond the solver's.
 
-    Attributes
-    ----------
-    n_neighbors : tuple of int. Candidates of k.
-    n_assigned : k', or None for k // 2
-    assign : which centers predict a query: that of its nearest row ("point"), the nearest one
-        ("center"), or the nearest ``n_centers`` together ("k_centers")
-    selection : "local", "each", or None; "left_out" where each query trains a model
-    percentiles : widths as percentiles of a neighborhood's distances, decreasing; None where gamma
-        is given
+    A query is predicted by the center of its nearest row, `assign` "point", the nearest one,
+    "center", or the nearest `n_centers` together, "k_centers". `percentiles`, decreasing, are
+    widths of a neighborhood's distances, None where gamma is given.
     """
 
     n_neighbors: tuple[int, ...]
@@ -46,14 +40,12 @@ class NeighborSpec:
         return self.n_assigned or max(n_neighbors // 2, 1)
 
     def for_rows(self, n_rows: int) -> Self:
-        """Return the method with the numbers of neighbors capped at all rows."""
         candidates = tuple(sorted({min(k, n_rows) for k in self.n_neighbors}))
         n_assigned = self.n_assigned and min(self.n_assigned, n_rows)
         return replace(self, n_neighbors=candidates, n_assigned=n_assigned)
 
 
 def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) -> None:
-    """Refuse, before any training, neighborhoods that would not fit in the memory of a task."""
     check_block(extent, resources)
     check_gather(extent, resources)
     sizes, leaf_rows, usable = extent.sizes, extent.leaf_rows, usable_nbytes(resources)
@@ -91,7 +83,6 @@ def plan_batch(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Re
 
 
 def batch_size(n_neighbors: int, n_features: int, target_nbytes: int) -> int:
-    """Return how many neighborhoods' rows fit in `BATCH_NBYTES`, at least one."""
     return max(BATCH_NBYTES // (n_neighbors * _row_nbytes(n_features, target_nbytes)), 1)
 
 

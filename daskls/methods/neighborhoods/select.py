@@ -1,12 +1,8 @@
 """Selection of k, C and the width, once for all neighborhoods, in one of two ways.
 
-"local": folds within the neighborhoods of a few drawn rows.
-
-"left_out", where each query trains an SVM: drawn rows are predicted as queries are, each by the SVM
-of its nearest other rows. Folds within neighborhoods misjudge queries: on splice they choose
-parameters with an error of 12.0 % on test rows, left-out rows choose 4.6 %.
-
-Neither parts copies of a row: they are in one fold, and left out together.
+"local": folds within the neighborhoods of a few drawn rows. "left_out", where each query trains an
+SVM: drawn rows are predicted as queries are. Folds within neighborhoods misjudge queries: on splice
+they choose parameters with an error of 12.0 % on test rows, left-out rows choose 4.6 %.
 """
 
 from collections.abc import Iterator
@@ -26,7 +22,7 @@ from daskls.methods.scores import misses_of, model_scores
 from daskls.plan.bundles import n_selecting
 from daskls.records import Float64, Int64, Mask, SolverSpec
 from daskls.run.begin import resolved_spec
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import RowsHandle
@@ -55,7 +51,6 @@ class Selected:
 
 
 def select(state: FitState, neighbors: NeighborSpec, handle: RowsHandle) -> Selected:
-    """Return k, C and the width as given, or select them; what is selected is stored."""
     resolved = resolved_spec(state) if neighbors.percentiles is None else state.request.spec
     if neighbors.selection not in ("local", "left_out"):
         return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
@@ -86,10 +81,7 @@ def _evaluate(
 def _best(
     errors: Float64, eligible: Mask, neighbors: NeighborSpec, spec: SolverSpec
 ) -> dict[str, Any]:
-    """Return the eligible candidate of the smallest error, with the errors of all, as JSON values.
-
-    Ties go to the smallest k, then to the largest width, then to the smallest C.
-    """
+    """Return the best candidate: of equal ones the smallest k, the widest, the smallest C."""
     k, g, i = np.unravel_index(int(np.where(eligible, errors, np.inf).argmin()), errors.shape)
     costs = sorted(spec.C or ())
     gammas = sorted(spec.gamma) if spec.gamma is not None else [None]
@@ -104,7 +96,6 @@ def _best(
 
 
 def _drawn_positions(state: FitState, n_drawn: int, handle: RowsHandle) -> Int64:
-    """Return the positions of rows drawn by seed from all row numbers."""
     reader = handle.open()
     rng = SELECTED_ROWS.generator(state.seed, n_rows=reader.n_rows)
     drawn = rng.choice(reader.n_rows, min(n_drawn, reader.n_rows), replace=False)
@@ -117,7 +108,6 @@ def _drawn_positions(state: FitState, n_drawn: int, handle: RowsHandle) -> Int64
 def _local_errors(
     state: FitState, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle
 ) -> Float64:
-    """Return the k'-internal error of every candidate, over the neighborhoods of drawn rows."""
     job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), state.seed, 1)
     positions = _drawn_positions(state, N_SELECTED, handle)
     tasks = [(position, job) for position in positions.tolist()]
@@ -135,9 +125,8 @@ def left_out_errors(
 ) -> tuple[Float64, Mask]:
     """Return the weighted error of every candidate on rows that are left out one at a time.
 
-    `neighbors` has one k; the C and gamma of the spec, or percentiles, are the candidates;
-    positions (m,) are in a drawn order. Errors are (1, n_gammas, n_costs); of that shape, which
-    candidates were evaluated on all rows, not dropped.
+    `neighbors` has one k. Errors are (1, n_gammas, n_costs); so is which were evaluated on all
+    rows.
     """
     # One more than the neighbors, as a row finds itself.
     k = min(neighbors.n_neighbors[0] + 1, state.scan.n_kept)
@@ -169,14 +158,10 @@ def _errors(found: list[Float64]) -> Float64:
     return errors
 
 
-@undisturbed
 def evaluate_left_out(
     positions: Int64, running: Int64, job: NeighborJob, target: Target
 ) -> Float64:
-    """Return (missed weight, weight) of each candidate on each row: (m, n_candidates, 2).
-
-    Both are 0 for candidates that are no longer running.
-    """
+    """Return (missed weight, weight), 0 if not running, on each row: (m, n_candidates, 2)."""
     n_gammas = count_gammas(job.spec, job.neighbors.percentiles)
     counted = np.zeros((len(positions), n_gammas * job.spec.n_costs, 2))
     reader = job.handle.open()
@@ -194,10 +179,7 @@ def evaluate_left_out(
 
 
 def _others(near: Rows, own: Rows, position: int, reader: LeafReader, job: NeighborJob) -> Rows:
-    """Return the nearest rows that are no copies of a row, in the order of numbers, as for queries.
-
-    There are none where copies fill its list: no candidate changes the answer there.
-    """
+    """Return the nearest rows that are no copies of a row; none where copies fill its list."""
     k = job.n_neighbors - 1
     is_other = (near.X != own.X).any(axis=1)
     n_copies = len(is_other) - int(is_other.sum())
@@ -217,7 +199,6 @@ def _neighborhood(rows: Rows, i: int) -> Rows:
 def _misses(
     rows: Rows, asked: Rows, running: Int64, job: NeighborJob, target: Target
 ) -> Iterator[tuple[int, float]]:
-    """Yield each running candidate and its error on one row; none without rows to train on."""
     if not len(rows.X):
         return
     costs = sorted(job.spec.C or ())

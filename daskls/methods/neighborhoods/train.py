@@ -1,7 +1,4 @@
-"""Stages 4 and 5 of FaLK-SVM: choose the centers in rounds of searches, then train them.
-
-The tasks here also serve the selection of parameters.
-"""
+"""Stages 4 and 5 of FaLK-SVM: choose the centers in rounds of searches, then train them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +22,7 @@ from daskls.records import (
     RowNumbers,
     SolverSpec,
 )
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.client import report_cells
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
@@ -50,11 +47,6 @@ ROUND_POSITIONS = 1 << 22
 
 @dataclass(frozen=True)
 class NeighborJob:
-    """Arguments of all tasks on neighborhoods: a handle and the chosen parameters.
-
-    ``batch`` is the number of neighborhoods that a task gathers at once.
-    """
-
     handle: RowsHandle
     spec: SolverSpec
     neighbors: NeighborSpec
@@ -63,7 +55,6 @@ class NeighborJob:
     batch: int
 
     def near(self, rows: Rows, i: int, k: int, seed: tuple[int, ...]) -> Neighborhood:
-        """Return the k nearest rows of neighborhood i as input for a solver."""
         return Neighborhood(
             rows.X[i, :k],
             rows.targets[i, :k],
@@ -90,7 +81,6 @@ def choose_centers(
     n_assigned: int,
     metric: KernelSpec,
 ) -> Centers:
-    """Return the covering centers and every row's center, from the store if it has them."""
     stored = read_centers(state.root)
     if stored is not None:
         return stored
@@ -105,7 +95,6 @@ def choose_centers(
 
 
 def check_client(n_rows: int) -> None:
-    """Raise a `MemoryPlanError` if the client lacks memory to choose the centers of all rows."""
     needed, free = NBYTES_PER_ROW * n_rows, free_nbytes()
     if needed > free:
         raise MemoryPlanError(
@@ -148,7 +137,6 @@ def search_positions(
     metric: KernelSpec,
     client: Any,
 ) -> Ints:
-    """Return the nearest rows' positions, (q, k), of the rows at ``positions``, in their order."""
     order = np.argsort(positions, kind="stable")
     parts = np.array_split(order, min(-(-len(positions) // MIN_SEARCHED), N_SEARCHES))
     calls = [(positions[part], n_neighbors, handle, metric) for part in parts]
@@ -159,11 +147,9 @@ def search_positions(
     return found
 
 
-@undisturbed
 def search_block(
     positions: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec
 ) -> Ints:
-    """Return the positions, (q, k), of the rows nearest to those at ``positions``, in order."""
     reader = handle.open()
     with one_blas_thread():
         X = reader.read_positions(positions).X
@@ -183,12 +169,8 @@ def _compact(positions: Int64, reader: LeafReader) -> Ints:
     return positions.astype(np.int32) if reader.n_rows < 2**31 else positions
 
 
-@undisturbed
 def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
-    """Train the neighborhood of every center of one bundle and write the models; return counts.
-
-    A retry after a worker's death finds the bundle and returns None.
-    """
+    """Train the neighborhoods of one bundle and write the models; None where they had been."""
     root = job.handle.root
     if has_bundle(root, bundle.first, bundle.last):
         return None
@@ -221,7 +203,6 @@ def _fit_all(
 def gather_neighborhoods(
     reader: LeafReader, positions: Int64, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
-    """Yield the neighbors of the rows at ``positions``, and the neighbors' rows, in batches."""
     metric, read_leaf = metric_of(job.spec), reader.read_leaf
     for start in range(0, len(positions), job.batch):
         X = reader.read_positions(positions[start : start + job.batch]).X
@@ -229,12 +210,8 @@ def gather_neighborhoods(
         yield found, reader.read_positions(found.positions)
 
 
-@undisturbed
 def evaluate_row(position: int, job: NeighborJob) -> Float64:
-    """Return `NeighborhoodSolver.grid_errors` around one row for every k.
-
-    Shape (n_k, n_gammas, n_costs, 2). One search serves all candidates of k.
-    """
+    """Return `grid_errors` around one row for every k: (n_k, n_gammas, n_costs, 2)."""
     reader, solver = job.handle.open(), find_neighborhood_solver(job.spec)
     with one_blas_thread():
         found, rows = next(gather_neighborhoods(reader, np.array([position]), job))

@@ -1,7 +1,4 @@
-"""The search of local sampling: balls around support rows, and an SVM at each of their radii.
-
-Steps (iii) and (iv) of the procedure: the radius of each support row, and the rows of the balls.
-"""
+"""The search of local sampling: balls around support rows, and an SVM at each of their radii."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +25,7 @@ from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
 from daskls.neighbors.search import find_nearest, order_by_leaf
 from daskls.partition.shuffle import ball_keys
 from daskls.records import Float64, Int64, Keys, LeafRows, RowNumbers
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.compute import compute_each
 from daskls.run.workers import free_nbytes
 
@@ -49,10 +46,7 @@ MIN_BALLS = 256
 
 @dataclass(frozen=True)
 class BallJob:
-    """Arguments of the draws of one step: its number, its radius_scale, the radius of all balls.
-
-    ``most`` is how many pairs of a ball and a row a task may keep.
-    """
+    """Arguments of the draws of one step; a task may keep ``most`` pairs of a ball and a row."""
 
     own: SamplingJob
     step: int
@@ -80,8 +74,6 @@ class BallPairs:
 
 
 class RadiusSearch(SampleSearch):
-    """The search over radii: subsamples are trained once, and each radius draws a new sample."""
-
     def steps(self) -> list[Step]:
         """Train the subsamples, measure radii, then train at one radius after the other."""
         n = self.job.draws.n_subsamples
@@ -110,12 +102,10 @@ class RadiusSearch(SampleSearch):
         return sum(len(part["numbers"]) for part in found)
 
     def _join(self, n_subsamples: int, n_support: int) -> None:
-        """Write the support rows of all subsamples together, if they fit in a task."""
         self.check(n_support, "The support rows of all subsamples", "lower sample_fraction")
         self.compute_small(join_support, self.tiles(SUPPORT, n_subsamples), self.job)
 
     def _measure(self) -> Float64:
-        """Return the radii of the support rows; measure and write them unless they are stored."""
         if not has_part(self.root, RADII, 0, 0):
             m = len(read_part(self.root, INITIAL, 0, 0, ("numbers",))["numbers"])
             k = min(max(int(np.log(m)), 1), m - 1)
@@ -146,7 +136,6 @@ class RadiusSearch(SampleSearch):
         return steps
 
     def _sample_balls(self, step: int, scale: float, median: float, quotas: Int64) -> Int64:
-        """Return the row numbers of one radius's sample; draw and write it unless it is stored."""
         if not has_part(self.root, SAMPLES, step, step):
             kind = draws_of(step)
             leaf_rows = int(np.diff(self.reader.first_positions).max())
@@ -158,10 +147,7 @@ class RadiusSearch(SampleSearch):
         return read_part(self.root, SAMPLES, step, step, ("numbers",))["numbers"]
 
     def _costs(self, quotas: Int64, most: int) -> list[float]:
-        """Return the cost of drawing from each ball, relative to the work of one task.
-
-        A task of several balls costs at most 1, and then keeps at most ``most`` pairs.
-        """
+        """A task of several balls costs at most 1, and then keeps at most ``most`` pairs."""
         # The rows that a ball may draw, and the search for them.
         work = quotas + quotas.mean() + 1
         share = max(self.share_of(work.sum()), MIN_BALLS * work.mean())
@@ -169,7 +155,6 @@ class RadiusSearch(SampleSearch):
         return costs
 
 
-@undisturbed
 def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     """Write the support rows of all subsamples together, in the order of their nearest leaves."""
     if has_part(job.root, INITIAL, 0, 0):
@@ -184,9 +169,7 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     write_part(job.root, INITIAL, 0, 0, joined)
 
 
-@undisturbed
 def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> Float64:
-    """Return the distance of some support rows to the k-th nearest of all support rows."""
     rows = read_part_rows(job.root, INITIAL, 0, 0)
     with one_blas_thread():
         leaf, region, _ = one_leaf(rows.X, rows.numbers)
@@ -197,9 +180,7 @@ def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> 
 
 
 def positive_radii(radii: Float64) -> Float64:
-    """Return the radii with zeros replaced by the smallest positive one.
-
-    If all are 0 they stay 0: a ball then holds the copies of its center.
+    """Return the radii with zeros replaced by the smallest positive one, if there is one.
 
     >>> positive_radii(np.array([0.0, 3.0, 2.0])).tolist()
     [2.0, 3.0, 2.0]
@@ -222,11 +203,7 @@ def ball_quotas(radii: Float64, n_others: int) -> Int64:
 
 
 def draw_balls(part: tuple[int, int], job: BallJob) -> None:
-    """Write the numbers and positions of the rows that some balls draw, those of smallest keys.
-
-    Leaves that no ball reaches are not read. A retry finds the part and returns. MemoryPlanError
-    where one ball draws more rows than fit in a task.
-    """
+    """Write the rows of smallest keys that some balls draw, from the leaves that they reach."""
     own, kind = job.own, draws_of(job.step)
     if has_part(own.root, kind, *part):
         return
@@ -270,12 +247,10 @@ def _check_kept(pairs: BallPairs, job: BallJob) -> None:
 
 
 def _others(leaf: LeafRows, job: SamplingJob) -> LeafRows:
-    """Return the rows of a leaf that are neither in a subsample nor validation rows."""
     return leaf.only(job.draws.shuffled(leaf.numbers, leaf.X) >= job.draws.n_reserved)
 
 
 def join_pairs(parts: Sequence[BallPairs], quotas: Int64) -> BallPairs:
-    """Return the pairs of the smallest keys, of each ball as many as its quota."""
     names = ("balls", "keys", "numbers", "positions")
     kinds = (np.int64, np.uint64, np.int64, np.int64)
     joined = BallPairs(
@@ -288,10 +263,7 @@ def join_pairs(parts: Sequence[BallPairs], quotas: Int64) -> BallPairs:
 
 
 def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, Int64]:
-    """Return numbers and positions of the sample, the support rows and all that balls draw.
-
-    Both are in the order of numbers. MemoryPlanError where the rows do not fit on the client.
-    """
+    """Return numbers and positions of the support rows and all that balls draw, by number."""
     names = ("numbers", "positions")
     root = job.own.root
     parts = [read_part(root, INITIAL, 0, 0, names)]

@@ -1,8 +1,4 @@
-"""A fit that trains one SVM on a sample chosen around support rows, and the rounds of CGLQ.
-
-In procedure CGLQ each round trains an SVM on the support rows of the round before, their nearest
-rows, and a new subsample (step iii). What a fit is expected to take comes last.
-"""
+"""A fit that trains one SVM on a sample chosen around support rows, and the rounds of CGLQ."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +17,7 @@ from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
 from daskls.records import Int64, LeafRows
 from daskls.run.begin import regroup_all
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.contract import FitState
 from daskls.run.regroup import gather_rows, has_rows
 from daskls.store.layout import Root
@@ -36,8 +32,6 @@ LEAST_FALL = 0.01
 
 @dataclass(frozen=True)
 class EnrichJob:
-    """Arguments of a round's searches: the step whose support rows are searched around, and k."""
-
     own: SamplingJob
     step: int
     n_neighbors: int
@@ -48,7 +42,6 @@ def fit_samples(
     searcher: type[SampleSearch],
     state: FitState,
 ) -> None:
-    """Gather the rows by leaf, train on drawn rows, then on the rows near their support rows."""
     # Training loads the SVC, and workers may hold it since an earlier fit.
     lighter = replace(state, resources=beside_svc(state.resources))
     if not has_rows(state):
@@ -94,7 +87,6 @@ class RoundSearch(SampleSearch):
     n_rounds = 10
 
     def steps(self) -> list[Step]:
-        """Train on a subsample, then in each round on the rows near the last support rows."""
         steps: list[Step] = []
         with self.state.clock.stage("search", self.n_rounds + 1, self.count_steps):
             for number in range(self.n_rounds + 1):
@@ -110,7 +102,6 @@ class RoundSearch(SampleSearch):
         return steps
 
     def _sample_round(self, number: int, steps: list[Step]) -> tuple[Int64, Int64]:
-        """Return the row numbers and positions of the sample that a round trains on."""
         draws = self.job.draws
         if number == 0:
             rows, _, positions = read_drawn(self.job, self.drawn, 0, draws.n_sampled)
@@ -125,12 +116,8 @@ class RoundSearch(SampleSearch):
         return merge_round(before, tiles, self.drawn, self.job)
 
 
-@undisturbed
 def search_support(part: tuple[int, int], job: EnrichJob) -> None:
-    """Write the numbers and positions of the rows nearest to some of a step's support rows.
-
-    A retry after a worker's death finds the part and returns.
-    """
+    """Write the numbers and positions of the rows nearest to some of a step's support rows."""
     own, kind = job.own, nearest_of(job.step)
     if has_part(own.root, kind, *part):
         return
@@ -149,8 +136,6 @@ def search_support(part: tuple[int, int], job: EnrichJob) -> None:
 
 
 def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]:
-    """Return a function that reads a leaf without its validation rows."""
-
     def read_training(leaf: int) -> LeafRows:
         rows = reader.read_leaf(leaf)
         order = job.draws.shuffled(rows.numbers, rows.X)
@@ -165,11 +150,7 @@ def merge_round(
     drawn: Sequence[tuple[int, int]],
     job: SamplingJob,
 ) -> tuple[Int64, Int64]:
-    """Return the row numbers and positions of the next sample, in the order of numbers.
-
-    `tiles` are the parts that hold the neighbors of the step's support rows, `drawn` those with
-    rows drawn by number.
-    """
+    """Return the row numbers and positions of the next sample, in the order of numbers."""
     size = job.draws.subsample_rows
     kept = read_part(job.root, KEPT, step, step, ("numbers", "positions"))
     parts = [tuple(kept.values()), read_further(job, drawn, step * size, (step + 1) * size)]
@@ -187,10 +168,7 @@ def nearest_of(step: int) -> str:
 def expected_samples(
     method: SamplingSpec, extent: Extent, resources: Resources, growth: float
 ) -> Expected:
-    """Return what samples take that are chosen around support rows.
-
-    ``growth`` is the number of rows of the largest for each row of all subsamples.
-    """
+    """Return what samples take whose largest has ``growth`` rows for each subsampled one."""
     sizes, n_rows = extent.sizes, extent.n_rows
     fraction, n_subsamples = sampling_sizes(
         method.sample_fraction, method.n_subsamples, n_rows, sizes.n_classes

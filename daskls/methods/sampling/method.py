@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sampling(SamplingSpec, Method):
-    """The base class of both methods: one model predicts everywhere.
-
-    The partition only decides which rows are stored together.
-    """
+    """The base class of both methods: one model predicts everywhere."""
 
     n_copies = 1
     # The one model is trained with given parameters.
@@ -52,7 +49,6 @@ class Sampling(SamplingSpec, Method):
     def expected(
         self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
-        """As of `Method`."""
         from daskls.methods.sampling.fit import expected_samples
 
         return expected_samples(self, extent, resources, self.growth)

@@ -1,7 +1,4 @@
-"""The parameters of methods that train one SVM on a chosen sample, and the memory of their tasks.
-
-What a task's memory leaves free goes to the solver's cache of kernel values.
-"""
+"""The parameters of methods that train one SVM on a chosen sample, and their tasks' memory."""
 
 import math
 from dataclasses import dataclass, replace
@@ -32,9 +29,8 @@ class SamplingSpec:
     """Parameters of methods that train one SVM on a chosen sample, beyond the solver's.
 
     The fraction is of all rows, in the first subsamples together; None: it and their number follow
-    from rows and classes. `radius_scale` multiplies the median radius; None searches. A round adds
-    `n_neighbors` of each support row. `selects` is whether C and gamma are selected, on a few rows;
-    `percentiles`, decreasing, are widths of their distances, None where gamma is given.
+    from rows and classes. `radius_scale` multiplies the median radius; None searches. `selects`: C
+    and gamma are selected, on a few rows; `percentiles`, decreasing, are widths of their distances.
     """
 
     sample_fraction: float | None
@@ -54,11 +50,7 @@ class SamplingSpec:
 def check_subsamples(
     method: SamplingSpec, extent: Extent, resources: Resources, split: str = ""
 ) -> tuple[Draws, float]:
-    """Refuse, before any training, subsamples and a selection that would not fit in a task.
-
-    `resources` are left beside the SVC; `split` is a further remedy, or "". Returns the numbers of
-    rows, and the sample fraction. The MemoryPlanError names the parameter to change.
-    """
+    """Refuse what would not fit in a task; return the draws and the fraction."""
     sizes, n_rows = extent.sizes, extent.n_rows
     fraction, n_drawn = sampling_sizes(
         method.sample_fraction, method.n_subsamples, n_rows, sizes.n_classes
@@ -80,10 +72,7 @@ def check_subsamples(
 
 
 def _larger_subsamples(draws: Draws, fraction: float) -> str:
-    """Return the changes of parameters that give subsamples of two rows, as advice in words.
-
-    Both parameters are named together only where neither suffices by itself.
-    """
+    """Return advice for subsamples of two rows, with both parameters only if one is too little."""
     n, available = draws.n_rows, draws.n_rows - draws.n_validation
     drawn = plan_draws(n, fraction, 1, 0).subsample_rows
     remedies = []
@@ -129,7 +118,6 @@ def check_rounds(extent: Extent, resources: Resources, draws: Draws, n_neighbors
 def check_trained(
     sizes: TaskSizes, n_rows: int, resources: Resources, *, what: str, remedy: str
 ) -> None:
-    """Refuse to train one SVM on more rows than fit in a task."""
     what = f"{what} of {n_rows} rows x {sizes.n_features} features"
     check_usable(what, sample_nbytes(sizes, n_rows), resources, remedy)
 
@@ -137,11 +125,7 @@ def check_trained(
 def most_pairs(
     sizes: TaskSizes, n_balls: int, leaf_rows: int, resources: Resources, fraction: float
 ) -> int:
-    """Return how many pairs of a ball and a row a task may keep.
-
-    ``resources`` are those left beside the SVC; ``fraction`` is the current sample_fraction, which
-    the error advises to lower. MemoryPlanError where not even `WAITING_PAIRS` fit.
-    """
+    """Return how many pairs of a ball and a row a task may keep; `WAITING_PAIRS` must fit."""
     needed, least = (ball_nbytes(sizes, m, leaf_rows, WAITING_PAIRS) for m in (n_balls, 2))
     what = f"Drawing around up to {n_balls} support rows"
     check_usable(what, needed, resources, f"lower sample_fraction below {fraction:g}", least)
@@ -157,16 +141,11 @@ def beside_svc(resources: Resources) -> Resources:
 
 
 def cache_nbytes(sizes: TaskSizes, n_rows: int, resources: Resources) -> int:
-    """Return the bytes left in a task for cached kernel values while it trains on a sample."""
     return max(usable_nbytes(resources) - sample_nbytes(sizes, n_rows), 0)
 
 
 def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
-    """Return the peak bytes of training one SVM on a sample, without its whole kernel matrix.
-
-    An upper bound, as every row may become a support row. After training, the model predicts the
-    validation rows.
-    """
+    """Return the peak bytes of training one SVM on a sample, if every row is a support row."""
     from daskls.solvers.hinge.large import large_nbytes, solution_nbytes
 
     m, d = n_rows, sizes.n_features
@@ -176,7 +155,6 @@ def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
 
 
 def _decision_nbytes(spec: SolverSpec, n_support: int) -> int:
-    """Return the bytes of kernel values, and of a product, while a model predicts one slab."""
     if find_kernel(spec.kernel).decides_in_tiles:
         # A tile of products, and the one before it.
         return 2 * DECISION_TILE_ROWS * n_support * F8
@@ -185,10 +163,7 @@ def _decision_nbytes(spec: SolverSpec, n_support: int) -> int:
 
 
 def ball_nbytes(sizes: TaskSizes, n_balls: int, leaf_rows: int, n_pairs: int) -> int:
-    """Return the peak bytes of drawing from balls: centers, a leaf, pairs of a ball and a row.
-
-    ``n_pairs`` pairs are kept, and as many more are collected before they are reduced again.
-    """
+    """Return the peak bytes of drawing from balls, which keeps up to twice ``n_pairs`` pairs."""
     centers = n_balls * (sizes.row_nbytes + 2 * sizes.n_features * F8 + 4 * F8)
     leaf = 2 * leaf_rows * (sizes.n_features * F8 + 20)
     marked = min(MARKED_PAIRS, n_balls * leaf_rows)

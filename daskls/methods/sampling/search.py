@@ -26,7 +26,7 @@ from daskls.partition.shuffle import plan_draws, sampling_sizes
 from daskls.plan.bundles import group_neighbors
 from daskls.records import CellReport, Int64, RowNumbers
 from daskls.run.begin import resolved_spec
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import rows_handle
@@ -55,10 +55,7 @@ class Step:
 
 
 class SampleSearch:
-    """The stages after the rows are gathered; each runs only if its result is not stored.
-
-    Each of `n_rounds` may draw as many further rows as a subsample has.
-    """
+    """The stages after the rows are gathered; each of `n_rounds` may draw a subsample more."""
 
     n_rounds = 0
 
@@ -107,7 +104,6 @@ class SampleSearch:
         self.job = replace(self.job, spec=replace(spec, C=C or least, gamma=gamma or first))
 
     def steps(self) -> list[Step]:
-        """Train one model after the other, until they improve no more."""
         raise NotImplementedError
 
     def run(
@@ -131,7 +127,6 @@ class SampleSearch:
         run_each(task, missing, job, self.state.client)
 
     def share_of(self, cost: float) -> float:
-        """Return the share of a total cost that one task takes."""
         return math.ceil(cost / N_SEARCH_TASKS)
 
     def tiles(self, kind: str, n: int) -> tuple[tuple[int, int], ...]:
@@ -142,18 +137,13 @@ class SampleSearch:
         return lambda: sum(b + 1 - a for a, b in finished_bundles(self.root, kind_path(kind)))
 
     def check(self, n_rows: int, what: str, remedy: str) -> None:
-        """Refuse to train one SVM on more rows than fit in a task."""
         check_trained(self.state.sizes, n_rows, self.state.resources, what=what, remedy=remedy)
 
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
         return compute_each(task, [args], self.state.client)[0]
 
     def train(self, number: int, value: float, n_rows: int, remedy: str) -> Step:
-        """Train on the sample of a step, unless its model is stored; return the step.
-
-        MemoryPlanError, where the sample does not fit, advises the remedy, or to lower
-        sample_fraction.
-        """
+        """Train on the sample of a step, unless its model is stored; return the step."""
         remedy += f", or lower sample_fraction below {self.fraction:g}"
         self.check(n_rows, f"The sample of step {number}", remedy)
         cache = cache_nbytes(self.state.sizes, n_rows, self.state.resources)
@@ -166,10 +156,7 @@ class SampleSearch:
         return Step(number, value, CellReport(*table[0].item()))
 
     def constant(self, number: int, value: float) -> Step:
-        """Train a constant model where the subsamples have no support rows.
-
-        DataError where rows differ, but no subsample has two classes.
-        """
+        """Train a constant where subsamples have no support rows; DataError if rows differ."""
         if not (self._has_equal_rows() or self._has_mixed_subsample()):
             self._refuse_one_class()
         self.compute_small(fit_constant, number, TrainJob(self.job, self.drawn))
@@ -223,14 +210,10 @@ class SampleSearch:
         write_part(self.root, SAMPLES, step, step, {"numbers": numbers, "positions": positions})
 
 
-@undisturbed
 def evaluate_candidates(
     n_rows: int, percentiles: tuple[float, ...] | None, job: TrainJob
 ) -> dict[str, Any]:
-    """Return the candidates of the smallest cross-validation error on the first drawn rows.
-
-    C and gamma are None where the rows are equal or of one class, so candidates do not differ.
-    """
+    """Return the best candidates on the first drawn rows; None where they do not differ."""
     own = job.own
     with one_blas_thread():
         rows = own.handle.open().read_positions(_positions(n_rows, job))
@@ -251,7 +234,6 @@ def evaluate_candidates(
 
 
 def _positions(n_rows: int, job: TrainJob) -> Int64:
-    """Return the positions of the permutation's first rows, in the order of row numbers."""
     own = job.own
     n_first = min(n_rows, own.draws.n_sampled)
     rows, _, positions = read_drawn(own, job.tiles, 0, n_first)

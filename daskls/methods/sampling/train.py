@@ -16,7 +16,7 @@ from daskls.methods.sampling.parts import (
 from daskls.methods.scores import labels_of, model_scores, slab_rows
 from daskls.partition.shuffle import Draws
 from daskls.records import AnyArray, Int64, LocalModel, SolverSpec
-from daskls.run.blas import one_blas_thread, undisturbed
+from daskls.run.blas import one_blas_thread
 from daskls.run.regroup import RowsHandle
 from daskls.solvers.base import BLANK_REPORT
 from daskls.solvers.hinge.large import fit_large
@@ -32,11 +32,7 @@ FURTHER = ("further_order", "further_numbers", "further_positions")
 
 @dataclass(frozen=True)
 class SamplingJob:
-    """Arguments of all tasks of a fit on samples.
-
-    ``n_further`` is how many rows that follow the reserved ones in the permutation `draw_rows`
-    records too, by number and position.
-    """
+    """Arguments of all tasks of a fit on samples; ``n_further`` drawn rows are only recorded."""
 
     handle: RowsHandle
     draws: Draws
@@ -63,10 +59,7 @@ def read_positions(reader: LeafReader, positions: Int64) -> Rows:
 
 
 def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
-    """Write the rows of some leaves that are in subsamples or validate; record the further ones.
-
-    A retry after a worker's death finds the part and returns.
-    """
+    """Write the rows of some leaves that are in subsamples or validate; record the further ones."""
     if has_part(job.root, DRAWN, *leaves):
         return
     reader = job.handle.open()
@@ -98,10 +91,7 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
 def read_drawn(
     job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
 ) -> tuple[Rows, Int64, Int64]:
-    """Return the rows in a range of the permutation, in the order of their numbers.
-
-    Also their places in the permutation, and their positions in the store.
-    """
+    """Return a range of the permutation: its rows by number, their places in it, and positions."""
     parts: list[Rows] = []
     orders, positions = [], []
     for tile in tiles:
@@ -127,7 +117,6 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
 def read_further(
     job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
 ) -> tuple[Int64, Int64]:
-    """Return numbers and positions of the further rows start .. stop - 1 of the permutation."""
     numbers, positions = [], []
     first = job.draws.n_reserved
     for tile in tiles:
@@ -140,18 +129,12 @@ def read_further(
 
 @dataclass(frozen=True)
 class TrainJob:
-    """Arguments of training tasks: those of all tasks, and the parts that hold the drawn rows."""
-
     own: SamplingJob
     tiles: tuple[tuple[int, int], ...]
 
 
-@undisturbed
 def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
-    """Train some of the subsamples, one after the other; write their support rows.
-
-    A subsample of one class has none. A retry after a worker's death finds the part and returns.
-    """
+    """Write the support rows of some subsamples; one of a single class has none."""
     own, size = job.own, job.own.draws.subsample_rows
     if has_part(own.root, SUPPORT, *which):
         return
@@ -169,17 +152,11 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
 
 
 def _fit(rows: Rows, job: SamplingJob) -> tuple[LocalModel, Int64]:
-    """Return an SVM on rows, and the indices of its support rows."""
     return fit_large(rows.X, rows.codes, rows.weights, job.spec, BLANK_REPORT, job.cache_nbytes)
 
 
-@undisturbed
 def fit_sample(step: int, job: TrainJob) -> None:
-    """Train the SVM of a step's sample and evaluate it; write the model and its support rows.
-
-    The sample's part holds positions in the order of row numbers. A retry finds the model and
-    returns.
-    """
+    """Train the SVM of a step's sample and evaluate it; write the model and its support rows."""
     own = job.own
     if has_bundle(own.root, step, step):
         return
@@ -197,12 +174,7 @@ def fit_sample(step: int, job: TrainJob) -> None:
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
 
-@undisturbed
 def fit_constant(step: int, job: TrainJob) -> None:
-    """Write a constant model that predicts the class of the largest total weight.
-
-    A retry finds the model and returns.
-    """
     own = job.own
     if has_bundle(own.root, step, step):
         return

@@ -49,9 +49,7 @@ def holds_matrix(spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
 class KernelRowCache:
     """A kernel matrix, at one width after the other, whose rows are computed on demand and cached.
 
-    A row has the same bits whenever it is computed, so the cache's size changes only the time. At
-    least a working set is cached. `values` are the cached rows, float32 (n_slots, m); `n_computed`
-    includes rows of passes over all rows.
+    A row has the same bits whenever it is computed, so the cache's size changes only the time.
     """
 
     def __init__(self, rows: Float32, name: str, cache_nbytes: int) -> None:
@@ -75,7 +73,6 @@ class KernelRowCache:
         self.spec = spec
 
     def fetch(self, own: Int64) -> Int64:
-        """Return the slots of at most `MOST_WORKING` rows, after computing the missing ones."""
         self.clock += 1
         missing = own[self.slot_of[own] < 0]
         self.used[self.slot_of[own[self.slot_of[own] >= 0]]] = self.clock
@@ -117,7 +114,6 @@ class KernelRowCache:
 
 
 def kernel_row_cache_nbytes(sizes: Sizes, n_rows: int) -> int:
-    """Return the bytes of rows in float64, of the cache, a tile and a working set's matrix."""
     cache = int((sizes.spec.cache_size or 0.0) * MIB)
     cached = min(max(cache, MOST_WORKING * n_rows * F4), n_rows * n_rows * F4)
     tile = GRAM_TILE_ROWS * (n_rows * (2 * F8 + 2 * F4) + 2 * sizes.n_features * F8)
@@ -199,7 +195,6 @@ class DualAscent:
         return int(n_steps) if len(moved) else 0
 
     def refresh(self) -> None:
-        """Recompute the gradient from the rows of K whose beta is not 0."""
         self.grad[:] = self.signs
         support = np.flatnonzero(self.beta)
         for first in range(0, len(support), MOST_WORKING):
@@ -216,12 +211,7 @@ def start_at(
     before: Float32,
     ascent: DualAscent,
 ) -> None:
-    """Put an ascent at the start of the largest dual value for the i-th C, of increasing ones.
-
-    `own` are bounds at C = 1, 0 on held-out rows; `products` are K times these, a seed, and K times
-    it, whose C is 0 if there is none. `before` is the solution at the C before, whose gradient
-    ``ascent`` has.
-    """
+    """Put an ascent at the best start for the i-th C: zero, the seed, or the last C's solution."""
     own_product, seed, seed_product = products
     set_start(
         i, costs, own, own_product, seed, seed_product, seed_cost, before,

@@ -41,13 +41,10 @@ def fit_large(
     report: CellReport,
     cache_nbytes: int,
 ) -> tuple[LocalModel, Int64]:
-    """Train one SVM, one-vs-one of several classes, and return it as a local model.
+    """Train one SVM; return it as a local model, with its support rows, increasing.
 
-    Pass rows by increasing number: their order affects bits. Weights multiply C. The spec has one C
-    and one gamma; its tol is libsvm's: the largest violation of the optimality conditions. The
-    cache changes only the time. Also returns the support rows, increasing; a constant, where one
-    class is present or all rows are equal, has none. DataError where the rows differ by less than
-    float32 resolves.
+    Pass rows by increasing number: their order affects bits. The spec has one C and one gamma; its
+    tol is libsvm's. The cache changes only the time.
     """
     own = LocalRows.of(X, codes, weights, spec)
     report = own.described(report)
@@ -84,7 +81,6 @@ def fit_large(
 
 
 def _check_spread(X: Reals, own: LocalRows) -> None:
-    """Raise a `DataError` if float32, the dtype of models, rounds rows' differences to about 0."""
     if own.radius < SMALLEST_NORMAL:
         spread = float(np.abs(frame_rows(X, own.frame)).max())
         of = "their mean" if own.frame.center.any() else "the origin"
@@ -98,7 +94,6 @@ def _check_spread(X: Reals, own: LocalRows) -> None:
 def _train(
     own: LocalRows, kernel: KernelSpec, cost: float, tol: float, cache_nbytes: int
 ) -> tuple[Any, int]:
-    """Return the trained SVC, and the step limit of each of its solves."""
     # Imported here so that a process that only predicts never loads it.
     from sklearn.svm import SVC
 
@@ -123,12 +118,10 @@ def _train(
 
 
 def solution_nbytes(sizes: Sizes, n_rows: int) -> int:
-    """Return the bytes of centered rows, and of a solution whose rows are all support rows."""
     m, d, k = n_rows, sizes.n_features, sizes.n_classes
     return m * d * F4 + m * ROW_TEMPORARIES + m * (k - 1) * (2 * F8 + F4)
 
 
 def large_nbytes(sizes: Sizes, n_rows: int) -> int:
-    """Return the bytes that `fit_large` adds to those of its rows, with the smallest cache."""
     # libsvm gets the rows in float64, and copies them.
     return solution_nbytes(sizes, n_rows) + n_rows * sizes.n_features * 2 * F8 + MIN_CACHE_NBYTES

@@ -36,14 +36,12 @@ from daskls.solvers.width import ClassPairs
 
 
 class HingeNeighborhoods(NeighborhoodSolver):
-    """SVMs with offset, one-vs-one, on neighborhoods; candidates by k'-internal cross-validation.
+    """SVMs with offset, one-vs-one, trained to the plain gap; candidates by k'-internal folds.
 
-    Trained to the plain duality gap. Peak memory of one: 2 float32 matrices of k x k, and one more
-    per pair of classes beyond two.
+    Peak memory of one: 2 float32 matrices of k x k, and one more per pair of classes beyond two.
     """
 
     def grid_errors(self, near: Neighborhood) -> Float64:
-        """The weight of inner rows that are decided wrongly; 0 where all rows have one class."""
         own, spec = _rows_of(near), near.spec
         if _is_trivial(own):
             n_inner, weights = near.n_inner, near.weights
@@ -88,10 +86,7 @@ class HingeNeighborhoods(NeighborhoodSolver):
 
 
 def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
-    """Assign the inner rows to folds; the outer rows get a number past the last fold.
-
-    Rows of equal features share a fold, whatever their classes are.
-    """
+    """Assign inner rows to folds, equal ones to one; outer rows get one past the last."""
     folds = np.full(len(own.rows), own.spec.cv)
     folds[:n_inner] = assign_folds(own.present[:n_inner], own.spec.cv, seed)
     if n_inner and (alike := find_copies(own.rows)) is not None:
@@ -110,14 +105,12 @@ def _rows_of(near: Neighborhood) -> LocalRows:
 
 
 def _prepared(own: LocalRows, near: Neighborhood, folds: Int64) -> tuple[Int64, CellData, Grid]:
-    """Return the order of the rows by fold, the rows in it, and the candidates for them."""
     order, cell = own.data(folds)
     grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
     return order, cell, grid
 
 
 def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> Float64:
-    """Return the errors of all candidates, as `NeighborhoodSolver.grid_errors` does."""
     # The full search: pruned candidates would have no error.
     search = HINGE.search(cell, replace(spec, search="full"), grid)
     search.run()
@@ -131,7 +124,6 @@ def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> Float64:
 
 
 def _from_zero(cell: CellData, spec: SolverSpec, grid: Grid) -> Choice:
-    """Return the only candidate, untrained."""
     k = cell.n_classes
     return Choice(
         kernel=kernel_of(spec, grid.gammas[0]),
@@ -169,12 +161,10 @@ def label_probability(
     spec: SolverSpec,
     seed: tuple[int, ...],
 ) -> float:
-    """Return the probability that a row has its label, by the SVM of its neighborhood.
+    """Return the probability that a row has its label, by the SVM of its neighbors, without itself.
 
-    X and codes are of the row's neighbors, without itself; other classes are merged into one
-    against its label. 1 or 0 where the neighbors are unanimous about the label; their share with
-    the label where they are all equal. Source: Segata 2009, section 2.3; the sigmoid is fitted to
-    decision values of neighbors held out by ``spec.cv`` folds (Platt 1999, Lin et al. 2007).
+    Other classes are merged into one. Their share with the label where they are all equal. Source:
+    Segata 2009, section 2.3; Platt 1999, Lin et al. 2007.
     """
     mine = (codes == code).astype(np.int64)
     if mine.all() or not mine.any():

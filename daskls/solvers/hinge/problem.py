@@ -44,7 +44,6 @@ class Problem:
         self.counts = Counts()
 
     def bound_of(self, fold: int, cost: float) -> Float32:
-        """Return the signed bounds at one C, float32 (m,), 0 on the rows of a fold."""
         bound = self.signs * self.weights
         bound[self.fold_ptr[fold] : self.fold_ptr[fold + 1]] = 0.0
         return bound * np.float32(cost)
@@ -52,23 +51,13 @@ class Problem:
     def ascend(
         self, fold: int, beta: Float32, product: Float32, cost: float, tol: float
     ) -> tuple[Float32, float, int]:
-        """Solve without a fold, to the plain gap; count nothing.
-
-        `product` is K times the start. Returns beta, the offset, 0 if none is fitted, and the
-        number of steps.
-        """
+        """Return beta, offset and steps of a solve to the plain gap; count nothing."""
         start, stop = self.fold_ptr[fold], self.fold_ptr[fold + 1]
         found, offset, counts = self._run(start, stop, beta, product, cost, tol)
         return found, offset, counts.n_steps
 
     def solve_all(self, start: Float32, cost: float) -> tuple[Float32, float]:
-        """Train on all rows at one C, to the plain gap, from a start that is clipped to the bounds.
-
-        Returns
-        -------
-        beta : float32 array, shape (m,)
-        offset : float. 0 if none is fitted.
-        """
+        """Train on all rows at one C, to the plain gap, from a start clipped to the bounds."""
         bound = self.signs * self.weights * np.float32(cost)
         beta = np.clip(start, np.minimum(bound, 0), np.maximum(bound, 0))
         if self.spec.fit_intercept and abs(beta.sum(dtype=float)) > 1e-6 * np.abs(beta).sum():
@@ -90,7 +79,6 @@ class Problem:
         cost: float,
         tol: float,
     ) -> tuple[Float32, float, Counts]:
-        """Solve from one start to the plain gap; return the solution, its offset and its counts."""
         m = len(beta)
         betas, offsets = np.empty((1, m), np.float32), np.empty((1, 1), np.float32)
         counts = np.zeros(3, np.int64)
@@ -132,9 +120,7 @@ KERNEL_ERROR = 8 * 2.0**-24
 class Refinement:
     """The fold models of one pair, which `run` trains on until their plain gaps are small enough.
 
-    The problem, at the chosen width, counts a solve per fold, and at the limit the folds whose gap
-    stays above theirs; its K has the kernel values of `rows`. Each of the folds was held out of one
-    model, of betas (n_folds, m) and offsets (n_folds,).
+    Each of the folds was held out of one model, of betas (n_folds, m) and offsets (n_folds,).
     """
 
     def __init__(
@@ -157,10 +143,7 @@ class Refinement:
         self.products: Float32 | Float64 = np.empty(0)
 
     def run(self) -> None:
-        """Solve and measure in turn, as long as that brings the open ones nearer.
-
-        The first gradient need not be exact: it is measured anew after the solve.
-        """
+        """Solve and measure in turn, as long as that brings the open ones nearer."""
         self.first_products()
         n_steps = sum([self._solve(at) for at in range(len(self.folds))])
         gaps = self._measure()
@@ -183,7 +166,6 @@ class Refinement:
         return self.rows.astype(float)
 
     def _solve(self, at: int) -> int:
-        """Train one fold's model on from the gradient last measured; return the number of steps."""
         product = self.products[at].astype(np.float32)
         self.betas[at], self.offsets[at], n_steps = self.problem.ascend(
             self.folds[at], self.betas[at], product, self.cost, STOP_SHARE * self.problem.spec.tol

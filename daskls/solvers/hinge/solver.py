@@ -1,8 +1,4 @@
-"""SVMs of the hinge loss, and the base of solvers that cross-validate C and gamma in each cell.
-
-A loss says how lines are solved (`Width`); grid, folds, search, average and layout are the same for
-all.
-"""
+"""SVMs of the hinge loss, and the base of solvers that cross-validate C and gamma in each cell."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -24,16 +20,10 @@ class CellSolver(LocalSolver):
     width: ClassVar[type[Width]]
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
-        """Select C and gamma by cross-validation in each cell and train its model.
-
-        It is a constant where only one class is present, or all rows are equal. A cell with fewer
-        rows than folds has as many folds as rows.
-        """
         for cell in cells:
             yield self.fit_cell(cell, replace(spec, cv=min(spec.cv, len(cell.X))))
 
     def fit_cell(self, rows: CellRows, spec: SolverSpec) -> LocalModel:
-        """Train the model of one cell, which has at least one row per fold."""
         # Pairs of classes vote in a cell: its targets are codes.
         codes = cast(Codes, rows.targets)
         own = LocalRows.of(rows.X, codes, rows.weights, spec, counts=rows.counts)
@@ -50,7 +40,6 @@ class CellSolver(LocalSolver):
         return True
 
     def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
-        """Return the search of a cell's grid, not yet run."""
         return GridSearch(cell, spec, grid, self.width)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
@@ -61,23 +50,18 @@ class CellSolver(LocalSolver):
 class HingeSolver(CellSolver):
     """Local SVMs of the hinge loss.
 
-    Peak memory: 2 float32 matrices of m x m, and as many again for more than two classes. Where
-    they are larger than ``cache_size``, rows of the kernel matrix are computed when they are
-    needed, and up to ``cache_size`` MiB of them are kept: the same SVM within ``tol``.
+    Matrices larger than ``cache_size`` are not held: up to that many MiB of their rows are.
     """
 
     width = HingeWidth
 
     def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
-        """Unless ``cache_size`` is smaller than the cell's matrices."""
         return holds_matrix(spec, n_rows, n_classes)
 
     def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
-        """By rows of the kernel matrix where it is not held whole."""
         return GridSearch(cell, spec, grid, self.width if len(cell.base) else RowsWidth)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Whole matrices, or as many of their rows as are held."""
         whole = super().nbytes(sizes, n_rows)
         if holds_matrix(sizes.spec, n_rows, sizes.n_classes):
             return whole

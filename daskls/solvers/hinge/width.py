@@ -49,7 +49,6 @@ class HingeWidth(Width):
 
     @classmethod
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
-        """Matrices of the cell and of pairs, and what solves start from."""
         m, k = n_rows, sizes.n_classes
         # What solves start from, and its products with the kernel matrices.
         sources = 2 * 2 * sizes.spec.cv * (k - 1) * m * F4
@@ -57,7 +56,6 @@ class HingeWidth(Width):
         return super().nbytes(sizes, m) + sources + blocks
 
     def _block_starts(self) -> np.ndarray:
-        """Return where the matrix of each pair begins within its group, int64 (n_pairs,)."""
         squares = self.pairs.sizes**2
         starts = np.zeros(len(self.pairs), np.int64)
         for first, last in self._groups:
@@ -65,14 +63,12 @@ class HingeWidth(Width):
         return starts
 
     def _new_blocks(self) -> Float32:
-        """Return memory for the matrices of a group; a single pair uses the cell's own."""
         if len(self.pairs) == 1:
             return self.K.reshape(-1)
         squares = self.pairs.sizes**2
         return np.empty(max(squares[a:b].sum() for a, b in self._groups), np.float32)
 
     def move(self, gamma: float, seeds: Seeds) -> None:
-        """Also multiplies the kernel matrix with what solves start from."""
         kernel = kernel_of(self.spec, gamma)
         is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
         self._sources[len(self.folds) :] = seeds.betas
@@ -91,7 +87,6 @@ class HingeWidth(Width):
         return self._sources if self._seed_cost else self._sources[: len(self.folds)]
 
     def _gather(self, at: int) -> None:
-        """Gather the matrices of one group of pairs, unless they are the last gathered."""
         if len(self.pairs) == 1 or self._gathered == at:
             return
         pairs = self.pairs
@@ -152,7 +147,6 @@ class HingeWidth(Width):
         return line
 
     def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
-        """To the plain gap."""
         pairs, cell = self.pairs, self.pairs.cell
         for p, (_, _, rows, signs) in enumerate(cell.pairs()):
             fold_ptr, K = pairs.fold_ptr[p], self.matrix_of(p)
@@ -197,7 +191,6 @@ class RowsWidth(Width):
 
     @classmethod
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
-        """Rows of K, what solves start from, decision values of held-out rows."""
         m, k, spec = n_rows, sizes.n_classes, sizes.spec
         n_pairs = k * (k - 1) // 2
         sources = 2 * 2 * spec.cv * n_pairs * m * F4
@@ -207,7 +200,6 @@ class RowsWidth(Width):
         return kernel_row_cache_nbytes(sizes, m) + sources + values + vectors
 
     def move(self, gamma: float, seeds: Seeds) -> None:
-        """Multiplies all rows of the kernel matrix with what solves start from."""
         kernel = kernel_of(self.spec, gamma)
         n = len(self.folds)
         is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
@@ -221,7 +213,6 @@ class RowsWidth(Width):
             self._multiply(used)
 
     def _multiply(self, used: slice) -> None:
-        """Compute the products of some sources of each pair, and the diagonal."""
         sources = self._sources[:, used]
         flat = np.ascontiguousarray(sources.reshape(-1, sources.shape[-1]))
         products = np.empty_like(flat)
@@ -233,12 +224,10 @@ class RowsWidth(Width):
         self._products[:, used] = products.reshape(sources.shape)
 
     def ascent_of(self, p: int, bound: Float32) -> DualAscent:
-        """Return an ascent for one pair, from 0."""
         signs = self.signs[p]
         return DualAscent(self.rows, self.diag, signs, bound, np.zeros_like(signs), signs.copy())
 
     def solve(self, at: int, costs: Float64, tol: float) -> Line:
-        """Keeps the decision values of the held-out rows for `decide`."""
         pairs, n, cell = self.pairs, len(self.folds), self.pairs.cell
         out = np.flatnonzero(cell.folds == self.folds[at])
         line = Line(
@@ -264,7 +253,6 @@ class RowsWidth(Width):
         return line
 
     def decide(self, line: Line, held_out: slice) -> Int64:
-        """By the values that `solve` has kept."""
         values = self.values
         if len(self.pairs) == 1:
             return (values[:, 0] > 0).astype(np.int64)
@@ -274,7 +262,6 @@ class RowsWidth(Width):
         return np.stack(found)
 
     def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
-        """To the plain gap."""
         for p in range(len(self.pairs)):
             place = self.pairs.slice_of(p)
             rows = self.pairs.rows[place]
@@ -290,8 +277,6 @@ class RowsWidth(Width):
 
 
 class RowsProblem(Problem):
-    """One pair at one width, on all rows of the cell, without a matrix."""
-
     def __init__(self, width: RowsWidth, p: int) -> None:
         self.width, self.p = width, p
         self.signs, self.spec, self.counts = width.signs[p], width.spec, Counts()

@@ -26,11 +26,9 @@ from daskls.targets import Target
 
 @dataclass(frozen=True, eq=False)
 class CellAim:
-    """The target columns of one cell.
+    """The target columns Y (m, r) of one cell, of the functions of its classes, increasing.
 
-    Y (m, r) has the functions of the classes present; it is None where one answer, (R,) for all
-    functions of the model, is right for all rows. `classes` are their codes, increasing; empty for
-    numbers.
+    Y is None where one answer, (R,) for all functions of the model, is right for all rows.
     """
 
     Y: Float64 | None
@@ -40,16 +38,10 @@ class CellAim:
 
 @dataclass(frozen=True)
 class Aim(ABC):
-    """The target columns of a whole model, and their losses.
+    """The target columns of a whole model, of ``n`` classes or numbers, and their losses.
 
-    Attributes
-    ----------
-    n : int. Classes, or numbers of a row's target.
-    negligible : float. A squared error this small leaves nothing to gain.
-    least_z : float. By how many standard errors a learned scale must be better on held-out rows:
-        it has more ways to be best by chance.
-    leaves_out_together : bool. Whether rows of equal features are left out together whatever their
-        targets.
+    A squared error of `negligible` leaves nothing to gain; a learned scale must be better by
+    `least_z` standard errors, as it has more ways to be best by chance.
     """
 
     n: int
@@ -73,16 +65,7 @@ class Aim(ABC):
     def left_out(
         self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
-        """Return each row's leave-one-out values, float64 (m, r), from the solution of merged rows.
-
-        Parameters
-        ----------
-        merged : MergedRows
-        found : Solution. With held-out values of all merged rows.
-        ridges : float64 array, shape (k,)
-        Y : float64 array, shape (m, r)
-        weights : float64 array, shape (m,)
-        """
+        """Return each row's leave-one-out values, (m, r), from the solution of merged rows."""
 
     @abstractmethod
     def spread(self, values: Float64, own: CellAim) -> Float64:
@@ -92,19 +75,7 @@ class Aim(ABC):
     def losses(
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
-        """Return each row's squared error, the mean over functions, and how wrong it is.
-
-        Parameters
-        ----------
-        values, Y : float64 arrays, shape (m, r)
-        clipped : bool. Whether to clip values of classes to [-1, 1] first.
-
-        Returns
-        -------
-        squared : float64 array, shape (m,)
-        wrong : float64 array, shape (m,). 1 where another class wins; for numbers the squared
-            error.
-        """
+        """Return each row's mean squared error, and 1 where another class wins."""
 
 
 class ClassAim(Aim):
@@ -114,7 +85,6 @@ class ClassAim(Aim):
     leaves_out_together = True
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """Where nothing is solved, the class of the largest weight is the answer."""
         found, present = np.unique(cast(Codes, targets), return_inverse=True)
         Y = signs_of(present, len(found)) if len(found) > 1 else None
         most = found[np.bincount(present, weights).argmax()]
@@ -131,7 +101,6 @@ class ClassAim(Aim):
         return found.held_out[merged.of_row].astype(np.float64)
 
     def spread(self, values: Float64, own: CellAim) -> Float64:
-        """-1 for classes that are absent."""
         return rest_scores(values, own.classes, self.n).reshape(len(values), -1)
 
     def losses(
@@ -155,7 +124,6 @@ class NumberAim(Aim):
     leaves_out_together = False
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """Where nothing is solved, the mean is the answer."""
         Y = cast(Float64, targets)
         is_constant = bool((Y[0] == Y).all())
         mean = Y[0] if is_constant else np.average(Y, axis=0, weights=weights)
@@ -167,7 +135,6 @@ class NumberAim(Aim):
     def left_out(
         self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
-        """A row's copies stay."""
         all_rows = np.arange(len(merged.A))
         return without_one_copy(merged, found, ridges, Y, weights, all_rows)[1]
 
@@ -177,23 +144,18 @@ class NumberAim(Aim):
     def losses(
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
-        """Nothing is clipped."""
         squared: Float64 = ((values - Y) ** 2).mean(axis=1)
         return squared, squared
 
 
 @dataclass(frozen=True)
 class RobustAim(NumberAim):
-    """Numbers with outliers: least squares without these, and absolute errors beyond epsilon.
-
-    Epsilon, the largest error without cost, is in units of y's spread.
-    """
+    """Numbers with outliers: least squares without these, and absolute errors beyond epsilon."""
 
     epsilon: float = 0.0
     negligible = 1e-4
 
     def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """Where nothing is solved, the median is the answer."""
         found = super().of_cell(targets, weights)
         if found.Y is None:
             return found
@@ -213,7 +175,6 @@ class RobustAim(NumberAim):
     def losses(
         self, values: Float64, Y: Float64, *, clipped: bool = False
     ) -> tuple[Float64, Float64]:
-        """The loss itself takes the place of both."""
         missed: Float64 = np.clip(np.abs(values - Y) - self.epsilon, 0.0, FAR_OFF).mean(axis=1)
         return missed, missed
 

@@ -1,8 +1,4 @@
-"""The least-squares model of one neighborhood, and the errors of candidates on its inner rows.
-
-Inner rows are left out one at a time, each with its copies, which needs no system beyond that of
-all rows: there are no folds. Distances are computed once, and serve every candidate.
-"""
+"""The least-squares model of one neighborhood, and the errors of candidates on its inner rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -29,11 +25,9 @@ from daskls.solvers.squares.system import MergedRows, System, evenly, merge_equa
 
 @dataclass(frozen=True, eq=False)
 class OpenProblem:
-    """A neighborhood with something to learn, for any of its candidates.
+    """A neighborhood with something to learn, its `merged` rows nearest first.
 
-    Rows of `own` are units: copies are one row. `merged` has them nearest first; the base is
-    `Kernel.matrix` of these in their unit, as are the grid's gammas. `n_inner` counts units with a
-    copy among the k' inner rows; the report has what is known before training, and counts copies.
+    `own` are units: copies are one row. `n_inner` counts units with a copy among the k' inner rows.
     """
 
     own: LocalRows
@@ -46,7 +40,6 @@ class OpenProblem:
 
     @property
     def inner(self) -> Int64:
-        """The merged rows of the inner rows, increasing."""
         # Merged rows are in order of first occurrence, so those of inner rows come first.
         return np.arange(int(self.merged.of_row[: self.n_inner].max()) + 1)
 
@@ -56,10 +49,7 @@ class OpenProblem:
 
 
 class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
-    """Kernel ridge regression with offset on neighborhoods, as `NumbersSolver` on cells."""
-
     def grid_errors(self, near: Neighborhood) -> Float64:
-        """Squared errors of inner rows, each left out by itself."""
         problem = self._open(near, BLANK_REPORT)
         if isinstance(problem, OpenProblem):
             errors = self._errors(problem)
@@ -71,7 +61,6 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         return np.full((count_gammas(near.spec, near.percentiles), near.spec.n_costs, 2), error)
 
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
-        """The mean where all numbers, or all rows, are equal."""
         problem = self._open(near, report)
         if isinstance(problem, LocalModel):
             return problem
@@ -102,7 +91,6 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
         return LocalRows.of(cell.X, alike, cell.weights, spec)
 
     def _open(self, near: Neighborhood, report: CellReport) -> OpenProblem | LocalModel:
-        """Return the problem to solve; or the model, where there is nothing to learn."""
         cell = CellRows(near.X, near.targets, near.weights, report, near.seed)
         own = self._rows(cell, near.spec)
         report, Y = self._described(cell, own), self._columns(cell, own)
@@ -119,14 +107,12 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
     def _solve_at(
         self, problem: OpenProblem, gamma: float, cost: float, asked: Int64
     ) -> SolvedCell:
-        """Return the solution of one candidate, with held-out values of the rows ``asked``."""
         own, merged = problem.own, problem.merged
         kernel = kernel_of(own.spec, gamma)
         system = System(merged.A / np.float32(own.unit), kernel, problem.base)
         return self._solve(own, problem.Y, merged, system, cost, asked)
 
     def _errors(self, problem: OpenProblem) -> Float64:
-        """Return every candidate's weighted squared errors of inner rows, (n_gammas, n_costs)."""
         inner, weights = problem.inner, problem.own.weights
         found = []
         for gamma in problem.grid.gammas:

@@ -70,10 +70,7 @@ class SolvedCell:
 
 
 def _asked_last(merged: MergedRows, few: Int64, asked: Int64) -> tuple[MergedRows, Int64, Int64]:
-    """Return merged rows in an order with those in ``asked`` last, and the places of both.
-
-    Held-out values of the last rows take the least time.
-    """
+    """Return merged rows with those in ``asked`` last, where held-out values take least time."""
     is_asked = np.zeros(len(merged.A), bool)
     is_asked[asked] = True
     order = np.argsort(is_asked, kind="stable")
@@ -94,7 +91,6 @@ class SquaresSolver(LocalSolver):
     merges_targets = True
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
-        """Solve the system of each cell; a constant where it has one class or equal rows."""
         if spec.C is None or len(spec.C) > 1:
             raise ParameterError(
                 f"C={spec.C} is not one value, and least squares does not choose C in a cell; give "
@@ -132,7 +128,6 @@ class SquaresSolver(LocalSolver):
         cost: float,
         asked: Int64,
     ) -> SolvedCell:
-        """Return the solution at one C, with held-out values of the merged rows ``asked``."""
         ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
         found = system.solve(merged.Y, ridges, offset=own.spec.fit_intercept, held_out=asked)
         return SolvedCell(own, Y, merged, cost, ridges, system.diagonal, found, asked)
@@ -140,7 +135,6 @@ class SquaresSolver(LocalSolver):
     def _as_model(
         self, solved: SolvedCell, kernel: KernelSpec, few: Int64, report: CellReport
     ) -> LocalModel:
-        """Return a solution as a model, with the error of a few of the merged rows."""
         own, found, A = solved.own, solved.found, solved.merged.A
         error = self._error(solved, few)
         rows, coef = in_float32(A, found.alpha, solved.diagonal, self._max_move(error))
@@ -172,7 +166,6 @@ class SquaresSolver(LocalSolver):
         return LocalRows.of(cell.X, codes, cell.weights, spec, counts=cell.counts)
 
     def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
-        """Return the report with what is known before training."""
         return own.described(cell.report)
 
     def _columns(self, cell: CellRows, own: LocalRows) -> Float64 | None:
@@ -184,7 +177,6 @@ class SquaresSolver(LocalSolver):
         return replace(own.constant(report), decision=self.decision)
 
     def _functions(self, own: LocalRows, Y: Float64) -> Codes:
-        """Return the codes of the classes, or numbers, that a cell has functions for."""
         return own.classes.astype(np.int32)
 
     def _error(self, solved: SolvedCell, few: Int64) -> float:
@@ -202,7 +194,6 @@ class SquaresSolver(LocalSolver):
         return MAX_MOVE
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Matrices, in float64 if need be."""
         m, k = n_rows, sizes.n_classes
         # Beside distances in float32, which `rows_nbytes` counts: the kernel matrix, factored in
         # place, in float64 if need be; a mask of its values, and as much to spare.
@@ -217,7 +208,6 @@ class SquaresSolver(LocalSolver):
         return parts * super().model_nbytes(sizes, n_rows)
 
     def n_coefficients(self, sizes: Sizes) -> int:
-        """Each function has a coefficient of every row."""
         return sizes.n_outputs
 
 
@@ -227,7 +217,6 @@ class NumbersSolver(SquaresSolver):
     decision = "values"
 
     def _rows(self, cell: CellRows, spec: SolverSpec) -> LocalRows:
-        """Without classes."""
         alike = np.zeros(len(cell.X), np.int32)
         return LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
 
@@ -239,7 +228,6 @@ class NumbersSolver(SquaresSolver):
         return None if (Y[0] == Y).all() else Y
 
     def _constant(self, cell: CellRows, own: LocalRows, report: CellReport) -> LocalModel:
-        """Only offsets, the mean."""
         Y = cast(Float64, cell.targets)
         is_constant = (Y[0] == Y).all()
         mean = Y[0] if is_constant else np.average(Y, axis=0, weights=cell.weights)
@@ -252,16 +240,13 @@ class NumbersSolver(SquaresSolver):
         )
 
     def _functions(self, own: LocalRows, Y: Float64) -> Codes:
-        """The numbers of a row's target."""
         return np.arange(Y.shape[1], dtype=np.int32)
 
     def _error(self, solved: SolvedCell, few: Int64) -> float:
-        """Return the weighted mean of squared errors of some rows, each left out by itself."""
         rows, squared = self._left_out(solved, few)
         return float(np.average(squared, weights=solved.own.weights[rows]))
 
     def _left_out(self, solved: SolvedCell, few: Int64) -> tuple[Int64, Float64]:
-        """Return all copies of some merged rows, and each one's squared error without itself."""
         found = replace(solved.found, inverse=solved.inverse_of(few))
         own, Y = solved.own, solved.Y
         given = solved.merged, found, solved.ridges, Y, own.weights, few
@@ -270,11 +255,9 @@ class NumbersSolver(SquaresSolver):
         return rows, squared
 
     def _max_move(self, error: float) -> float:
-        """A share of the root mean squared error."""
         return min(max(MOVE_SHARE * math.sqrt(error), MIN_MOVE), MAX_MOVE)
 
     def model_nbytes(self, sizes: Sizes, n_rows: int) -> int:
-        """Coefficients may always be kept in two parts."""
         return 2 * LocalSolver.model_nbytes(self, sizes, n_rows)
 
 
@@ -284,8 +267,7 @@ def in_float32(
     """Return rows and float32 coefficients of the same functions.
 
     Where rounding the coefficients would move values by more than a standard deviation of `most`,
-    each row comes twice: with the rounded coefficients, and with the remainders. With a small
-    ridge, or features of large values, coefficients are many times as large as their sums.
+    each row comes twice: with the rounded coefficients, and with the remainders.
     """
     whole = np.ascontiguousarray(alpha.T, np.float32)
     rest = alpha.T - whole.astype(np.float64)

@@ -1,10 +1,8 @@
 """The linear system of a cell: ``(K + R) alpha = Y``, with R = ridge / w on the diagonal.
 
-One factorization serves all columns of Y. Held-out values come from the inverse: without row i,
-the value there is ``y_i - alpha_i / (K + R)^-1_ii`` (Allen 1974; Rifkin, Lippert 2007). With an
-offset the system is bordered, ``[[K + R, 1], [1', 0]]``, and the same holds for its inverse.
-
-Also the rows of a cell as least squares needs them: targets of +-1, and equal rows merged.
+One factorization serves all columns of Y. Held-out values come from the inverse: without row i, the
+value there is ``y_i - alpha_i / (K + R)^-1_ii`` (Allen 1974; Rifkin, Lippert 2007). With an offset
+the system is bordered, ``[[K + R, 1], [1', 0]]``, and the same holds for its inverse.
 """
 
 from dataclasses import dataclass
@@ -44,8 +42,6 @@ EPS32 = float(np.finfo(np.float32).eps)
 def may_need_float64(least_pivot: float, trace: float) -> bool:
     """Whether float32 might lose the digits of a system with so small a pivot, or bound of one.
 
-    `trace` is the kernel matrix's; for a kernel of distances, the number of rows.
-
     >>> may_need_float64(1e-2, 2000), may_need_float64(1e-4, 2000)
     (False, True)
     """
@@ -54,11 +50,7 @@ def may_need_float64(least_pivot: float, trace: float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The solution of a system for all its right-hand sides: alpha (m, r) and offsets (r,).
-
-    `held_out` holds each row's value without it, (m, r), or (q, r) for some rows. `inverse` is the
-    diagonal of the system's inverse, (m,) or (q,), bordered where there is an offset.
-    """
+    """The solution: alpha (m, r), offsets (r,), and each row's value without it."""
 
     alpha: Floats
     offsets: Float64
@@ -69,9 +61,7 @@ class Solution:
 class System:
     """A cell's kernel matrix, and solutions for ridges and right-hand sides.
 
-    A (m, d) has no equal rows, unless the ridge is large enough for them. `base` is `Kernel.matrix`
-    of A if the caller has it: it is the same for every gamma. A solve holds 2 float32 matrices of m
-    x m; in float64, 2 float64 ones beside one of float32.
+    A solve holds 2 float32 matrices of m x m; in float64, 2 float64 ones beside one of float32.
     """
 
     def __init__(self, A: Float32, kernel: KernelSpec, base: Float32 | None = None) -> None:
@@ -88,8 +78,7 @@ class System:
     ) -> Solution:
         """Solve for all columns of Y (m, r), with the ridges (m,) on the diagonal of R.
 
-        An offset is not regularized. Leave-one-out values double the work; for some rows they are
-        fast if these are the last. ParameterError where a ridge vanishes in float64.
+        Leave-one-out values double the work; for some rows they are fast if these are the last.
         """
         return _solve_by(self._factor(ridges), Y, offset=offset, held_out=held_out)
 
@@ -100,8 +89,7 @@ class System:
 
         With the inverse G and alpha = G Y, an error is ``e = alpha_i / G_ii``, and a change dK of
         the kernel matrix changes G by ``-G dK G``. The derivatives (m, m) are therefore ``G B G -
-        sym(G a alpha')`` with ``a = 2 w e / G_ii`` and ``B_ii = a . e``. Cost: that of six
-        factorizations.
+        sym(G a alpha')`` with ``a = 2 w e / G_ii`` and ``B_ii = a . e``.
         """
         factor = self._factor(ridges)
         alpha = _solve_by(factor, Y, offset=offset, held_out=False).alpha
@@ -121,9 +109,8 @@ class System:
     def without_outliers(self, Y: Float64, ridges: Float64, *, offset: bool = False) -> Float64:
         """Return targets that miss their leave-one-out values by at most `MOST_MISSED` medians.
 
-        Y (m, r) is in units of a spread around a center. Source: Huber, Robust Statistics, 1981,
-        chapter 7: least squares of such pseudo-values, in turns. Difference: the values are those
-        without the row. Cost: that of three factorizations.
+        Source: Huber, Robust Statistics, 1981, chapter 7: least squares of such pseudo-values, in
+        turns. Difference: the values are those without the row.
         """
         G = _whole_inverse(self._factor(ridges), offset=False)
         of_ones = G.sum(axis=1, dtype=np.float64) if offset else np.zeros(len(G))
@@ -148,7 +135,6 @@ class System:
         return found
 
     def _factor32(self, ridges: Float64, trace: float) -> Floats | None:
-        """Return the factor in float32; None where that would lose its digits."""
         if not may_need_float64(float(ridges.min()), trace):
             return _factorize(self.matrix32(), ridges)
         for n in (int(LEADING_SHARE * len(ridges)), len(ridges)):
@@ -182,11 +168,7 @@ class System:
 
 
 def _least_pivot(factor: Floats) -> float:
-    """Return the least pivot: at least the ridge, and infinity where there are no rows.
-
-    Known only after the factorization, but sharper than a bound of the ridge: narrow kernels need
-    no ridge at all.
-    """
+    """Return the least pivot, a sharper bound than the ridge: narrow kernels need none."""
     return float(np.diagonal(factor).min(initial=np.inf)) ** 2
 
 
@@ -200,14 +182,12 @@ def _ridge_error(ridge: float, n_rows: int, trace: float, kernel: Kernel) -> Par
 
 
 def _routines(dtype: np.dtype[np.generic]) -> tuple[object, object, object]:
-    """Return LAPACK's potrf, potrs and trtri for a dtype."""
     if dtype == np.float32:
         return lapack.spotrf, lapack.spotrs, lapack.strtri
     return lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
 
 
 def _factorize(K: Floats, ridges: Float64) -> Floats | None:
-    """Return the Cholesky factor of K + R, in the memory of K; None if there is none."""
     diagonal = K.ravel()[:: len(K) + 1]
     diagonal += ridges.astype(K.dtype)
     potrf, _, _ = _routines(K.dtype)
@@ -217,7 +197,6 @@ def _factorize(K: Floats, ridges: Float64) -> Floats | None:
 
 
 def _solve_by(factor: Floats, Y: Float64, *, offset: bool, held_out: bool | Int64) -> Solution:
-    """Return the solution by the factor of K + R; see `System.solve`."""
     m, r = Y.shape
     ones = np.ones((m, 1)) if offset else np.empty((m, 0))
     _, potrs, _ = _routines(factor.dtype)
@@ -257,9 +236,8 @@ def _whole_inverse(factor: Floats, *, offset: bool) -> Floats:
 def _inverse_diagonal(factor: Floats, rows: Int64 | None) -> Float64:
     """Return the diagonal of a matrix's inverse from its factor, or some of it; may overwrite it.
 
-    It consists of the sums of squares of the columns of the factor's own inverse. All of it costs
-    half of the matrix's whole inverse; some rows cost as much as that number of right-hand sides.
-    Of the last rows, those columns follow from the last rows of the factor.
+    All of it costs half of the matrix's whole inverse; some rows as much as that number of
+    right-hand sides; the last rows follow from the last rows of the factor.
     """
     if rows is not None and len(rows):
         first = int(rows.min())
@@ -278,10 +256,7 @@ def _inverse_diagonal(factor: Floats, rows: Int64 | None) -> Float64:
 
 
 def _without_first(factor: Floats, n: int) -> Floats:
-    """Return a factor without its first rows and columns, in its own memory.
-
-    A copy would be one matrix more than planned, and LAPACK takes no part of one.
-    """
+    """Return a factor without its first rows and columns, in its own memory."""
     size = len(factor) - n
     following = factor.ravel(order="F")[: size * size].reshape(size, size, order="F")
     if n:
@@ -298,10 +273,7 @@ ROUNDING = 1e-7
 
 
 def signs_of(present: Ints, n_classes: int) -> Float64:
-    """Return one-vs-rest targets: +1 for a row's class, else -1; with two classes, of the second.
-
-    `present` is the index of each row's class among those of the cell; the column of two classes is
-    the second's.
+    """Return one-vs-rest targets, +1 for a row's class, else -1; of two classes the second's.
 
     >>> signs_of(np.array([0, 1]), 2).tolist()
     [[-1.0], [1.0]]
@@ -311,10 +283,6 @@ def signs_of(present: Ints, n_classes: int) -> Float64:
 
 
 def gamma_in_cell(name: str, width: float, A: Float32) -> float:
-    """Return the gamma of a width in units of the median distance between a cell's rows.
-
-    Measured on some rows, evenly spaced, without equal ones. The unit is 1 where all are equal.
-    """
     return find_kernel(name).gamma_of(width * median_distance(name, A))
 
 
@@ -329,11 +297,7 @@ def median_distance(name: str, A: Float32) -> float:
 
 @dataclass(frozen=True, eq=False)
 class MergedRows:
-    """Distinct rows (k, d) in order of first occurrence, each of which stands for its copies.
-
-    Y holds weighted means of the copies' targets, `weights` their sums, `of_row` the merged row of
-    each of the m rows.
-    """
+    """Distinct rows (k, d) in order of first occurrence; Y is the mean of their copies."""
 
     A: Float32
     Y: Float64
@@ -342,19 +306,13 @@ class MergedRows:
 
 
 def merge_equal_rows(A: Float32, Y: Float64, weights: Float64) -> MergedRows:
-    """Merge equal rows into one of summed weight and mean target.
-
-    The coefficients of copies sum to the merged row's, from a smaller system. Leaving a merged row
-    out leaves out all copies: right for classes, which copies would reveal; for numbers see
-    `without_one_copy`.
-    """
+    """Merge equal rows into one of summed weight and mean target."""
     return merge_groups(A, Y, weights, find_copies(A))
 
 
 def merge_groups(
     A: Float32, Y: Float64, weights: Float64, copies: tuple[Int64, Int64] | None
 ) -> MergedRows:
-    """As `merge_equal_rows`, with the groups that `find_copies` has found."""
     if copies is None:
         return MergedRows(A, Y, weights, np.arange(len(A)))
     first, of_row = copies
@@ -368,10 +326,9 @@ def without_one_copy(
 ) -> tuple[Int64, Float64]:
     """Return rows (q,) and values (q, r) of copies without each of them, while their copies stay.
 
-    `asked` are the merged rows, increasing, whose copies are returned; `found` has the inverse at
-    these. Y (m, r) and weights (m,) are those of all rows. A row's own target moves its value with
-    leverage h = w / W (1 - ridge V), for its weight w, the weight W of all copies and the diagonal
-    V of the inverse: without it the value is y - (y - f) / (1 - h).
+    A row's own target moves its value with leverage h = w / W (1 - ridge V), for its weight w, the
+    weight W of all copies and the diagonal V of the inverse: without it the value is y - (y - f) /
+    (1 - h).
     """
     at = np.full(len(merged.A), -1)
     at[asked] = np.arange(len(asked))
