@@ -226,7 +226,7 @@ def test_lost_maps_are_made_again_and_bundles_stay(make, tmp_path):
     model = make(store=tmp_path / "m").fit(X, y)
     expected = model.predict_proba(X)
     file = tmp_path / "m" / "calibration"
-    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    file.write_bytes(file.read_bytes()[:-8] + b"damaged?")
     drop_caches()
     with pytest.raises(DasklsError, match="calibration"):
         daskls.load(tmp_path / "m").predict_proba(X)

@@ -162,7 +162,7 @@ def test_a_value_that_no_row_had_is_answered():
 def test_damaged_points_are_found(tmp_path):
     model = fitted("ranks")
     model.save(tmp_path / "model.zarr")
-    points = tmp_path / "model.zarr" / "scale" / "points" / "c.0"
+    points = tmp_path / "model.zarr" / "scale"
     raw = bytearray(points.read_bytes())
     raw[len(raw) // 2] ^= 1
     points.write_bytes(bytes(raw))

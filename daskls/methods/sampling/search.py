@@ -33,7 +33,13 @@ from daskls.run.regroup import rows_handle
 from daskls.seeds import SELECTING
 from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
-from daskls.store.models import BundleModels, all_bundles, finished_bundles, missing_bundles
+from daskls.store.models import (
+    BundleModels,
+    all_bundles,
+    bundle_key,
+    finished_bundles,
+    missing_bundles,
+)
 
 # Tasks that a stage is cut into; the number does not depend on slots, as workers may join.
 N_SEARCH_TASKS = 32
@@ -113,8 +119,11 @@ class SampleSearch:
         A group costs at most ``limit``, unless it is one item; None: the share of one task.
         """
         limit = self.share_of(sum(costs)) if limit is None else limit
-        parts = group_neighbors(costs, limit)
-        missing = missing_bundles(self.root, parts, kind_path(kind))
+        parts, path = group_neighbors(costs, limit), kind_path(kind)
+        # How many balls a task draws from follows its memory, which a resumed fit may have less of.
+        others = set(finished_bundles(self.root, path)) - set(parts)
+        self.root.drop(*(bundle_key(*part, path) for part in others))
+        missing = missing_bundles(self.root, parts, path)
         run_each(task, missing, job, self.state.client)
 
     def share_of(self, cost: float) -> float:
