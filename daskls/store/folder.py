@@ -101,6 +101,8 @@ class Folder(Objects):
 
     def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
         """Write a whole file; its folder is created if needed."""
+        if create and os.path.lexists(self.where(key)):
+            return False
         with self._temporary_beside(key) as temporary:
             write_file(temporary, *pieces)
             if create:

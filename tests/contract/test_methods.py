@@ -46,7 +46,7 @@ X, Y = checkers(N, n_classes=3)
 TWO = Y > 0
 BLOCKS = (100,) * 6
 # Begun names of what shows who writes into a store, and whether workers see it.
-LOCK = (".owner", ".probe")
+OWNED = (".owner", "..owner", ".probe", "..probe")
 SLOW = {name for name in ENTRIES if name != "VoronoiSVC"}
 
 
@@ -243,8 +243,8 @@ class TestMethod:
         with tiny_tasks(), dask.config.set(scheduler=twice):
             model = small(name, store=tmp_path / "m").fit(*rows_of())
         assert_same_bits(reference(name), model)
-        # Beside the lock: what the exchange's markers say, which is put together.
-        assert {p for p in again if ".manifest-" not in p and not p.startswith(LOCK)} == set()
+        # Beside the owner: what the exchange holds, which is put together.
+        assert {p for p in again if ".manifest-" not in p and not p.startswith(OWNED)} == set()
 
     @pytest.mark.slow
     @pytest.mark.parametrize(("name", "part"), one_of_parts(0.3, 0.7))
@@ -367,8 +367,8 @@ class TestMethod:
         assert not any(part.startswith(".") for p in stamps for part in p.split("/"))
         with Writes(store, (begun := []).append, begun=True):
             assert_same_bits(model, small(name, store=store).fit(X, Y))
-        # Nothing is trained: nothing but the lock is written, not even for a while.
-        assert {p for p in begun if not p.startswith(LOCK)} == set()
+        # Nothing is trained: nothing but the owner is written, not even for a while.
+        assert {p for p in begun if not p.startswith(OWNED)} == set()
         assert {p: (store / p).stat().st_mtime_ns for p in listing(store)} == stamps
         with pytest.raises(StoreError, match="another fit"):
             small(name, store=store, random_state=1).fit(X, Y)
