@@ -51,7 +51,7 @@ def bundle_key(first_leaf: int, last_leaf: int, kind: str = "bundles") -> str:
 
 
 def finished_bundles(root: Location, kind: str = "bundles") -> list[tuple[int, int]]:
-    """Return (first, last) leaf of every bundle on disk, in order; it is its own marker."""
+    """Return (first, last) leaf of every bundle on disk, in order."""
     names = open_store(root).names(kind)
     # Other files, such as those of file managers, are skipped.
     found = [match for match in map(NAME.fullmatch, names) if match]

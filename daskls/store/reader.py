@@ -36,10 +36,9 @@ from daskls.store.reserved import (
 )
 from daskls.store.scale import read_resolved
 
-# Bytes of the bundles that a process keeps open; and of a cell's row of the report in one, as JSON
-# values.
+# Bytes of the bundles that a process keeps open; and of what it keeps of a cell, beside its center.
 OPEN_NBYTES = 64 << 20
-CELL_NBYTES = 1500
+CELL_NBYTES = 400
 
 
 def write_index(
