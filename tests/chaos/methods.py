@@ -161,7 +161,7 @@ def digest(model):
 def ask(model, way, data, target):
     """Return a model's answers to many rows: a digest of its labels, or its score."""
     if way == "score":
-        group = zarr.open_artifact(data, mode="r")
+        group = zarr.open_group(data, mode="r")
         return model.score(group["X"], da.from_zarr(group["y"]))
     model.predict_to_zarr(f"{data}/X", target)
     return digest_of_labels(target)
