@@ -5,7 +5,8 @@ import shutil
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+
+from support import python_env
 
 SUBNET = "10.77.0"
 NAMES = ("daskls-1", "daskls-2")
@@ -49,7 +50,7 @@ class Host:
                 *("ip", "netns", "exec", self.name, *SPACES, "sh", "-c", script, "sh"),
                 *(sys.executable, *command),
             ],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent), **(env or {})},
+            env=python_env(**(env or {})),
             text=True,
             **options,
         )

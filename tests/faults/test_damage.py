@@ -78,8 +78,9 @@ def check_refit(way, store, file, damage, expected):
         with pytest.raises(StoreError, match=r"Remove the store, then fit again|holds no model"):
             make(way, store=store).fit(X, Y)
         return
-    if damage == "swapped":
-        # Two files: what is found damaged after a repair is told.
+    if damage == "swapped" or file.parts[0] == "bundles":
+        # Of two files, what is found after a repair is told; so is a bundle that was finished
+        # before, where only the report of the finished fit reads it.
         told(store, lambda: make(way, store=store).fit(X, Y))
     assert bits_of(make(way, store=store).fit(X, Y)) == expected
 
