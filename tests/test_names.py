@@ -162,7 +162,7 @@ def test_pages_for_developers_name_what_there_is():
     for page in ("CONTRIBUTING.md", "docs/design.md"):
         assert missing_of((ROOT / page).read_text(), words) == set(), page
     gone = (
-        "by `zarr_place`, `store.no_such` and `Objects.building` of `store/objects.py`, `no_such.py`"
+        "by `zarr_place`, `store.no_such` and `Objects.put` of `store/objects.py`, `no_such.py`"
     )
     assert missing_of(gone, words) == {"zarr_place", "store.no_such", "no_such.py"}
 
