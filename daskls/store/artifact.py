@@ -234,6 +234,9 @@ class Artifact:
     def shape_of(self, name: str) -> tuple[int, ...]:
         return self._spec(name).shape
 
+    def dtype_of(self, name: str) -> np.dtype[Any]:
+        return self._spec(name).dtype
+
     def _spec(self, name: str) -> Spec:
         if name not in self._specs:
             raise damaged(self.where(), f"it names no array {name!r}")

@@ -329,10 +329,10 @@ def _merge_leaves(files: list[Artifact], offsets: Int64) -> Iterator[Table]:
     # come first.
     place = np.empty(len(leaves), np.int64)
     place[np.argsort(leaves, kind="stable")] = np.arange(len(leaves))
-    first = next(runs)
-    records, at = np.empty(len(leaves), first.dtype), len(first)
-    records[place[:at]] = first
+    records, at = np.empty(len(leaves), files[0].dtype_of(RECORDS)), 0
     for run in runs:
         records[place[at : at + len(run)]] = run
         at += len(run)
+        # Not beside the next one.
+        del run
     yield records

@@ -145,7 +145,7 @@ def test_a_plan_that_refuses_names_a_size_that_fits():
     rows = np.random.default_rng(0).random((2600, 2)).astype(np.float32)
     labels = (rows[:, 0] > 0.5).astype(int)
     params = {**PAPER, "C": 1.0, "gamma": 1.0, "cv": 2}
-    with task_memory(40 * MIB):
+    with task_memory(48 * MIB):
         with pytest.raises(MemoryPlanError, match="give cache_size=") as caught:
             VoronoiSVC(2600, **params).fit(rows, labels)
         size = float(re.search(r"give cache_size=([\d.]+), or give each", str(caught.value))[1])

@@ -45,7 +45,7 @@ def test_it_is_of_the_rows_that_were_held_out(bounded):
 def test_without_a_bound_it_is_of_values_without_each_row(n_partitions):
     weights = np.random.default_rng(1).uniform(0.5, 2, N)
     model = VoronoiSVC(n_partitions=n_partitions, random_state=0, **ONE).fit(X, Y, weights)
-    held = HeldOutRows.joined(HeldOutRows.read(bundle.group) for bundle in model._reader.bundles)
+    held = HeldOutRows.joined(HeldOutRows.read(bundle.part) for bundle in model._reader.bundles)
     values = np.zeros(N)
     clipped = held.scores if n_partitions == 1 else held.scores.clip(-1, 1)
     np.add.at(values, held.numbers, clipped.astype(float) / n_partitions)

@@ -55,7 +55,8 @@ def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     k = chosen.n_neighbors
     centers = choose_centers(state, handle, method.inner(k), metric_of(chosen.spec))
     own = replace(method, percentiles=chosen.percentiles)
-    batch = plan_batch(state.sizes, k, state.sampling.largest_rows, state.resources)
+    largest, n_rows = state.sampling.largest_rows, state.scan.n_kept
+    batch = plan_batch(state.sizes, k, largest, n_rows, state.resources)
     job = NeighborJob(handle, chosen.spec, own, k, state.seed, batch)
     bundles = _bundles(state, centers, k)
 
@@ -108,7 +109,9 @@ def expected_rows(method: NeighborSpec, extent: Extent, resources: Resources) ->
     nbytes = gathering_nbytes(extent)
     if method.selection is not None:
         k = max(method.for_rows(extent.n_rows).n_neighbors)
-        nbytes = max(nbytes, neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, 1))
+        nbytes = max(
+            nbytes, neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, extent.n_rows, 1)
+        )
     return Expected(0, 0, nbytes, extent.n_rows * extent.sizes.row_nbytes)
 
 
@@ -116,9 +119,9 @@ def expected_centers(method: NeighborSpec, extent: Extent, resources: Resources)
     method, rows = method.for_rows(extent.n_rows), expected_rows(method, extent, resources)
     k = method.n_neighbors[len(method.n_neighbors) // 2]
     n_centers = _n_centers(extent.n_rows, method.inner(k))
-    batch = plan_batch(extent.sizes, k, extent.leaf_rows, resources)
+    batch = plan_batch(extent.sizes, k, extent.leaf_rows, extent.n_rows, resources)
     n_tasks = -(-n_centers // _bundle_size(extent.sizes, n_centers, k))
-    nbytes = neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, batch)
+    nbytes = neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, extent.n_rows, batch)
     models = model_nbytes(extent.sizes, n_centers * k)
     kept = rows.model_nbytes if method.assign == "point" else 0
     client = NBYTES_PER_ROW * extent.n_rows

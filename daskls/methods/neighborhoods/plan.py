@@ -15,6 +15,8 @@ N_SELECTED = 10
 BATCH_NBYTES = 24 << 20
 # Bytes of the models of a bundle, unless it is of one center.
 MODELS_NBYTES = 4 << 20
+# A row is in some four neighborhoods of all centers together, of n_assigned = k / 2.
+SHARED_BY = 5
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,11 @@ def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) 
     check_gather(extent, resources)
     sizes, leaf_rows, usable = extent.sizes, extent.leaf_rows, usable_nbytes(resources)
     k = min(n_neighbors, extent.n_rows)
-    needed = neighborhood_nbytes(sizes, k, leaf_rows, 1)
+    n_rows = extent.n_rows
+    needed = neighborhood_nbytes(sizes, k, leaf_rows, n_rows, 1)
     if needed > usable:
         fitting = k
-        while fitting > 1 and neighborhood_nbytes(sizes, fitting, leaf_rows, 1) > usable:
+        while fitting > 1 and neighborhood_nbytes(sizes, fitting, leaf_rows, n_rows, 1) > usable:
             fitting //= 2
         raise MemoryPlanError(
             f"A neighborhood of {k} rows x {sizes.n_features} features needs "
@@ -62,7 +65,9 @@ def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) 
         )
 
 
-def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, batch: int) -> int:
+def neighborhood_nbytes(
+    sizes: TaskSizes, n_neighbors: int, leaf_rows: int, n_rows: int, batch: int
+) -> int:
     """Return the peak bytes of a task that gathers and trains ``batch`` neighborhoods at once.
 
     It holds the lists of neighbors, their rows, the matrices of one neighborhood, and the models of
@@ -70,14 +75,18 @@ def neighborhood_nbytes(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, batc
     """
     rows = batch * n_neighbors * _row_nbytes(sizes.n_features, sizes.target_nbytes)
     searching = neighbor_search_nbytes(sizes, batch, n_neighbors, leaf_rows)
-    models = 2 * max(model_nbytes(sizes, n_neighbors), MODELS_NBYTES)
+    bundle = min(model_nbytes(sizes, SHARED_BY * n_rows), MODELS_NBYTES)
+    models = 2 * max(model_nbytes(sizes, n_neighbors), bundle)
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
 
 
-def plan_batch(sizes: TaskSizes, n_neighbors: int, leaf_rows: int, resources: Resources) -> int:
+def plan_batch(
+    sizes: TaskSizes, n_neighbors: int, leaf_rows: int, n_rows: int, resources: Resources
+) -> int:
     batch = batch_size(n_neighbors, sizes.n_features, sizes.target_nbytes)
     usable = usable_nbytes(resources)
-    while batch > 1 and neighborhood_nbytes(sizes, n_neighbors, leaf_rows, batch) > usable:
+    own = sizes, n_neighbors, leaf_rows, n_rows
+    while batch > 1 and neighborhood_nbytes(*own, batch) > usable:
         batch //= 2
     return batch
 
