@@ -4,7 +4,6 @@ import os
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from html import escape
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -287,7 +286,13 @@ class LocalEstimator(Plans, SharesClient):
             ) as view,
         ):
             views = view.on_progress, view.on_cut
-            run = partial(run_fit, request, rows, store, self.client, *views)
+
+            def run() -> "FitResult":
+                result = run_fit(request, rows, store, self.client, *views)
+                # Nothing else reads bundles that an earlier fit finished.
+                _ = ModelReader(store).report
+                return result
+
             return run_repaired(run, store, request.method)
 
     def _request(self) -> FitRequest:

@@ -24,7 +24,7 @@ MODEL_KIND = "model"
 # The root of a Zarr group, as models had one up to format 5, and as data sets have one.
 ZARR_ROOT, MAX_ZARR_NBYTES = "zarr.json", 64 << 20
 # Names of files that killed tasks left: see `store/folder.py`.
-ATTEMPTS = ("bundles/.*", "rows/.*", ".new-*", ".*." + "[0-9a-f]" * 32)
+ATTEMPTS = ("bundles/.*", "rows/.*", ".*." + "[0-9a-f]" * 32)
 # The array that holds the table of cells, one row per cell.
 REPORT = "report"
 

@@ -79,8 +79,8 @@ def check_refit(way, store, file, damage, expected):
             make(way, store=store).fit(X, Y)
         return
     if damage == "swapped" or file.parts[0] == "bundles":
-        # Of two files, what is found after a repair is told; so is a bundle that was finished
-        # before, where only the report of the finished fit reads it.
+        # Of two files, what is found after a repair is told. Of a bundle that was finished before,
+        # a fit reads the report alone.
         told(store, lambda: make(way, store=store).fit(X, Y))
     assert bits_of(make(way, store=store).fit(X, Y)) == expected
 
