@@ -138,7 +138,7 @@ def planned_nbytes(spec: SolverSpec, rows: int, leaf_rows: int) -> int:
     plan = plan_sample(rows, N_FEATURES, CELL_SIZE)
     sample = 2 * plan.n_sample * N_FEATURES * 4
     sample += grow_nbytes(plan.n_sample, N_FEATURES, plan.max_sampled_rows)
-    return max(sample, group_nbytes(sizes_of(spec, CELL_SIZE), leaf_rows))
+    return max(sample, group_nbytes(sizes_of(spec, CELL_SIZE), leaf_rows, rows))
 
 
 def sizes_of(spec: SolverSpec, cell_size: int) -> TaskSizes:

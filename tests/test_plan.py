@@ -135,8 +135,8 @@ def test_bundles_hold_every_leaf_once(seed, n_features, n_classes):
         held += leaves
         rows = [leaf_rows[leaf] for leaf in leaves]
         assert bundle.n_rows == sum(rows)
-        largest = max(group_nbytes(sizes, n) for n in rows)
-        assert bundle.nbytes <= max(largest, group_nbytes(sizes, max(leaf_rows)))
+        largest = max(group_nbytes(sizes, n, sum(leaf_rows)) for n in rows)
+        assert bundle.nbytes <= max(largest, group_nbytes(sizes, max(leaf_rows), sum(leaf_rows)))
         if len(leaves) > 1:
             # One bundle never keeps the others waiting, unless it is a single leaf.
             assert bundle.work <= min(max(total / 64, 2e6), 3e7)
@@ -184,7 +184,7 @@ def test_no_leaves_and_empty_ones():
 
 def test_what_fits_is_not_refused():
     sizes = sizes_of()
-    needed = max(group_nbytes(sizes, 14_000), assign_nbytes(sizes, 100_000))
+    needed = max(group_nbytes(sizes, 14_000, 10**7), assign_nbytes(sizes, 100_000))
     check_cells(Extent(sizes, 10**7, 14_000, 100_000), Resources(2, needed))
     with pytest.raises(MemoryPlanError):
         check_cells(Extent(sizes, 10**7, 14_000, 100_000), Resources(2, needed - 1))
@@ -216,7 +216,7 @@ def refused_cell_size(sizes, n_rows, leaf_rows, limit):
     assert f"{leaf_rows} rows in leaf 3" in message
     assert f"cells of up to {sizes.cell_size}" in message
     assert f"{limit / MIB:.0f} MiB" in message
-    assert f"{group_nbytes(sizes, leaf_rows) / MIB:.0f} MiB" in message
+    assert f"{group_nbytes(sizes, leaf_rows, n_rows) / MIB:.0f} MiB" in message
     advised = re.search(r"cell_size to about (\d+)", message)
     return advised and int(advised.group(1))
 
@@ -227,13 +227,13 @@ def refused_cell_size(sizes, n_rows, leaf_rows, limit):
 def test_a_smaller_cell_size_as_advised_fits(share, n_rows, n_features):
     sizes = sizes_of(n_features, cell_size=4000)
     leaf_rows = plan_sample(n_rows, n_features, 4000).largest_rows
-    limit = int(share * group_nbytes(sizes, leaf_rows))
+    limit = int(share * group_nbytes(sizes, leaf_rows, n_rows))
     advised = refused_cell_size(sizes, n_rows, leaf_rows, limit)
     if advised is None:
         # No number is named only where none would do: leaves do not shrink for ever.
         for size in (2000, 1000, 500, 250, 125, 62, 31, 15, 7, 3):
             rows_then = plan_sample(n_rows, n_features, size).largest_rows
-            assert group_nbytes(sizes_of(n_features, cell_size=size), rows_then) > limit
+            assert group_nbytes(sizes_of(n_features, cell_size=size), rows_then, n_rows) > limit
         return
     # Who follows it gets the leaves of that cell_size, not the same leaves shrunk.
     smaller = sizes_of(n_features, cell_size=advised)

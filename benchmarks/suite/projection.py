@@ -87,7 +87,7 @@ def project(journal: Journal, job: Job, ten_million: Record) -> Record:
     )
     sizes = TaskSizes(job.d, 4, 2, job.cell_size, spec)
     sampling = plan_sample(job.rows, job.d, job.cell_size)
-    task = group_nbytes(sizes, sampling.largest_rows)
+    task = group_nbytes(sizes, sampling.largest_rows, job.rows)
     slots = job.machines * min(job.cores, int(USABLE * job.memory_gib * GIB / task))
     fill, row_s = _fill(journal, job.search), _regroup_s(journal) * job.d / 631
     n_cells = math.ceil(job.rows / (fill * job.cell_size))

@@ -311,12 +311,14 @@ def leaf_nbytes(sizes: TaskSizes, n_rows: int) -> int:
     return max(reading, cutting, training)
 
 
-def group_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+def group_nbytes(sizes: TaskSizes, leaf_rows: int, n_rows: int) -> int:
     """Return the peak bytes of a task that trains leaves of up to so many rows, one at a time."""
-    models = model_nbytes(sizes, n_rows)
-    # The models of a bundle of several leaves, and their rows, which are read together.
-    beside = 2 * LEAVES_NBYTES if max(n_rows * sizes.row_nbytes, models) < LEAVES_NBYTES else 0
-    return models + max(models, leaf_nbytes(sizes, n_rows)) + beside
+    models, beside = model_nbytes(sizes, leaf_rows), 0
+    if leaf_rows < n_rows and max(leaf_rows * sizes.row_nbytes, models) < LEAVES_NBYTES:
+        # Of several leaves, whose rows are read together.
+        models = max(models, min(model_nbytes(sizes, n_rows), LEAVES_NBYTES))
+        beside = min(n_rows * sizes.row_nbytes, LEAVES_NBYTES)
+    return models + max(models, leaf_nbytes(sizes, leaf_rows)) + beside
 
 
 def cell_nbytes(sizes: TaskSizes, n_rows: int) -> int:

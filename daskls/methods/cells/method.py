@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from daskls.errors import MemoryPlanError
-from daskls.memory import TaskSizes
 from daskls.methods.scores import mean_of_all, mean_of_views
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition
@@ -108,13 +107,13 @@ class Chunked(Voronoi):
 def check_cells(extent: Extent, resources: Resources) -> None:
     check_block(extent, resources)
     sizes, leaf_rows = extent.sizes, extent.leaf_rows
-    leaf = group_nbytes(sizes, leaf_rows)
+    leaf = group_nbytes(sizes, leaf_rows, extent.n_rows)
     if leaf > resources.task_nbytes:
         raise MemoryPlanError(
             f"The largest cell group ({leaf_rows} rows {extent.at}, cells of up to "
             f"{sizes.cell_size}) needs {mib(leaf)} but a task may use "
             f"{mib(resources.task_nbytes)}; {_remedy(extent, resources)}"
-            f"{_cache_remedy(sizes, leaf_rows, resources)}{resources.more}"
+            f"{_cache_remedy(extent, leaf_rows, resources)}{resources.more}"
         )
 
 
@@ -129,7 +128,7 @@ def _remedy(extent: Extent, resources: Resources) -> str:
         cell_size //= 2
         smaller = replace(sizes, cell_size=cell_size)
         rows = math.ceil(overshoot * plan_sample(n_rows, d, cell_size).largest_rows)
-        if group_nbytes(smaller, rows) <= resources.task_nbytes:
+        if group_nbytes(smaller, rows, n_rows) <= resources.task_nbytes:
             return f"lower cell_size to about {cell_size}, or "
     return ""
 
@@ -139,21 +138,22 @@ def check_chunks(extent: Extent, resources: Resources) -> None:
     check_block(extent, resources)
     sizes = extent.sizes
     size = min(sizes.cell_size, extent.n_rows)
-    needed = group_nbytes(sizes, size)
+    needed = group_nbytes(sizes, size, extent.n_rows)
     if needed > resources.task_nbytes:
         fitting = size
-        while fitting > 2 and group_nbytes(sizes, fitting) > resources.task_nbytes:
+        while fitting > 2 and group_nbytes(sizes, fitting, extent.n_rows) > resources.task_nbytes:
             fitting //= 2
         raise MemoryPlanError(
             f"A chunk of {size} rows x {sizes.n_features} features needs {mib(needed)} but "
             f"a task may use {mib(resources.task_nbytes)}; lower chunk_size to about "
-            f"{fitting}, or {_cache_remedy(sizes, size, resources)}{resources.more}"
+            f"{fitting}, or {_cache_remedy(extent, size, resources)}{resources.more}"
         )
 
 
-def _cache_remedy(sizes: TaskSizes, leaf_rows: int, resources: Resources) -> str:
+def _cache_remedy(extent: Extent, leaf_rows: int, resources: Resources) -> str:
     """Return advice to give the largest cache_size, a share of K, whose groups fit; else ""."""
-    spec, K = sizes.spec, min(leaf_rows, sizes.cell_size) ** 2 * F4 / MIB
+    sizes, spec = extent.sizes, extent.sizes.spec
+    K = min(leaf_rows, sizes.cell_size) ** 2 * F4 / MIB
     if not find_loss(spec).caches_rows or spec.fit_intercept:
         return ""
     for share in (1, 2, 4, 8, 16, 32):
@@ -161,6 +161,6 @@ def _cache_remedy(sizes: TaskSizes, leaf_rows: int, resources: Resources) -> str
         if cache <= 0 or (spec.cache_size is not None and cache >= spec.cache_size):
             continue
         smaller = replace(sizes, spec=replace(spec, cache_size=cache))
-        if group_nbytes(smaller, leaf_rows) <= resources.task_nbytes:
+        if group_nbytes(smaller, leaf_rows, extent.n_rows) <= resources.task_nbytes:
             return f"give cache_size={cache:g}, or "
     return ""
