@@ -35,7 +35,7 @@ from daskls.solvers.base import CellRows, evaluated_rows
 from daskls.solvers.registry import find_solver
 from daskls.store.checks import check_counts
 from daskls.store.exchange import Exchange
-from daskls.store.layout import Root
+from daskls.store.layout import Root, check_fit
 from daskls.store.models import (
     BundleModels,
     all_bundles,
@@ -143,6 +143,7 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     extra = {**tree_arrays(branches, BRANCH_SIZES), **grid_arrays(models)}
     if held:
         extra |= HeldOutRows.joined(held).arrays()
+    check_fit(job.root, job.fingerprint)
     written = write_bundle(job.root, first, last, models, extra)
     report_cells(job.root, first, last, (model.report for model in models))
     return written
