@@ -80,6 +80,8 @@ def begin_fit(
     sample = replace(sample, targets=target.enter(sample.targets))
     # After the sample, as its pass takes the checksum of all rows, which is part of the identity.
     root = open_root(request, rows, scan, seed, sample.checksum, store)
+    # Each kill may leave a block or more on the disk.
+    root.store.sweep()
     repair(root, request.method, client)
     if find_loss(request.spec).costs_by_cell:
         # After open_root, as the identity of the fit is that of the given spec.
