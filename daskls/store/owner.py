@@ -164,7 +164,10 @@ class Ownership:
             now, then = self.store.modified(probe), self.store.modified(OWNER)
         finally:
             self.store.drop(probe)
-        return STALE_S if now is None or then is None else now - then
+        if now is None:
+            # The owner, as it cleans up, removes what it takes for a killed task's file.
+            return 0.0
+        return STALE_S if then is None else now - then
 
     def _beat(self) -> None:
         """Renew the object until `release`."""
