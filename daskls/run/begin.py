@@ -203,9 +203,9 @@ def regroup_all(state: FitState) -> tuple[Partition, Exchange, Int64]:
 @undisturbed
 def _partition(state: FitState) -> Partition:
     root = state.root
-    group = root.find("partition")
-    if group is not None:
-        return read_partition(group)
+    part = root.find("partition")
+    if part is not None:
+        return read_partition(part)
     with one_blas_thread():
         partition = state.request.method.cut(state)
     # After the limit has held to its end: a disturbed cut is repeated, never stored.

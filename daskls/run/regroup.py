@@ -71,7 +71,7 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
         )
     # The checksums of rows are added, so blocks may finish in any order, or in an earlier fit.
     if sum(sums) % 2**64 != state.sample.checksum:
-        # Removed, as by its markers the next fit would take the same wrong rows.
+        # Removed, as the next fit would take the same wrong rows.
         exchange.delete()
         raise StoreError(
             "X or y had other values at the second reading than at the first, so no model was "

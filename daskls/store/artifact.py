@@ -221,7 +221,7 @@ class Artifact:
     _sums: AnyArray
     _head: Bytes
 
-    def where(self, name: str = "") -> str:
+    def where(self) -> str:
         return self.store.where(self.key)
 
     def __contains__(self, name: object) -> bool:

@@ -31,7 +31,7 @@ NOT_A_FILE = (
     *(errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG),
 )
 # Names of files that are not yet whole.
-TEMPORARY = re.compile(r"\..*\.[0-9a-f]{32}")
+STAGED = re.compile(r"\..*\.[0-9a-f]{32}")
 # Removals in a row, and the pause after each.
 N_REMOVALS, REMOVAL_S = 4, 0.05
 # Errors of disks without hard links.
@@ -128,7 +128,7 @@ class Folder(Objects):
     def _temporary_beside(self, key: str) -> Iterator[str]:
         """Yield a temporary path beside a file; nothing is left there at the end."""
         folder, _, name = key.rpartition("/")
-        # As `TEMPORARY` says.
+        # As `STAGED` says.
         temporary = f"{self.where(folder)}/.{name}.{uuid.uuid4().hex}"
         try:
             with disk_errors(self.where(key), self.then):
@@ -158,7 +158,7 @@ class Folder(Objects):
 
     def sweep(self) -> None:
         for key in self.below():
-            if TEMPORARY.fullmatch(key.rpartition("/")[2]):
+            if STAGED.fullmatch(key.rpartition("/")[2]):
                 with suppress(OSError):
                     os.unlink(self.where(key))
 

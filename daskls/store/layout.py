@@ -120,11 +120,11 @@ class Root:
         return Target.from_json(self._part.attrs["meta"])
 
     def update(self, **attributes: Any) -> None:
-        """Set attributes, the marker among them; the root is replaced as a whole.
+        """Set attributes, `complete` among them; the root is replaced as a whole.
 
         StoreError when this fit has lost its store, or the disk refuses.
         """
-        # A suspended fit whose store was taken over must find out before it sets the marker.
+        # A suspended fit whose store was taken over must find out before the model is complete.
         check_owner(self.store)
         write_artifact(self.store, ROOT, {}, {**self._part.attrs, **attributes}, replace=True)
         self._part = open_artifact(self.store, ROOT, whole=True)

@@ -173,7 +173,7 @@ class Ownership:
         """Renew the object until `release`."""
         while not self._stopped.wait(BEAT_S):
             # The disk may fail for a moment. If the store is gone, the fit itself finds out, at the
-            # latest when it sets the marker.
+            # latest when it marks the model complete.
             with suppress(StoreError):
                 if self._read() == self.content:
                     self.store.put(OWNER, self.content)
