@@ -288,10 +288,7 @@ class LocalEstimator(Plans, SharesClient):
             views = view.on_progress, view.on_cut
 
             def run() -> "FitResult":
-                result = run_fit(request, rows, store, self.client, *views)
-                # Nothing else reads bundles that an earlier fit finished.
-                _ = ModelReader(store).report
-                return result
+                return run_fit(request, rows, store, self.client, *views)
 
             return run_repaired(run, store, request.method)
 

@@ -69,8 +69,11 @@ def run_fit(
         request.method.fit(state)
         use_reserved(state)
         shrinkage = _measured(state) if request.measures_shrinkage else None
-        # Opened again, as the marker was set since. A fit that is killed before this has no times.
+        # Opened again, as `complete` was set since. A fit that is killed before this has no times.
         Root.open(state.root.store).update(stage_s=clock.seconds)
+        # Nothing else reads bundles that an earlier fit finished. While the rows are still there:
+        # a damaged one is made again from them.
+        _ = ModelReader(state.root.store).report
     # Also of a complete model: its fit may have been killed before it cleaned up.
     request.method.clean_up(state.root)
     return FitResult(state.fingerprint, clock.seconds, units, shrinkage)

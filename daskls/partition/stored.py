@@ -18,7 +18,7 @@ from daskls.partition.tree import Tree, read_trees
 from daskls.records import AnyArray, Float64, Int64
 from daskls.store.artifact import Artifact, open_artifact
 from daskls.store.caches import SizedCache, cached
-from daskls.store.checks import check_tiles
+from daskls.store.checks import check_contiguous
 from daskls.store.errors import damaged
 from daskls.store.layout import Root
 from daskls.store.models import bundle_key
@@ -58,7 +58,7 @@ def model_partition(reader: ModelReader) -> Partition:
             "cut space into cells and has no partition tree."
         )
     partition, where = read_partition(index), index.where()
-    check_tiles(where, [(own.first_leaf, own.last_leaf) for own in reader.bundles], None)
+    check_contiguous(where, [(own.first_leaf, own.last_leaf) for own in reader.bundles], None)
     if partition.n_leaves != reader.n_cells:
         raise damaged(where, f"its partition has {partition.n_leaves} cells, not {reader.n_cells}")
     if isinstance(partition, Space) and len(partition.center) != reader.width:
@@ -132,7 +132,7 @@ class Nested(Refined):
         base = find_base(part)
         first_cells = part.read(LEAF_CELLS, shape=(base.n_leaves + 1,), kind="i")
         if first_cells[0] != 0 or (np.diff(first_cells) < 1).any():
-            raise damaged(part.where(LEAF_CELLS), "cells of leaves do not increase from 0")
+            raise damaged(part.where(), "cells of leaves do not increase from 0")
         listed = part.read("bundles", shape=(None, 2), kind="i")
         bundles = tuple((int(first), int(last)) for first, last in listed)
         return cls(base, StoredTrees(part.store, bundles, first_cells, base.center))

@@ -80,6 +80,8 @@ def begin_fit(
     sample = replace(sample, targets=target.enter(sample.targets))
     # After the sample, as its pass takes the checksum of all rows, which is part of the identity.
     root = open_root(request, rows, scan, seed, sample.checksum, store)
+    # Each kill may leave a block or more on the disk.
+    root.store.sweep()
     repair(root, request.method, client)
     if find_loss(request.spec).costs_by_cell:
         # After open_root, as the identity of the fit is that of the given spec.
@@ -201,9 +203,9 @@ def regroup_all(state: FitState) -> tuple[Partition, Exchange, Int64]:
 @undisturbed
 def _partition(state: FitState) -> Partition:
     root = state.root
-    group = root.find("partition")
-    if group is not None:
-        return read_partition(group)
+    part = root.find("partition")
+    if part is not None:
+        return read_partition(part)
     with one_blas_thread():
         partition = state.request.method.cut(state)
     # After the limit has held to its end: a disturbed cut is repeated, never stored.

@@ -202,18 +202,18 @@ def _find_lack(root: Root, method: Method) -> str | None:
 
 
 def run_repaired(run: Callable[[], T], store: Location, method: Method) -> T:
-    """Return a fit's result; a part of the store that it finds damaged is made again, once."""
-    try:
-        return run()
-    except DamageError as error:
-        _drop_damage(store, method, error)
-        log.warning("The store %s is damaged and is being repaired: %s", store, error)
-    try:
-        return run()
-    except DamageError as error:
-        # For the next fit.
-        _drop_damage(store, method, error)
-        raise
+    """Return a fit's result; parts of the store that it finds damaged are made again, each once."""
+    repaired: set[str] = set()
+    while True:
+        try:
+            return run()
+        except DamageError as error:
+            # Also where it is raised: for the next fit.
+            _drop_damage(store, method, error)
+            if error.where in repaired:
+                raise
+            repaired.add(error.where)
+            log.warning("The store %s is damaged and is being repaired: %s", store, error)
 
 
 def _drop_damage(store: Location, method: Method, error: DamageError) -> None:

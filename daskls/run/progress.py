@@ -84,7 +84,7 @@ def watch(
 ) -> Iterator[None]:
     """Report a stage's progress from a thread while the body runs, if `on_progress` is given.
 
-    `count` counts what is done from markers in the store; None if the stage leaves none.
+    `count` counts what is done by the keys in the store; None if the stage leaves none.
     """
     if on_progress is None:
         yield

@@ -33,7 +33,7 @@ from daskls.run.scan import block_checksum, take_kept
 from daskls.store.artifact import open_artifact
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
-from daskls.store.layout import Root, root_stamp
+from daskls.store.layout import Root, check_fit, root_stamp
 from daskls.store.leaves import (
     CACHE_NBYTES,
     LeafReader,
@@ -71,7 +71,7 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
         )
     # The checksums of rows are added, so blocks may finish in any order, or in an earlier fit.
     if sum(sums) % 2**64 != state.sample.checksum:
-        # Removed, as by its markers the next fit would take the same wrong rows.
+        # Removed, as the next fit would take the same wrong rows.
         exchange.delete()
         raise StoreError(
             "X or y had other values at the second reading than at the first, so no model was "
@@ -207,6 +207,7 @@ def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
             rows.append(replace(own, X=own.X.astype(dtype, copy=False)))
             regions.append(measure_regions(own.X, ptrs[-1]))
     # Written after the limit has held to its end: a disturbed result is never written.
+    check_fit(job.root, job.fingerprint)
     write_leaves(job.root, leaves[0], rows, ptrs, regions, _leaf_regions(rows))
     return sum(len(own.X) for own in rows)
 

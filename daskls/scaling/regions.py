@@ -299,7 +299,7 @@ def read_region(region: int, job: RegionJob) -> RegionRows:
 
 
 def _read_columns(root: str, key: str) -> dict[str, AnyArray]:
-    """Return a region's pack, from this process's cache if it is in a bucket."""
+    """Return a region's part, from this process's cache if it is in a bucket."""
     if not is_bucket(root):
         return read_arrays(root, key)
     # Another fit may use the same URL later.

@@ -221,7 +221,7 @@ class Artifact:
     _sums: AnyArray
     _head: Bytes
 
-    def where(self, name: str = "") -> str:
+    def where(self) -> str:
         return self.store.where(self.key)
 
     def __contains__(self, name: object) -> bool:
@@ -290,7 +290,8 @@ class Artifact:
         low = self._begin + first * SUMMED_NBYTES
         high = min(self._begin + (last + 1) * SUMMED_NBYTES, self._end)
         if high <= len(self._head):
-            content = self._head[low:high]
+            # A copy: who changes what it read does not change what is read next.
+            content = self._head[low:high].copy()
         else:
             content = self.store.range(self.key, low, high)
         for number in range(first, last + 1):
@@ -322,15 +323,19 @@ def _is_sound(values: Floats, finite: bool) -> bool:
     return bool(np.isfinite(values).all() if finite else not np.isnan(values).any())
 
 
-def open_artifact(root: Location, key: str, *, keeps_head: bool = True) -> Artifact:
+def open_artifact(
+    root: Location, key: str, *, keeps_head: bool = True, whole: bool = False
+) -> Artifact:
     """Return an artifact; DamageError when it is missing, or its header is damaged.
 
     `keeps_head` saves a request for a small object of a bucket; without it what is damaged now and
-    made again later is read as it is then.
+    made again later is read as it is then. `whole` reads all by one read, where another content may
+    replace it at any moment.
     """
     store = open_store(root)
     is_local, where = store.local() is not None, store.where(key)
-    head, nbytes = store.head(key, LOCAL_OPENED_NBYTES if is_local else OPENED_NBYTES)
+    opened = LOCAL_OPENED_NBYTES if is_local else OPENED_NBYTES
+    head, nbytes = store.head(key, MAX_HEADER_NBYTES if whole else opened)
 
     def read(start: int, stop: int) -> Bytes:
         return head[start:stop] if stop <= len(head) else store.range(key, start, stop)
@@ -368,7 +373,7 @@ def _parse(
     seal = str(metadata[SEAL])
     if f"{_seal(key, text.replace(_seal_text(seal), _seal_text(UNSEALED), 1)):08x}" != seal:
         raise ValueError("the header's checksum is not that of what was written")
-    attributes, records = json.loads(metadata[ATTRIBUTES]), json.loads(metadata[RECORD_COLUMNS])
+    attributes, records = (dict(json.loads(metadata[n])) for n in (ATTRIBUTES, RECORD_COLUMNS))
     specs = {}
     for name, entry in entries.items():
         dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])

@@ -111,10 +111,10 @@ def check_codes(where: str, name: str, codes: Ints, n_codes: int) -> None:
         raise damaged(where, f"{name} ranges from {codes.min()} to {codes.max()} of {n_codes}")
 
 
-def check_tiles(where: str, tiles: list[tuple[int, int]], n: int | None) -> None:
+def check_contiguous(where: str, bundles: list[tuple[int, int]], n: int | None) -> None:
     """Raise a `DamageError` if bundles (first, last) do not follow one another up to ``n`` - 1."""
     expected = 0
-    for first, last in tiles:
+    for first, last in bundles:
         if first != expected or last < first:
             raise damaged(where, f"its bundle {first}-{last} does not follow the one before")
         expected = last + 1

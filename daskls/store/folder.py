@@ -9,6 +9,7 @@ Before a file is opened it is checked to be a plain file inside the store.
 import errno
 import fnmatch
 import os
+import re
 import shutil
 import stat
 import time
@@ -29,6 +30,8 @@ NOT_A_FILE = (
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
     *(errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG),
 )
+# Names of files that are not yet whole.
+STAGED = re.compile(r"\..*\.[0-9a-f]{32}")
 # Removals in a row, and the pause after each.
 N_REMOVALS, REMOVAL_S = 4, 0.05
 # Errors of disks without hard links.
@@ -63,7 +66,7 @@ class Folder(Objects):
     @contextmanager
     def building(self, *, replaces: bool = False) -> Iterator[Place]:
         """Yield a folder beside this one, which is renamed at the end."""
-        above, name = os.path.split(self.root)
+        above, name = os.path.split(os.path.abspath(self.root))
         place = f"{above}/.{name}.{uuid.uuid4().hex}"
         if not replaces and self.exists(""):
             raise exists_already(self)
@@ -94,6 +97,9 @@ class Folder(Objects):
         try:
             os.rename(place, self.root)
         except OSError as error:
+            # Back to its place, unless another caller has put something there.
+            with suppress(OSError):
+                os.rename(old, self.root)
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                 raise
             raise exists_already(self) from error
@@ -122,6 +128,7 @@ class Folder(Objects):
     def _temporary_beside(self, key: str) -> Iterator[str]:
         """Yield a temporary path beside a file; nothing is left there at the end."""
         folder, _, name = key.rpartition("/")
+        # As `STAGED` says.
         temporary = f"{self.where(folder)}/.{name}.{uuid.uuid4().hex}"
         try:
             with disk_errors(self.where(key), self.then):
@@ -148,6 +155,12 @@ class Folder(Objects):
             path = self.where(key)
             with disk_errors(path, self.then) if strict else suppress(OSError):
                 _remove(path, strict=strict)
+
+    def sweep(self) -> None:
+        for key in self.below():
+            if STAGED.fullmatch(key.rpartition("/")[2]):
+                with suppress(OSError):
+                    os.unlink(self.where(key))
 
     # Looking
 
@@ -242,30 +255,39 @@ class Folder(Objects):
     # Reading
 
     def head(self, key: str, most: int) -> tuple[Bytes, int]:
-        nbytes = self.size(key)
-        return self._read(key, 0, min(most, nbytes)), nbytes
+        with self._open(key) as descriptor:
+            # Of the opened file: another may take its name at any moment.
+            nbytes = os.fstat(descriptor).st_size
+            return self._read(descriptor, key, 0, min(most, nbytes)), nbytes
 
     def range(self, key: str, start: int, stop: int) -> Bytes:
-        self.size(key)
-        return self._read(key, start, stop)
+        with self._open(key) as descriptor:
+            return self._read(descriptor, key, start, stop)
 
-    def _read(self, key: str, start: int, stop: int) -> Bytes:
-        """Return a range of a plain file, read without a buffer, which would read beyond it."""
-        path, values = self.where(key), np.empty(stop - start, np.uint8)
+    @contextmanager
+    def _open(self, key: str) -> Iterator[int]:
+        """Yield the descriptor of a plain file."""
+        self.size(key)
+        path = self.where(key)
         try:
             # Not blocking, in case a pipe has replaced it since.
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
-                view, at = values.data, 0
-                while at < len(view):
-                    n_read = os.preadv(descriptor, [view[at:]], start + at)
-                    if not n_read:
-                        raise damaged(path, f"it ends {len(view) - at} bytes too early")
-                    at += n_read
+                yield descriptor
             finally:
                 os.close(descriptor)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
+
+    def _read(self, descriptor: int, key: str, start: int, stop: int) -> Bytes:
+        """Return a range of a file, read without a buffer, which would read beyond it."""
+        values = np.empty(stop - start, np.uint8)
+        view, at = values.data, 0
+        while at < len(view):
+            n_read = os.preadv(descriptor, [view[at:]], start + at)
+            if not n_read:
+                raise damaged(self.where(key), f"it ends {len(view) - at} bytes too early")
+            at += n_read
         return values
 
 
@@ -334,5 +356,6 @@ def _matches(name: str, patterns: Collection[str]) -> bool:
 
 
 def _raise(error: OSError) -> None:
-    """Raise the error of a folder that `os.walk` cannot read."""
-    raise error
+    """Raise the error of a folder that `os.walk` cannot read, unless there is none."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise _unreadable(str(error.filename), error) from error

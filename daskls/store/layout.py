@@ -11,20 +11,19 @@ from typing import Any
 from daskls.errors import DamageError, StoreError
 from daskls.records import AnyArray, CellReport, Table
 from daskls.store.artifact import Artifact, open_artifact, write_artifact
+from daskls.store.caches import cached
 from daskls.store.checks import check_report, check_root
 from daskls.store.contents import ROOT, SHARED_PARTS, StorePart
 from daskls.store.errors import malformed_is_damage
 from daskls.store.locations import Location, open_store
 from daskls.store.objects import Objects
-from daskls.store.owner import check_owner
+from daskls.store.owner import OWNER, check_owner
 from daskls.targets import Target
 
 MODEL_FORMAT = 6
 MODEL_KIND = "model"
 # The root of a Zarr group, as models had one up to format 5, and as data sets have one.
 ZARR_ROOT, MAX_ZARR_NBYTES = "zarr.json", 64 << 20
-# Names of files that killed tasks left: see `store/folder.py`.
-ATTEMPTS = ("bundles/.*", "rows/.*", ".*." + "[0-9a-f]" * 32)
 # The array that holds the table of cells, one row per cell.
 REPORT = "report"
 
@@ -48,6 +47,21 @@ def find_root(root: Location) -> bool:
     return open_store(root).exists(ROOT)
 
 
+def check_fit(root: Location, fingerprint: str) -> None:
+    """Raise StoreError where a store is not that of a fit, or not any more.
+
+    A task asks this before it writes: its client may be gone, and the store removed and begun by
+    another fit, whose keys are the same.
+    """
+    if _fingerprint_at(open_store(root).where(), root_stamp(root)) != fingerprint:
+        raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
+
+
+@cached(4)
+def _fingerprint_at(root: str, stamp: Hashable) -> str:
+    return str(Root.open(root).attributes["fingerprint"])
+
+
 class Root:
     """The root of a model: its store and its attributes."""
 
@@ -65,7 +79,7 @@ class Root:
         store = open_store(location)
         if not store.exists(ROOT):
             raise _no_model(store)
-        part = open_artifact(store, ROOT)
+        part = open_artifact(store, ROOT, whole=True)
         found = part.attrs.get("daskls_format")
         if found != MODEL_FORMAT:
             raise _other_format(store, found)
@@ -106,14 +120,14 @@ class Root:
         return Target.from_json(self._part.attrs["meta"])
 
     def update(self, **attributes: Any) -> None:
-        """Set attributes, the marker among them; the root is replaced as a whole.
+        """Set attributes, `complete` among them; the root is replaced as a whole.
 
         StoreError when this fit has lost its store, or the disk refuses.
         """
-        # A suspended fit whose store was taken over must find out before it sets the marker.
+        # A suspended fit whose store was taken over must find out before the model is complete.
         check_owner(self.store)
         write_artifact(self.store, ROOT, {}, {**self._part.attrs, **attributes}, replace=True)
-        self._part = open_artifact(self.store, ROOT)
+        self._part = open_artifact(self.store, ROOT, whole=True)
 
     def write(
         self, name: str, arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]
@@ -127,12 +141,13 @@ class Root:
         return open_artifact(self.store, name) if self.store.exists(name) else None
 
     def remove_leftovers(self, own: tuple[StorePart, ...]) -> None:
-        """Remove what only a fit needs, of earlier attempts too, and what killed tasks left.
+        """Remove what only a fit needs, of earlier ones too, and what killed writers left.
 
         `own` are the parts of the store's method.
         """
         leftovers = {part.top for part in (*SHARED_PARTS, *own) if part.is_leftover}
-        self.store.drop(*ATTEMPTS, *sorted(leftovers))
+        self.store.drop(f"{OWNER}.*", *sorted(leftovers))
+        self.store.sweep()
 
 
 def _no_model(store: Objects) -> StoreError:

@@ -1,8 +1,8 @@
 """The training rows of models that search among them, regrouped by leaf and by region.
 
-``rows/<first>-<last>/`` holds the rows of some leaves as flat arrays; a folder appears whole. A
-row's *position* counts through all leaves. Leaves are read one at a time and kept in a cache of
-bounded size, one per process.
+``rows/<first>-<last>`` holds the rows of some leaves as flat arrays. A row's *position* counts
+through all leaves. Leaves are read one at a time and kept in a cache of bounded size, one per
+process.
 """
 
 import threading
@@ -15,7 +15,7 @@ from daskls.errors import StoreError
 from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbers, Targets
 from daskls.store.artifact import Artifact, open_artifact, write_artifact
 from daskls.store.caches import SizedCache, fork_safe, on_drop
-from daskls.store.checks import check_codes, check_counts, check_tiles
+from daskls.store.checks import check_codes, check_contiguous, check_counts
 from daskls.store.errors import damaged
 from daskls.store.layout import Root, root_stamp
 from daskls.store.locations import Location
@@ -34,7 +34,7 @@ CACHE_NBYTES = 96 << 20
 def stored_dtype(dtype: np.dtype[Any]) -> str:
     """Return the dtype that rows are stored in: a float that holds the data set's values.
 
-    Integers would need a value that no row has, as the fill value that marks a missing chunk.
+    Searches compute with floats, and so take rows as they are stored.
     """
     if dtype.kind == "f":
         return "<f8" if dtype.itemsize > 4 else "<f4"
@@ -115,7 +115,7 @@ class LeafReader:
         n_regions = index.read("n_regions", shape=(n_leaves,), kind="i")
         self._region_rows = index.read("region_rows", shape=(None,), kind="i")
         self._bundles = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2))]
-        check_tiles(where, self._bundles, n_leaves)
+        check_contiguous(where, self._bundles, n_leaves)
         check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
         check_counts(where, "n_regions", n_regions, len(self._region_rows))
         check_counts(where, "region_rows", self._region_rows, root.n_rows)

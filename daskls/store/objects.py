@@ -100,6 +100,9 @@ class Objects(ABC):
         removed.
         """
 
+    def sweep(self) -> None:  # noqa: B027
+        """Remove what killed writers left; a writer that still runs fails."""
+
     # Looking
 
     @abstractmethod

@@ -164,13 +164,16 @@ class Ownership:
             now, then = self.store.modified(probe), self.store.modified(OWNER)
         finally:
             self.store.drop(probe)
-        return STALE_S if now is None or then is None else now - then
+        if now is None:
+            # The owner, as it cleans up, removes what it takes for a killed task's file.
+            return 0.0
+        return STALE_S if then is None else now - then
 
     def _beat(self) -> None:
         """Renew the object until `release`."""
         while not self._stopped.wait(BEAT_S):
             # The disk may fail for a moment. If the store is gone, the fit itself finds out, at the
-            # latest when it sets the marker.
+            # latest when it marks the model complete.
             with suppress(StoreError):
                 if self._read() == self.content:
                     self.store.put(OWNER, self.content)

@@ -150,7 +150,7 @@ class ModelReader:
         # Models of rows or landmarks have no bundles; their one entry is the number of cells.
         found: list[int] = self.index.read("first_cell", shape=(n_bundles + 1,), kind="i").tolist()
         if found[0] * n_bundles or any(a >= b for a, b in pairwise(found)):
-            raise damaged(self.index.where("first_cell"), "the first cells do not increase from 0")
+            raise damaged(self.index.where(), "the first cells do not increase from 0")
         return found
 
     @property

@@ -17,7 +17,7 @@ from daskls.store.checks import check_codes
 from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import Root
 
-# Names of the groups, and of the entries in the root's ``meta`` of models that have them.
+# Keys of the parts, and names of the entries in the root's ``meta`` of models that have them.
 FALSE_ALARM, INTERVAL = FalseAlarmSpec.name, IntervalSpec.name
 # What a part makes available, and the parameter that needs it.
 _PURPOSES = {FALSE_ALARM: ("threshold", "max_false_alarm"), INTERVAL: ("intervals", "interval")}
@@ -137,7 +137,7 @@ def read_reserved(root: Root) -> tuple[Float64, Codes] | None:
         return None
     scores = part.read("scores", shape=(None,), kind="f")
     codes = part.read("codes", shape=scores.shape, kind="i")
-    check_codes(part.where("codes"), "codes", codes, 2)
+    check_codes(part.where(), "codes", codes, 2)
     return scores, codes
 
 
@@ -174,5 +174,5 @@ def read_sizes(root: Root, n_cells: int) -> Float64:
     assert part is not None
     sizes: Float64 = part.read("sizes", shape=(n_cells,), kind="f")
     if not (sizes > 0).all():
-        raise damaged(part.where("sizes"), "a size is not positive")
+        raise damaged(part.where(), "a size is not positive")
     return sizes

@@ -12,7 +12,7 @@ from daskls.store.checks import spec_from_json
 from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import Root
 
-GROUP = "scale"
+SCALE = "scale"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +66,11 @@ def write_resolved(root: Root, resolved: Resolved) -> None:
         arrays = {"center": scale.center, "factors": scale.factors}
         arrays |= {} if scale.coding is None else vars(scale.coding)
     attributes = {"spec": asdict(resolved.spec), "summary": dict(resolved.summary)}
-    root.write(GROUP, arrays, attributes)
+    root.write(SCALE, arrays, attributes)
 
 
 def find_resolved(root: Root) -> Resolved | None:
-    part = root.find(GROUP)
+    part = root.find(SCALE)
     return None if part is None else _read(part, root.n_features)
 
 
@@ -81,7 +81,7 @@ def read_resolved(root: Root) -> Resolved:
         return Resolved(None, spec_from_json(meta["spec"]), {})
     found = find_resolved(root)
     if found is None:
-        raise damaged(root.store.where(GROUP), "the model lacks the scale of its features")
+        raise damaged(root.store.where(SCALE), "the model lacks the scale of its features")
     return found
 
 
@@ -104,7 +104,7 @@ def _read(part: Artifact, n_features: int) -> Resolved:
     factors = part.read("factors", shape=(n_coded,), kind="f")
     # A factor of 0 drops its feature; at least one must remain.
     if (factors < 0).any() or not np.any(factors):
-        raise damaged(part.where("factors"), "a factor is negative, or all are 0")
+        raise damaged(part.where(), "a factor is negative, or all are 0")
     return Resolved(FeatureScale(center, factors, coding), spec, summary)
 
 
@@ -116,8 +116,8 @@ def _read_coding(part: Artifact, n_features: int) -> FeatureCoding | None:
     points = part.read("points", shape=(None,), kind="f")
     ranks = part.read("ranks", shape=points.shape, kind="f")
     if ptr[0] != 0 or ptr[-1] != len(points) or (np.diff(ptr) < 0).any():
-        raise damaged(part.where("ptr"), "the points of features do not follow each other")
+        raise damaged(part.where(), "the points of features do not follow each other")
     own = np.repeat(np.arange(n_features), np.diff(ptr))
     if (np.diff(points)[np.diff(own) == 0] <= 0).any():
-        raise damaged(part.where("points"), "the points of a feature do not increase")
+        raise damaged(part.where(), "the points of a feature do not increase")
     return FeatureCoding(ptr, points, ranks)

@@ -20,7 +20,9 @@ import daskls
 from daskls import DasklsError, StoreError
 from daskls.methods.cells import fit
 from daskls.run import begin
+from daskls.store.artifact import open_artifact
 from daskls.store.caches import drop_caches
+from daskls.store.layout import Root
 from daskls.store.models import bundle_key
 from daskls.store.reader import ModelReader
 
@@ -246,6 +248,52 @@ def test_what_killed_writers_left_goes_with_the_next_fit(way, tmp_path):
         file.write_bytes(b"half")
     make(way, store=store).fit(X, Y)
     assert [f for f in store.rglob("*") if f.name.startswith(".")] == []
+
+
+def hurt(file, at):
+    content = bytearray(file.read_bytes())
+    content[at] ^= 1
+    file.write_bytes(content)
+
+
+def test_several_damaged_blocks_are_mended_within_one_fit(tmp_path):
+    store = tmp_path / "m"
+    expected = model_bits(small_svc().fit(X, Y))
+    stopped(small_svc(), store, "bundles")
+    blocks = sorted(store.glob("exchange-*/block-*"))
+    for file in blocks[::2]:
+        hurt(file, 2000)
+    assert len(blocks) > 4
+    assert model_bits(small_svc(store=store).fit(X, Y)) == expected
+
+
+def test_a_damaged_report_of_a_finished_bundle_is_mended_from_rows_in_memory(tmp_path):
+    store, (X, y) = tmp_path / "m", checkers(N)
+    expected = model_bits(small_svc(store=store).fit(X, y))
+    Root.open(store).update(complete=False)
+    for file in files_of(store / "bundles")[:2]:
+        at = open_artifact(store, f"bundles/{file.name}")._spec("report").at
+        hurt(file, at)
+    assert model_bits(small_svc(store=store).fit(X, y)) == expected
+
+
+def test_a_late_task_writes_no_models_into_the_store_of_another_fit(tmp_path, monkeypatch):
+    store, trained = tmp_path / "m", fit.grid_arrays
+    sent = Calls(monkeypatch, fit, "fit_bundle", lambda *args: args)
+    stopped(small_svc(C=0.01), store, "bundles")
+    monkeypatch.undo()
+
+    def late(models):
+        monkeypatch.undo()
+        # The client is gone; the user has removed the store, and begun another fit there.
+        shutil.rmtree(store)
+        stopped(small_svc(C=100.0), store, "bundles")
+        return trained(models)
+
+    monkeypatch.setattr(fit, "grid_arrays", late)
+    with pytest.raises(StoreError, match="changed while a fit used it"):
+        fit.fit_bundle(*sent.keys[0])
+    assert files_of(store / "bundles") == []
 
 
 def test_what_is_damaged_again_after_its_repair_is_told_and_mended_by_the_next_fit(

@@ -4,7 +4,9 @@ import math
 import os
 import re
 import shutil
+import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -367,11 +369,25 @@ def test_what_is_read_of_a_range(tmp_path, monkeypatch):
         Folder, "_read", lambda self, *args: (asked.append(args), read(self, *args))[1]
     )
     opened = open_artifact(tmp_path, "a")
-    assert sum(stop - start for _, start, stop in asked) <= artifact.LOCAL_OPENED_NBYTES
+    assert sum(stop - start for *_, start, stop in asked) <= artifact.LOCAL_OPENED_NBYTES
     del asked[:]
     assert opened.read("x", slice(n // 2, n // 2 + 10)).tolist() == [*range(n // 2, n // 2 + 10)]
-    ((_, start, stop),) = asked
+    ((*_, start, stop),) = asked
     assert stop - start <= 2 * artifact.SUMMED_NBYTES
+
+
+def test_what_is_replaced_while_it_is_read_is_the_old_or_the_new(tmp_path):
+    def write(n):
+        return write_artifact(tmp_path, "a", {}, {"text": "x" * n}, replace=True)
+
+    write(0)
+    end = time.monotonic() + 1
+    with ThreadPoolExecutor(1) as pool:
+        while time.monotonic() < end:
+            writing = pool.map(write, range(0, 9000, 1000))
+            found = [open_artifact(tmp_path, "a", whole=True) for _ in range(100)]
+            assert all(set(own.attrs["text"]) <= {"x"} for own in found)
+            assert all(writing)
 
 
 @pytest.mark.parametrize(

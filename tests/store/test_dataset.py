@@ -125,6 +125,14 @@ def test_a_killed_writer_leaves_what_was_there(tmp_path, rows):
     assert open_dataset(path).n_rows == 101
 
 
+def test_a_relative_path_is_built_beside_itself(tmp_path, rows, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with DatasetWriter("d", 3, "f4") as writer:
+        writer.append(*rows)
+        assert len(list(tmp_path.iterdir())) == 1
+    assert open_dataset("d").n_rows == 101
+
+
 def test_existing_data_set_needs_overwrite(tmp_path, rows):
     X, y = rows
     write_blocks(tmp_path / "d", X, y, [])

@@ -1,5 +1,6 @@
 """A folder and a bucket keep the contract; in a bucket fits, `load` and predictions work."""
 
+import errno
 import os
 import shutil
 import warnings
@@ -41,6 +42,21 @@ class TestFolder(ObjectsContract):
 
         monkeypatch.setattr(os, "link", refuse)
         self.test_what_must_be_the_first_is_put_once(store)
+
+    def test_what_was_there_stays_if_it_cannot_be_replaced(self, store, monkeypatch):
+        store.put("a", b"1")
+        rename = os.rename
+
+        def refuse(source, target):
+            if ".old" not in source and target == store.root:
+                raise OSError(errno.EIO, "no more")
+            rename(source, target)
+
+        monkeypatch.setattr(os, "rename", refuse)
+        with pytest.raises(StoreError, match="no more"), store.building(replaces=True) as place:
+            Path(place.where, "a").write_bytes(b"2")
+        assert store.read("a", 9) == b"1"
+        assert os.listdir(os.path.dirname(store.root)) == ["m"]
 
     def test_a_late_task_does_not_make_a_removed_store_again(self, store):
         store.put("a/one", b"1")

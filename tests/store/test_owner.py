@@ -306,4 +306,7 @@ def test_contenders_for_a_dead_owners_store_never_own_it_together(tmp_path, dead
     assert [errors for _, errors in outputs] == [""] * 4
     # Each store had an owner at least once; one that came late may have found it free again.
     assert sum(int(wins) for wins, _ in outputs) >= N_ROUNDS
-    assert [list(store.iterdir()) for store in stores] == [[]] * N_ROUNDS
+    # One that lost an empty store to another, which ended, takes it for a removed one.
+    assert [list(store.iterdir()) for store in stores if store.exists()] in (
+        [[]] * n for n in range(N_ROUNDS + 1)
+    )

@@ -35,7 +35,7 @@ from daskls.solvers.base import CellRows, evaluated_rows
 from daskls.solvers.registry import find_solver
 from daskls.store.checks import check_counts
 from daskls.store.exchange import Exchange
-from daskls.store.layout import Root
+from daskls.store.layout import Root, check_fit
 from daskls.store.models import (
     BundleModels,
     all_bundles,
@@ -143,6 +143,7 @@ def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
     extra = {**tree_arrays(branches, BRANCH_SIZES), **grid_arrays(models)}
     if held:
         extra |= HeldOutRows.joined(held).arrays()
+    check_fit(job.root, job.fingerprint)
     written = write_bundle(job.root, first, last, models, extra)
     report_cells(job.root, first, last, (model.report for model in models))
     return written
@@ -174,13 +175,13 @@ def _cells_of(
 
 def _finish(state: FitState, partition: Partition) -> None:
     root = state.root
-    tiles = all_bundles(root.store, partition.n_leaves)
+    listed = all_bundles(root.store, partition.n_leaves)
     # Counts and trees are read, no models, so the spec does not matter.
-    bundles = [BundleModels(root.store, a, b, SolverSpec()) for a, b in tiles]
+    bundles = [BundleModels(root.store, a, b, SolverSpec()) for a, b in listed]
     map_held_out(state, _one_by_one(bundles))
-    finished, leaf_cells = _with_cells(partition, bundles, root, tiles)
-    first_cells = leaf_cells[[first for first, _ in tiles] + [partition.n_leaves]].tolist()
-    write_index(root, *stored(finished), tiles, first_cells)
+    finished, leaf_cells = _with_cells(partition, bundles, root, listed)
+    first_cells = leaf_cells[[first for first, _ in listed] + [partition.n_leaves]].tolist()
+    write_index(root, *stored(finished), listed, first_cells)
 
 
 def _one_by_one(bundles: list[BundleModels]) -> Iterator[BundleModels]:
@@ -191,7 +192,7 @@ def _one_by_one(bundles: list[BundleModels]) -> Iterator[BundleModels]:
 
 
 def _with_cells(
-    partition: Partition, bundles: list[BundleModels], root: Root, tiles: list[tuple[int, int]]
+    partition: Partition, bundles: list[BundleModels], root: Root, listed: list[tuple[int, int]]
 ) -> tuple[Partition, Int64]:
     """Return the finished partition, and the first cell of each leaf, with the total at the end.
 
@@ -214,7 +215,7 @@ def _with_cells(
     if n_nodes <= most:
         return partition.join(branches), leaf_cells
     assert isinstance(partition, Space)
-    trees = StoredTrees(root.store, tuple(tiles), leaf_cells, partition.center)
+    trees = StoredTrees(root.store, tuple(listed), leaf_cells, partition.center)
     return Nested(partition, trees), leaf_cells
 
 

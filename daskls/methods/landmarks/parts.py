@@ -22,7 +22,7 @@ from daskls.store.layout import REPORT, Root
 from daskls.store.locations import Location, open_store
 from daskls.store.reader import ModelReader, write_index
 
-LANDMARKS_GROUP, JOINT = "landmarks", "joint"
+CHOSEN, JOINT = "landmarks", "joint"
 _HERE = "methods/landmarks"
 # A round starts where the one before ended, whose states may have been dropped.
 PHASE = ("{series}-*",)
@@ -34,7 +34,7 @@ LANDMARK_PARTS = (
         f"intercepts float64 p; {REPORT_ARRAY}",
     ),
     StorePart(
-        LANDMARKS_GROUP,
+        CHOSEN,
         _HERE,
         "rows float64 l, d",
         follows=(JOINT, "index"),
@@ -109,12 +109,12 @@ def drop_phase(root: Location, phase: str) -> None:
 
 
 def write_landmarks(root: Root, landmarks: Float64, gamma: float | None) -> None:
-    root.write(LANDMARKS_GROUP, {"rows": landmarks}, {"gamma": gamma})
+    root.write(CHOSEN, {"rows": landmarks}, {"gamma": gamma})
 
 
 def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
     """Return the landmarks and gamma, or None if they are not chosen yet."""
-    part = root.find(LANDMARKS_GROUP)
+    part = root.find(CHOSEN)
     if part is None:
         return None
     return part.read("rows", shape=(None, root.n_features), kind="f"), _read_gamma(part)

@@ -25,7 +25,7 @@ from daskls.run.blas import one_blas_thread
 from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange
-from daskls.store.layout import Root, root_stamp
+from daskls.store.layout import Root, check_fit, root_stamp
 from daskls.store.rows import Rows
 
 
@@ -118,6 +118,7 @@ def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
                 job.tol / 2,
                 stats[i],
             )
+    check_fit(job.root, job.fingerprint)
     write_states(*task, start, stats)
     return stats
 

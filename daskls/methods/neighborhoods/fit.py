@@ -65,13 +65,13 @@ def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
 
     with state.clock.stage("train", len(centers.positions), finished):
         run_each(fit_centers, bundles, job, state.client)
-    tiles = all_bundles(root.store, len(centers.positions))
+    listed = all_bundles(root.store, len(centers.positions))
     reader = handle.open()
     rows = reader.read_positions(centers.positions)
     gamma = chosen.spec.gamma[0] if chosen.spec.gamma and len(chosen.spec.gamma) == 1 else None
-    first_cells = [*(first for first, _ in tiles), len(rows.X)]
+    first_cells = [*(first for first, _ in listed), len(rows.X)]
     arrays = {"centers": rows.X, "numbers": rows.numbers}
-    write_index(root, arrays, {"gamma": gamma}, tiles, first_cells)
+    write_index(root, arrays, {"gamma": gamma}, listed, first_cells)
 
 
 def _gather(state: FitState) -> None:

@@ -17,12 +17,12 @@ from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
 
-CENTERS_GROUP = "centers"
+CENTERS = "centers"
 _HERE = "methods/neighborhoods"
 CENTER_PARTS = (
     StorePart("index", _HERE, "centers X cells, d; numbers int64 cells"),
     StorePart("bundles/*", _HERE, "leaf int64 cells"),
-    StorePart(CENTERS_GROUP, _HERE, "positions int64 cells; owner int32 n"),
+    StorePart(CENTERS, _HERE, "positions int64 cells; owner int32 n"),
 )
 
 
@@ -43,7 +43,7 @@ class Centers:
         found = self.part.read("owner", slice(start, stop), kind="i")
         if len(found) != stop - start:
             raise damaged(self.part.where(), f"it has no owners of places {start} to {stop}")
-        check_codes(self.part.where("owner"), "owner", found, len(self.positions))
+        check_codes(self.part.where(), "owner", found, len(self.positions))
         return found
 
 
@@ -57,7 +57,7 @@ def write_centers(
     number[order] = np.arange(len(taken))
     arrays: dict[str, Ints] = {"positions": taken[order], "owner": number[owner]}
     counts = {"n_rounds": n_rounds, "n_searched": n_searched}
-    root.write(CENTERS_GROUP, arrays, counts)
+    root.write(CENTERS, arrays, counts)
     written = read_centers(root)
     assert written is not None
     return written
@@ -65,7 +65,7 @@ def write_centers(
 
 def read_centers(root: Root) -> Centers | None:
     """Return the centers of a store, or None if they are not chosen yet."""
-    part = root.find(CENTERS_GROUP)
+    part = root.find(CENTERS)
     if part is None:
         return None
     with malformed_is_damage(part.where()):
@@ -78,7 +78,7 @@ def read_centers(root: Root) -> Centers | None:
         or positions[-1] >= n_rows
         or (np.diff(positions) <= 0).any()
     ):
-        raise damaged(part.where("positions"), "those of centers do not increase within the rows")
+        raise damaged(part.where(), "those of centers do not increase within the rows")
     return Centers(positions, n_rounds, n_searched, part)
 
 

@@ -31,6 +31,7 @@ from daskls.run.workers import free_nbytes
 from daskls.seeds import EVALUATED, NEIGHBORHOOD
 from daskls.solvers.base import Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
+from daskls.store.layout import check_fit
 from daskls.store.leaves import LeafReader
 from daskls.store.models import has_bundle, write_bundle
 from daskls.store.rows import Rows
@@ -179,6 +180,7 @@ def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
     with one_blas_thread():
         models = list(_fit_all(bundle, positions, reader, job))
     leaves = reader.leaf_of(positions)
+    check_fit(root, job.handle.fingerprint)
     written = write_bundle(root, bundle.first, bundle.last, models, {"leaf": leaves})
     report_cells(root, bundle.first, bundle.last, (model.report for model in models))
     return written

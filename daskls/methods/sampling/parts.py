@@ -26,7 +26,7 @@ SAMPLING_PARTS = tuple(
         ("samples", NUMBERED),
         ("drawn", f"{PLACED}; order int64 n; {FURTHER_HELD}"),
         ("support", PLACED),
-        # The bundle with the model is the marker of both.
+        # The bundle with the model says that both are there.
         ("kept", PLACED, "bundles/{name}"),
         ("balls*", NUMBERED),
         ("nearest*", NUMBERED),

@@ -20,6 +20,7 @@ from daskls.run.blas import one_blas_thread
 from daskls.run.regroup import RowsHandle
 from daskls.solvers.base import BLANK_REPORT
 from daskls.solvers.hinge.large import fit_large
+from daskls.store.layout import check_fit
 from daskls.store.leaves import LeafReader
 from daskls.store.models import has_bundle, write_bundle
 from daskls.store.rows import Rows
@@ -146,6 +147,7 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
             _, kept = _fit(rows.take(members), own)
             support.append(members[kept])
     kept = np.concatenate(support)
+    check_fit(own.root, own.handle.fingerprint)
     write_part(
         own.root, SUPPORT, *which, {**as_arrays(rows.take(kept)), "positions": positions[kept]}
     )
@@ -168,7 +170,8 @@ def fit_sample(step: int, job: TrainJob) -> None:
         del rows
         error = _validation_error(model, job)
     positions = found["positions"][support]
-    # Written before the model, which is the marker of both.
+    check_fit(own.root, own.handle.fingerprint)
+    # Written before the model, which says that both are there.
     write_part(own.root, KEPT, step, step, {**as_arrays(kept), "positions": positions})
     report = replace(model.report, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
@@ -189,6 +192,7 @@ def fit_constant(step: int, job: TrainJob) -> None:
     with one_blas_thread():
         model, _ = fit_large(X, codes, totals[codes], own.spec, BLANK_REPORT, own.cache_nbytes)
         error = _validation_error(model, job)
+    check_fit(own.root, own.handle.fingerprint)
     report = replace(model.report, n_rows=own.draws.n_rows, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
