@@ -46,16 +46,12 @@ class Resolved:
 def candidates_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the candidates of a fit's choice, the chosen one first: coding, scale, kernel, error.
 
-    Empty if there was no choice. Models of version 0.2 name candidates by their scale, and have
-    only leave-one-out errors.
+    Empty if there was no choice.
     """
-    chosen, others = summary.get("chosen"), summary.get("candidates", [])
+    chosen = summary.get("chosen")
     if chosen is None:
         return []
-    if isinstance(others, dict):
-        chosen = {**chosen, "scale": summary["decision"]}
-        others = [{**own, "scale": name} for name, own in others.items()]
-    found = [{"coding": "none", **own.get("leave_one_out", {}), **own} for own in (chosen, *others)]
+    found = [chosen, *summary["candidates"]]
     return [found[0], *(own for own in found[1:] if own != found[0])]
 
 
