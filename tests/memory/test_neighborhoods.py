@@ -16,7 +16,7 @@ from daskls.memory import TaskSizes, gather_nbytes, neighbor_search_nbytes
 from daskls.methods.base import SEARCH_REGION_ROWS
 from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.parts import read_centers
-from daskls.methods.neighborhoods.plan import neighborhood_nbytes
+from daskls.methods.neighborhoods.plan import SHARED_BY, neighborhood_nbytes
 from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
 from daskls.neighbors.search import find_nearest
 from daskls.records import SolverSpec
@@ -88,7 +88,9 @@ def assert_projected(path, spec, neighbors, centers, batch, shape, target_nbytes
         assert fit_centers(bundle, job).n_cells == len(centers)
 
     sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, spec, target_nbytes=target_nbytes)
-    projected = neighborhood_nbytes(sizes, k, SEARCH_REGION_ROWS, batch)
+    # So many rows that all their models are those of this bundle.
+    n_rows = len(centers) * k // SHARED_BY
+    projected = neighborhood_nbytes(sizes, k, SEARCH_REGION_ROWS, n_rows, batch)
     peak = peak_of(run)
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
 
@@ -136,7 +138,8 @@ def test_projections_grow_with_what_they_project():
     sizes = TaskSizes(10, 4, 2, SEARCH_REGION_ROWS, SolverSpec(C=(1.0,)))
     wider = replace(sizes, n_features=20)
     assert gather_nbytes(wider, 5000) > gather_nbytes(sizes, 5000) > gather_nbytes(sizes, 500) > 0
-    base = neighborhood_nbytes(sizes, 500, 1000, 4)
-    assert neighborhood_nbytes(wider, 500, 1000, 4) > base
-    assert neighborhood_nbytes(sizes, 1000, 1000, 4) > base
-    assert neighborhood_nbytes(sizes, 500, 1000, 8) > base
+    base = neighborhood_nbytes(sizes, 500, 1000, 9000, 4)
+    assert neighborhood_nbytes(wider, 500, 1000, 9000, 4) > base
+    assert neighborhood_nbytes(sizes, 1000, 1000, 9000, 4) > base
+    assert neighborhood_nbytes(sizes, 500, 1000, 9900, 4) > base
+    assert neighborhood_nbytes(sizes, 500, 1000, 9000, 8) > base
