@@ -66,8 +66,12 @@ def has_bundle(root: Location, first_leaf: int, last_leaf: int, kind: str = "bun
 def missing_bundles(
     root: Location, bundles: Sequence[tuple[int, int]], kind: str = "bundles"
 ) -> list[tuple[int, int]]:
-    """Return those of some bundles that are not on disk."""
+    """Return those of all bundles that are not on disk; others are removed.
+
+    Others are left by a fit of another version, or of draws that follow a task's memory.
+    """
     found = set(finished_bundles(root, kind))
+    open_store(root).drop(*(bundle_key(*bundle, kind) for bundle in found - set(bundles)))
     return [bundle for bundle in bundles if bundle not in found]
 
 

@@ -43,6 +43,7 @@ from daskls.store.models import (
     finished_bundles,
     grid_arrays,
     has_bundle,
+    missing_bundles,
     write_bundle,
 )
 from daskls.store.reader import write_index
@@ -102,8 +103,8 @@ def _trained(root: Root) -> Partition | None:
 
 def _missing(root: Root, bundles: Sequence[Bundle]) -> list[Bundle]:
     """Return the bundles that are not trained, those of the most work first."""
-    done = set(finished_bundles(root.store))
-    missing = [own for own in bundles if (own.first_leaf, own.last_leaf) not in done]
+    by_leaves = {(own.first_leaf, own.last_leaf): own for own in bundles}
+    missing = [by_leaves[leaves] for leaves in missing_bundles(root.store, list(by_leaves))]
     return sorted(missing, key=lambda own: (-own.work, own.first_leaf))
 
 

@@ -36,7 +36,6 @@ from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.models import (
     BundleModels,
     all_bundles,
-    bundle_key,
     finished_bundles,
     missing_bundles,
 )
@@ -120,9 +119,6 @@ class SampleSearch:
         """
         limit = self.share_of(sum(costs)) if limit is None else limit
         parts, path = group_neighbors(costs, limit), kind_path(kind)
-        # How many balls a task draws from follows its memory, which a resumed fit may have less of.
-        others = set(finished_bundles(self.root, path)) - set(parts)
-        self.root.drop(*(bundle_key(*part, path) for part in others))
         missing = missing_bundles(self.root, parts, path)
         run_each(task, missing, job, self.state.client)
 
