@@ -4,6 +4,7 @@ import os
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -286,10 +287,7 @@ class LocalEstimator(Plans, SharesClient):
             ) as view,
         ):
             views = view.on_progress, view.on_cut
-
-            def run() -> "FitResult":
-                return run_fit(request, rows, store, self.client, *views)
-
+            run = partial(run_fit, request, rows, store, self.client, *views)
             return run_repaired(run, store, request.method)
 
     def _request(self) -> FitRequest:

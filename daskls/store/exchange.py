@@ -33,7 +33,7 @@ from daskls.store.locations import Location, open_store
 from daskls.store.objects import Objects
 from daskls.store.rows import Rows, leaf_ranges, pack_rows, record_of, unpack_rows
 
-# Files opened concurrently: no difference in a folder, but in a bucket each request waits.
+# Files of a bucket that are opened concurrently, as each request waits.
 N_READERS = 8
 # Opened files that a process keeps.
 N_OPEN = 1024
@@ -152,7 +152,6 @@ class Exchange:
         one at a time, so that memory does not grow with their number. `identity` is the checksum of
         the values, whatever their order.
         """
-
         counts = np.zeros(self.n_leaves, np.int64)
         n_records = len(rows.X) * self.n_partitions
         with self._writing(self._block(block), n_records, self.n_leaves, identity) as file:
@@ -206,6 +205,8 @@ class Exchange:
     def _open(self, keys: list[str]) -> list[Artifact]:
         """Return files, opened; the checksums of this process's last ones are kept."""
         where = self._store.where()
+        if self._store.local() is not None:
+            return [_open_file(where, key) for key in keys]
         with ThreadPoolExecutor(min(N_READERS, len(keys))) as pool:
             return list(pool.map(lambda key: _open_file(where, key), keys))
 
