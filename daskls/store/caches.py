@@ -16,7 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # Memory of a process once its first tasks have loaded all that they need, measured.
-BASELINE_NBYTES = 200 << 20
+BASELINE_NBYTES = 256 << 20
 # A process with no more than this above the baseline is not worth a garbage collection, which takes
 # as long as some cells of a fit.
 SPARED_NBYTES = 32 << 20

@@ -127,11 +127,11 @@ def test_blocks_follow_the_memory_of_a_workers_thread(
 ):
     model = ten_classes()
     asked = da.from_array(QUERIES, chunks=(1000, 2))
-    task = (int((400 << 20) * 0.8) - BASELINE_NBYTES) // n_threads
+    task = (int((470 << 20) * 0.8) - BASELINE_NBYTES) // n_threads
     most = task // 3 // row_nbytes(model._reader, 2, 8, model.classes_)
     assert 5_000 < most < len(QUERIES)
     expected = model.predict(QUERIES)
-    limited = start_cluster(1, n_threads, "400MiB", processes=False)
+    limited = start_cluster(1, n_threads, "470MiB", processes=False)
     with limited as cluster, Client(cluster, set_as_default=False) as client:
         own = model.set_params(client=client)
         lazy = own.predict(asked)
@@ -148,7 +148,7 @@ def test_blocks_follow_the_memory_of_a_workers_thread(
 def test_a_chunk_whose_answers_no_worker_holds_is_refused(small_workers):
     model = ten_classes(probability=True)
     one = da.zeros((2_000_000, 2), chunks=(2_000_000, 2))
-    limited = start_cluster(1, 1, "400MiB", processes=False)
+    limited = start_cluster(1, 1, "470MiB", processes=False)
     with limited as cluster, Client(cluster, set_as_default=False) as client:
         model.set_params(client=client)
         refused = (

@@ -70,7 +70,9 @@ def test_columns_of_tables_are_refused_by_name(kind, tmp_path):
     with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
         TableEncoder("t").fit(table)
     model = daskls.VoronoiSVC(**SMALL).fit(ROWS.assign(id=y, t=y), "t")
-    with pytest.raises(DataError, match=f"column 'id' holds {TOLD}"):
+    # Of the parts of a lazy table, any may be the first that is read.
+    told = TOLD.replace("0993.* row 1", r"\d+ in row (1|31)")
+    with pytest.raises(DataError, match=f"column 'id' holds {told}"):
         np.asarray(model.predict(table))
     # Left out, or few enough to be categories of text, they do no harm.
     assert daskls.VoronoiSVC(**SMALL).fit(table, "t", drop="id").table_.column_names == ["a"]

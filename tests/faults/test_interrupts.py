@@ -175,7 +175,8 @@ def test_ctrl_c_in_a_fit_says_how_to_go_on_and_the_same_command_does(tmp_path):
     assert kept
     # Not in this process, whose small tasks make other bundles.
     process = start("fit", data, model, *options, "--workers", 0)
-    assert process.wait(60) == 0, process.stderr.read()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
     assert {p: p.stat().st_mtime_ns for p in kept} == kept
     assert daskls.load(model).n_cells_ == 60
 
