@@ -22,7 +22,7 @@ from benchmarks.suite.papers import PAPERS
 from benchmarks.untuned import CUT, MOST_ROWS, SPLIT, rows
 from daskls import AdviceWarning, RandomChunkSVC, VoronoiSVC
 from daskls.estimators import advice
-from daskls.methods.fit import LEAST_FEATURES
+from daskls.pipeline import LEAST_FEATURES
 
 # Rows as they are, in place of features in [0, 1].
 RAW = ("hinge, rows as they are", "hinge, cells of 500, rows as they are")

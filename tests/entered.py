@@ -21,7 +21,7 @@ def modules_entered(call, until=None):
     Parameters
     ----------
     call : function without arguments
-    until : (module, function), as ("methods/fit.py", "run_fit"), or None: to its end
+    until : (module, function), as ("pipeline.py", "run_fit"), or None: to its end
     """
     entered, is_done = [], threading.Event()
 
@@ -54,7 +54,7 @@ def walk():
         model = daskls.VoronoiSVC(random_state=0).fit(X, y)
         model.predict(X[:5])
         ways = {
-            "fit, to run_fit": (lambda: model.fit(X, y), ("methods/fit.py", "run_fit")),
+            "fit, to run_fit": (lambda: model.fit(X, y), ("pipeline.py", "run_fit")),
             "fit, to the local solver": (
                 lambda: model.fit(X, y),
                 ("solvers/squares/solver.py", "fit"),

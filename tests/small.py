@@ -274,7 +274,7 @@ def task_memory(nbytes, n_slots=1):
 
     with pytest.MonkeyPatch.context() as patch:
         # Of a fit, and of its plan.
-        for name in ("daskls.run.begin.find_resources", "daskls.estimators.plan.find_resources"):
+        for name in ("daskls.pipeline.find_resources", "daskls.estimators.plan.find_resources"):
             patch.setattr(name, lambda _: Resources(n_slots, nbytes))
         yield
 

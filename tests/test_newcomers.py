@@ -209,7 +209,7 @@ def test_an_interrupt_says_how_to_go_on(is_kept, said, tmp_path, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("daskls.methods.fit.run_fit", interrupted)
+    monkeypatch.setattr("daskls.pipeline.run_fit", interrupted)
     with pytest.raises(KeyboardInterrupt, match=said) as caught:
         small_svc(store=tmp_path / "m" if is_kept else None).fit(X, Y)
     assert (str(tmp_path / "m") in str(caught.value)) == is_kept

@@ -26,10 +26,9 @@ X, Y = checkers(400)
 # Modules that only training needs; `load` and `predict` leave them on disk.
 TRAINERS = {
     "daskls.methods.sampling.balls",
-    "daskls.run.begin",
     "daskls.methods.sampling.fit",
     "daskls.methods.cells.fit",
-    "daskls.methods.fit",
+    "daskls.pipeline",
     "daskls.methods.neighborhoods.fit",
     "daskls.methods.neighborhoods.select",
     "daskls.methods.neighborhoods.train",

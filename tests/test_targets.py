@@ -11,8 +11,8 @@ from support import checkers
 from daskls import DataError, ParameterError
 from daskls.memory import TaskSizes
 from daskls.methods.cells.method import Voronoi
+from daskls.pipeline import begin, regroup
 from daskls.records import SolverSpec
-from daskls.run.begin import begin_fit, regroup_all
 from daskls.run.contract import FitRequest
 from daskls.run.progress import StageClock
 from daskls.run.rows import open_rows
@@ -123,9 +123,9 @@ def regrouped(y, spec, store, kind):
     )  # fmt: skip
     clock = StageClock(None)
     with open_rows(X, y, None, Scratch.at(store / "input-0"), kind) as rows:
-        state = begin_fit(request, rows, store, clock)
-        _, exchange, leaf_rows = regroup_all(state)
-    leaves = [exchange.read_leaf(leaf) for leaf in range(len(leaf_rows))]
+        state = begin(request, rows, store, clock)
+        found = regroup(state)
+    leaves = [found.exchange.read_leaf(leaf) for leaf in range(len(found.leaf_rows))]
     return state, leaves
 
 
@@ -168,4 +168,4 @@ def test_more_folds_than_numbers_are_refused(number_loss, tmp_path):
         open_rows(X[:2], Y[:2], None, Scratch.at(store / "input-0"), "numbers") as rows,
         pytest.raises(ParameterError, match="cv=3"),
     ):
-        begin_fit(request, rows, store, StageClock(None))
+        begin(request, rows, store, StageClock(None))

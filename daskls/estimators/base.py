@@ -51,8 +51,8 @@ from daskls.store.temporary import ModelHandle, Scratch
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
-    from daskls.methods.fit import FitResult
     from daskls.partition.base import Shrinkage
+    from daskls.pipeline import FitResult
 
 
 class SharesClient(BaseEstimator):  # type: ignore[misc]
@@ -273,7 +273,7 @@ class LocalEstimator(Plans, SharesClient):
     ) -> "FitResult":
         """Train on X, y and weights in a store that this fit owns."""
         # Imported here so that a process that only predicts never loads the trainers.
-        from daskls.methods.fit import run_fit
+        from daskls.pipeline import run_fit
 
         scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
         learned: MeasuredAs = "levels" if request.spec.levels else self._kind

@@ -11,9 +11,8 @@ from daskls.plan.checks import check_sample, growing_nbytes
 from daskls.plan.exchange import plan_exchange
 from daskls.plan.fit import FitPlan
 from daskls.records import F4
-from daskls.run.begin import sizes_of
 from daskls.run.blocks import BlockRows
-from daskls.run.contract import FitRequest
+from daskls.run.contract import FitRequest, sizes_of
 from daskls.run.reserve import rows_expected
 from daskls.run.workers import free_nbytes
 from daskls.scaling.fit import MAX_CELL_ROWS, is_open, usual_spec

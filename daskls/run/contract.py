@@ -7,11 +7,13 @@ never loads them.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from daskls.kernels.frame import encoded_names
+from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes
 from daskls.partition.base import Partition
 from daskls.partition.space import grow_forest
@@ -23,13 +25,16 @@ from daskls.plan.bundles import (
     expected_cells,
     model_nbytes,
     plan_bundles,
+    plan_sample,
     share_of,
 )
 from daskls.plan.fit import Expected
 from daskls.records import (
+    F4,
     F8,
     FeatureScale,
     Float64,
+    Int64,
     Ints,
     Reals,
     ReserveSpec,
@@ -38,10 +43,12 @@ from daskls.records import (
 )
 from daskls.run.blocks import BlockRows
 from daskls.run.progress import StageClock
-from daskls.run.scan import TargetScan
+from daskls.run.scan import TargetScan, class_weights
 from daskls.store.contents import StorePart
+from daskls.store.exchange import Exchange
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
+from daskls.targets import Target
 
 if TYPE_CHECKING:
     # A process that only predicts must not load the modules that sample rows.
@@ -62,7 +69,7 @@ class Method(ABC):
     Attributes
     ----------
     name : str. In stores, and in the registry of methods.
-    n_copies : int. How often a fit writes all rows, beside the exchange.
+    keeps_rows : bool. Whether models search among their training rows, which a fit gathers by leaf.
     chosen : tuple of str. Parameters that cells choose by cross-validation.
     is_local : bool. Whether predictions depend only on training rows near the query, so a
         part of space at full density is as good as all of it.
@@ -75,7 +82,7 @@ class Method(ABC):
     """
 
     name: ClassVar[str]
-    n_copies: ClassVar[int] = 0
+    keeps_rows: ClassVar[bool] = False
     chosen: ClassVar[tuple[str, ...]] = ("C", "gamma")
     is_local: ClassVar[bool] = False
     has_probabilities: ClassVar[bool] = False
@@ -137,9 +144,16 @@ class Method(ABC):
         bound = state.sampling.max_sampled_rows
         return grow_forest(X, bound, center, state.request.n_partitions, state.seed)
 
+    def is_trained(self, root: Root) -> bool:
+        """Whether the store holds all that needs the rows by leaf."""
+        return False
+
     @abstractmethod
-    def fit(self, state: "FitState") -> None:
-        """Train the parts that the store does not hold yet; write the model's index last."""
+    def train(self, state: "FitState", regrouped: "Regrouped | None") -> None:
+        """Train the parts that the store does not hold yet; write the model's index last.
+
+        There are no regrouped rows where `is_trained`, or where the store keeps the rows.
+        """
 
     def clean_up(self, root: Root) -> None:
         """Remove the files that a finished model does not need, also those of earlier fits."""
@@ -233,27 +247,90 @@ class FitRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class FitState:
-    """The findings and decisions of stage 1, and what a fit runs with; it never travels to a task.
-
-    Once ``scale`` is known, ``sample`` and ``sizes`` are those of scaled rows. ``class_weight`` is
-    by class code. ``scan`` knows nothing of the rows of ``reserve``.
-    """
+class Scanned:
+    """What is known of a fit once y is read, before X is: all that is planned follows from it."""
 
     request: FitRequest
     rows: BlockRows
     scan: TargetScan
     resources: Resources
-    sizes: TaskSizes
-    sampling: SamplePlan
+
+    @property
+    def sizes(self) -> TaskSizes:
+        return sizes_of(self.request, self.rows, self.scan.target)
+
+    @property
+    def sampling(self) -> SamplePlan:
+        return plan_sample(self.scan.n_kept, self.rows.n_features, self.request.cell_size)
+
+    @cached_property
+    def class_weight(self) -> Float64:
+        """The weight of each class, by its code."""
+        return class_weights(self.request.class_weight, self.rows, self.scan)
+
+    def check_memory(self, largest_leaf: int | None = None) -> None:
+        """Raise MemoryPlanError for tasks that would not fit; the largest leaf may be known."""
+        n_rows, at = self.scan.n_kept, "found"
+        if largest_leaf is None:
+            largest_leaf, at = min(self.sampling.largest_rows, n_rows), "expected"
+        extent = Extent(self.sizes, n_rows, largest_leaf, self.rows.block_rows, at)
+        self.request.method.check(extent, self.resources)
+
+
+def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
+    return TaskSizes(
+        rows.n_features,
+        rows.X.dtype.itemsize,
+        target.n_functions,
+        request.cell_size,
+        request.spec,
+        target_nbytes=target.width * target.dtype.itemsize,
+        # Rows are copied only where some may be left out.
+        n_block_copies=2 if rows.weights is None and request.reserved_for is None else 3,
+        source_nbytes=rows.source_nbytes,
+        unpack_nbytes=rows.unpack_nbytes,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FitState(Scanned):
+    """The findings and decisions so far, and what a fit runs with; it never travels to a task.
+
+    Once ``scale`` is known, ``sample`` and ``sizes`` are those of scaled rows. ``scan`` knows
+    nothing of the rows of ``reserve``.
+    """
+
     sample: "Sample"
     seed: int
-    class_weight: Float64
     root: Root
     clock: StageClock
     client: Any
     scale: FeatureScale | None = None
     reserve: "Reserve | None" = None
+
+    @property
+    def sizes(self) -> TaskSizes:
+        given = super().sizes
+        if self.scale is None:
+            return given
+        raw_nbytes = given.n_features * given.itemsize
+        n_features = len(self.scale.columns)
+        return replace(given, n_features=n_features, itemsize=F4, raw_nbytes=raw_nbytes)
+
+    @property
+    def scale_gamma(self) -> float:
+        """1 / (d x variance of the sampled values); the sample is all rows up to some 65,000."""
+        variance = float(self.sample.X.var(dtype=np.float64))
+        # As in scikit-learn, 1 where all values are equal.
+        return 1.0 / (self.sizes.n_features * variance) if variance else 1.0
+
+    @property
+    def resolved_spec(self) -> SolverSpec:
+        """The spec, with scikit-learn's gamma "scale" if the kernel needs one and has none."""
+        spec = self.request.spec
+        if spec.gamma is not None or not find_kernel(spec.kernel).has_gamma:
+            return spec
+        return replace(spec, gamma=(self.scale_gamma,))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -268,6 +345,15 @@ class FitState:
     @property
     def fingerprint(self) -> str:
         return str(self.root.attributes["fingerprint"])
+
+
+@dataclass(frozen=True, eq=False)
+class Regrouped:
+    """All rows by leaf: the partition, the files that hold them, and how many each leaf has."""
+
+    partition: Partition
+    exchange: Exchange
+    leaf_rows: Int64
 
 
 def default_names(n_features: int) -> list[str]:

@@ -27,7 +27,7 @@ from daskls.records import (
 from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.compute import compute_each, run_each
-from daskls.run.contract import FitState
+from daskls.run.contract import FitState, Regrouped
 from daskls.run.reserve import Reserve
 from daskls.run.scan import block_checksum, take_kept
 from daskls.store.artifact import open_artifact
@@ -165,12 +165,8 @@ def merge_blocks(piece: tuple[int, int], exchange: Exchange) -> None:
     exchange.merge(*piece)
 
 
-def gather_rows(
-    state: FitState,
-    exchange: Exchange,
-    leaf_rows: Int64,
-) -> None:
-    root = state.root
+def gather_rows(state: FitState, regrouped: Regrouped) -> None:
+    root, exchange, leaf_rows = state.root, regrouped.exchange, regrouped.leaf_rows
     job = GatherJob(root.where(), state.fingerprint, exchange, state.request.cell_size)
     most = most_gathered(int(leaf_rows.sum()), state.sizes)
     bundles = group_neighbors(leaf_rows.tolist(), most)

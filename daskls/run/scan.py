@@ -3,12 +3,13 @@
 A row of weight 0 is treated as if it did not exist; rows of positive weight "count" or are "kept".
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from daskls.errors import AdviceWarning, DataError, warn_user
+from daskls.errors import AdviceWarning, DataError, ParameterError, warn_user
 from daskls.kernels.checksum import row_checksum
 from daskls.plan.bundles import Resources
 from daskls.records import (
@@ -195,6 +196,54 @@ def block_checksum(X: Reals, targets: Targets, weights: Float64, first_kept: int
     return (row_checksum(X, first_kept) + row_checksum(extra, first_kept)) % 2**64
 
 
+def class_weights(
+    given: dict[Any, float] | str | None, rows: BlockRows, scan: TargetScan
+) -> Float64:
+    """Return the weight of each class, by code; "balanced" uses the counts of the whole data."""
+    k = scan.target.n_classes
+    if given is None:
+        # Numbers get a single weight of 1.
+        return np.ones(max(k, 1))
+    if given == "balanced":
+        return scan.n_kept / (k * scan.counts)
+    assert isinstance(given, dict)
+    classes = name_classes(rows, scan.target.labels).tolist()
+    for label in given:
+        if label not in classes:
+            raise ParameterError(
+                f"class_weight names the class {label!r}, which y does not hold; "
+                f"its classes are {classes}."
+            )
+    return np.array([float(given.get(label, 1.0)) for label in classes])
+
+
+def check_costs(costs: Sequence[float], scan: TargetScan, class_weight: Float64) -> None:
+    """Raise if products of C and weights, summed in float32, leave `SMALLEST` to `LARGEST`."""
+    least, most = scan.weight_range
+    least *= min(costs) * class_weight.min()
+    most *= max(costs) * class_weight.max()
+    if least < SMALLEST or most > LARGEST:
+        raise ParameterError(
+            f"C x sample_weight x class_weight ranges from {least:g} to {most:g}; solvers compute "
+            f"in float32 and take {SMALLEST:g} to {LARGEST:g}. Bring C and the weights nearer to 1."
+        )
+
+
+def check_folds(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
+    most = int(scan.counts.max())
+    if n_folds > most and scan.target.kind == "numbers":
+        raise ParameterError(
+            f"cv={n_folds} is more than the {most} rows. Lower cv, or fit on more rows."
+        )
+    if n_folds > most:
+        raise ParameterError(
+            f"cv={n_folds} cannot be greater than the number of members in each class; the largest "
+            f"class has {most} rows. Lower cv, or fit on more rows of each class."
+        )
+    if scan.target.kind == "classes":
+        _warn_of_thin_classes(n_folds, rows, scan)
+
+
 def warn_of_chunks(rows: BlockRows, resources: Resources) -> None:
     """Warn of chunks of X so small or so large that they dominate time or memory."""
     row_nbytes = rows.n_features * rows.X.dtype.itemsize
@@ -229,7 +278,7 @@ def warn_of_classes(scan: TargetScan) -> None:
         )
 
 
-def warn_of_thin_classes(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
+def _warn_of_thin_classes(n_folds: int, rows: BlockRows, scan: TargetScan) -> None:
     thin = scan.counts < n_folds
     if not thin.any():
         return

@@ -12,7 +12,6 @@ from daskls.errors import ParameterError
 from daskls.kernels.copies import find_copies
 from daskls.kernels.frame import scaled
 from daskls.kernels.kernel import find_kernel, kernels_with
-from daskls.plan.bundles import Extent
 from daskls.records import (
     LARGEST_FEATURE,
     Coding,
@@ -114,26 +113,15 @@ def _spec_with(spec: SolverSpec, trial: Trial) -> SolverSpec:
 
 
 def _rescaled(state: FitState, resolved: Resolved) -> FitState:
-    """Return the state with sample, sizes and parameters in the chosen scale of features."""
-    request = replace(state.request, spec=resolved.spec)
-    sizes = replace(state.sizes, spec=resolved.spec)
-    scale = resolved.scale
+    """Return the state with the sample and the parameters in the chosen scale of features."""
+    request, scale = replace(state.request, spec=resolved.spec), resolved.scale
     if scale is None:
-        return replace(state, request=request, sizes=sizes)
+        return replace(state, request=request)
     sample = replace(state.sample, X=scaled(state.sample.X, scale))
     _check_range(sample.X, scale)
-    raw_nbytes = sizes.n_features * sizes.itemsize
-    sizes = replace(
-        sizes,
-        n_features=len(scale.columns),
-        itemsize=sample.X.itemsize,
-        raw_nbytes=raw_nbytes,
-    )
-    leaf_rows = min(state.sampling.largest_rows, state.scan.n_kept)
-    request.method.check(
-        Extent(sizes, state.scan.n_kept, leaf_rows, state.rows.block_rows), state.resources
-    )
-    return replace(state, request=request, sizes=sizes, sample=sample, scale=scale)
+    own = replace(state, request=request, sample=sample, scale=scale)
+    own.check_memory()
+    return own
 
 
 def _check_range(X: Reals, scale: FeatureScale) -> None:

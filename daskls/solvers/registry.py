@@ -122,6 +122,19 @@ def find_loss(spec: SolverSpec) -> Loss:
     return LOSSES[spec.target, spec.loss]
 
 
+def check_columns(spec: SolverSpec, n_columns: int) -> None:
+    """Raise ParameterError where y has several columns and the loss takes one."""
+    loss = find_loss(spec)
+    if n_columns == 1 or loss.takes_columns:
+        return
+    names = losses_of(spec.target, of_levels=loss.of_levels)
+    able = [name for name in names if LOSSES[spec.target, name].takes_columns]
+    other = f', or loss="{able[0]}", which takes several' if able else " for each fit"
+    raise ParameterError(
+        f"y has {n_columns} columns, and loss={spec.loss!r} takes one. Pass one column{other}."
+    )
+
+
 def find_measure(spec: SolverSpec) -> Any:
     """Return the `LevelLoss` of a loss at levels; its module is imported at the first call.
 

@@ -98,7 +98,7 @@ SHARED_PARTS = (
     ),
     StorePart(
         "partition",
-        "run/begin.py",
+        "pipeline.py",
         f"{TREE_ARRAYS}; {POINT_ARRAYS}",
         follows=(
             *("scale", "calibration", "false_alarm", "interval", "index"),

@@ -24,11 +24,10 @@ from daskls.records import (
     LocalModel,
     SolverSpec,
 )
-from daskls.run.begin import regroup_all
 from daskls.run.blas import one_blas_thread
 from daskls.run.client import report_cells
 from daskls.run.compute import run_each
-from daskls.run.contract import FitState
+from daskls.run.contract import FitState, Regrouped
 from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows, evaluated_rows
@@ -68,18 +67,13 @@ class FitJob:
     keeps_held_out: bool
 
 
-def fit_cells(state: FitState) -> None:
-    root, request = state.root, state.request
-    trained = _trained(root)
-    if trained is not None:
-        _finish(state, trained)
-        return
-    partition, exchange, leaf_rows = regroup_all(state)
+def fit_cells(state: FitState, regrouped: Regrouped) -> None:
+    root, request, leaf_rows = state.root, state.request, regrouped.leaf_rows
     bundles = plan_bundles(state.sizes, leaf_rows.tolist())
     job = FitJob(
         root.where(),
         state.fingerprint,
-        exchange,
+        regrouped.exchange,
         request.spec,
         request.cell_size,
         state.seed,
@@ -90,15 +84,12 @@ def fit_cells(state: FitState) -> None:
     finished = _finished_cells(root, leaf_rows, request.cell_size)
     with state.clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
         run_each(fit_bundle, _missing(root, bundles), job, state.client)
-    _finish(state, partition)
 
 
-def _trained(root: Root) -> Partition | None:
-    """Return the partition if all cells are trained, so only the index may be missing."""
+def has_cells(root: Root) -> bool:
+    """Whether all cells are trained, so that only the index may be missing."""
     part = root.find("partition")
-    partition = None if part is None else read_partition(part)
-    is_done = partition is not None and find_bundles(root.store, partition.n_leaves)
-    return partition if is_done else None
+    return part is not None and bool(find_bundles(root.store, read_partition(part).n_leaves))
 
 
 def _missing(root: Root, bundles: Sequence[Bundle]) -> list[Bundle]:
@@ -174,8 +165,11 @@ def _cells_of(
         yield CellRows(*columns, own.counts)
 
 
-def _finish(state: FitState, partition: Partition) -> None:
+def index_cells(state: FitState) -> None:
     root = state.root
+    part = root.find("partition")
+    assert part is not None
+    partition = read_partition(part)
     listed = all_bundles(root.store, partition.n_leaves)
     # Counts and trees are read, no models, so the spec does not matter.
     bundles = [BundleModels(root.store, a, b, SolverSpec()) for a, b in listed]

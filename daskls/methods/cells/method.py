@@ -12,7 +12,7 @@ from daskls.plan.bundles import Extent, Resources, SamplePlan, group_nbytes, pla
 from daskls.plan.checks import check_block, mib
 from daskls.plan.fit import Expected
 from daskls.records import F4, MIB, Float64, Reals
-from daskls.run.contract import FitState, Method
+from daskls.run.contract import FitState, Method, Regrouped
 from daskls.solvers.registry import find_loss, find_solver
 from daskls.store.contents import BRANCH_ARRAYS, TREE_ARRAYS, StorePart
 from daskls.store.layout import Root
@@ -53,10 +53,17 @@ class Voronoi(Method):
         merges = find_solver(state.request.spec).merges_targets
         return super().cut(replace(state, sample=state.sample.merged(whatever_target=merges)))
 
-    def fit(self, state: FitState) -> None:
-        from daskls.methods.cells.fit import fit_cells
+    def is_trained(self, root: Root) -> bool:
+        from daskls.methods.cells.fit import has_cells
 
-        fit_cells(state)
+        return has_cells(root)
+
+    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
+        from daskls.methods.cells.fit import fit_cells, index_cells
+
+        if regrouped is not None:
+            fit_cells(state, regrouped)
+        index_cells(state)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         views = self.space(reader).find(X)

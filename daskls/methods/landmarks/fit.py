@@ -37,10 +37,9 @@ from daskls.methods.landmarks.solve import (
 )
 from daskls.partition.space import VoronoiCells, cluster_cells
 from daskls.records import CellReport, Float64, Int64, Mask, Table
-from daskls.run.begin import regroup_all, scale_gamma
 from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.compute import compute_each
-from daskls.run.contract import FitState
+from daskls.run.contract import FitState, Regrouped
 from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total
 from daskls.solvers.landmarks import BiasSearch, Evaluation, draw_landmarks, find_components
@@ -65,9 +64,9 @@ def cluster_sample(method: LandmarkSpec, state: FitState) -> VoronoiCells:
     return cluster_cells(state.sample.X, n_cells, state.seed)
 
 
-def fit_jointly(method: LandmarkSpec, state: FitState) -> None:
+def fit_jointly(method: LandmarkSpec, state: FitState, regrouped: Regrouped) -> None:
     _choose_landmarks(state, method)
-    _, exchange, leaf_rows = regroup_all(state)
+    exchange, leaf_rows = regrouped.exchange, regrouped.leaf_rows
     cells = stored_cells(state.root)
     spec = state.request.spec
     job = JointJob(state.root.where(), state.fingerprint, exchange, state.seed, spec.cv, spec.tol)
@@ -98,7 +97,7 @@ def _choose_landmarks(state: FitState, method: LandmarkSpec) -> None:
                 landmarks *= deviations[:, None]
     gamma = None
     if find_kernel(method.projection).has_width:
-        gamma = state.request.spec.gamma[0] if state.request.spec.gamma else scale_gamma(state)
+        gamma = state.request.spec.gamma[0] if state.request.spec.gamma else state.scale_gamma
     write_landmarks(state.root, landmarks, gamma)
 
 

@@ -21,7 +21,7 @@ from daskls.partition.base import Partition
 from daskls.plan.bundles import Extent, Resources, SamplePlan
 from daskls.plan.fit import Expected
 from daskls.records import Float64, Reals
-from daskls.run.contract import FitState, Method
+from daskls.run.contract import FitState, Method, Regrouped
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
@@ -52,10 +52,11 @@ class L3(LandmarkSpec, Method):
 
         return cluster_sample(self, state)
 
-    def fit(self, state: FitState) -> None:
+    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
         from daskls.methods.landmarks.fit import fit_jointly
 
-        fit_jointly(self, state)
+        assert regrouped is not None
+        fit_jointly(self, state, regrouped)
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         return score_linearly(reader, X)

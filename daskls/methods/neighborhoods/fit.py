@@ -22,10 +22,9 @@ from daskls.neighbors.search import metric_of
 from daskls.plan.bundles import Extent, Resources, bundle_work, model_nbytes
 from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
-from daskls.run.begin import regroup_all
 from daskls.run.compute import run_each
 from daskls.run.contract import FitState
-from daskls.run.regroup import gather_rows, has_rows, rows_handle
+from daskls.run.regroup import rows_handle
 from daskls.store.models import all_bundles, finished_bundles, missing_bundles
 from daskls.store.reader import write_index
 
@@ -35,7 +34,6 @@ OVERLAP = 2.1
 
 
 def fit_rows(method: NeighborSpec, state: FitState) -> None:
-    _gather(state)
     method = method.for_rows(state.scan.n_kept)
     chosen = select(state, method, rows_handle(state))
     spec, percentiles = chosen.spec, chosen.percentiles
@@ -48,7 +46,6 @@ def fit_rows(method: NeighborSpec, state: FitState) -> None:
 
 
 def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
-    _gather(state)
     method = method.for_rows(state.scan.n_kept)
     root, handle = state.root, rows_handle(state)
     chosen = select(state, method, handle)
@@ -72,12 +69,6 @@ def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     first_cells = [*(first for first, _ in listed), len(rows.X)]
     arrays = {"centers": rows.X, "numbers": rows.numbers}
     write_index(root, arrays, {"gamma": gamma}, listed, first_cells)
-
-
-def _gather(state: FitState) -> None:
-    if not has_rows(state):
-        _, exchange, leaf_rows = regroup_all(state)
-        gather_rows(state, exchange, leaf_rows)
 
 
 def _bundles(state: FitState, centers: Centers, n_neighbors: int) -> list[CenterBundle]:

@@ -20,7 +20,7 @@ from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.plan.bundles import Extent, Resources
 from daskls.plan.fit import Expected
 from daskls.records import F8, Float64, Int64, Ints, LocalModel, Reals
-from daskls.run.contract import FitState, Method
+from daskls.run.contract import FitState, Method, Regrouped
 from daskls.seeds import QUERY
 from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
@@ -37,7 +37,7 @@ from daskls.store.rows import Rows
 class NeighborMethod(NeighborSpec, Method):
     """The base class of methods on neighborhoods; partitions only say which rows lie together."""
 
-    n_copies = 1
+    keeps_rows = True
     is_local = True
 
     def check(self, extent: Extent, resources: Resources) -> None:
@@ -50,7 +50,7 @@ class NeighborMethod(NeighborSpec, Method):
 
         return expected_rows(self, extent, resources)
 
-    def fit(self, state: FitState) -> None:
+    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
         from daskls.methods.neighborhoods.fit import fit_rows
 
         fit_rows(self, state)
@@ -89,7 +89,7 @@ class Falk(NeighborMethod):
 
         return expected_centers(self, extent, resources)
 
-    def fit(self, state: FitState) -> None:
+    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
         from daskls.methods.neighborhoods.fit import fit_centers_of
 
         fit_centers_of(self, state)

@@ -21,7 +21,6 @@ from daskls.methods.neighborhoods.train import (
 from daskls.methods.scores import misses_of, model_scores
 from daskls.plan.bundles import n_selecting
 from daskls.records import Float64, Int64, Mask, SolverSpec
-from daskls.run.begin import resolved_spec
 from daskls.run.blas import one_blas_thread
 from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
@@ -51,7 +50,7 @@ class Selected:
 
 
 def select(state: FitState, neighbors: NeighborSpec, handle: RowsHandle) -> Selected:
-    resolved = resolved_spec(state) if neighbors.percentiles is None else state.request.spec
+    resolved = state.resolved_spec if neighbors.percentiles is None else state.request.spec
     if neighbors.selection not in ("local", "left_out"):
         return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
     stored = state.root.attributes.get("selected")

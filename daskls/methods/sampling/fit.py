@@ -16,10 +16,8 @@ from daskls.plan.bundles import Extent, Resources, model_nbytes
 from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
 from daskls.records import Int64, LeafRows
-from daskls.run.begin import regroup_all
 from daskls.run.blas import one_blas_thread
 from daskls.run.contract import FitState
-from daskls.run.regroup import gather_rows, has_rows
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader
 from daskls.store.reader import write_index
@@ -44,9 +42,6 @@ def fit_samples(
 ) -> None:
     # Training loads the SVC, and workers may hold it since an earlier fit.
     lighter = replace(state, resources=beside_svc(state.resources))
-    if not has_rows(state):
-        _, exchange, leaf_rows = regroup_all(state)
-        gather_rows(lighter, exchange, leaf_rows)
     search = searcher(lighter, spec)
     search.draw()
     search.select()

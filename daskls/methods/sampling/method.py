@@ -18,7 +18,7 @@ from daskls.methods.scores import mean_of_views
 from daskls.plan.bundles import Extent, Resources
 from daskls.plan.fit import Expected
 from daskls.records import Float64, Reals
-from daskls.run.contract import FitState, Method
+from daskls.run.contract import FitState, Method, Regrouped
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
 from daskls.store.models import bundle_key, finished_bundles
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Sampling(SamplingSpec, Method):
     """The base class of both methods: one model predicts everywhere."""
 
-    n_copies = 1
+    keeps_rows = True
     # The one model is trained with given parameters.
     chosen = ()
     # The expected rows of the largest sample for each row of all subsamples; measured on ijcnn1.
@@ -53,7 +53,7 @@ class Sampling(SamplingSpec, Method):
 
         return expected_samples(self, extent, resources, self.growth)
 
-    def fit(self, state: FitState) -> None:
+    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
         from daskls.methods.sampling.fit import fit_samples
 
         fit_samples(self, self.searcher(), state)

@@ -25,7 +25,6 @@ from daskls.methods.sampling.train import (
 from daskls.partition.shuffle import plan_draws, sampling_sizes
 from daskls.plan.bundles import group_neighbors
 from daskls.records import CellReport, Int64, RowNumbers
-from daskls.run.begin import resolved_spec
 from daskls.run.blas import one_blas_thread
 from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
@@ -70,7 +69,7 @@ class SampleSearch:
         self.job = SamplingJob(
             rows_handle(state),
             draws,
-            state.request.spec if sampling.percentiles else resolved_spec(state),
+            state.request.spec if sampling.percentiles else state.resolved_spec,
             n_classes,
             cache_nbytes(state.sizes, draws.subsample_rows, state.resources),
             max(self.n_rounds * draws.subsample_rows, self.n_selecting - draws.n_sampled),
@@ -97,7 +96,7 @@ class SampleSearch:
             root.update(selected=selected)
         C, gamma = (None if v is None else (v,) for v in (selected["C"], selected["gamma"]))
         # Rows of one class select nothing: take the smallest C, and scikit-learn's gamma.
-        spec = resolved_spec(self.state)
+        spec = self.state.resolved_spec
         least = (min(spec.C or (1.0,)),)
         first = spec.gamma[:1] if spec.gamma else None
         self.job = replace(self.job, spec=replace(spec, C=C or least, gamma=gamma or first))
