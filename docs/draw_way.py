@@ -20,7 +20,7 @@ from entered import modules_entered  # noqa: E402
 import daskls  # noqa: E402
 
 # From the hands of the user down to compiled code; what is left out stands beside the way.
-FLOORS = ("estimators", "sources", "methods", "scaling", "run", "plan", "partition", "store",
+FLOORS = ("estimators", "sources", "pipeline", "methods", "scaling", "run", "plan", "partition", "store",
           "solvers", "kernels")  # fmt: skip
 
 

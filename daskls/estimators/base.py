@@ -280,7 +280,7 @@ class LocalEstimator(Plans, SharesClient):
         with (
             interrupts_explained(self.store),
             log_losses(self.client),
-            open_rows(*data, scratch, self._kind) as rows,
+            open_rows(*data, scratch, self._kind, self.client) as rows,
             shared_with_workers(store, data, self.client),
             fit_view(
                 request.estimator, rows.X.shape, learned, store, self.client, self.verbose

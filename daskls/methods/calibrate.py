@@ -8,6 +8,7 @@ rows of a few parts of space, any other method rows drawn at random.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -138,7 +139,7 @@ def _score_fold(
         return np.empty(0 if n_classes == 2 else (0, n_classes)), held[:0]
     store = open_store(state.root.where(FOLDS.format(fold)))
     scratch = Scratch.inside(state.root.store, f"input-{FOLDS.format(fold)}")
-    with _blocks(rows, others, scratch) as blocks:
+    with _blocks(rows, others, scratch, state.client) as blocks:
         request = _nested(state, len(others))
         handle = ModelHandle(store.where(), fit(request, blocks, store))
     parts = [held[a : a + TASK_ROWS] for a in range(0, len(held), TASK_ROWS)]
@@ -153,11 +154,11 @@ def score_held_out(X: Reals, handle: ModelHandle) -> Float64:
 
 
 @contextmanager
-def _blocks(rows: RegionRows, which: Int64, scratch: Scratch) -> Iterator[BlockRows]:
-    """Yield rows as blocks, kept in temporary files beside the fold's store while in use."""
+def _blocks(rows: RegionRows, which: Int64, scratch: Scratch, client: Any) -> Iterator[BlockRows]:
+    """Yield rows as blocks; workers read them beside the fold's store."""
     weights = rows.weights[which]
     given = None if (weights == 1).all() else weights
-    with open_rows(rows.X[which], rows.codes[which], given, scratch) as blocks:
+    with open_rows(rows.X[which], rows.codes[which], given, scratch, client=client) as blocks:
         yield blocks
 
 

@@ -1,6 +1,7 @@
 """Aligned blocks of rows: how chunks are merged or cut to blocks, and one task per block."""
 
 import math
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -84,6 +85,27 @@ class BlockRows:
     @property
     def block_rows(self) -> int:
         return int(max(self.X.chunks[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldArray(ArrayHandle):
+    """An array of this process, in blocks as it would have on disk."""
+
+    values: AnyArray
+    token: str
+
+    @classmethod
+    def of(cls, values: AnyArray, name: str, chunk_rows: int) -> "HeldArray":
+        dtype, rows = values.dtype.newbyteorder("="), min(chunk_rows, max(len(values), 1))
+        return cls(name, values.shape, dtype.str, rows, rows, values, uuid.uuid4().hex)
+
+    def read(self, start: int, stop: int) -> AnyArray:
+        """Return a copy of rows, which the caller may change."""
+        return np.array(self.values[start:stop], self.dtype, order="C")
+
+    def __dask_tokenize__(self) -> tuple[str, str]:
+        # To hash the values would take longer than to read them.
+        return "daskls.HeldArray", self.token
 
 
 def map_rows(

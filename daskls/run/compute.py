@@ -63,6 +63,12 @@ def local_scheduler() -> Any:
     return named_schedulers.get(name.lower()) if isinstance(name, str) else None
 
 
+def in_threads(client: Any = None) -> bool:
+    """Whether all tasks run in this process, and so see its memory."""
+    here = (None, "threads", "threading", "sync", "synchronous", "single-threaded")
+    return current_client(client) is None and dask.config.get("scheduler", None) in here
+
+
 def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: Any = None) -> None:
     """Call ``task(item, job)`` on every item, in order."""
     compute_each(task, [(item, job) for item in items], client)

@@ -1,7 +1,7 @@
 """Opens the rows of a fit or a prediction as aligned blocks, from any supported container.
 
-NumPy arrays are written to disk first, and tasks read Zarr arrays themselves: a task gets a path
-and a range of rows.
+Tasks read Zarr arrays themselves: a task gets a path and a range of rows. A NumPy array is written
+to disk first, unless all tasks run in threads of this process: then they read it where it is.
 """
 
 import math
@@ -20,12 +20,14 @@ from daskls.records import Labels, TargetKind
 from daskls.run.blocks import (
     UNPACKED_COPIES,
     BlockRows,
+    HeldArray,
     check_sizes,
     cut_chunks,
     from_handle,
     merge_chunks,
     row_chunks,
 )
+from daskls.run.compute import in_threads
 from daskls.run.labels import check_block, check_label_kind, check_values
 from daskls.sources.door import Source, open_source
 from daskls.sources.frames import as_array
@@ -42,9 +44,14 @@ LARGE_NBYTES = 128 << 20
 
 @contextmanager
 def open_rows(
-    X: Any, y: Any, sample_weight: Any, scratch: Scratch, kind: TargetKind = "classes"
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    scratch: Scratch,
+    kind: TargetKind = "classes",
+    client: Any = None,
 ) -> Iterator[BlockRows]:
-    """Align X, y and weights in blocks; arrays in memory are on disk while the context lasts."""
+    """Align X, y and weights in blocks; files for workers are there while the context lasts."""
     check_array_expr()
     X = open_source(X)
     y, classes = find_labels(X, y)
@@ -58,15 +65,16 @@ def open_rows(
             y = open_source(codes.astype(TARGET_DTYPES[kind]))
     # The most columns of y: a row has one label, but may have several numbers.
     most_y = 1 if kind == "classes" else None
+    shared = None if in_threads(client) else scratch
     with scratch:
-        source = _to_disk(X, scratch, "X")
+        source = _as_handle(X, shared, "X")
         whole = open_whole(source, BLOCK_NBYTES)
         blocks = cut_large(whole, BLOCK_NBYTES)
         n = blocks.shape[0]
         target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
         chunks = merge_chunks(blocks.chunks[0], target)
         columns = [
-            _column(values, name, n, scratch, most)
+            _column(values, name, n, shared, most)
             for name, values, most in (("y", y, most_y), ("sample_weight", sample_weight, 1))
         ]
         if n < 2:
@@ -111,23 +119,32 @@ def _chunk_nbytes(source: Source, whole: da.Array, *, is_cut: bool) -> tuple[int
     return nbytes if is_cut else 0, nbytes * UNPACKED_COPIES if is_packed else 0
 
 
-def _to_disk(source: Source, scratch: Scratch, name: str) -> Source:
-    """Write a numeric NumPy array to disk, for the tasks to read; return others unchanged."""
+def _as_handle(source: Source, scratch: Scratch | None, name: str) -> Source:
+    """Return a numeric NumPy array as what tasks read by rows, on disk if there is a place for it.
+
+    Others are returned unchanged.
+    """
     values = source.given
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return source
     _check_precision(values.dtype, name)
     row_nbytes = max(values.itemsize * math.prod(values.shape[1:]), 1)
-    open_store(scratch.shared).make()
-    handle = save_array(f"{scratch.shared}/{name}", values, max(BLOCK_NBYTES // row_nbytes, 1))
+    chunk_rows = max(BLOCK_NBYTES // row_nbytes, 1)
+    if scratch is None:
+        handle: ArrayHandle = HeldArray.of(values, name, chunk_rows)
+    else:
+        open_store(scratch.shared).make()
+        handle = save_array(f"{scratch.shared}/{name}", values, chunk_rows)
     return Source(handle.path, "zarr", handle=handle)
 
 
-def _column(values: Any, name: str, n: int, scratch: Scratch, most: int | None) -> da.Array | None:
+def _column(
+    values: Any, name: str, n: int, scratch: Scratch | None, most: int | None
+) -> da.Array | None:
     """Return y or the weights as a Dask array (n, 1), or (n, t); None if they are None."""
     if values is None:
         return None
-    column = open_column(_to_disk(open_named(values, name), scratch, name), name, most)
+    column = open_column(_as_handle(open_named(values, name), scratch, name), name, most)
     if column.shape[0] != n:
         raise DataError(
             f"X and {name} have inconsistent numbers of samples: X has {n} rows, {name} has "

@@ -31,10 +31,11 @@ def test_a_store_removed_while_numpy_input_is_written(tmp_path):
             remove(tmp_path / "m")
 
     with (
+        Client(processes=False, n_workers=1, dashboard_address=":0") as client,
         Writes(tmp_path / "m", act),
         pytest.raises(StoreError, match="was removed while fit was writing it"),
     ):
-        small_svc(store=tmp_path / "m").fit(*checkers(300))
+        small_svc(store=tmp_path / "m", client=client).fit(*checkers(300))
     assert list(tmp_path.iterdir()) == []
 
 
