@@ -45,6 +45,7 @@ from daskls.solvers.squares.aims import Aim, aim_of
 from daskls.solvers.squares.system import evenly
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.caches import SizedCache, on_drop
+from daskls.store.layout import check_fit
 from daskls.store.locations import is_bucket, open_store
 from daskls.targets import Target
 
@@ -83,6 +84,7 @@ class RegionJob:
     """
 
     root: str
+    fingerprint: str
     base: FeatureScale
     label: str
     route: FeatureScale
@@ -103,6 +105,11 @@ class RegionJob:
     @cached_property
     def _tokens(self) -> tuple[str, str]:
         return tokenize(self.route)[:8], tokenize(self.route, self.base)[:8]
+
+    def write(self, key: str, columns: dict[str, AnyArray]) -> None:
+        """Write a part, unless the store has become another fit's."""
+        check_fit(self.root, self.fingerprint)
+        write_artifact(self.root, key, columns)
 
     def gathered_in(self, base: FeatureScale, label: str) -> "RegionJob":
         return replace(self, base=base, label=label)
@@ -143,10 +150,11 @@ def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> Re
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
     leaves = _drawn_leaves(route_rows(tree, sample), n_rows / n_sampled, state.seed)
-    root, aim = state.root.where(), aim_of(state.scan.target, state.request.spec)
+    aim = aim_of(state.scan.target, state.request.spec)
+    place = state.root.where(), state.fingerprint
     run_rows = rows_in_run(n_rows)
     return RegionJob(
-        root, route, "spread", route, tree, leaves, max_rows, run_rows, aim, state.seed
+        *place, route, "spread", route, tree, leaves, max_rows, run_rows, aim, state.seed
     )
 
 
@@ -233,7 +241,7 @@ def collect_block(
         "numbers": start + own,
         "leaf": leaves[own],
     }
-    write_artifact(job.root, key, columns)
+    job.write(key, columns)
 
 
 def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
@@ -255,7 +263,7 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
     kept = evenly(len(joined["numbers"]), job.max_rows)
     columns = {name: values[kept] for name, values in joined.items()}
     columns["X"] = scaled(columns["X"], job.base)
-    write_artifact(job.root, _region_key(job, region), columns)
+    job.write(_region_key(job, region), columns)
 
 
 def _merged(parts: Sequence[dict[str, AnyArray]]) -> dict[str, AnyArray]:

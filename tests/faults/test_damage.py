@@ -12,14 +12,15 @@ import dask.array as da
 import numpy as np
 import pytest
 from damages import DAMAGES, draw_damages, files_of
+from samplings import small_local
 from small import ENTRIES, answers_of, bits_of, small, tiny_tasks
 from support import Calls, checkers, few, model_bits, small_svc
 from writes import Writes, stage_of, stop_fit
 
 import daskls
-from daskls import DasklsError, StoreError
+from daskls import DasklsError, StoreError, pipeline
 from daskls.methods.cells import fit
-from daskls.run import begin
+from daskls.methods.sampling import search, train
 from daskls.store.artifact import open_artifact
 from daskls.store.caches import drop_caches
 from daskls.store.layout import Root
@@ -145,7 +146,7 @@ def test_a_damaged_index_needs_no_training(tmp_path, monkeypatch):
     store = tmp_path / "m"
     expected = model_bits(small_svc(store=store).fit(X, Y))
     (store / "index").unlink()
-    calls = [Calls(monkeypatch, *at) for at in ((fit, "fit_bundle"), (begin, "regroup_rows"))]
+    calls = [Calls(monkeypatch, *at) for at in ((fit, "fit_bundle"), (pipeline, "regroup_rows"))]
     small_svc(store=store).fit(X, Y)
     assert [len(own) for own in calls] == [0, 0]
     assert model_bits(store) == expected
@@ -294,6 +295,25 @@ def test_a_late_task_writes_no_models_into_the_store_of_another_fit(tmp_path, mo
     with pytest.raises(StoreError, match="changed while a fit used it"):
         fit.fit_bundle(*sent.keys[0])
     assert files_of(store / "bundles") == []
+
+
+def test_a_late_task_writes_no_samples_into_the_store_of_another_fit(tmp_path, monkeypatch):
+    store, drawn = tmp_path / "m", train.as_arrays
+    sent = Calls(monkeypatch, train, "draw_rows", lambda *args: args)
+    monkeypatch.setattr(search, "draw_rows", train.draw_rows)
+    stopped(small_local(), store, "sampling/drawn")
+    monkeypatch.undo()
+
+    def late(rows):
+        monkeypatch.undo()
+        shutil.rmtree(store)
+        stopped(small_local(C=3.0), store, "sampling/drawn")
+        return drawn(rows)
+
+    monkeypatch.setattr(train, "as_arrays", late)
+    with pytest.raises(StoreError, match="changed while a fit used it"):
+        train.draw_rows(*sent.keys[0])
+    assert not list(store.glob("sampling/drawn*/*"))
 
 
 def test_what_is_damaged_again_after_its_repair_is_told_and_mended_by_the_next_fit(

@@ -54,7 +54,7 @@ def job(request, tmp_path):
     X = rng.random((n, d), dtype="f4")
     codes = (X[:, 0] * k).astype("i4")
     columns = {"X": X, "codes": codes, "weights": np.ones(n), "numbers": np.arange(n)}
-    job = RegionJob(str(tmp_path), None, "a", None, None, np.array([0]), n, 50, ClassAim(k), 0)
+    job = RegionJob(str(tmp_path), "", None, "a", None, None, np.array([0]), n, 50, ClassAim(k), 0)
     write_artifact(tmp_path, _region_key(job, 0), columns)
     return job, d, k
 

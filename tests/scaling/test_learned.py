@@ -281,7 +281,9 @@ def test_no_harm_is_done_where_no_scale_is_better():
 
 def test_regions_of_another_size_are_collected_apart(tmp_path):
     """They are leaves of another tree: calibration may plan its own after a scale was chosen."""
-    jobs = [RegionJob(str(tmp_path), *[None] * 4, np.array([0]), n, 1, 2, 7) for n in (100, 200)]
+    jobs = [
+        RegionJob(str(tmp_path), "", *[None] * 4, np.array([0]), n, 1, 2, 7) for n in (100, 200)
+    ]
     assert jobs[0].folder(COLLECTED) != jobs[1].folder(COLLECTED)
     assert jobs[0].gathered_in(None, "b").folder(COLLECTED) == jobs[0].folder(COLLECTED)
 
@@ -294,7 +296,7 @@ def test_rows_in_other_scales_are_kept_apart(tmp_path):
     assert token_of(drawn, found[0]) == token_of(drawn, find_bases(X, ("none",), 2))
     assert token_of(drawn, found[0]) != token_of(drawn, found[1])
     one, two = (own[0].scale for own in found)
-    job = RegionJob(str(tmp_path), one, "a", one, None, np.array([0]), 100, 1, 2, 7)
+    job = RegionJob(str(tmp_path), "", one, "a", one, None, np.array([0]), 100, 1, 2, 7)
     for kind in (COLLECTED, GATHERED, STEPS):
         assert job.folder(kind) != replace(job, route=two).folder(kind)
     assert job.folder(COLLECTED) == job.gathered_in(two, "a").folder(COLLECTED)
@@ -304,7 +306,7 @@ def test_rows_in_other_scales_are_kept_apart(tmp_path):
 def test_rows_are_held_out_in_runs(tmp_path):
     # Neighbors in the data may be neighbors in time, which know each other's labels.
     numbers = np.sort(np.random.default_rng(0).permutation(20_000)[:8000])
-    job = RegionJob(str(tmp_path), None, "a", None, None, np.array([0]), 20_000, 50, 2, 7)
+    job = RegionJob(str(tmp_path), "", None, "a", None, None, np.array([0]), 20_000, 50, 2, 7)
     columns = {"X": np.zeros((8000, 2), "f4"), "codes": np.zeros(8000, "i4"), "weights": numbers}
     write_artifact(tmp_path, _region_key(job, 0), {**columns, "numbers": numbers})
     held = read_region(0, job).held

@@ -116,7 +116,7 @@ def test_rows_are_read_once_and_alone(front, bucket_url):
 
 def test_a_region_is_got_once_until_its_pack_is_another(front, bucket_url):
     numbers = np.arange(100)
-    job = RegionJob(bucket_url, None, "a", None, None, np.array([0]), 200, 50, 2, 7)
+    job = RegionJob(bucket_url, "", None, "a", None, None, np.array([0]), 200, 50, 2, 7)
     front.kind_of = lambda path: "region" if "regions/rows-a" in path else "other"
     for value in range(2):
         columns = {"X": np.full((100, 2), value, "f4"), "codes": np.zeros(100, "i4")}

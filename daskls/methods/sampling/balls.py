@@ -166,7 +166,7 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     with one_blas_thread():
         order = by_number[order_by_leaf(rows.X[by_number], job.handle.open().regions)]
     joined = {**as_arrays(rows.take(order)), "positions": np.concatenate(positions)[order]}
-    write_part(job.root, INITIAL, 0, 0, joined)
+    job.write(INITIAL, (0, 0), joined)
 
 
 def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> Float64:
@@ -233,7 +233,7 @@ def draw_balls(part: tuple[int, int], job: BallJob) -> None:
     pairs = join_pairs(kept, quotas)
     _check_kept(pairs, job)
     drawn, first = np.unique(pairs.numbers, return_index=True)
-    write_part(own.root, kind, *part, {"numbers": drawn, "positions": pairs.positions[first]})
+    own.write(kind, part, {"numbers": drawn, "positions": pairs.positions[first]})
 
 
 def _check_kept(pairs: BallPairs, job: BallJob) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskls.methods.sampling.balls import INITIAL
-from daskls.methods.sampling.parts import has_part, read_part, read_part_rows, write_part
+from daskls.methods.sampling.parts import has_part, read_part, read_part_rows
 from daskls.methods.sampling.plan import SEARCHED_ROWS, SamplingSpec, beside_svc, sample_nbytes
 from daskls.methods.sampling.search import SampleSearch, Step, errors_of, stalls
 from daskls.methods.sampling.train import KEPT, SAMPLES, SamplingJob, read_drawn, read_further
@@ -125,9 +125,7 @@ def search_support(part: tuple[int, int], job: EnrichJob) -> None:
         )
     others = found.others(support.numbers[queries])
     numbers, first = np.unique(found.numbers[others], return_index=True)
-    write_part(
-        own.root, kind, *part, {"numbers": numbers, "positions": found.positions[others][first]}
-    )
+    own.write(kind, part, {"numbers": numbers, "positions": found.positions[others][first]})
 
 
 def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]:

@@ -46,6 +46,11 @@ class SamplingJob:
     def root(self) -> str:
         return self.handle.root
 
+    def write(self, kind: str, part: tuple[int, int], arrays: dict[str, AnyArray]) -> None:
+        """Write a part, unless the store has become another fit's."""
+        check_fit(self.root, self.handle.fingerprint)
+        write_part(self.root, kind, *part, arrays)
+
 
 def as_arrays(rows: Rows) -> dict[str, AnyArray]:
     return {name: getattr(rows, field) for name, field in ROW_ARRAYS.items()}
@@ -76,10 +81,9 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
     order, position = np.concatenate(orders), np.concatenate(positions)
     reserved = order < job.draws.n_reserved
     further = order[~reserved], np.concatenate(numbers)[~reserved], position[~reserved]
-    write_part(
-        job.root,
+    job.write(
         DRAWN,
-        *leaves,
+        leaves,
         {
             "order": order[reserved],
             "positions": position[reserved],
@@ -147,10 +151,7 @@ def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
             _, kept = _fit(rows.take(members), own)
             support.append(members[kept])
     kept = np.concatenate(support)
-    check_fit(own.root, own.handle.fingerprint)
-    write_part(
-        own.root, SUPPORT, *which, {**as_arrays(rows.take(kept)), "positions": positions[kept]}
-    )
+    own.write(SUPPORT, which, {**as_arrays(rows.take(kept)), "positions": positions[kept]})
 
 
 def _fit(rows: Rows, job: SamplingJob) -> tuple[LocalModel, Int64]:
@@ -170,9 +171,8 @@ def fit_sample(step: int, job: TrainJob) -> None:
         del rows
         error = _validation_error(model, job)
     positions = found["positions"][support]
-    check_fit(own.root, own.handle.fingerprint)
     # Written before the model, which says that both are there.
-    write_part(own.root, KEPT, step, step, {**as_arrays(kept), "positions": positions})
+    own.write(KEPT, (step, step), {**as_arrays(kept), "positions": positions})
     report = replace(model.report, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
