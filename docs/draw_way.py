@@ -44,8 +44,8 @@ def first_entries(modules):
     found = {}
     for module in modules:
         floor, _, name = module.removesuffix(".py").partition("/")
-        if floor in FLOORS and name and not name.endswith("__init__"):
-            found.setdefault((floor, name), None)
+        if floor in FLOORS and not name.endswith("__init__"):
+            found.setdefault((floor, name or floor), None)
     return list(found)
 
 
