@@ -21,8 +21,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
+from daskls.cluster import current_client, in_task
 from daskls.records import MeasuredAs
-from daskls.run.client import current_client, in_task
 from daskls.run.progress import STAGE_LABELS, OnCut, Progress
 from daskls.store.objects import Objects
 

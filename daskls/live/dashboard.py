@@ -8,8 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from daskls.live.board import PATH, board_of
+from daskls.live.events import EVENT_INTERVAL_S, TOPIC, LeafCounts
 from daskls.live.record import FitRecord, Header, Map
-from daskls.run.client import EVENT_INTERVAL_S, TOPIC, LeafCounts
 
 # A shorter fit ends before anyone has opened the page.
 SHORTEST_S = 1.0

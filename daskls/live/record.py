@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from daskls.live.events import LeafCounts, find_single_class
 from daskls.records import Float64, Int64, MeasuredAs
-from daskls.run.client import LeafCounts, find_single_class
 from daskls.run.progress import STAGE_LABELS
 
 
@@ -155,7 +155,7 @@ class FitRecord:
     ended: str | None = None
     link: str | None = None
     _bundles: set[tuple[int, int]] = field(default_factory=set)
-    # Rows as in `run.client.COUNTED`, without the leaf's number; a column per leaf.
+    # Rows as in `live.events.COUNTED`, without the leaf's number; a column per leaf.
     _counts: Float64 = field(default_factory=lambda: np.zeros((5, 0)))
     _lock: Any = field(default_factory=threading.RLock)
 

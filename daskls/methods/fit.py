@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from daskls.blas import one_blas_thread
 from daskls.methods.calibrate import NestedFit, calibrate
 from daskls.methods.held_out import maps_held_out
 from daskls.methods.reserved import has_used_reserved, use_reserved
 from daskls.partition.base import Shrinkage, measure_shrinkage
 from daskls.partition.stored import model_partition
 from daskls.run.begin import begin_fit
-from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import FitRequest, FitState
 from daskls.run.progress import OnCut, Progress, StageClock

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.blas import one_blas_thread, undisturbed
 from daskls.errors import ParameterError, StoreError
 from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes
@@ -15,13 +16,13 @@ from daskls.plan.bundles import Extent, Resources, SamplePlan, plan_sample
 from daskls.plan.checks import check_sample
 from daskls.plan.exchange import group_blocks
 from daskls.records import LARGEST, SMALLEST, Float64, Int64, SolverSpec
-from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import FitRequest, FitState
 from daskls.run.identity import find_seed, open_root, repair
 from daskls.run.progress import StageClock
 from daskls.run.regroup import regroup_rows
 from daskls.run.reserve import plan_reserve
+from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.sample import sample_rows
 from daskls.run.scan import (
     TargetScan,
@@ -30,7 +31,6 @@ from daskls.run.scan import (
     warn_of_classes,
     warn_of_thin_classes,
 )
-from daskls.run.workers import find_resources, free_nbytes
 from daskls.solvers.registry import LOSSES, find_loss, find_solver, losses_of
 from daskls.store.exchange import Exchange, stored_grids
 from daskls.store.locations import Location

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from daskls.live.events import COUNTED, count_leaves
 from daskls.live.fit import Lines
 from daskls.live.record import FitRecord, Header, Map
 from daskls.records import CellReport
-from daskls.run.client import COUNTED, count_leaves
 
 HEADER = Header("VoronoiSVC", 1000, 2)
 
