@@ -33,12 +33,9 @@ from daskls.workers import (
 )
 
 log = logging.getLogger("daskls")
-# How often a task runs again after an error that daskls did not raise. Lost workers, and workers
-# that cannot see the store, do not count: Dask, or the next try, moves those tasks. Two retries
-# bridge a disk or a network that fails for a moment; an error that persists is the task's own.
-# Dask's ``retries=`` counts every error: it would repeat what daskls refuses, such as a NaN, and
-# use its tries up on a worker that does not see the store, as nothing keeps the task from it: with
-# one such worker of two and ``retries=2``, 4 or 5 of 20 tasks failed.
+# How often a task runs again after an error that daskls did not raise: enough to bridge a disk or a
+# network that fails for a moment. Dask's ``retries=`` would repeat what daskls refuses, such as a
+# NaN, and spend its tries on a worker that does not see the store.
 RETRIES = 2
 # Seconds of one wait for a result; between two waits the cluster is checked.
 WAIT_S = 0.1
@@ -228,13 +225,14 @@ class _Work:
         while self._pending:
             again: list[int] = []
             for future, result in self._next():
-                if future.status != "error" and not isinstance(result, CancelledError):
+                error = _error_of(future, result)
+                if error is None:
                     yield from ((index, result) for index in self._drop(future))
-                elif self._is_blindness(result):
+                elif self._is_blindness(error):
                     again += self.drop_all()
                     break
                 else:
-                    self._count_try(self._pending[future][0], result)
+                    self._count_try(self._pending[future][0], error)
                     again += self._drop(future)
             if again:
                 # Not by `Client.retry`, which cannot keep a task from a worker. The new futures
@@ -258,22 +256,20 @@ class _Work:
             self.submit(again)
         return batch
 
-    def _is_blindness(self, result: Any) -> bool:
+    def _is_blindness(self, error: BaseException) -> bool:
         """Whether a task failed because its worker, unlike others, cannot see the fit's files."""
-        is_told = not isinstance(result, CancelledError) and isinstance(
-            result[1], (StoreError, OSError)
-        )
-        return is_told and self._sharing is not None and self._sharing.look()
+        if self._sharing is None or not isinstance(error, (StoreError, OSError)):
+            return False
+        return self._sharing.look()
 
-    def _count_try(self, index: int, result: Any) -> None:
+    def _count_try(self, index: int, error: BaseException) -> None:
         """Raise the error of a task that is not to be tried again."""
-        error, traceback = (result, None) if isinstance(result, CancelledError) else result[1:]
         loss = find_loss(self.client, error)
         if loss is not None:
             raise loss from error
         self._tries[index] += 1
         if isinstance(error, DasklsError) or self._tries[index] > RETRIES:
-            raise error.with_traceback(traceback)
+            raise error
 
     def _drop(self, *futures: Any) -> list[int]:
         indices = [index for future in futures for index in self._pending.pop(future)]
@@ -284,6 +280,17 @@ class _Work:
     def drop_all(self) -> list[int]:
         self._completed.clear()
         return self._drop(*self._pending)
+
+
+def _error_of(future: Any, result: Any) -> BaseException | None:
+    """Return why a future failed, given what `as_completed` yields as its result."""
+    if isinstance(result, CancelledError):
+        return result
+    if future.status != "error":
+        return None
+    _, error, traceback = result
+    found: BaseException = error.with_traceback(traceback)
+    return found
 
 
 async def _turn() -> None:

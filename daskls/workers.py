@@ -98,9 +98,9 @@ class Patience:
         if paused:
             # Caches for tasks to come may be what fills the memory of paused workers.
             ask_to_give_back(self.client, paused)
-        is_full = bool(held or (paused and not running))
-        state = _describe(workers, silent, (held or paused) if is_full else [], len(paused))
-        return state, bool(held and running and not silent)
+        full = held or ([] if running else paused)
+        is_stuck = bool(held and running and not silent)
+        return _describe(workers, silent, full, len(paused)), is_stuck
 
 
 def patience_s() -> float:
@@ -176,7 +176,10 @@ def ask_workers(client: Any, question: Callable[..., Any], *args: Any) -> dict[s
             check_versions(client, workers, timeout_s)
             replies = client.sync(_ask_each, client, workers, timeout_s, question, *args)
         answers = {w: reply for w, reply in replies.items() if not isinstance(reply, OSError)}
-        for answer in answers.values():
+        for address, answer in answers.items():
+            # Where what daskls needs is missing, the question is not unpickled.
+            if isinstance(answer, Exception) and "No module named" in str(answer):
+                raise _unfit(address, f"cannot import daskls ({answer})")
             if isinstance(answer, Exception):
                 raise answer
         if answers:
@@ -215,8 +218,8 @@ def check_versions(client: Any, workers: Iterable[str], timeout_s: float = WORKE
     """
 
     def find_version() -> str:
-        # Pickled by value, as it is no module's own: another version may lack any module of ours.
-        from daskls import __version__
+        # Pickled by value, as it is no module's own: another version may lack this one.
+        from daskls._version import __version__
 
         return __version__
 
@@ -226,13 +229,16 @@ def check_versions(client: Any, workers: Iterable[str], timeout_s: float = WORKE
         if found == __version__:
             known.add(address)
         elif not isinstance(found, OSError):
-            has = f"has daskls {found}"
-            if isinstance(found, Exception):
-                has = f"cannot import daskls ({found})"
-            raise ClusterError(
-                f"The worker {address} {has}. Install daskls {__version__}, as the client has it, "
-                "and what it needs on every worker, or stop that one."
-            )
+            is_told = isinstance(found, str)
+            has = f"has daskls {found}" if is_told else f"cannot import daskls ({found})"
+            raise _unfit(address, has)
+
+
+def _unfit(address: str, has: str) -> ClusterError:
+    return ClusterError(
+        f"The worker {address} {has}. Install daskls {__version__}, as the client has it, and what "
+        "it needs on every worker, or stop that one."
+    )
 
 
 def ask_to_give_back(client: Any, workers: list[str] | None = None) -> None:

@@ -115,7 +115,8 @@ def fit_view(
         from daskls.live.fit import LiveFit
         from daskls.live.record import FitRecord, Header
 
-        record = FitRecord(Header(estimator, *shape, target))
+        name = store.where().rstrip("/").rpartition("/")[2]
+        record = FitRecord(Header(estimator, *shape, target, name))
         fronts = [_notebook_front(messages)] if is_notebook else []
         if client is not None:
             # The notebook's front shows the link to the page itself: output that a thread prints

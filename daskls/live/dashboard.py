@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -51,13 +52,12 @@ class Dashboard:
 
     def _announce(self, record: FitRecord) -> None:
         """Put the fit on the board; LookupError where the scheduler has no page."""
-        header, drawn = record.header, record.map
-        values = header.estimator, header.n_rows, header.n_features, header.target
+        drawn = record.map
         path, why_not = self._run(
             announce,
             self._fit,
             self._client.id,
-            values,
+            astuple(record.header),
             None if drawn is None else drawn.to_json(),
             [] if drawn is None else self._read(set()),
         )

@@ -88,9 +88,12 @@ class Header:
     n_rows: int
     n_features: int
     target: MeasuredAs = "classes"
+    # The last name of its store, by which fits of one kind are told apart; "" for none.
+    store: str = ""
 
     def __str__(self) -> str:
-        return f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
+        told = f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
+        return f"{told}, in {self.store}" if self.store else told
 
 
 # The units of a map along each of its sides; `view.js` has the same number.

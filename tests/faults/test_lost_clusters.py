@@ -412,7 +412,7 @@ class OtherVersion(WorkerPlugin):
     """Makes a worker one with another version of daskls."""
 
     def setup(self, worker):
-        daskls.__version__ = "0.1.0"
+        daskls._version.__version__ = "0.1.0"
 
 
 @pytest.mark.slow
