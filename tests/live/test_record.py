@@ -28,6 +28,12 @@ def squares(n, region_of):
     return Map(polygons, region_of, ((0.0, 1.0), (0.0, 1.0)), ("a", "b"), "squares")
 
 
+def test_fits_of_one_kind_have_titles_that_tell_them_apart():
+    titles = {str(Header("VoronoiSVC", 1000, 2, store=name)) for name in ("a.zarr", "b.zarr", "")}
+    assert len(titles) == 3
+    assert "VoronoiSVC: 1,000 rows, 2 features, in a.zarr" in titles
+
+
 def test_leaves_are_counted():
     nan = float("nan")
     table = cells((3, 10, 2, 0.1), (3, 30, 2, 0.3), (4, 50, 1, nan), (5, 20, 2, nan))
