@@ -206,7 +206,7 @@ def test_smaller_blocks_as_advised_fit(share, block_rows, n_features):
     message = str(caught.value)
     assert f"{block_rows} rows" in message
     assert f"{limit // MIB} MiB" in message
-    assert f"{assign_nbytes(sizes, block_rows) / MIB:.0f} MiB" in message
+    assert f"{math.ceil(assign_nbytes(sizes, block_rows) / MIB)} MiB" in message
     advised = int(re.search(r"at most (\d+) rows", message).group(1))
     assert assign_nbytes(sizes, advised) <= limit
     # Nor does the advice ask for much more than is needed.
@@ -221,7 +221,7 @@ def refused_cell_size(sizes, n_rows, leaf_rows, limit):
     assert f"{leaf_rows} rows in leaf 3" in message
     assert f"cells of up to {sizes.cell_size}" in message
     assert f"{limit // MIB} MiB" in message
-    assert f"{group_nbytes(sizes, leaf_rows, n_rows) / MIB:.0f} MiB" in message
+    assert f"{math.ceil(group_nbytes(sizes, leaf_rows, n_rows) / MIB)} MiB" in message
     advised = re.search(r"cell_size to about (\d+)", message)
     return advised and int(advised.group(1))
 

@@ -52,7 +52,7 @@ def check_block(extent: Extent, resources: Resources) -> None:
         raise MemoryPlanError(
             f"A block of {block_rows} rows x {sizes.n_features} features needs "
             f"{excess(block, resources.task_nbytes)}; store or rechunk X in blocks of at most "
-            f" {rows} rows, or {resources.more}"
+            f"{rows} rows, or {resources.more}"
         )
 
 
