@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from daskls.blas import one_blas_thread, undisturbed
 from daskls.errors import StoreError
 from daskls.methods.calibrate import NestedFit, calibrate
 from daskls.methods.held_out import maps_held_out
@@ -20,13 +21,13 @@ from daskls.partition.base import Partition, Shrinkage, measure_shrinkage
 from daskls.partition.stored import model_partition, read_partition, write_partition
 from daskls.plan.checks import check_sample
 from daskls.plan.exchange import group_blocks
-from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import FitRequest, FitState, Regrouped, Scanned
 from daskls.run.identity import find_seed, open_root, repair
 from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.regroup import gather_rows, has_rows, regroup_rows
 from daskls.run.reserve import Reserve, plan_reserve
+from daskls.run.resources import find_resources, free_nbytes
 from daskls.run.sample import sample_rows
 from daskls.run.scan import (
     TargetScan,
@@ -36,7 +37,6 @@ from daskls.run.scan import (
     warn_of_chunks,
     warn_of_classes,
 )
-from daskls.run.workers import find_resources, free_nbytes
 from daskls.scaling.coding import widest_and_narrowest
 from daskls.scaling.fit import resolve
 from daskls.solvers.registry import check_columns, find_loss, find_solver

@@ -20,8 +20,8 @@ from entered import modules_entered  # noqa: E402
 import daskls  # noqa: E402
 
 # From the hands of the user down to compiled code; what is left out stands beside the way.
-FLOORS = ("estimators", "sources", "pipeline", "methods", "scaling", "run", "plan", "partition", "store",
-          "solvers", "kernels")  # fmt: skip
+FLOORS = ("estimators", "sources", "pipeline", "methods", "scaling", "run", "cluster", "plan",
+          "partition", "store", "solvers", "kernels")  # fmt: skip
 
 
 def ways():

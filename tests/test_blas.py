@@ -16,10 +16,10 @@ import threadpoolctl
 from support import few
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
+from daskls import blas
+from daskls.blas import one_blas_thread, undisturbed
+from daskls.cluster import compute_each
 from daskls.errors import DasklsError
-from daskls.run import blas
-from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.compute import compute_each
 
 ALL = tuple(digests.PARAMS)
 # At every change a method a family.

@@ -15,7 +15,7 @@ import daskls
 from daskls import DataError, MemoryPlanError, ParameterError
 from daskls.datasets import write
 from daskls.records import SolverSpec
-from daskls.run.workers import find_resources, resources_of
+from daskls.run.resources import find_resources, resources_of
 from daskls.store.exchange import Exchange
 
 MIB = 1 << 20

@@ -8,7 +8,7 @@ import pytest
 SCRIPT = """
 import gc, weakref
 import numpy as np
-from daskls.run.workers import BASELINE_NBYTES, report_held
+from daskls.run.resources import BASELINE_NBYTES, report_held
 
 class Cycle:
     def __init__(self, nbytes):

@@ -21,7 +21,7 @@ from daskls.plan.bundles import (
     plan_bundles,
     plan_sample,
 )
-from daskls.plan.checks import check_sample
+from daskls.plan.checks import check_sample, excess
 from daskls.records import LEAVES_NBYTES, SolverSpec
 
 MIB = 1 << 20
@@ -30,6 +30,11 @@ ROOMY = Resources(2, 1 << 40)
 
 def sizes_of(n_features=10, cell_size=2000, n_classes=2, **spec):
     return TaskSizes(n_features, 4, n_classes, cell_size, SolverSpec(**spec))
+
+
+def test_what_does_not_fit_does_not_look_as_if_it_did():
+    assert excess(94 * MIB + 5, 94 * MIB + 4) == "95 MiB but a task may use 94 MiB"
+    assert excess(94 * MIB, 94 * MIB - 1) == "94 MiB but a task may use 93 MiB"
 
 
 def test_the_sample_depends_on_the_data_and_cell_size_alone():
@@ -200,8 +205,8 @@ def test_smaller_blocks_as_advised_fit(share, block_rows, n_features):
         check_cells(Extent(sizes, 10**6, 1, block_rows), Resources(1, limit))
     message = str(caught.value)
     assert f"{block_rows} rows" in message
-    assert f"{limit / MIB:.0f} MiB" in message
-    assert f"{assign_nbytes(sizes, block_rows) / MIB:.0f} MiB" in message
+    assert f"{limit // MIB} MiB" in message
+    assert f"{math.ceil(assign_nbytes(sizes, block_rows) / MIB)} MiB" in message
     advised = int(re.search(r"at most (\d+) rows", message).group(1))
     assert assign_nbytes(sizes, advised) <= limit
     # Nor does the advice ask for much more than is needed.
@@ -215,8 +220,8 @@ def refused_cell_size(sizes, n_rows, leaf_rows, limit):
     message = str(caught.value)
     assert f"{leaf_rows} rows in leaf 3" in message
     assert f"cells of up to {sizes.cell_size}" in message
-    assert f"{limit / MIB:.0f} MiB" in message
-    assert f"{group_nbytes(sizes, leaf_rows, n_rows) / MIB:.0f} MiB" in message
+    assert f"{limit // MIB} MiB" in message
+    assert f"{math.ceil(group_nbytes(sizes, leaf_rows, n_rows) / MIB)} MiB" in message
     advised = re.search(r"cell_size to about (\d+)", message)
     return advised and int(advised.group(1))
 

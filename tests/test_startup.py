@@ -59,7 +59,7 @@ FIT_ALONE = """
 import json, sys
 import numpy as np
 import daskls
-from daskls.run.workers import available_nbytes
+from daskls.run.resources import available_nbytes
 X = np.load(sys.argv[1])
 daskls.VoronoiSVC(cell_size=100, C=10.0, gamma=20.0).fit(X, X[:, 0] > 0.5).predict(X)
 loaded = sorted(sys.modules)

@@ -1,11 +1,16 @@
 """Where a command runs: a running scheduler, a local cluster, or threads of this process."""
 
+import logging
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Annotated, Any
 
 import typer
+
+from daskls.errors import ParameterError
 
 CONNECT_TIMEOUT_S = 10
 # For data up to this size, some 50,000 rows of ten features, processes may take longer to start
@@ -81,7 +86,7 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
 
         import dask
 
-        from daskls.run.workers import find_slots
+        from daskls.run.resources import find_slots
 
         # Dask's own pool never stops a thread that Ctrl-C interrupted as it started, and the
         # process would wait for it; shutting down a pool of our own stops all threads.
@@ -91,8 +96,7 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
         ):
             yield None
         return
-    from daskls.run.client import connect, start_cluster
-    from daskls.run.workers import check_limit
+    from daskls.workers import check_limit
 
     if where.scheduler is not None:
         with connect(where.scheduler, CONNECT_TIMEOUT_S) as client:
@@ -116,3 +120,84 @@ def _is_small(path: str) -> bool:
         return False
     nbytes = open_source(path).nbytes
     return nbytes is not None and nbytes <= THREADS_NBYTES
+
+
+@contextmanager
+def connect(address: str, timeout_s: float) -> Iterator[Any]:
+    import distributed
+
+    quiet_logs()
+    if address.startswith("tls://") and not distributed.Security().get_connection_args(
+        "client"
+    ).get("ssl_context"):
+        raise ParameterError(
+            f"The scheduler {address} asks for TLS, but Dask has no certificates. It takes them "
+            "from its configuration: distributed.comm.tls.ca-file, .client.cert and .client.key "
+            "(in a file in ~/.config/dask, or in the environment as "
+            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__TLS__CLIENT__CERT and "
+            "...__TLS__CLIENT__KEY)."
+        )
+    with distributed.Client(address, timeout=timeout_s) as client:
+        yield client
+
+
+@contextmanager
+def start_cluster(
+    n_workers: int | None, threads_per_worker: int, memory_limit: str, dashboard: str | None
+) -> Iterator[Any]:
+    """Start a local cluster of one worker per core, unless given; yield its client."""
+    import distributed
+    from dask.system import CPU_COUNT
+
+    quiet_logs()
+    started = ExitStack()
+    try:
+        # A cluster that is only half started cannot be closed cleanly.
+        with held_interrupts():
+            cluster = distributed.LocalCluster(
+                n_workers=n_workers or CPU_COUNT,
+                threads_per_worker=threads_per_worker,
+                memory_limit=memory_limit,
+                # With None Dask would ask for port 8787, and warn where it is taken.
+                dashboard_address=dashboard or "127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+            started.enter_context(cluster)
+            client = started.enter_context(distributed.Client(cluster))
+            client.register_plugin(_interrupt_shield())
+        yield client
+    finally:
+        # Nor can a cluster whose closing was interrupted by a second Ctrl-C.
+        with held_interrupts():
+            started.close()
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """Defer Ctrl-C until the body is done; processes started in it never see it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Started now: the first process that Python spawns would start it, and that lifts the mask.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _interrupt_shield() -> Any:
+    """Return a plugin that lets workers ignore Ctrl-C: the program closes them cleanly."""
+    import distributed
+
+    class IgnoreInterrupts(distributed.WorkerPlugin):  # type: ignore[misc]
+        def setup(self, worker: Any) -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return IgnoreInterrupts()
+
+
+def quiet_logs() -> None:
+    for name in ("distributed", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

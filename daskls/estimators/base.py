@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from daskls.cluster import current_client, log_losses, shared_with_workers
 from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError, warn_user
 from daskls.estimators.columns import keep_names
 from daskls.estimators.inputs import (
@@ -35,12 +36,9 @@ from daskls.estimators.store import (
 from daskls.estimators.view import fit_view
 from daskls.methods.base import SEARCH_REGION_ROWS, method_of
 from daskls.records import MeasuredAs, ScalingSpec, SolverSpec
-from daskls.run.client import current_client
 from daskls.run.contract import FitRequest, Method
 from daskls.run.identity import run_repaired
-from daskls.run.probe import shared_with_workers
 from daskls.run.rows import open_rows
-from daskls.run.workers import log_losses
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels

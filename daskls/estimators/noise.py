@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from daskls.cluster import compute
 from daskls.errors import DataError
 from daskls.estimators.base import SharesClient
 from daskls.estimators.columns import check_names, keep_names
@@ -21,7 +22,6 @@ from daskls.estimators.neighborhoods import PERCENTILES, NeighborhoodClassifier,
 from daskls.estimators.options import CLASS_CONSTRAINTS, FeatureScaleParam
 from daskls.plan.fit import FitPlan
 from daskls.records import Float64, TargetKind
-from daskls.run.compute import compute
 from daskls.run.labels import check_values
 from daskls.run.rows import as_declared, open_rows
 from daskls.sources.door import open_source

@@ -8,6 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from daskls.cluster import current_client
 from daskls.datasets.convert import open_files
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.predictions import Predictions
@@ -15,10 +16,9 @@ from daskls.plan.bundles import Resources
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.plan.fit import FitPlan
 from daskls.records import AnyArray, TargetKind
-from daskls.run.client import current_client
 from daskls.run.contract import FitRequest
+from daskls.run.resources import find_resources, resources_of
 from daskls.run.rows import open_rows
-from daskls.run.workers import find_resources, resources_of
 from daskls.sources.base import LabelCoder, NumberCoder, ReadOptions
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.frames import with_labels

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from daskls.cluster import compute
 from daskls.errors import DataError, ParameterError
 from daskls.estimators.columns import check_names
 from daskls.estimators.inputs import (
@@ -30,11 +31,10 @@ from daskls.methods.predict import (
 )
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, Float64, Labels, TargetKind
-from daskls.run.compute import compute
 from daskls.run.labels import check_numbers
+from daskls.run.resources import answering_nbytes
 from daskls.run.rows import find_labels, open_whole
 from daskls.run.scan import name_codes
-from daskls.run.workers import answering_nbytes
 from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels

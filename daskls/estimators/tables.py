@@ -10,11 +10,11 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from daskls.cluster import compute
 from daskls.datasets import convert
 from daskls.errors import DataError, ParameterError, listed
 from daskls.estimators.view import progress_bars, rows_done, say
 from daskls.records import AnyArray, TargetKind
-from daskls.run.compute import compute
 from daskls.run.progress import Progress
 from daskls.sources.base import TableSource, guess_label
 from daskls.sources.door import Source, check_label

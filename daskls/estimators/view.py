@@ -21,8 +21,8 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 
+from daskls.cluster import current_client, in_task
 from daskls.records import MeasuredAs
-from daskls.run.client import current_client, in_task
 from daskls.run.progress import STAGE_LABELS, OnCut, Progress
 from daskls.store.objects import Objects
 
@@ -115,7 +115,8 @@ def fit_view(
         from daskls.live.fit import LiveFit
         from daskls.live.record import FitRecord, Header
 
-        record = FitRecord(Header(estimator, *shape, target))
+        name = store.where().rstrip("/").rpartition("/")[2]
+        record = FitRecord(Header(estimator, *shape, target, name))
         fronts = [_notebook_front(messages)] if is_notebook else []
         if client is not None:
             # The notebook's front shows the link to the page itself: output that a thread prints

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from daskls.live.board import PATH, board_of
+from daskls.live.events import EVENT_INTERVAL_S, TOPIC, LeafCounts
 from daskls.live.record import FitRecord, Header, Map
-from daskls.run.client import EVENT_INTERVAL_S, TOPIC, LeafCounts
 
 # A shorter fit ends before anyone has opened the page.
 SHORTEST_S = 1.0
@@ -51,13 +52,12 @@ class Dashboard:
 
     def _announce(self, record: FitRecord) -> None:
         """Put the fit on the board; LookupError where the scheduler has no page."""
-        header, drawn = record.header, record.map
-        values = header.estimator, header.n_rows, header.n_features, header.target
+        drawn = record.map
         path, why_not = self._run(
             announce,
             self._fit,
             self._client.id,
-            values,
+            astuple(record.header),
             None if drawn is None else drawn.to_json(),
             [] if drawn is None else self._read(set()),
         )

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from daskls.errors import StoreError
+from daskls.live.events import LeafCounts, count_leaves
 from daskls.live.map import draw_map
 from daskls.live.record import FitRecord, Stage
 from daskls.partition.base import Partition
 from daskls.records import Reals, SolverSpec
-from daskls.run.client import LeafCounts, count_leaves
 from daskls.run.progress import REPORT_SPACING, Progress, format_seconds
 from daskls.store.locations import Location
 from daskls.store.models import BundleModels, finished_bundles

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from daskls.live.events import LeafCounts, find_single_class
 from daskls.records import Float64, Int64, MeasuredAs
-from daskls.run.client import LeafCounts, find_single_class
 from daskls.run.progress import STAGE_LABELS
 
 
@@ -88,9 +88,12 @@ class Header:
     n_rows: int
     n_features: int
     target: MeasuredAs = "classes"
+    # The last name of its store, by which fits of one kind are told apart; "" for none.
+    store: str = ""
 
     def __str__(self) -> str:
-        return f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
+        told = f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
+        return f"{told}, in {self.store}" if self.store else told
 
 
 # The units of a map along each of its sides; `view.js` has the same number.
@@ -155,7 +158,7 @@ class FitRecord:
     ended: str | None = None
     link: str | None = None
     _bundles: set[tuple[int, int]] = field(default_factory=set)
-    # Rows as in `run.client.COUNTED`, without the leaf's number; a column per leaf.
+    # Rows as in `live.events.COUNTED`, without the leaf's number; a column per leaf.
     _counts: Float64 = field(default_factory=lambda: np.zeros((5, 0)))
     _lock: Any = field(default_factory=threading.RLock)
 

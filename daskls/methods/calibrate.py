@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.cluster import compute_each
 from daskls.errors import DataError
 from daskls.kernels.answers import expand_scores
 from daskls.kernels.copies import find_copies
@@ -20,7 +21,6 @@ from daskls.methods.predict import SCORES, predict_block
 from daskls.methods.probability import CALIBRATION, fit_maps, write_maps
 from daskls.records import Codes, FeatureScale, Float64, Int64, Reals
 from daskls.run.blocks import BlockRows
-from daskls.run.compute import compute_each
 from daskls.run.contract import FitRequest, FitState
 from daskls.run.rows import open_rows
 from daskls.scaling.coding import spreads

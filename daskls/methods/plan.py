@@ -14,7 +14,7 @@ from daskls.records import F4
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import FitRequest, sizes_of
 from daskls.run.reserve import rows_expected
-from daskls.run.workers import free_nbytes
+from daskls.run.resources import free_nbytes
 from daskls.scaling.fit import MAX_CELL_ROWS, is_open, usual_spec
 from daskls.scaling.grid import check_race, check_regions, race_nbytes, regions_nbytes
 from daskls.scaling.rungs import expected_parts

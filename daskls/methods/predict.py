@@ -9,17 +9,17 @@ from typing import Any, Literal
 import dask.array as da
 import numpy as np
 
+from daskls.blas import one_blas_thread, undisturbed
 from daskls.errors import MemoryPlanError
 from daskls.methods.base import method_of
 from daskls.methods.scores import SLAB_ROWS, labels_of
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import F4, F8, MIB, Float64, Int64, Labels, Reals
-from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import BlockRows, block_start, map_rows, merge_chunks
 from daskls.run.labels import first_bad_value, value_error
 from daskls.run.progress import Progress, watch
+from daskls.run.resources import find_slots, free_nbytes
 from daskls.run.rows import cut_large
-from daskls.run.workers import find_slots, free_nbytes
 from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.reader import ModelReader, open_model
 from daskls.store.temporary import ModelHandle

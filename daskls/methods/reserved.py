@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from daskls.cluster import compute_each
 from daskls.methods.predict import cells_of, score_rows, sizes_of_rows
 from daskls.records import FalseAlarmSpec, Float64, Int64, IntervalSpec, Reals
-from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
 from daskls.run.reserve import ReservedRows, observations_needed
 from daskls.solvers.base import EVALUATED_ROWS

@@ -1,5 +1,8 @@
 """The refusals of tasks that would not fit in memory; each names what to change."""
 
+import math
+from collections.abc import Callable
+
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes, gather_nbytes, grow_nbytes, largest_block
 from daskls.plan.bundles import Extent, Resources, SamplePlan
@@ -20,7 +23,8 @@ def check_sample(
     if needed > client_nbytes:
         raise MemoryPlanError(
             f"Cutting space by a sample of {sampling.n_sample} rows x {sizes.n_features} "
-            f"features needs {mib(needed)} on the client but {mib(client_nbytes)} are free; "
+            f"features needs {mib(needed, math.ceil)} on the client but "
+            f"{mib(client_nbytes, math.floor)} are free; "
             f"{remedy or 'give the client more memory'}, or use fewer features."
         )
 
@@ -39,16 +43,16 @@ def check_block(extent: Extent, resources: Resources) -> None:
         rows = max(resources.task_nbytes * chunk_rows // block, 1)
         raise MemoryPlanError(
             f"A chunk of {chunk_rows} rows x {sizes.n_features} features of X is held whole, which "
-            f"needs {mib(block)} but a task may use {mib(resources.task_nbytes)}; store X "
+            f"needs {excess(block, resources.task_nbytes)}; store X "
             f"uncompressed, or store or rechunk it in chunks of at most {rows} rows, or "
             f"{resources.more}"
         )
     if block > resources.task_nbytes:
         rows = largest_block(sizes, resources.task_nbytes)
         raise MemoryPlanError(
-            f"A block of {block_rows} rows x {sizes.n_features} features needs {mib(block)} but "
-            f"a task may use {mib(resources.task_nbytes)}; store or rechunk X in blocks of at "
-            f"most {rows} rows, or {resources.more}"
+            f"A block of {block_rows} rows x {sizes.n_features} features needs "
+            f"{excess(block, resources.task_nbytes)}; store or rechunk X in blocks of at most "
+            f"{rows} rows, or {resources.more}"
         )
 
 
@@ -69,8 +73,8 @@ def check_gather(extent: Extent, resources: Resources) -> None:
     leaf, usable = gathering_nbytes(extent), usable_nbytes(resources)
     if leaf > usable:
         raise MemoryPlanError(
-            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs {mib(leaf)} but a task may "
-            f"use {mib(usable)} for it; use fewer features, or {resources.more}"
+            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs "
+            f"{excess(leaf, usable)} for it; use fewer features, or {resources.more}"
         )
 
 
@@ -80,8 +84,7 @@ def check_usable(what: str, needed: int, resources: Resources, remedy: str, leas
     if needed > usable:
         remedy = f"{remedy}, or " if least <= usable else ""
         raise MemoryPlanError(
-            f"{what} needs {mib(needed)} but a task may use {mib(usable)} for it; {remedy}"
-            f"{resources.more}"
+            f"{what} needs {excess(needed, usable)} for it; {remedy}{resources.more}"
         )
 
 
@@ -90,5 +93,12 @@ def usable_nbytes(resources: Resources) -> int:
     return resources.task_nbytes * 3 // 4
 
 
-def mib(nbytes: int) -> str:
-    return f"{nbytes / MIB:.0f} MiB" if nbytes < 10_000 * MIB else f"{nbytes / MIB / 1024:.1f} GiB"
+def excess(needed: int, usable: int) -> str:
+    """Say both, one rounded up and one down: what does not fit never looks as if it did."""
+    return f"{mib(needed, math.ceil)} but a task may use {mib(usable, math.floor)}"
+
+
+def mib(nbytes: int, rounded: Callable[[float], int] = round) -> str:
+    if nbytes < 10_000 * MIB:
+        return f"{rounded(nbytes / MIB)} MiB"
+    return f"{rounded(nbytes / MIB / 102.4) / 10:.1f} GiB"

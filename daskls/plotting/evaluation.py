@@ -7,10 +7,10 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from daskls.cluster import compute
 from daskls.errors import DataError
 from daskls.live.record import MEASURES, Measure
 from daskls.records import AnyArray, Float64, Reals
-from daskls.run.compute import compute
 from daskls.run.confusion import (
     MOST_ROWS,
     Confusion,

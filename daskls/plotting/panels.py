@@ -7,6 +7,7 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.frame import encoded_names
+from daskls.live.events import find_single_class
 from daskls.live.map import draw_map
 from daskls.live.record import MEASURES, SIDE, Map, Measure
 from daskls.plotting.cells import CellDisplay
@@ -24,7 +25,6 @@ from daskls.plotting.held_out import calibration, confusion, predictions, residu
 from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.plane import name_features
 from daskls.records import Float64
-from daskls.run.client import find_single_class
 from daskls.run.progress import STAGE_LABELS
 from daskls.store.scale import candidates_of
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
+from daskls.cluster import Guarded, compute, current_sharing
 from daskls.errors import DataError, MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes
 from daskls.plan.exchange import BLOCK_NBYTES, block_nbytes
 from daskls.records import AnyArray, Labels, SolverSpec
-from daskls.run.compute import compute_blocks
-from daskls.run.probe import Guarded, current_visibility
-from daskls.run.workers import free_nbytes
+from daskls.run.resources import free_nbytes
 from daskls.store.arrays import ArrayHandle
 
 # Peak memory of unpacking a Zarr chunk, in chunks: packed, unpacked, and copied to its place.
@@ -118,8 +118,8 @@ def map_rows(
     """
     # The marks make keys unique to this fit. A scheduler that still knows a task of the same key
     # would run that one, which looks for the probe of another fit that may be over.
-    visibility = current_visibility()
-    marks = None if visibility is None else visibility.marks
+    sharing = current_sharing()
+    marks = None if sharing is None else sharing.marks
     blocks = da.map_blocks(
         BoxedTask(Guarded(task)),
         *arrays,
@@ -130,7 +130,9 @@ def map_rows(
         meta=np.empty((0, 0), object),
         name=f"{task.__name__}-{tokenize(task.__name__, arrays, kwargs, marks)}",
     )
-    return [box[0, 0] for box in compute_blocks(blocks, client)]
+    (fused,) = dask.optimize(blocks)
+    tasks = fused.to_delayed(optimize_graph=False).ravel().tolist()
+    return [box[0, 0] for box in compute(tasks, client, optimize_graph=False)]
 
 
 class BoxedTask:

@@ -10,9 +10,9 @@ import dask.array as da
 import numpy as np
 from dask.callbacks import Callback
 
+from daskls.cluster import compute, local_scheduler, stream
 from daskls.errors import DataError, listed
 from daskls.records import Float64, Int64, Labels, SolverSpec
-from daskls.run.compute import compute, local_scheduler, stream
 from daskls.run.labels import check_numbers
 from daskls.run.progress import Progress
 from daskls.solvers.registry import find_measure

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from daskls.cluster import compute_each
 from daskls.errors import DamageError, StoreError
 from daskls.plan.bundles import group_neighbors
 from daskls.records import Labels
 from daskls.run.blocks import BlockRows
-from daskls.run.compute import compute_each
 from daskls.run.contract import FitRequest, Method
 from daskls.run.scan import TargetScan, name_classes
 from daskls.store.contents import ROOT, StorePart

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
+from daskls.cluster import compute_each, run_each
 from daskls.errors import DamageError, StoreError
 from daskls.kernels.frame import scaled
 from daskls.neighbors.balls import measure_regions
@@ -24,9 +26,7 @@ from daskls.records import (
     Reals,
     Regions,
 )
-from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import block_start, map_rows
-from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState, Regrouped
 from daskls.run.reserve import Reserve
 from daskls.run.scan import block_checksum, take_kept

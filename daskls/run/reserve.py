@@ -31,8 +31,8 @@ from daskls.records import (
     Targets,
 )
 from daskls.run.blocks import BlockRows
+from daskls.run.resources import free_nbytes
 from daskls.run.scan import TargetScan, name_classes
-from daskls.run.workers import free_nbytes
 from daskls.seeds import THRESHOLD_ROWS
 from daskls.solvers.order_statistic import (
     least_delta,

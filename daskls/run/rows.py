@@ -14,6 +14,7 @@ import dask.array as da
 import numpy as np
 from dask.layers import ArrayBlockIdDep, ArrayChunkShapeDep
 
+from daskls.cluster import in_threads
 from daskls.errors import DasklsError, DataError, StoreError
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import Labels, TargetKind
@@ -27,7 +28,6 @@ from daskls.run.blocks import (
     merge_chunks,
     row_chunks,
 )
-from daskls.run.compute import in_threads
 from daskls.run.labels import check_block, check_label_kind, check_values
 from daskls.sources.door import Source, open_source
 from daskls.sources.frames import as_array

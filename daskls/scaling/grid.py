@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from dask.tokenize import tokenize
 
+from daskls.cluster import compute_each
 from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
 from daskls.plan.bundles import Resources
 from daskls.plan.checks import check_usable
 from daskls.records import F4, F8, AnyArray, Float32, Float64, KernelSpec, SolverSpec, Targets
-from daskls.run.compute import compute_each
 from daskls.solvers.squares.aims import Aim
 from daskls.solvers.squares.system import MergedRows, System, gamma_in_cell, merge_equal_rows
 from daskls.store.artifact import read_arrays, write_artifact

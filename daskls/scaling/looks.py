@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
 from daskls.kernels.copies import find_copies
 from daskls.records import Float64
-from daskls.run.blas import one_blas_thread
 from daskls.scaling.descent import Answers, TrialSplit, descend
 from daskls.scaling.grid import Trial, TrialGrid
 from daskls.scaling.rounds import learn_on

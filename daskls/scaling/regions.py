@@ -14,6 +14,8 @@ from typing import Any, cast
 import numpy as np
 from dask.tokenize import tokenize
 
+from daskls.blas import one_blas_thread
+from daskls.cluster import compute_each
 from daskls.kernels.copies import find_copies
 from daskls.kernels.frame import scaled
 from daskls.partition.grow import grow_tree
@@ -33,9 +35,7 @@ from daskls.records import (
     RowNumbers,
     Targets,
 )
-from daskls.run.blas import one_blas_thread
 from daskls.run.blocks import block_start, map_rows
-from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
 from daskls.run.reserve import Reserve
 from daskls.run.scan import take_kept

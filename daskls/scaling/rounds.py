@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
 from daskls.partition.tree import route_rows
 from daskls.records import Float32, Float64, Targets
-from daskls.run.blas import one_blas_thread
 from daskls.scaling.grid import TRIAL_ROWS, Steps, Trial, TrialCell, TrialGrid
 from daskls.scaling.paired import RowErrors
 from daskls.scaling.regions import (

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from dask.tokenize import tokenize
 
+from daskls.blas import one_blas_thread
 from daskls.kernels.frame import scaled
 from daskls.partition.grow import MIN_SIDE
 from daskls.partition.shuffle import row_keys
 from daskls.records import SMALLEST, AnyArray, Float32, Float64, Int64, Mask, Targets
-from daskls.run.blas import one_blas_thread
 from daskls.run.sample import Sample
 from daskls.scaling.coding import Base
 from daskls.scaling.regions import HELD_SHARE, LEAST_ROWS, cut_rows, rows_in_run

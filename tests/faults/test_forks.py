@@ -72,7 +72,7 @@ work()
 """
 
 LOCKS = """
-from daskls.run import blas
+from daskls import blas
 from daskls.store import caches, leaves
 
 model = KernelKNNClassifier(3).fit(X, y)

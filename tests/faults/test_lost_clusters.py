@@ -17,10 +17,16 @@ from support import assert_same_model, checkers, few, memory_nbytes, small_svc, 
 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
-from daskls.run.compute import compute_each
-from daskls.run.patience import Patience, _n_executing, ask_scheduler, loss_of
-from daskls.run.workers import ask_workers, find_running, wait_for_worker
+from daskls.cluster import compute_each
 from daskls.store.repair import list_parts
+from daskls.workers import (
+    Patience,
+    ask_scheduler,
+    ask_workers,
+    find_loss,
+    find_running,
+    wait_for_worker,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -194,7 +200,7 @@ def of_one_silent_worker(state):
         shared = {"status": "running", "memory_limit": 1 << 30}
         silent = {**shared, "last_seen": 1.0, "metrics": {"task_counts": {"executing": 1}}}
         heard = {**shared, "last_seen": next(calls), "metrics": {"task_counts": {state: 1}}}
-        return {"a": silent, "b": heard}, {"a": ["t"], "b": ["u"]}
+        return {"a": silent, "b": heard}
 
     return ask
 
@@ -202,8 +208,8 @@ def of_one_silent_worker(state):
 def checked_each_second(ask, monkeypatch, n=200):
     """Check a cluster, of which `ask` tells, once a second of a clock of its own."""
     now = [0.0]
-    monkeypatch.setattr("daskls.run.patience.time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr("daskls.run.patience.ask_scheduler", ask)
+    monkeypatch.setattr("daskls.workers.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("daskls.workers.ask_scheduler", ask)
     patience = Patience(SimpleNamespace(status="running"))
     for second in range(n):
         now[0] = float(second)
@@ -224,8 +230,7 @@ def test_workers_that_are_heard_in_turn_are_not_silent(monkeypatch):
         # Of thousands of workers each sends a sign of life every few seconds.
         now = next(calls)
         waits = {"status": "running", "metrics": {"task_counts": {"flight": 1}}}
-        workers = {str(i): {**waits, "last_seen": (now + i) // 10} for i in range(10)}
-        return workers, {key: ["t"] for key in workers}
+        return {str(i): {**waits, "last_seen": (now + i) // 10} for i in range(10)}
 
     checked_each_second(ask, monkeypatch)
 
@@ -236,18 +241,17 @@ def of_two_workers(executing, idles=True):
 
     def ask(client, timeout_s):
         now = next(calls)
-        counts = {"task_counts": {"executing": executing}, "memory": 900 << 20}
+        counts = {"task_counts": {"executing": executing, "ready": 1}, "memory": 900 << 20}
         paused = {"status": "paused", "memory_limit": 1 << 30, "last_seen": now, "metrics": counts}
         other = {"status": "running", "memory_limit": 1 << 30, "last_seen": now, "metrics": {}}
-        workers = {"a": paused, "b": other} if idles else {"a": paused}
-        return workers, {"a": ["t"], "b": []}
+        return {"a": paused, "b": other} if idles else {"a": paused}
 
     return ask
 
 
 @pytest.mark.parametrize("idles", [True, False])
 def test_a_paused_worker_with_a_task_is_told_unless_it_ends_one(idles, monkeypatch):
-    monkeypatch.setattr("daskls.run.patience.ask_to_give_back", lambda *_: None)
+    monkeypatch.setattr("daskls.workers.ask_to_give_back", lambda *_: None)
     checked_each_second(of_two_workers(1, idles), monkeypatch)
     paused = (
         rf"nothing for 60 s .*1 of {1 + idles} worker\(s\) are paused, as their memory is nearly "
@@ -259,7 +263,7 @@ def test_a_paused_worker_with_a_task_is_told_unless_it_ends_one(idles, monkeypat
 
 def test_what_kills_workers_is_told_as_memory():
     lost = KilledWorker("predict_block-7", SimpleNamespace(address="tcp://a:1"), 3)
-    said = loss_of(lost)
+    said = str(find_loss(None, lost))
     assert "predict_block-7" in said
     assert "run out of memory: give each worker more of it, or fewer threads" in said
 
@@ -268,8 +272,8 @@ def test_a_worker_says_how_many_tasks_it_executes(lasting_client):
     future = lasting_client.submit(time.sleep, 3, pure=False)
     deadline, seen = time.monotonic() + 3, set()
     while time.monotonic() < deadline and 1 not in seen:
-        workers, _ = ask_scheduler(lasting_client)
-        seen |= {_n_executing(worker) for worker in workers.values()}
+        for worker in ask_scheduler(lasting_client).values():
+            seen.add(worker["metrics"]["task_counts"].get("executing", 0))
         time.sleep(0.1)
     future.cancel()
     assert 1 in seen
@@ -404,12 +408,34 @@ class HideDaskls(WorkerPlugin):
         sys.modules["daskls"] = None
 
 
+class OtherVersion(WorkerPlugin):
+    """Makes a worker one with another version of daskls."""
+
+    def setup(self, worker):
+        daskls._version.__version__ = "0.1.0"
+
+
 @pytest.mark.slow
-def test_a_worker_that_cannot_import_daskls(client):
-    client.register_plugin(HideDaskls())
+@pytest.mark.parametrize(
+    ("plugin", "told"),
+    [
+        (HideDaskls, r"worker tcp://\S+ cannot import daskls .*Install"),
+        (
+            OtherVersion,
+            rf"worker tcp://\S+ has daskls 0\.1\.0\. Install daskls {daskls.__version__}",
+        ),
+    ],
+)
+def test_a_worker_without_this_version_of_daskls_is_told(plugin, told, client):
     X, y = checkers(300)
-    with pytest.raises(ClusterError, match=r"worker tcp://\S+ cannot import daskls .*Install"):
+    model = small_svc().fit(X, y)
+    client.register_plugin(plugin())
+    with pytest.raises(ClusterError, match=told):
         small_svc(client=client).fit(X, y)
+    # Dask would close each such worker, and wait for others.
+    lazy = da.from_array(X, chunks=(100, 2))
+    with pytest.raises(ClusterError, match=told):
+        model.set_params(client=client).predict(lazy)
 
 
 class HidePath(WorkerPlugin):

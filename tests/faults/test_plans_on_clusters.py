@@ -12,7 +12,7 @@ from samplings import small_local
 from support import assert_same_model, checkers, memory_nbytes, small_svc, start_cluster
 
 from daskls import KernelKNNClassifier, MemoryPlanError, StoreError, VoronoiSVC
-from daskls.run.workers import find_resources
+from daskls.run.resources import find_resources
 
 pytestmark = pytest.mark.slow
 

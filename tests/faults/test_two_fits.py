@@ -18,8 +18,8 @@ from writes import Writes
 
 import daskls
 from daskls import StoreError
+from daskls.cluster import shared_with_workers
 from daskls.run import blocks
-from daskls.run.probe import shared_with_workers
 from daskls.store.owner import OWNER
 
 pytestmark = pytest.mark.slow
@@ -125,7 +125,7 @@ def test_a_fit_that_lost_its_store_is_not_finished(make, data, tmp_path):
 def test_a_fit_runs_no_task_that_a_scheduler_knows_from_another(tmp_path, monkeypatch):
     # A task of an earlier fit looks for that fit's probe, which went with it.
     names = []
-    monkeypatch.setattr(blocks, "compute_blocks", lambda tasks, _: names.append(tasks.name) or [])
+    monkeypatch.setattr(blocks, "compute", lambda tasks, *_, **__: names.append(tasks[0].key) or [])
     X = da.zeros((3, 2), chunks=(3, 2))
     with Client(processes=False, n_workers=1, dashboard_address=":0") as client:
         for _ in range(2):

@@ -21,10 +21,10 @@ from support import assert_same_model, checkers, python_env, slowly, small_svc, 
 
 from daskls.estimators import view
 from daskls.live.dashboard import announce, retire
+from daskls.live.events import EVENT_INTERVAL_S, TOPIC, report_cells
 from daskls.live.page import board_of
 from daskls.live.record import mean_error
 from daskls.records import CellReport
-from daskls.run.client import EVENT_INTERVAL_S, TOPIC, report_cells
 
 pytestmark = pytest.mark.slow
 
@@ -384,7 +384,7 @@ for _ in range(2):
 
 def test_messages_are_json():
     # msgpack takes no NumPy numbers.
-    from daskls.run.client import count_leaves
+    from daskls.live.events import count_leaves
 
     table = np.array([CellReport(0, 0, 10, 2, 1.0).as_tuple()], CellReport.dtype())
     assert json.loads(json.dumps(count_leaves(table)))[0] == [0]

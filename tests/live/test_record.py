@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from daskls.live.events import COUNTED, count_leaves
 from daskls.live.fit import Lines
 from daskls.live.record import FitRecord, Header, Map
 from daskls.records import CellReport
-from daskls.run.client import COUNTED, count_leaves
 
 HEADER = Header("VoronoiSVC", 1000, 2)
 
@@ -26,6 +26,12 @@ def squares(n, region_of):
     """Return a map of n squares."""
     polygons = [[[i, 0], [i + 1, 0], [i + 1, 1], [i, 1]] for i in range(n)]
     return Map(polygons, region_of, ((0.0, 1.0), (0.0, 1.0)), ("a", "b"), "squares")
+
+
+def test_fits_of_one_kind_have_titles_that_tell_them_apart():
+    titles = {str(Header("VoronoiSVC", 1000, 2, store=name)) for name in ("a.zarr", "b.zarr", "")}
+    assert len(titles) == 3
+    assert "VoronoiSVC: 1,000 rows, 2 features, in a.zarr" in titles
 
 
 def test_leaves_are_counted():

@@ -18,11 +18,11 @@ EXCEPTIONS = {
     "estimators/store.py": "unpacks a pickle's archive into a new temporary folder",
     "estimators/tables.py": "looks at users' .npy files",
     "kernels/_jit.py": "its own sources, which what was compiled and kept is of",
-    "run/probe.py": "asks every worker whether it sees the user's data",
     "store/bucket.py": "a file of this process, for what is put when all of it is known",
     "store/dataset.py": "data sets, which Zarr reads and writes",
     "store/owner.py": "whether a process still runs: /proc",
     "store/temporary.py": "a new folder under Dask's temporary-directory",
+    "workers.py": "asks every worker whether it sees the user's data",
 }
 
 MODULES = {"shutil", "mmap", "tempfile", "glob", "tarfile", "zipfile", "fcntl"}

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
+from daskls.cluster import run_each
 from daskls.kernels.copies import find_copies
+from daskls.live.events import report_cells
 from daskls.methods.held_out import Draw, HeldOutRows, draw_of, map_held_out, maps_held_out
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells
@@ -24,9 +27,6 @@ from daskls.records import (
     LocalModel,
     SolverSpec,
 )
-from daskls.run.blas import one_blas_thread
-from daskls.run.client import report_cells
-from daskls.run.compute import run_each
 from daskls.run.contract import FitState, Regrouped
 from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS

@@ -9,7 +9,7 @@ from daskls.methods.scores import mean_of_all, mean_of_views
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition
 from daskls.plan.bundles import Extent, Resources, SamplePlan, group_nbytes, plan_sample
-from daskls.plan.checks import check_block, mib
+from daskls.plan.checks import check_block, excess
 from daskls.plan.fit import Expected
 from daskls.records import F4, MIB, Float64, Reals
 from daskls.run.contract import FitState, Method, Regrouped
@@ -118,8 +118,8 @@ def check_cells(extent: Extent, resources: Resources) -> None:
     if leaf > resources.task_nbytes:
         raise MemoryPlanError(
             f"The largest cell group ({leaf_rows} rows {extent.at}, cells of up to "
-            f"{sizes.cell_size}) needs {mib(leaf)} but a task may use "
-            f"{mib(resources.task_nbytes)}; {_remedy(extent, resources)}"
+            f"{sizes.cell_size}) needs "
+            f"{excess(leaf, resources.task_nbytes)}; {_remedy(extent, resources)}"
             f"{_cache_remedy(extent, leaf_rows, resources)}{resources.more}"
         )
 
@@ -151,8 +151,8 @@ def check_chunks(extent: Extent, resources: Resources) -> None:
         while fitting > 2 and group_nbytes(sizes, fitting, extent.n_rows) > resources.task_nbytes:
             fitting //= 2
         raise MemoryPlanError(
-            f"A chunk of {size} rows x {sizes.n_features} features needs {mib(needed)} but "
-            f"a task may use {mib(resources.task_nbytes)}; lower chunk_size to about "
+            f"A chunk of {size} rows x {sizes.n_features} features needs "
+            f"{excess(needed, resources.task_nbytes)}; lower chunk_size to about "
             f"{fitting}, or {_cache_remedy(extent, size, resources)}{resources.more}"
         )
 

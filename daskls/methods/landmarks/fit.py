@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from daskls.blas import one_blas_thread, undisturbed
+from daskls.cluster import compute_each
 from daskls.kernels.kernel import find_kernel
 from daskls.kernels.landmarks import find_normalization, mean_square
 from daskls.methods.landmarks.parts import (
@@ -37,8 +39,6 @@ from daskls.methods.landmarks.solve import (
 )
 from daskls.partition.space import VoronoiCells, cluster_cells
 from daskls.records import CellReport, Float64, Int64, Mask, Table
-from daskls.run.blas import one_blas_thread, undisturbed
-from daskls.run.compute import compute_each
 from daskls.run.contract import FitState, Regrouped
 from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total

@@ -7,7 +7,7 @@ from daskls.errors import MemoryPlanError, ParameterError
 from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import Extent, Resources, group_neighbors, plan_sample, share_of
-from daskls.plan.checks import check_block, mib
+from daskls.plan.checks import check_block, excess
 from daskls.plan.fit import Expected
 from daskls.records import F8, Mask, SolverSpec
 from daskls.solvers.base import ROW_TEMPORARIES
@@ -66,7 +66,7 @@ def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) 
     if needed > resources.task_nbytes:
         raise MemoryPlanError(
             f"The largest cell ({rows} rows {extent.at}, {used} landmarks, {n_problems} problems) "
-            f"needs {mib(needed)} but a task may use {mib(resources.task_nbytes)}; "
+            f"needs {excess(needed, resources.task_nbytes)}; "
             f"raise n_cells, lower n_landmarks, give fewer values of C, or {resources.more}"
         )
 

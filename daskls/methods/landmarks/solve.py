@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
 from daskls.errors import StoreError
 from daskls.kernels.copies import find_copies
 from daskls.kernels.joint import N_STATS, solve_cell
@@ -21,7 +22,6 @@ from daskls.partition.shuffle import MOST_COPIES, row_keys
 from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as
 from daskls.records import Float64, Int64, Mask
-from daskls.run.blas import one_blas_thread
 from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange

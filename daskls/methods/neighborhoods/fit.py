@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from daskls.cluster import run_each
 from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.parts import Centers
 from daskls.methods.neighborhoods.plan import (
@@ -22,7 +23,6 @@ from daskls.neighbors.search import metric_of
 from daskls.plan.bundles import Extent, Resources, bundle_work, model_nbytes
 from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
-from daskls.run.compute import run_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import rows_handle
 from daskls.store.models import all_bundles, finished_bundles, missing_bundles

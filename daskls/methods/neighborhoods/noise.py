@@ -6,14 +6,14 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from daskls.blas import one_blas_thread, undisturbed
 from daskls.methods.base import method_of
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import SLAB_ROWS, labels_of
 from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.records import Float64, Int64, Ints, Labels, Reals
-from daskls.run.blas import one_blas_thread, undisturbed
 from daskls.run.blocks import block_start
-from daskls.run.workers import find_slots
+from daskls.run.resources import find_slots
 from daskls.seeds import LEFT_OUT
 from daskls.solvers.hinge.neighborhood import label_probability
 from daskls.store.leaves import open_leaves

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, neighbor_search_nbytes
 from daskls.plan.bundles import Extent, Resources, cell_nbytes, model_nbytes
-from daskls.plan.checks import check_block, check_gather, mib, usable_nbytes
+from daskls.plan.checks import check_block, check_gather, excess, usable_nbytes
 from daskls.records import F8
 
 # Neighborhoods that local selection evaluates.
@@ -60,7 +60,7 @@ def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) 
             fitting //= 2
         raise MemoryPlanError(
             f"A neighborhood of {k} rows x {sizes.n_features} features needs "
-            f"{mib(needed)} but a task may use {mib(usable)} for it; lower "
+            f"{excess(needed, usable)} for it; lower "
             f"n_neighbors to about {fitting}, or {resources.more}"
         )
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
+from daskls.cluster import compute_each
 from daskls.methods.neighborhoods.plan import N_SELECTED, NeighborSpec, plan_batch
 from daskls.methods.neighborhoods.train import (
     NeighborJob,
@@ -21,8 +23,6 @@ from daskls.methods.neighborhoods.train import (
 from daskls.methods.scores import misses_of, model_scores
 from daskls.plan.bundles import n_selecting
 from daskls.records import Float64, Int64, Mask, SolverSpec
-from daskls.run.blas import one_blas_thread
-from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import RowsHandle
 from daskls.seeds import EVALUATED, SELECTED_ROWS

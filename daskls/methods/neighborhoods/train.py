@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
+from daskls.cluster import compute_each
 from daskls.errors import MemoryPlanError
+from daskls.live.events import report_cells
 from daskls.methods.neighborhoods.parts import Centers, read_centers, write_centers
 from daskls.methods.neighborhoods.plan import NeighborSpec
 from daskls.neighbors.search import Neighbors, find_nearest, metric_of, rows_beyond
@@ -22,12 +25,9 @@ from daskls.records import (
     RowNumbers,
     SolverSpec,
 )
-from daskls.run.blas import one_blas_thread
-from daskls.run.client import report_cells
-from daskls.run.compute import compute_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import RowsHandle
-from daskls.run.workers import free_nbytes
+from daskls.run.resources import free_nbytes
 from daskls.seeds import EVALUATED, NEIGHBORHOOD
 from daskls.solvers.base import Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver

@@ -7,6 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
+from daskls.cluster import compute_each
 from daskls.errors import MemoryPlanError
 from daskls.methods.base import one_leaf
 from daskls.methods.sampling.parts import has_part, read_part, read_part_rows, write_part
@@ -25,9 +27,7 @@ from daskls.neighbors.balls import find_inside, keep_smallest, near_balls
 from daskls.neighbors.search import find_nearest, order_by_leaf
 from daskls.partition.shuffle import ball_keys
 from daskls.records import Float64, Int64, Keys, LeafRows, RowNumbers
-from daskls.run.blas import one_blas_thread
-from daskls.run.compute import compute_each
-from daskls.run.workers import free_nbytes
+from daskls.run.resources import free_nbytes
 
 # Kinds of parts: the support rows of all subsamples, and their radii.
 INITIAL, RADII = "initial", "radii"

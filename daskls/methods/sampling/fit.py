@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
 from daskls.methods.sampling.balls import INITIAL
 from daskls.methods.sampling.parts import has_part, read_part, read_part_rows
 from daskls.methods.sampling.plan import SEARCHED_ROWS, SamplingSpec, beside_svc, sample_nbytes
@@ -16,7 +17,6 @@ from daskls.plan.bundles import Extent, Resources, model_nbytes
 from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
 from daskls.records import Int64, LeafRows
-from daskls.run.blas import one_blas_thread
 from daskls.run.contract import FitState
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
+from daskls.cluster import compute_each, run_each
 from daskls.errors import DataError
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.sampling.parts import kind_path, read_part, write_part
@@ -25,8 +27,6 @@ from daskls.methods.sampling.train import (
 from daskls.partition.shuffle import plan_draws, sampling_sizes
 from daskls.plan.bundles import group_neighbors
 from daskls.records import CellReport, Int64, RowNumbers
-from daskls.run.blas import one_blas_thread
-from daskls.run.compute import compute_each, run_each
 from daskls.run.contract import FitState
 from daskls.run.regroup import rows_handle
 from daskls.seeds import SELECTING

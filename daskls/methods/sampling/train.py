@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from daskls.blas import one_blas_thread
 from daskls.methods.sampling.parts import (
     ROW_ARRAYS,
     has_part,
@@ -16,7 +17,6 @@ from daskls.methods.sampling.parts import (
 from daskls.methods.scores import labels_of, model_scores, slab_rows
 from daskls.partition.shuffle import Draws
 from daskls.records import AnyArray, Int64, LocalModel, SolverSpec
-from daskls.run.blas import one_blas_thread
 from daskls.run.regroup import RowsHandle
 from daskls.solvers.base import BLANK_REPORT
 from daskls.solvers.hinge.large import fit_large
