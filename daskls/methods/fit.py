@@ -18,8 +18,7 @@ from daskls.run.scan import warn_of_chunks
 from daskls.scaling.coding import widest_and_narrowest
 from daskls.scaling.fit import resolve
 from daskls.store.layout import Root
-from daskls.store.locations import Location
-from daskls.store.objects import Objects
+from daskls.store.objects import Location, Objects
 from daskls.store.reader import ModelReader
 
 # With fewer features, cells shrink as their number grows, and nothing is measured.

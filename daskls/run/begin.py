@@ -33,7 +33,7 @@ from daskls.run.scan import (
 from daskls.run.workers import find_resources, free_nbytes
 from daskls.solvers.registry import LOSSES, find_loss, find_solver, losses_of
 from daskls.store.exchange import Exchange, stored_grids
-from daskls.store.locations import Location
+from daskls.store.objects import Location
 from daskls.targets import Target
 
 

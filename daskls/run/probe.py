@@ -18,7 +18,7 @@ from daskls.run.client import current_client
 from daskls.run.patience import ask_to_give_back
 from daskls.run.workers import ask_workers, check_limit, find_running, wait_for_worker
 from daskls.sources.door import open_source
-from daskls.store.locations import Location, is_bucket, open_store
+from daskls.store.objects import Location, is_bucket, open_store
 
 SHARE_FOLDER = (
     "Keep the data, and store= (or Dask's temporary-directory), in a folder that all workers share."

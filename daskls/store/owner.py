@@ -24,8 +24,7 @@ import psutil
 
 from daskls.errors import DamageError, StoreError
 from daskls.store.contents import ROOT
-from daskls.store.locations import Location, is_being_removed, open_store
-from daskls.store.objects import Objects
+from daskls.store.objects import Location, Objects, is_being_removed, open_store
 
 OWNER, MAX_NBYTES = ".owner", 4096
 # How often a fit renews its object, and how long after the last renewal a fit on another machine

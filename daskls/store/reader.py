@@ -23,18 +23,18 @@ from daskls.records import (
 )
 from daskls.store.artifact import OPENED_NBYTES
 from daskls.store.caches import LOCK, cached
-from daskls.store.errors import damaged, malformed_is_damage
-from daskls.store.layout import REPORT, Root, read_report, root_stamp
-from daskls.store.locations import Location
-from daskls.store.models import BundleModels, finished_bundles
-from daskls.store.reserved import (
+from daskls.store.choices import (
     CoveringInterval,
     FalseAlarmBound,
     read_bound,
     read_interval,
+    read_resolved,
     read_sizes,
 )
-from daskls.store.scale import read_resolved
+from daskls.store.errors import damaged, malformed_is_damage
+from daskls.store.layout import REPORT, Root, read_report, root_stamp
+from daskls.store.models import BundleModels, finished_bundles
+from daskls.store.objects import Location
 
 # Bytes of the bundles that a process keeps open; and of what it keeps of a cell, beside its center.
 OPEN_NBYTES = 64 << 20
@@ -107,8 +107,8 @@ class ModelReader:
     target : Target. Classes, or center and scale of numbers.
     """
 
-    def __init__(self, location: Location) -> None:
-        root = Root.open(location)
+    def __init__(self, location: Location, fingerprint: str | None = None) -> None:
+        root = Root.open(location, fingerprint)
         where = root.where()
         if not root.is_complete:
             raise StoreError(
@@ -116,7 +116,7 @@ class ModelReader:
                 "and the same data and parameters: only unfinished tasks run."
             )
         self.root = root
-        self.fingerprint = str(root.attributes["fingerprint"])
+        self.fingerprint = root.fingerprint
         self.meta: dict[str, Any] = root.attributes["meta"]
         # Set after the model is complete: a client that died between left none.
         self.stage_s: dict[str, float] = root.attributes.get("stage_s", {})
@@ -256,7 +256,7 @@ class ModelReader:
         return self._tables(range(0, len(self.bundles), -(-self.n_cells // most_cells)))
 
     def _tables(self, bundles: range) -> Report:
-        found = [self._open.find(i).numbered_report(self._first_cell[i]) for i in bundles]
+        found = [self._open.find(i).report(self._first_cell[i]) for i in bundles]
         joined = np.concatenate(found) if found else np.empty(0, CellReport.dtype())
         return joined.view(Report)
 
@@ -272,13 +272,7 @@ def open_model(location: str, fingerprint: str) -> ModelReader:
 @cached(maxsize=8)
 def _open_model(location: str, fingerprint: str, stamp: Hashable) -> ModelReader:
     """Return a reader; the stamp makes the cache miss once the files are replaced."""
-    reader = ModelReader(location)
-    if reader.fingerprint != fingerprint:
-        raise StoreError(
-            f"The model at {location} was replaced by another one since this prediction was set "
-            "up. Load the model again and call predict again."
-        )
-    return reader
+    return ModelReader(location, fingerprint)
 
 
 def split_by_bundle(cells: Ints, first_cells: Sequence[int]) -> Iterator[tuple[int, Ints]]:

@@ -16,8 +16,7 @@ from daskls.errors import StoreError
 from daskls.store.contents import ROOT
 from daskls.store.errors import disk_errors
 from daskls.store.folder import Folder
-from daskls.store.locations import is_being_removed, open_store
-from daskls.store.objects import Objects
+from daskls.store.objects import Objects, is_being_removed, open_store
 
 
 class TemporaryFolder:

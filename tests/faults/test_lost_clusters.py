@@ -20,7 +20,7 @@ from daskls import ClusterError, DataError, MemoryPlanError, StoreError
 from daskls.run.compute import compute_each
 from daskls.run.patience import Patience, _n_executing, ask_scheduler, loss_of
 from daskls.run.workers import ask_workers, find_running, wait_for_worker
-from daskls.store.repair import list_parts
+from daskls.store.layout import list_parts
 
 pytestmark = pytest.mark.slow
 

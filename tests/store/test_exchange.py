@@ -14,9 +14,8 @@ from daskls.plan.exchange import plan_exchange
 from daskls.records import SolverSpec
 from daskls.store.artifact import ArtifactStream, open_artifact, write_artifact
 from daskls.store.caches import drop_caches
-from daskls.store.exchange import Exchange, stored_grids
+from daskls.store.exchange import Exchange, Rows, stored_grids
 from daskls.store.folder import Folder
-from daskls.store.rows import Rows
 
 N_LEAVES = (4, 3, 5)
 
