@@ -23,11 +23,9 @@ from daskls.errors import StoreError
 from daskls.records import AnyArray
 from daskls.store.bucket import connect_below
 from daskls.store.errors import MALFORMED, READ_AGAIN, as_store_error
-from daskls.store.objects import expand_path, is_bucket, open_store, write_errors
+from daskls.store.objects import DESCRIPTION, expand_path, is_bucket, open_store, write_errors
 
 PREDICT_AGAIN = "predict again"
-# The description of a Zarr array or group.
-DESCRIPTION = "zarr.json"
 # The attribute of arrays that daskls wrote.
 WHOLE = "every_chunk_is_written"
 # What Zarr raises where there is nothing, or something of another kind; and where it cannot parse.

@@ -12,10 +12,10 @@ Records are arrays of bytes, whose dtype is part of the metadata.
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import google_crc32c
 import numpy as np
@@ -78,16 +78,18 @@ def checksum(data: AnyArray | bytes, start: int = 0) -> int:
     return int(google_crc32c.extend(start, data))
 
 
-class Sums:
-    """The checksums of bytes that come piece by piece, one for each `SUMMED_NBYTES`."""
+class ArtifactStream:
+    """Takes the arrays of an artifact in their order, in pieces of any size, and sums them."""
 
-    def __init__(self) -> None:
+    def __init__(self, write: Callable[[Any], object]) -> None:
+        self._write = write
         self._done: list[int] = []
         self._open, self._n_open = 0, 0
         self.n_bytes = 0
 
-    def add(self, piece: AnyArray) -> None:
-        content = piece.reshape(-1).view(np.uint8)
+    def write(self, piece: AnyArray) -> None:
+        content = _plain(piece).reshape(-1).view(np.uint8)
+        self._write(content.data)
         self.n_bytes += len(content)
         while len(content):
             own = content[: SUMMED_NBYTES - self._n_open]
@@ -97,7 +99,7 @@ class Sums:
                 self._done.append(self._open)
                 self._open, self._n_open = 0, 0
 
-    def as_array(self) -> AnyArray:
+    def sums(self) -> AnyArray:
         """Return all sums, the last one of the others; `n_sums` in number."""
         values = np.zeros(n_sums(self.n_bytes), SUM)
         own = [*self._done, self._open] if self._n_open else self._done
@@ -125,29 +127,17 @@ def write_artifact(
 
     ``lasting`` is as for `Objects.put`.
     """
-    flat = {name: _plain(values) for name, values in arrays.items()}
     # The widest values first, so that all are aligned.
-    flat = dict(sorted(flat.items(), key=lambda own: -_width(own[1].dtype)))
-    sums = Sums()
-    for values in flat.values():
-        sums.add(values)
-    whole = {SUMS: sums.as_array(), **flat}
-    shapes = {name: (values.dtype, values.shape) for name, values in whole.items()}
-    pieces = (values.reshape(-1).view(np.uint8).data for values in whole.values())
-    header = _header(key, shapes, attributes or {})
-    return open_store(root).put(key, header, *pieces, create=not replace, lasting=lasting)
-
-
-class ArtifactStream:
-    """Takes the arrays of an artifact in their order, in pieces of any size."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self.sums = file, Sums()
-
-    def write(self, piece: AnyArray) -> None:
-        own = _plain(piece)
-        self._file.write(own.reshape(-1).view(np.uint8).data)
-        self.sums.add(own)
+    flat = sorted(arrays.items(), key=lambda own: -_width(own[1].dtype))
+    pieces: list[Any] = []
+    stream = ArtifactStream(pieces.append)
+    for _, values in flat:
+        stream.write(values)
+    sums = stream.sums()
+    shapes = {name: (_stored(values.dtype), values.shape) for name, values in flat}
+    header = _header(key, {SUMS: (SUM, sums.shape), **shapes}, attributes or {})
+    whole = (header, sums.data, *pieces)
+    return open_store(root).put(key, *whole, create=not replace, lasting=lasting)
 
 
 @contextmanager
@@ -159,17 +149,20 @@ def streamed_artifact(
     nbytes = sum(dtype.itemsize * math.prod(shape) for dtype, shape in own.values())
     with open_store(root).stream(key) as file:
         file.write(_header(key, {**own, SUMS: (SUM, (n_sums(nbytes),))}, attributes or {}))
-        stream = ArtifactStream(file)
+        stream = ArtifactStream(file.write)
         yield stream
-        if stream.sums.n_bytes != nbytes:
-            raise AssertionError(f"{key}: {stream.sums.n_bytes} bytes written of {nbytes}")
-        file.write(stream.sums.as_array().data)
+        if stream.n_bytes != nbytes:
+            raise AssertionError(f"{key}: {stream.n_bytes} bytes written of {nbytes}")
+        file.write(stream.sums().data)
 
 
 def _plain(values: AnyArray) -> AnyArray:
     """Return values in C order, and in the byte order that is stored."""
-    dtype = values.dtype if values.dtype.names else values.dtype.newbyteorder("<")
-    return np.asarray(values, dtype, order="C")
+    return np.asarray(values, _stored(values.dtype), order="C")
+
+
+def _stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.names else dtype.newbyteorder("<")
 
 
 def _width(dtype: np.dtype[Any]) -> int:

@@ -20,7 +20,7 @@ from daskls.targets import Target
 # Every process that predicts keeps the labels; their dtype may claim far more than their text.
 MAX_LABELS_NBYTES = 64 << 20
 ROOT_TYPES = {"fingerprint": str, "seed": int, "complete": bool, "meta": dict}
-META_TYPES = {"estimator": str, "params": dict, "n_features": int, "n_rows": int}
+META_TYPES = {"estimator": str, "params": dict, "method": dict, "n_features": int, "n_rows": int}
 T = TypeVar("T")
 
 

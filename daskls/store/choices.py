@@ -25,7 +25,7 @@ from daskls.records import (
 )
 from daskls.store.artifact import Artifact
 from daskls.store.checks import check_codes, check_counts, from_json, spec_from_json
-from daskls.store.errors import damaged, malformed_is_damage
+from daskls.store.errors import malformed_is_damage
 from daskls.store.layout import Root
 
 # Keys of the parts; those of reserved rows are named in the root's ``meta`` of models that have
@@ -95,10 +95,7 @@ def read_resolved(root: Root) -> Resolved:
     meta = root.attributes["meta"]
     if meta.get("scaling") is None:
         return Resolved(None, spec_from_json(meta["spec"]), {})
-    found = find_resolved(root)
-    if found is None:
-        raise damaged(root.store.where(SCALE), "the model lacks the scale of its features")
-    return found
+    return _read(root.part(SCALE, "the scale of its features"), root.n_features)
 
 
 def width_of(root: Root) -> int:

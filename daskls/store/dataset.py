@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, DTypeLike
 from daskls.errors import DataError, ParameterError, StoreError
 from daskls.records import AnyArray
 from daskls.store.arrays import (
-    DESCRIPTION,
     NO_ARRAY,
     ArrayHandle,
     create_array,
@@ -32,6 +31,7 @@ from daskls.store.arrays import (
 from daskls.store.errors import MALFORMED
 from daskls.store.objects import (
     CLAIM,
+    DESCRIPTION,
     Objects,
     expand_path,
     group_at,

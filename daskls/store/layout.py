@@ -149,6 +149,13 @@ class Root:
         """Return a part, or None if it was not written."""
         return open_artifact(self.store, name) if self.store.exists(name) else None
 
+    def part(self, name: str, what: str) -> Artifact:
+        """Return a part, which says ``what`` the model lacks where it is missing."""
+        found = self.find(name)
+        if found is None:
+            raise damaged(self.where(name), f"the model lacks {what}")
+        return found
+
     def remove_leftovers(self, own: tuple[StorePart, ...]) -> None:
         """Remove what only a fit needs, of earlier ones too, and what killed writers left.
 

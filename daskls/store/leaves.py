@@ -103,9 +103,7 @@ class LeafReader:
     """
 
     def __init__(self, root: Root, cache_nbytes: int = CACHE_NBYTES) -> None:
-        index = root.find(INDEX)
-        if index is None:
-            raise damaged(root.store.where(INDEX), "the model lacks its training rows")
+        index = root.part(INDEX, "its training rows")
         where, width = index.where(), 3 * width_of(root) + 2
         leaf_rows = index.read("leaf_rows", shape=(None,), kind="i")
         n_leaves = len(leaf_rows)

@@ -203,7 +203,6 @@ class Objects(ABC):
 # Opening
 
 Location = str | os.PathLike[str] | Objects
-FOLDER = "store.folder:Folder"
 # Back ends by the scheme of a store's URL; a path is a folder.
 BACKENDS = dict.fromkeys(("s3", "gs", "az"), "store.bucket:Bucket")
 
@@ -213,7 +212,7 @@ def open_store(location: Location) -> Objects:
     if isinstance(location, Objects):
         return location
     path = os.fspath(location)
-    kind = BACKENDS[path.partition("://")[0]] if is_bucket(path) else FOLDER
+    kind = BACKENDS[path.partition("://")[0]] if is_bucket(path) else "store.folder:Folder"
     opened: Objects = load_object(kind)(path)
     return opened
 

@@ -98,11 +98,8 @@ class ModelHandle:
         self.fingerprint = fingerprint
         self.keep = keep
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"location": self.location, "fingerprint": self.fingerprint, "keep": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.location, self.fingerprint, self.keep = state["location"], state["fingerprint"], None
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.location, self.fingerprint)
 
     def __dask_tokenize__(self) -> tuple[str, str, str]:
         return ("daskls.ModelHandle", self.location, self.fingerprint)
