@@ -21,7 +21,7 @@ from daskls import VoronoiSVC
 from daskls.methods.reserved import threshold_of
 from daskls.records import FalseAlarmSpec
 from daskls.solvers.order_statistic import rows_needed
-from daskls.store.reserved import read_reserved
+from daskls.store.choices import read_reserved
 
 RATES = (0.1, 0.03, 0.01)
 DELTA = 0.05

@@ -18,7 +18,7 @@ from dask.base import named_schedulers
 
 from daskls.blas import undisturbed
 from daskls.errors import ClusterError, DasklsError, ParameterError, StoreError
-from daskls.store.locations import Location, open_store
+from daskls.store.objects import Location, open_store
 from daskls.workers import (
     SHARE_FOLDER,
     Marks,

@@ -42,8 +42,7 @@ from daskls.scaling.fit import resolve
 from daskls.solvers.registry import check_columns, find_loss, find_solver
 from daskls.store.exchange import Exchange, stored_grids
 from daskls.store.layout import Root
-from daskls.store.locations import Location
-from daskls.store.objects import Objects
+from daskls.store.objects import Location, Objects
 from daskls.store.reader import ModelReader
 
 # With fewer features, cells shrink as their number grows, and nothing is measured.

@@ -18,7 +18,7 @@ from daskls._version import __version__
 from daskls.errors import ClusterError, MemoryPlanError, StoreError, warn_user
 from daskls.records import MIB
 from daskls.store.caches import BASELINE_NBYTES, give_back
-from daskls.store.locations import is_bucket, open_store
+from daskls.store.objects import is_bucket, open_store
 
 # How long a cluster may be idle: about as long as a person waits before looking into it.
 DEFAULT_PATIENCE = "60s"

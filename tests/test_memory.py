@@ -12,8 +12,7 @@ from daskls.partition.space import Forest
 from daskls.plan.bundles import cell_nbytes, leaf_nbytes, model_nbytes
 from daskls.records import MIB, CellReport, FeatureScale, SolverSpec
 from daskls.run import regroup
-from daskls.store.exchange import Exchange
-from daskls.store.rows import Rows
+from daskls.store.exchange import Exchange, Rows
 from daskls.targets import Target
 
 # A projection may exceed the measured peak by this factor, and must never be below it.

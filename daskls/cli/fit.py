@@ -84,7 +84,7 @@ def fit(
     trained.
     """
     from daskls.run.identity import check_free
-    from daskls.store.locations import store_at
+    from daskls.store.objects import store_at
 
     source = open_input(data, "data set or table")
     is_table = source.has_columns
@@ -126,7 +126,7 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
 
     from daskls.cli.info import format_cells
     from daskls.live.record import MEASURES, mean_error
-    from daskls.store.locations import open_store
+    from daskls.store.objects import open_store
 
     report = estimator.fit_report_
     pairs = [

@@ -20,9 +20,9 @@ def info(
 ) -> None:
     """Show the contents of a model or a data set on disk."""
     check_exists(path, "model or data set")
-    from daskls.store.dataset_checks import kind_at
+    from daskls.store.dataset import kind_at
     from daskls.store.layout import MODEL_KIND, Root, find_root
-    from daskls.store.locations import open_store
+    from daskls.store.objects import open_store
 
     # A data set may be behind a URL where no model can be.
     store = open_store(path)
@@ -166,7 +166,7 @@ def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
 
 
 def _print_candidates(reader: Any) -> None:
-    from daskls.store.scale import candidates_of
+    from daskls.store.choices import candidates_of
 
     rows = [
         (

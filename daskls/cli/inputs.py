@@ -31,7 +31,7 @@ UnseenOption = Annotated[
 
 def expand(path: str | None) -> str | None:
     """Return a path with its ~ expanded, as shells do so only at the beginning of a word."""
-    from daskls.store.locations import expand_path
+    from daskls.store.objects import expand_path
 
     return None if path is None else expand_path(path)
 
@@ -43,7 +43,7 @@ def check_exists(path: str, what: str) -> None:
 
 def check_output(path: str) -> None:
     from daskls.store.errors import exists_already
-    from daskls.store.locations import store_at
+    from daskls.store.objects import store_at
 
     if store_at(path, what="output").exists(""):
         raise exists_already(path)

@@ -65,7 +65,7 @@ def predict(
     open_input(x, "data set, array or table")
     from daskls.estimators.view import progress_bars
     from daskls.sources.write import prediction_format, write_predictions
-    from daskls.store.sources import open_array
+    from daskls.store.arrays import open_array
 
     _check_free(out)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
@@ -112,7 +112,7 @@ def predict(
 def _check_free(out: str) -> None:
     from daskls.errors import StoreError
     from daskls.sources.write import ENDINGS, prediction_format
-    from daskls.store.locations import is_bucket
+    from daskls.store.objects import is_bucket
 
     if is_bucket(out) and prediction_format(out):
         raise StoreError(
@@ -130,7 +130,7 @@ def _check_free(out: str) -> None:
 
 def _scratch_beside(out: str, what: str) -> "Scratch":
     """Return a place beside the output, as workers can reach it too; made when first used."""
-    from daskls.store.locations import is_bucket, store_at
+    from daskls.store.objects import is_bucket, store_at
     from daskls.store.temporary import Scratch
 
     where = store_at(out, what="output").where()

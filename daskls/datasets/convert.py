@@ -23,10 +23,9 @@ from daskls.sources.door import (
 )
 from daskls.sources.header import Known
 from daskls.sources.write import plain, write_features
-from daskls.store.dataset import Dataset
-from daskls.store.dataset_checks import WRITE_AGAIN, check_target
+from daskls.store.dataset import WRITE_AGAIN, Dataset, check_target
 from daskls.store.errors import disk_errors
-from daskls.store.locations import store_at
+from daskls.store.objects import store_at
 from daskls.store.temporary import temporary_root
 
 

@@ -30,7 +30,7 @@ from daskls.partition.base import Shrinkage
 from daskls.plan.bundles import usual_sizes
 from daskls.records import SCORINGS, FalseAlarmSpec, ScalingSpec, SolverSpec
 from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
-from daskls.store.reserved import FalseAlarmBound
+from daskls.store.choices import FalseAlarmBound
 from daskls.store.temporary import ModelHandle
 
 GridShape = int | Sequence[int] | None

@@ -11,7 +11,7 @@ from daskls.estimators.options import Available
 from daskls.estimators.predictions import NumberAnswers
 from daskls.methods.predict import INTERVALS, OF_NUMBERS
 from daskls.records import IntervalSpec
-from daskls.store.reserved import INTERVAL, CoveringInterval
+from daskls.store.choices import INTERVAL, CoveringInterval
 
 COVERAGE: list[Any] = [Interval(Real, 0, 1, closed="neither"), None]
 

@@ -8,7 +8,7 @@ from daskls.estimators.base import LocalEstimator
 from daskls.estimators.inputs import params_from_json
 from daskls.methods.base import method_of
 from daskls.registry import find_class, load_object
-from daskls.store.locations import store_at
+from daskls.store.objects import store_at
 from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle
 

@@ -38,7 +38,7 @@ from daskls.run.scan import name_codes
 from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels
-from daskls.store.locations import store_at
+from daskls.store.objects import store_at
 from daskls.store.reader import ModelReader
 from daskls.store.temporary import ModelHandle, Scratch
 

@@ -11,8 +11,7 @@ from daskls.run.identity import check_free
 from daskls.store.contents import ROOT
 from daskls.store.errors import disk_errors, exists_already
 from daskls.store.layout import Root
-from daskls.store.locations import open_store, store_at
-from daskls.store.objects import Objects
+from daskls.store.objects import Objects, open_store, store_at
 from daskls.store.temporary import ModelHandle, TemporaryFolder
 
 # A pickle of a larger model, which memory holds twice while it is made, is advised against.

@@ -13,8 +13,8 @@ from daskls.live.record import FitRecord, Stage
 from daskls.partition.base import Partition
 from daskls.records import Reals, SolverSpec
 from daskls.run.progress import REPORT_SPACING, Progress, format_seconds
-from daskls.store.locations import Location
 from daskls.store.models import BundleModels, finished_bundles
+from daskls.store.objects import Location
 
 log = logging.getLogger("daskls")
 # Seconds between two updates, at least.

@@ -34,8 +34,7 @@ from daskls.scaling.regions import (
     plan_regions,
     read_region,
 )
-from daskls.store.locations import open_store
-from daskls.store.objects import Objects
+from daskls.store.objects import Objects, open_store
 from daskls.store.temporary import ModelHandle, Scratch
 
 # Approximate number of rows that are scored; also the rows drawn for methods that are not local.

@@ -31,10 +31,10 @@ from daskls.seeds import MAPPED_ROWS
 from daskls.solvers.registry import find_loss
 from daskls.store.artifact import Artifact
 from daskls.store.caches import cached
+from daskls.store.choices import read_reserved
+from daskls.store.exchange import Rows
 from daskls.store.models import BundleModels
 from daskls.store.reader import ModelReader
-from daskls.store.reserved import read_reserved
-from daskls.store.rows import Rows
 
 # With at most this many rows all are drawn: beside the choice of a scale that costs little.
 ALL_ROWS = 2000

@@ -18,7 +18,6 @@ from daskls.partition.tree import Tree, read_trees
 from daskls.records import AnyArray, Float64, Int64
 from daskls.store.artifact import Artifact, open_artifact
 from daskls.store.caches import SizedCache, cached
-from daskls.store.checks import check_contiguous
 from daskls.store.errors import damaged
 from daskls.store.layout import Root
 from daskls.store.models import bundle_key
@@ -58,7 +57,6 @@ def model_partition(reader: ModelReader) -> Partition:
             "cut space into cells and has no partition tree."
         )
     partition, where = read_partition(index), index.where()
-    check_contiguous(where, [(own.first_leaf, own.last_leaf) for own in reader.bundles], None)
     if partition.n_leaves != reader.n_cells:
         raise damaged(where, f"its partition has {partition.n_leaves} cells, not {reader.n_cells}")
     if isinstance(partition, Space) and len(partition.center) != reader.width:

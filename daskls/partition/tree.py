@@ -101,14 +101,12 @@ def read_trees(
     """
     sizes = part.read(counts, shape=(n_trees,), kind="i")
     # Checked before they decide how much is read.
-    check_counts(part.where(), counts, sizes, n_nodes)
+    ptr = check_counts(part.where(), counts, sizes, n_nodes)
     if not len(sizes):
         raise damaged(part.where(), "it holds no tree")
-    total = int(sizes.sum())
-    shapes = ((total, len(center)), (total,), (total, 2))
-    stops = np.cumsum(sizes)[:-1]
+    shapes = ((ptr[-1], len(center)), (ptr[-1],), (ptr[-1], 2))
     parts = (
-        np.split(part.read(name, shape=shape, kind=kind), stops)
+        np.split(part.read(name, shape=shape, kind=kind), ptr[1:-1])
         for name, shape, kind in zip(NODE_ARRAYS, shapes, "ffi", strict=True)
     )
     trees = tuple(Tree(center, *arrays) for arrays in zip(*parts, strict=True))

@@ -26,7 +26,7 @@ from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.plane import name_features
 from daskls.records import Float64
 from daskls.run.progress import STAGE_LABELS
-from daskls.store.scale import candidates_of
+from daskls.store.choices import candidates_of
 
 
 def find_panels(subject: Subject) -> list[Panel]:

@@ -16,11 +16,11 @@ from daskls.records import Labels
 from daskls.run.blocks import BlockRows
 from daskls.run.contract import FitRequest, Method
 from daskls.run.scan import TargetScan, name_classes
+from daskls.store.artifact import open_artifact
 from daskls.store.contents import ROOT, StorePart
-from daskls.store.dataset_checks import kind_at
-from daskls.store.layout import MODEL_KIND, Root, find_root
-from daskls.store.locations import Location, is_artifact, open_store
-from daskls.store.repair import check_part, drop_parts, list_parts, part_of
+from daskls.store.dataset import kind_at
+from daskls.store.layout import MODEL_KIND, Root, drop_parts, find_root, list_parts, part_of
+from daskls.store.objects import Location, open_store
 
 # Bytes that one task of a repair reads: enough to make its overhead small.
 TASK_NBYTES = 64 << 20
@@ -41,7 +41,7 @@ def check_free(store: Location) -> None:
                 f"{store} belongs to. Remove the store, then fit again."
             ) from error
     # What a fit writes before its root is no obstacle: inputs from memory, the owner, the probe.
-    elif is_artifact(opened) or not all(name.startswith(("input-", ".")) for name in names):
+    elif opened.is_object() or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
             f"The store {store} exists but holds no model. Give a path that does not exist yet."
         )
@@ -189,7 +189,13 @@ def repair(root: Root, method: Method, client: Any = None) -> None:
 
 def check_parts(root: str, keys: list[str]) -> list[str]:
     """Read some parts in full; return the damaged ones."""
-    return [file for key in keys for file in check_part(root, key)]
+    found = []
+    for key in keys:
+        try:
+            open_artifact(root, key).check()
+        except DamageError as error:
+            found.append(error.where)
+    return found
 
 
 def _find_lack(root: Root, method: Method) -> str | None:

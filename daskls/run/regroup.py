@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,8 +33,8 @@ from daskls.run.reserve import Reserve
 from daskls.run.scan import block_checksum, take_kept
 from daskls.store.artifact import open_artifact
 from daskls.store.caches import cached
-from daskls.store.exchange import Exchange
-from daskls.store.layout import Root, check_fit, root_stamp
+from daskls.store.exchange import Exchange, Rows
+from daskls.store.layout import check_fit, root_stamp
 from daskls.store.leaves import (
     CACHE_NBYTES,
     LeafReader,
@@ -43,7 +44,6 @@ from daskls.store.leaves import (
     write_leaves,
 )
 from daskls.store.models import all_bundles, finished_bundles, has_bundle, missing_bundles
-from daskls.store.rows import Rows
 from daskls.targets import Target
 
 log = logging.getLogger("daskls")
@@ -129,15 +129,13 @@ def assign_block(
 
 def load_partition(root: str, fingerprint: str) -> Partition:
     """Return the partition by which a store's rows are regrouped; each process reads it once."""
-    return _load_partition(root, fingerprint, root_stamp(root))
+    check_fit(root, fingerprint)
+    return _load_partition(root, root_stamp(root))
 
 
 @cached(maxsize=4)
-def _load_partition(root: str, fingerprint: str, stamp: Hashable) -> Partition:
-    opened = Root.open(root)
-    if opened.attributes["fingerprint"] != fingerprint:
-        raise StoreError(f"The store {root} was changed while a fit used it. Fit again.")
-    return read_partition(open_artifact(opened.store, "partition"))
+def _load_partition(root: str, stamp: Hashable) -> Partition:
+    return read_partition(open_artifact(root, "partition"))
 
 
 def _on_one_thread(leaves: Iterator[Ints]) -> Iterator[Ints]:
@@ -227,8 +225,12 @@ def _finished_rows(state: FitState, leaf_rows: Int64) -> Callable[[], int]:
 def has_rows(state: FitState) -> bool:
     if state.root.find("leaves") is None:
         return False
+    reader = rows_handle(state).open()
     # A finished model that does not need its rows has removed them.
-    return rows_handle(state).open().has_bundles()
+    with suppress(DamageError):
+        reader.check_bundles()
+        return True
+    return False
 
 
 @dataclass(frozen=True)

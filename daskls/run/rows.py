@@ -32,7 +32,7 @@ from daskls.run.labels import check_block, check_label_kind, check_values
 from daskls.sources.door import Source, open_source
 from daskls.sources.frames import as_array
 from daskls.store.arrays import ArrayHandle, save_array
-from daskls.store.locations import open_store
+from daskls.store.objects import open_store
 from daskls.store.temporary import Scratch
 from daskls.targets import TARGET_DTYPES
 

@@ -48,8 +48,8 @@ from daskls.scaling.rungs import (
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import Aim, aim_of
 from daskls.solvers.squares.system import median_distance
-from daskls.store.locations import open_store
-from daskls.store.scale import Resolved, find_resolved, write_resolved
+from daskls.store.choices import Resolved, find_resolved, write_resolved
+from daskls.store.objects import open_store
 
 # Width and ridge are chosen again on cells of the final size, up to this many rows: in units of a
 # cell's median distance, the best width shrinks as cells grow. On Covertype the error of cells of

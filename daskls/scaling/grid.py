@@ -18,7 +18,7 @@ from daskls.records import F4, F8, AnyArray, Float32, Float64, KernelSpec, Solve
 from daskls.solvers.squares.aims import Aim
 from daskls.solvers.squares.system import MergedRows, System, gamma_in_cell, merge_equal_rows
 from daskls.store.artifact import read_arrays, write_artifact
-from daskls.store.locations import open_store
+from daskls.store.objects import open_store
 
 # Widths in steps of sqrt(2), ridges in steps of about sqrt(10).
 WIDTHS = tuple(2.0 ** (i / 2) for i in range(-8, 11))

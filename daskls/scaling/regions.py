@@ -46,7 +46,7 @@ from daskls.solvers.squares.system import evenly
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.caches import SizedCache, on_drop
 from daskls.store.layout import check_fit
-from daskls.store.locations import is_bucket, open_store
+from daskls.store.objects import is_bucket, open_store
 from daskls.targets import Target
 
 # Leaves are taken until they hold about this many rows; more gained nothing on Covertype. Their

@@ -23,7 +23,7 @@ from daskls.scaling.rounds import widest
 from daskls.seeds import HELD_ROWS, RACE
 from daskls.solvers.squares.aims import Aim
 from daskls.store.artifact import read_arrays, write_artifact
-from daskls.store.locations import open_store
+from daskls.store.objects import open_store
 
 # Rows that train in each rung, and rows that are predicted in it.
 RUNG_ROWS, ASKED_ROWS = (250, 500, 1000), 1500

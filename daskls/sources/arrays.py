@@ -25,7 +25,7 @@ from daskls.sources.base import (
     pick_label,
     scan_of,
 )
-from daskls.store.dataset_checks import WRITE_AGAIN
+from daskls.store.dataset import WRITE_AGAIN
 from daskls.store.errors import disk_errors
 
 

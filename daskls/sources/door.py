@@ -23,9 +23,9 @@ from daskls.sources.base import TableSource, check_unique
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import column_names, find_frame, open_frame
 from daskls.sources.header import Known
-from daskls.store.arrays import ArrayHandle, find_zarr
-from daskls.store.dataset import Dataset
-from daskls.store.locations import expand_path
+from daskls.store.arrays import ArrayHandle
+from daskls.store.dataset import Dataset, find_zarr
+from daskls.store.objects import expand_path
 
 # Files that mark a folder as a Zarr array or group.
 ZARR_MARKERS = ("zarr.json", ".zgroup", ".zarray")

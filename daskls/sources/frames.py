@@ -21,7 +21,7 @@ from daskls.sources.arrow import import_arrow, index_of, of_part
 from daskls.sources.base import TableSource, batch_rows, check_unique
 from daskls.sources.files import open_parquet
 from daskls.sources.header import Known
-from daskls.store.dataset_checks import WRITE_AGAIN
+from daskls.store.dataset import WRITE_AGAIN
 from daskls.store.errors import disk_errors
 
 DASK, DASK_SERIES = "dask.DataFrame", "dask.Series"

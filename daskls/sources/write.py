@@ -31,8 +31,7 @@ from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
 from daskls.store.dataset import Dataset, DatasetWriter
 from daskls.store.errors import disk_errors, exists_already
 from daskls.store.folder import link_once
-from daskls.store.locations import open_store
-from daskls.store.objects import Objects
+from daskls.store.objects import Objects, open_store
 
 # The data set of the weights of rows, beside that of the rows.
 WEIGHTS = "weights"

@@ -1,5 +1,11 @@
-"""Users' Zarr arrays, and predictions, as handles that tasks receive."""
+"""Zarr arrays, as handles that tasks receive, on a disk or in a bucket.
 
+An array that daskls wrote, in a data set or from memory, says so: every chunk of it exists and ends
+in its checksum, and a missing one is damage. In other arrays a missing chunk is the fill value, as
+Zarr defines it.
+"""
+
+import errno
 import os
 import warnings
 from collections.abc import Iterator
@@ -9,32 +15,22 @@ from typing import Any
 
 import numpy as np
 import zarr
-from zarr.errors import UnstableSpecificationWarning
-from zarr.storage import LocalStore
+from zarr.codecs import Crc32cCodec, ZstdCodec
+from zarr.errors import ContainsGroupError, UnstableSpecificationWarning
+from zarr.storage import LocalStore, ObjectStore, WrapperStore
 
 from daskls.errors import StoreError
 from daskls.records import AnyArray
-from daskls.store.dataset import Dataset, open_dataset
-from daskls.store.dataset_checks import check_there
-from daskls.store.errors import MALFORMED
-from daskls.store.locations import (
-    expand_path,
-    open_store,
-    remote_errors,
-    write_errors,
-)
-from daskls.store.sources import (
-    OWN_ARRAY,
-    ReadStore,
-    open_array,
-    own_codecs,
-    read_errors,
-    writable,
-)
+from daskls.store.bucket import connect_below
+from daskls.store.errors import MALFORMED, READ_AGAIN, as_store_error
+from daskls.store.objects import DESCRIPTION, expand_path, is_bucket, open_store, write_errors
 
 PREDICT_AGAIN = "predict again"
-# What Zarr raises where there is no array, or one that it cannot parse.
-NO_ARRAY = (FileNotFoundError, NotADirectoryError, zarr.errors.ContainsGroupError, *MALFORMED)
+# The attribute of arrays that daskls wrote.
+WHOLE = "every_chunk_is_written"
+# What Zarr raises where there is nothing, or something of another kind; and where it cannot parse.
+ABSENT = (FileNotFoundError, ValueError, KeyError, ContainsGroupError)
+NO_ARRAY = (FileNotFoundError, NotADirectoryError, ContainsGroupError, *MALFORMED)
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class ArrayHandle:
         ------
         StoreError : when the array is gone, or cannot be read
         """
-        with remote_errors(self.path), read_errors(self.path):
+        with read_errors(self.path):
             rows = self._open()[start:stop]
         return np.ascontiguousarray(rows, np.dtype(self.dtype))
 
@@ -91,7 +87,9 @@ class ArrayHandle:
                 raise
 
     def check_exists(self) -> None:
-        check_there(self.path, PREDICT_AGAIN)
+        with write_errors(self.path, PREDICT_AGAIN):
+            if not open_store(self.path).exists(DESCRIPTION):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
 
     def count_chunks(self) -> int:
         return int(zarr.open_array(writable(self.path), mode="r").nchunks_initialized)
@@ -105,7 +103,7 @@ def _dtype(array: "zarr.Array[Any]") -> str:
     return "|O" if array.dtype.kind == "T" else str(array.dtype.str)
 
 
-def _handle(path: str, array: "zarr.Array[Any]") -> ArrayHandle:
+def handle_of(path: str, array: "zarr.Array[Any]") -> ArrayHandle:
     sizes = (array.shards or array.chunks, array.chunks)
     chunk_rows, unit_rows = (max(int(rows[0]), 1) if rows else 1 for rows in sizes)
     return ArrayHandle(path, tuple(array.shape), _dtype(array), chunk_rows, unit_rows)
@@ -123,7 +121,7 @@ def find_array(source: Any) -> ArrayHandle | None:
         path = shared_path(source)
         try:
             with remote_errors(path):
-                return _handle(path, open_array(path))
+                return handle_of(path, open_array(path))
         except NO_ARRAY as error:
             raise StoreError(
                 f"There is no Zarr array at {path!r}. Give the path of an array, or of a data set: "
@@ -132,34 +130,24 @@ def find_array(source: Any) -> ArrayHandle | None:
     if isinstance(source, zarr.Array):
         place, key = source.store_path.store, source.store_path.path
         if isinstance(place, LocalStore):
-            return _handle(str(place.root / key), source)
+            return handle_of(str(place.root / key), source)
         if isinstance(place, ReadStore):
-            return _handle(f"{place.where}/{key}".rstrip("/"), source)
+            return handle_of(f"{place.where}/{key}".rstrip("/"), source)
     return None
 
 
-def find_zarr(source: Any) -> tuple[ArrayHandle | None, Dataset | None]:
-    """Return the handle of an array, or of a data set's features together with the data set."""
-    if not isinstance(source, str | os.PathLike):
-        return find_array(source), None
-    path = shared_path(source)
-    try:
-        with remote_errors(path):
-            return _handle(path, open_array(path)), None
-    except NO_ARRAY:
-        dataset = open_dataset(path)
-        return find_array(dataset.X), dataset
+# Writing
 
 
 def save_array(path: str, values: AnyArray, chunk_rows: int) -> ArrayHandle:
     # Zarr returns native byte order, whatever the input's was.
     dtype = values.dtype.newbyteorder("=")
     with write_errors(path):
-        # Checksums but no compression, for any dtype: it is removed when the fit ends.
-        codecs = own_codecs(np.dtype("f8"))
-        array = _create_array(path, values.shape, dtype, min(chunk_rows, len(values)), codecs)
+        # Not compressed: it is removed when the fit ends.
+        chunk_rows = min(chunk_rows, len(values))
+        array = create_array(path, values.shape, dtype, chunk_rows, codecs=(Crc32cCodec(),))
         array[...] = values
-    return _handle(path, array)
+    return handle_of(path, array)
 
 
 @contextmanager
@@ -173,31 +161,137 @@ def new_output(
     store = open_store(path)
     store.then = PREDICT_AGAIN
     with store.building() as place:
-        yield _create_output(place.where, shape, dtype, chunk_rows)
+        with write_errors(place.where, PREDICT_AGAIN):
+            array = create_array(place.where, shape, np.dtype(dtype), chunk_rows)
+        yield handle_of(place.where, array)
 
 
-def _create_output(path: str, shape: tuple[int, ...], dtype: str, chunk_rows: int) -> ArrayHandle:
-    with write_errors(path, PREDICT_AGAIN), warnings.catch_warnings():
-        # Fixed-width text has no Zarr 3 specification yet; today's two readers agree on its format.
-        warnings.simplefilter("ignore", UnstableSpecificationWarning)
-        codecs = own_codecs(np.dtype(dtype))
-        array = _create_array(path, shape, dtype, chunk_rows, codecs)
-    return _handle(path, array)
-
-
-def _create_array(
+def create_array(
     path: str,
     shape: tuple[int, ...],
-    dtype: str | np.dtype[Any],
+    dtype: np.dtype[Any],
     chunk_rows: int,
-    codecs: tuple[Any, ...],
+    *,
+    codecs: tuple[Any, ...] | None = None,
 ) -> "zarr.Array[Any]":
-    return zarr.create_array(
-        writable(path),
-        shape=shape,
-        dtype=dtype,
-        chunks=(max(chunk_rows, 1), *shape[1:]),
-        compressors=codecs,
-        zarr_format=3,
-        **OWN_ARRAY,
-    )
+    """Create an array of daskls, whose chunks have all columns."""
+    if codecs is None:
+        # Compressing floats saves little and doubles the time.
+        codecs = (*(() if dtype.kind == "f" else (ZstdCodec(level=0),)), Crc32cCodec())
+    with warnings.catch_warnings():
+        # Fixed-width text has no Zarr 3 specification yet; today's two readers agree on its format.
+        warnings.simplefilter("ignore", UnstableSpecificationWarning)
+        return zarr.create_array(
+            writable(path),
+            shape=shape,
+            dtype=dtype,
+            chunks=(max(chunk_rows, 1), *shape[1:]),
+            compressors=codecs,
+            zarr_format=3,
+            attributes={WHOLE: True},
+            # A chunk is written even if it holds only the fill value.
+            config={"write_empty_chunks": True},
+        )
+
+
+def writable(path: str) -> Any:
+    """Return a path or a URL in the form that Zarr opens for writing."""
+    return ObjectStore(connect_below(path)) if is_bucket(path) else path
+
+
+# Reading
+
+
+class ReadStore(WrapperStore[Any]):  # type: ignore[misc]
+    """Zarr data at a path or in a bucket.
+
+    Attributes
+    ----------
+    is_whole : bool. Whether a missing chunk is damage; set once the array's attributes are read.
+    """
+
+    is_whole = False
+
+    def __init__(self, path: str) -> None:
+        self.where = path.rstrip("/")
+        super().__init__(
+            ObjectStore(connect_below(path), read_only=True)
+            if is_bucket(path)
+            else LocalStore(path, read_only=True)
+        )
+
+    async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a file's bytes, or None."""
+        return self._found(key, await super().get(key, *args, **kwargs))
+
+    def get_sync(self, key: str, *args: Any, **kwargs: Any) -> Any:
+        """Return a file's bytes, or None."""
+        return self._found(key, super().get_sync(key, *args, **kwargs))
+
+    def _found(self, key: str, found: Any) -> Any:
+        if found is None and self.is_whole:
+            raise StoreError(
+                f"The data file {self.where}/{key} is not read: the chunk is missing. Copy or "
+                "write the data again."
+            )
+        return found
+
+
+def readable(path: str) -> Any:
+    """Return a path or a URL in the form that Zarr opens for reading."""
+    return path if "://" in path and not is_bucket(path) else ReadStore(path)
+
+
+def open_array(path: str) -> "zarr.Array[Any]":
+    """Return an array for reading; Zarr's own error is raised if there is none."""
+    array = zarr.open_array(store=readable(path), mode="r")
+    store = array.store_path.store
+    if isinstance(store, ReadStore):
+        store.is_whole = array.attrs.get(WHOLE) is True
+    return array
+
+
+@contextmanager
+def read_errors(path: str) -> Iterator[None]:
+    """Turn errors about damaged chunks into a `StoreError`, and those of `remote_errors`."""
+    with remote_errors(path):
+        try:
+            yield
+        except MemoryError:
+            raise
+        except (*MALFORMED, OSError) as error:
+            raise StoreError(
+                f"{path} cannot be read ({type(error).__name__}: {str(error)[:200]}): it is "
+                "damaged, or the disk failed. Copy or write the data again."
+            ) from error
+
+
+@contextmanager
+def remote_errors(path: str) -> Iterator[None]:
+    """Turn a driver's errors into one `StoreError`; an error of absence is raised unchanged.
+
+    Each driver has its own errors for missing credentials, an unreachable network or a forbidden
+    bucket; a local path has the system's.
+    """
+    remedy = "Check the path and who may read it."
+    if "://" in path:
+        remedy = (
+            "Check the address, the network, and the credentials, which the driver takes from its "
+            "own environment variables and files, on every worker."
+        )
+    try:
+        yield
+    except (StoreError, *ABSENT):
+        if is_bucket(path):
+            # Zarr takes a missing bucket for an empty one; this request fails with the real reason.
+            open_store(path).exists("")
+        raise
+    except ImportError as error:
+        raise StoreError(f"The driver for {path!r} is not installed: {error}.") from error
+    except Exception as error:
+        if not isinstance(error, OSError) and is_bucket(path):
+            raise as_store_error(path, error, READ_AGAIN) from error
+        if not isinstance(error, OSError) and "://" not in path:
+            raise
+        message = f"{type(error).__name__}: {str(error).rstrip('.')}"
+        raise StoreError(f"Cannot open {path!r}: {message}. {remedy}") from error

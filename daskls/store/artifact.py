@@ -12,7 +12,7 @@ Records are arrays of bytes, whose dtype is part of the metadata.
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +23,7 @@ from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
 from daskls.records import AnyArray, Bytes, Floats
 from daskls.store.errors import BAD_CHECKSUM, damaged, malformed_is_damage
-from daskls.store.locations import Location, open_store
-from daskls.store.objects import Objects, Writer
+from daskls.store.objects import Location, Objects, open_store
 
 # Few enough that a leaf's rows in one block of the exchange, some 70 KB, are read with little else.
 SUMMED_NBYTES = 32 << 10
@@ -38,17 +37,13 @@ SUMS, ATTRIBUTES, RECORD_COLUMNS, SEAL, METADATA = (
 UNSEALED = "00000000"
 LENGTH, SUM = np.dtype("<u8"), np.dtype("<u4")
 ALIGNMENT = 8
-DTYPE_NAMES = {
-    **{f"|{kind}1": f"{name}8" for kind, name in (("u", "U"), ("i", "I"))},
-    **{
-        f"<{kind}{n}": f"{name}{8 * n}"
-        for kind, name in (("u", "U"), ("i", "I"))
-        for n in (2, 4, 8)
-    },
-    **{f"<f{n}": f"F{8 * n}" for n in (2, 4, 8)},
-    "|b1": "BOOL",
-}
-DTYPES = {name: np.dtype(text) for text, name in DTYPE_NAMES.items()}
+SIZES = {"u": (1, 2, 4, 8), "i": (1, 2, 4, 8), "f": (2, 4, 8)}
+DTYPES = {
+    f"{kind.upper()}{8 * n}": np.dtype(f"<{kind}{n}")
+    for kind, sizes in SIZES.items()
+    for n in sizes
+} | {"BOOL": np.dtype(bool)}
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # The dtype and the shape of each array.
 Shapes = Mapping[str, tuple[Any, tuple[int, ...]]]
 
@@ -83,16 +78,18 @@ def checksum(data: AnyArray | bytes, start: int = 0) -> int:
     return int(google_crc32c.extend(start, data))
 
 
-class Sums:
-    """The checksums of bytes that come piece by piece, one for each `SUMMED_NBYTES`."""
+class ArtifactStream:
+    """Takes the arrays of an artifact in their order, in pieces of any size, and sums them."""
 
-    def __init__(self) -> None:
+    def __init__(self, write: Callable[[Any], object]) -> None:
+        self._write = write
         self._done: list[int] = []
         self._open, self._n_open = 0, 0
         self.n_bytes = 0
 
-    def add(self, piece: AnyArray) -> None:
-        content = piece.reshape(-1).view(np.uint8)
+    def write(self, piece: AnyArray) -> None:
+        content = _plain(piece).reshape(-1).view(np.uint8)
+        self._write(content.data)
         self.n_bytes += len(content)
         while len(content):
             own = content[: SUMMED_NBYTES - self._n_open]
@@ -102,7 +99,7 @@ class Sums:
                 self._done.append(self._open)
                 self._open, self._n_open = 0, 0
 
-    def as_array(self) -> AnyArray:
+    def sums(self) -> AnyArray:
         """Return all sums, the last one of the others; `n_sums` in number."""
         values = np.zeros(n_sums(self.n_bytes), SUM)
         own = [*self._done, self._open] if self._n_open else self._done
@@ -124,31 +121,23 @@ def write_artifact(
     attributes: Mapping[str, Any] | None = None,
     *,
     replace: bool = False,
+    lasting: bool = False,
 ) -> bool:
-    """Write an artifact; False if there is one, which stays unless it is to be replaced."""
-    flat = {name: _plain(values) for name, values in arrays.items()}
+    """Write an artifact; False if there is one, which stays unless it is to be replaced.
+
+    ``lasting`` is as for `Objects.put`.
+    """
     # The widest values first, so that all are aligned.
-    flat = dict(sorted(flat.items(), key=lambda own: -_width(own[1].dtype)))
-    sums = Sums()
-    for values in flat.values():
-        sums.add(values)
-    whole = {SUMS: sums.as_array(), **flat}
-    shapes = {name: (values.dtype, values.shape) for name, values in whole.items()}
-    pieces = (values.reshape(-1).view(np.uint8).data for values in whole.values())
-    header = _header(key, shapes, attributes or {})
-    return open_store(root).put(key, header, *pieces, create=not replace)
-
-
-class ArtifactStream:
-    """Takes the arrays of an artifact in their order, in pieces of any size."""
-
-    def __init__(self, file: Writer) -> None:
-        self._file, self.sums = file, Sums()
-
-    def write(self, piece: AnyArray) -> None:
-        own = _plain(piece)
-        self._file.write(own.reshape(-1).view(np.uint8).data)
-        self.sums.add(own)
+    flat = sorted(arrays.items(), key=lambda own: -_width(own[1].dtype))
+    pieces: list[Any] = []
+    stream = ArtifactStream(pieces.append)
+    for _, values in flat:
+        stream.write(values)
+    sums = stream.sums()
+    shapes = {name: (_stored(values.dtype), values.shape) for name, values in flat}
+    header = _header(key, {SUMS: (SUM, sums.shape), **shapes}, attributes or {})
+    whole = (header, sums.data, *pieces)
+    return open_store(root).put(key, *whole, create=not replace, lasting=lasting)
 
 
 @contextmanager
@@ -160,17 +149,20 @@ def streamed_artifact(
     nbytes = sum(dtype.itemsize * math.prod(shape) for dtype, shape in own.values())
     with open_store(root).stream(key) as file:
         file.write(_header(key, {**own, SUMS: (SUM, (n_sums(nbytes),))}, attributes or {}))
-        stream = ArtifactStream(file)
+        stream = ArtifactStream(file.write)
         yield stream
-        if stream.sums.n_bytes != nbytes:
-            raise AssertionError(f"{key}: {stream.sums.n_bytes} bytes written of {nbytes}")
-        file.write(stream.sums.as_array().data)
+        if stream.n_bytes != nbytes:
+            raise AssertionError(f"{key}: {stream.n_bytes} bytes written of {nbytes}")
+        file.write(stream.sums().data)
 
 
 def _plain(values: AnyArray) -> AnyArray:
     """Return values in C order, and in the byte order that is stored."""
-    dtype = values.dtype if values.dtype.names else values.dtype.newbyteorder("<")
-    return np.asarray(values, dtype, order="C")
+    return np.asarray(values, _stored(values.dtype), order="C")
+
+
+def _stored(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype.names else dtype.newbyteorder("<")
 
 
 def _width(dtype: np.dtype[Any]) -> int:
@@ -182,7 +174,7 @@ def _header(key: str, shapes: Shapes, attributes: Mapping[str, Any]) -> bytes:
     entries, records, at = {}, {}, 0
     for name, (dtype, shape) in shapes.items():
         nbytes = dtype.itemsize * math.prod(shape)
-        stored, dims = DTYPE_NAMES.get(dtype.str, ""), list(shape)
+        stored, dims = DTYPE_NAMES.get(dtype, ""), list(shape)
         if dtype.names:
             records[name] = dtype_to_descr(dtype)
             stored, dims = "U8", [*shape, dtype.itemsize]
@@ -289,16 +281,19 @@ class Artifact:
         first, last = ((at - self._begin) // SUMMED_NBYTES for at in (start, stop - 1))
         low = self._begin + first * SUMMED_NBYTES
         high = min(self._begin + (last + 1) * SUMMED_NBYTES, self._end)
-        if high <= len(self._head):
-            # A copy: who changes what it read does not change what is read next.
-            content = self._head[low:high].copy()
-        else:
+        # A copy: who changes what it read does not change what is read next.
+        content = self._head[low:high].copy()
+        # What was damaged when it was opened may have been made again since.
+        if high > len(self._head) or not self._is_whole(content, first):
             content = self.store.range(self.key, low, high)
-        for number in range(first, last + 1):
-            i = (number - first) * SUMMED_NBYTES
-            if checksum(content[i : i + SUMMED_NBYTES]) != self._sums[number]:
+            if not self._is_whole(content, first):
                 raise damaged(self.where(), BAD_CHECKSUM)
         return content[start - low : stop - low]
+
+    def _is_whole(self, content: Bytes, first: int) -> bool:
+        """Whether bytes that begin with a summed range, of this number, have their sums."""
+        pieces = (content[i : i + SUMMED_NBYTES] for i in range(0, len(content), SUMMED_NBYTES))
+        return all(checksum(own) == self._sums[first + i] for i, own in enumerate(pieces))
 
     def check(self) -> None:
         """Compare all sums, some MiB at a time."""
@@ -323,19 +318,14 @@ def _is_sound(values: Floats, finite: bool) -> bool:
     return bool(np.isfinite(values).all() if finite else not np.isnan(values).any())
 
 
-def open_artifact(
-    root: Location, key: str, *, keeps_head: bool = True, whole: bool = False
-) -> Artifact:
+def open_artifact(root: Location, key: str, opened: int | None = None) -> Artifact:
     """Return an artifact; DamageError when it is missing, or its header is damaged.
 
-    `keeps_head` saves a request for a small object of a bucket; without it what is damaged now and
-    made again later is read as it is then. `whole` reads all by one read, where another content may
-    replace it at any moment.
+    `opened` are the bytes that are read first, by one read, and kept of an object in a bucket.
     """
     store = open_store(root)
     is_local, where = store.local() is not None, store.where(key)
-    opened = LOCAL_OPENED_NBYTES if is_local else OPENED_NBYTES
-    head, nbytes = store.head(key, MAX_HEADER_NBYTES if whole else opened)
+    head, nbytes = store.head(key, opened or (LOCAL_OPENED_NBYTES if is_local else OPENED_NBYTES))
 
     def read(start: int, stop: int) -> Bytes:
         return head[start:stop] if stop <= len(head) else store.range(key, start, stop)
@@ -357,7 +347,7 @@ def open_artifact(
     if checksum(sums[:-1]) != sums[-1]:
         raise damaged(where, BAD_CHECKSUM)
     # A folder is read again by position; in a bucket each read is a request.
-    kept = head if keeps_head and not is_local else head[:0].copy()
+    kept = head[:0].copy() if is_local else head
     return Artifact(store, key, attributes, specs, begin, end, sums, kept)
 
 

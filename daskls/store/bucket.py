@@ -12,15 +12,13 @@ are sent to workers.
 import os
 import tempfile
 import uuid
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
-from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from typing import IO, Any, TypeVar, cast
 from urllib.parse import quote
 
-import dask
 import numpy as np
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 from obstore.store import from_url
@@ -29,6 +27,7 @@ from daskls.errors import DamageError, StoreError
 from daskls.records import Bytes
 from daskls.store.errors import READ_AGAIN, bucket_errors, damaged, disk_errors, exists_already
 from daskls.store.objects import CLAIM, Objects, Place
+from daskls.store.temporary import temporary_root
 
 T = TypeVar("T")
 # obstore retries on 5xx, lost connections and timeouts. A task that would wait longer should fail:
@@ -109,7 +108,7 @@ class Bucket(Objects):
                 self.drop("")
             raise
 
-    def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
+    def put(self, key: str, *pieces: Any, create: bool = False, lasting: bool = False) -> bool:
         """Put an object: up to 5 MiB, and always if it must be the first, by one request."""
         content = b"".join(pieces)
         with self._errors(key, self.then):
@@ -134,9 +133,7 @@ class Bucket(Objects):
         """Yield a temporary file of this process, which is put at the end."""
         # `obstore.open_writer` needs no file, but refuses empty buffers, and an error of the last
         # put comes as an OSError without its kind.
-        folder = os.path.expanduser(
-            dask.config.get("temporary-directory", None) or tempfile.gettempdir()
-        )
+        folder = str(temporary_root())
         with tempfile.SpooledTemporaryFile(SPOOLED_NBYTES, dir=folder) as file:
             with disk_errors(folder, self.then):
                 yield cast(IO[bytes], file)
@@ -149,20 +146,19 @@ class Bucket(Objects):
             for pattern in patterns:
                 is_plain = not set(pattern) & set("*?[")
                 for key in [pattern] if is_plain else self.find(pattern):
-                    self.delete([*([key] if key else []), *self.below(key)])
+                    own = [key, *self.sizes(key)] if key else self.sizes()
+                    self._delete([self._path(key) for key in own])
 
-    def delete(self, keys: Collection[str]) -> None:
+    def _delete(self, paths: list[str]) -> None:
         """Remove objects, some hundred per request; missing ones are skipped."""
-        if keys:
-            paths = [self._path(key) for key in keys]
-            with self._errors(then=self.then):
-                try:
-                    self._bucket.delete(paths)
-                except FileNotFoundError:
-                    # Some drivers stop at the first missing object.
-                    for path in paths:
-                        with suppress(FileNotFoundError):
-                            self._bucket.delete(path)
+        with self._errors(then=self.then) if paths else nullcontext():
+            try:
+                self._bucket.delete(paths)
+            except FileNotFoundError:
+                # Some drivers stop at the first missing object.
+                for path in paths:
+                    with suppress(FileNotFoundError):
+                        self._bucket.delete(path)
 
     # Looking
 
@@ -187,45 +183,22 @@ class Bucket(Objects):
         own = {path.rstrip("/") for path in paths} - {self._path(key)}
         return sorted(path.rpartition("/")[2] for path in own)
 
-    def _match(self, pattern: str) -> list[str]:
-        """Return the keys that match a pattern, by one listing below its first plain names."""
-        plain, _, rest = pattern.partition("*")
-        start, depth = plain.rpartition("/")[0], pattern.count("/")
-        if not rest.count("/") or not start:
-            # One level is a short listing; one of the whole store would be mostly other keys.
-            return super()._match(pattern)
-        names = (own.split("/") for own in self.below(start))
-        keys = {"/".join(own[: depth + 1]) for own in names if len(own) > depth}
-        patterns = pattern.split("/")
-        return [key for key in keys if all(map(fnmatchcase, key.split("/"), patterns))]
-
-    def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
-        at = len(key) + 1 if key else 0
-        keys = (path for path, _ in self._listing(key))
-        return sorted(
-            own
-            for own in keys
-            if not any(fnmatchcase(name, p) for name in own[at:].split("/") for p in skip)
-        )
-
-    def _listing(self, key: str) -> list[tuple[str, Any]]:
+    def sizes(self, key: str = "") -> dict[str, int]:
         start = len(self._prefix) + 1 if self._prefix else 0
         with self._errors(key):
             # A listing may take many requests; one that was cut off starts again.
             found = _retry_truncated(
                 lambda: list(self._bucket.list(self._path(key) or None).collect())
             )
-        return [(o["path"][start:], o) for o in found if o["path"].rstrip("/") != self._path(key)]
+        # Consoles represent a folder by an object that ends in a slash.
+        found = [own for own in found if own["path"].rstrip("/") != self._path(key)]
+        return dict(sorted((own["path"][start:], int(own["size"])) for own in found))
 
     def size(self, key: str) -> int:
         found = self._head(key) if key else None
         if found is None:
             raise damaged(self.where(key), "it is missing")
         return int(found["size"])
-
-    def nbytes(self, key: str = "") -> int:
-        own = self._head(key) if key else None
-        return sum(int(meta["size"]) for _, meta in ([(key, own)] if own else self._listing(key)))
 
     def free_nbytes(self) -> int:
         """Return a number larger than any store: a bucket has no limit."""
@@ -244,25 +217,12 @@ class Bucket(Objects):
 
     def head(self, key: str, most: int) -> tuple[Bytes, int]:
         """Return the first bytes and the size, by one request."""
-        with self._errors(key):
-            try:
-                # A range is not empty.
-                content, nbytes = self._get(key, 0, max(most, 1))
-                return content[:most], nbytes
-            except GenericError:
-                # An empty object has no range.
-                if self.size(key):
-                    raise
-                return np.empty(0, np.uint8), 0
+        # A range is not empty.
+        content, nbytes = self._get(key, 0, max(most, 1))
+        return content[:most], nbytes
 
     def range(self, key: str, start: int, stop: int) -> Bytes:
-        with self._errors(key):
-            try:
-                content, _ = self._get(key, start, stop)
-            except GenericError:
-                if self.size(key) > start:
-                    raise
-                content = np.empty(0, np.uint8)
+        content, _ = self._get(key, start, stop)
         lacking = stop - start - len(content)
         if lacking:
             raise damaged(self.where(key), f"it ends {lacking} bytes too early")
@@ -277,17 +237,21 @@ class Bucket(Objects):
             content = np.frombuffer(found.bytes(), np.uint8).copy()
             return content, int(found.meta["size"])
 
-        return _retry_truncated(request)
+        with self._errors(key):
+            try:
+                return _retry_truncated(request)
+            except GenericError:
+                # No range begins at an object's end, or behind it.
+                nbytes = self.size(key)
+                if nbytes > start:
+                    raise
+                return np.empty(0, np.uint8), nbytes
 
 
 def connect(url: str) -> Any:
     """Return this process's store at a URL, configured by the current environment."""
-    return _connected(url, os.getpid(), _settings())
-
-
-def _settings() -> tuple[tuple[str, str], ...]:
-    """Return the environment variables that configure drivers of buckets."""
-    return tuple(item for item in sorted(os.environ.items()) if item[0].startswith(SETTINGS))
+    settings = (item for item in sorted(os.environ.items()) if item[0].startswith(SETTINGS))
+    return _connected(url, os.getpid(), tuple(settings))
 
 
 @lru_cache(MAX_OPEN_STORES)

@@ -77,8 +77,7 @@ class SizedCache:
         """Store a value of ``nbytes`` bytes, evicting the least recently used ones."""
         with LOCK:
             # Another thread may have put it; a value larger than the whole cache evicts nothing.
-            used_nbytes = sum(n for _, n in self._entries.values())
-            if key in self._entries or nbytes > self._left + used_nbytes:
+            if key in self._entries or nbytes > self._nbytes:
                 return
             while nbytes > self._left:
                 self._left += self._entries.popitem(last=False)[1][1]

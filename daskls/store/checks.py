@@ -1,109 +1,42 @@
-"""Checks of stored values before compiled code uses them: sizes, pointers, trees, codes.
+"""Checks of stored values, before compiled code indexes by them or memory is taken for them.
 
-A checksum says that a file is what was written. These checks say that its values are valid to index
-by, even in files that daskls did not write.
+A checksum says that a file is what was written: damage is found by it, and by nothing here. These
+checks, and those of dtypes, shapes and finite numbers in `Artifact.read`, are for what daskls did
+not write, a model from a stranger: none may read outside arrays, or take memory without bound. What
+such values mean for its answers is as little checked as in a model that was trained on wrong data.
 """
 
-from dataclasses import fields
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from daskls.kernels.kernel import KERNELS
-from daskls.records import SCORINGS, CellReport, Int64, Ints, SolverSpec, Table
+from daskls.records import Int64, Ints, SolverSpec
 from daskls.store.artifact import Artifact
 from daskls.store.errors import damaged, malformed_is_damage
-from daskls.targets import TARGET_DTYPES, Target
+from daskls.targets import Target
 
 # Every process that predicts keeps the labels; their dtype may claim far more than their text.
 MAX_LABELS_NBYTES = 64 << 20
+ROOT_TYPES = {"fingerprint": str, "seed": int, "complete": bool, "meta": dict}
+META_TYPES = {"estimator": str, "params": dict, "method": dict, "n_features": int, "n_rows": int}
+T = TypeVar("T")
 
 
-def check_root(part: Artifact) -> None:
-    """Raise a `DamageError` if a root lacks values that every reader needs."""
-    with malformed_is_damage(part.where()):
-        attributes = part.attrs
-        # Exact types: to isinstance, JSON's true is an int.
-        _expect(type(attributes["fingerprint"]) is str, "fingerprint")
-        _expect(type(attributes["seed"]) is int, "seed")
-        _expect(type(attributes["complete"]) is bool, "complete")
-        _expect(type(attributes.get("stage_s", {})) is dict, "stage_s")
-        meta = attributes["meta"]
-        _expect(type(meta["estimator"]) is str, "estimator")
-        _expect(type(meta["params"]) is dict, "params")
-        _expect(type(meta.get("method", {})) is dict, "method")
-        for name in ("n_features", "n_rows"):
-            _expect(type(meta[name]) is int and meta[name] > 0, name)
-        spec_from_json(meta["spec"])
-        check_classes(meta["classes"])
-        target = Target.from_json(meta)
-        _expect((len(meta["classes"]["values"]) > 0) == (target.kind == "classes"), "classes")
+def check_counts(where: str, name: str, counts: Int64, total: int | None = None) -> Int64:
+    """Return where each of parts of these sizes begins, and the last one ends.
 
-
-def _expect(is_so: bool, what: str) -> None:
-    if not is_so:
-        raise ValueError(f"{what} is not as expected")
-
-
-def spec_from_json(values: dict[str, Any]) -> SolverSpec:
-    """Return the spec whose fields JSON values are.
-
-    Raises
-    ------
-    ValueError, TypeError, KeyError : when the values are no spec
+    DamageError if a count is negative, or they do not add up to a given ``total``.
     """
-    lists = {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
-    spec = SolverSpec(**{**values, **lists})
-    _expect(spec.kernel in KERNELS, "kernel")
-    _expect(type(spec.loss) is str, "loss")
-    _expect(spec.target in TARGET_DTYPES, "target")
-    _expect(spec.width is None or (type(spec.width) is float and spec.width > 0), "width")
-    for name in ("epsilon", "unit", "cache_size"):
-        given = getattr(spec, name)
-        _expect(given is None or (type(given) is float and 0 <= given < np.inf), name)
-    _expect(spec.unit > 0, "unit")
-    _expect(spec.scoring in (None, *SCORINGS), "scoring")
-    _expect(all(type(q) is float and 0 < q < 1 for q in spec.levels), "quantile")
-    losses = spec.constant_losses
-    is_sound = losses is None or all(type(own) is float and 0 <= own < np.inf for own in losses)
-    _expect(is_sound, "constant_losses")
-    counts = (2, 2) if spec.n_grid is None else spec.n_grid
-    _expect(len(counts) == 2 and all(type(n) is int and n > 1 for n in counts), "n_grid")
-    _expect(type(spec.degree) is int and spec.degree >= 0, "degree")
-    for name in ("C", "gamma"):
-        given = getattr(spec, name)
-        _expect(given is None or (type(given) is tuple and len(given) > 0), name)
-        _expect(bool(np.isfinite(np.array(given or (), np.float64)).all()), name)
-    _expect(bool(np.isfinite([float(spec.coef0), float(spec.tol), int(spec.cv)]).all()), "tol")
-    return spec
-
-
-def check_classes(values: Any) -> None:
-    """Refuse labels whose dtype would take far more memory than their text."""
-    dtype, labels = np.dtype(values["dtype"]), values["values"]
-    _expect(type(labels) is list, "classes")
-    _expect(len(labels) * dtype.itemsize <= MAX_LABELS_NBYTES, "the size of the classes' dtype")
-    _expect(np.array(labels, dtype).shape == (len(labels),), "classes")
-
-
-def check_report(table: Table, n_cells: int | None) -> None:
-    """Raise a `ValueError` if a table of cells has impossible counts."""
-    _expect(n_cells is None or len(table) == n_cells, f"the number of cells, {len(table)},")
-    for name in ("cell", "leaf", "n_rows", "n_classes", "n_support", "partition"):
-        _expect(bool((table[name] >= 0).all()), name)
-    for f in fields(CellReport):
-        if f.type is float:
-            _expect(not np.isinf(table[f.name]).any(), f.name)
-
-
-def check_counts(where: str, name: str, counts: Int64, total: int | None) -> None:
-    """Raise a `DamageError` if counts are negative, or do not add up to a given ``total``."""
     if len(counts) and int(counts.min()) < 0:
         raise damaged(where, f"{name} holds {int(counts.min())}, which is not a count")
     # Python integers do not overflow.
     found = sum(counts.tolist())
     if total is not None and found != total:
         raise damaged(where, f"{name} adds up to {found}, and {total} is expected")
+    starts: Int64 = np.r_[0, np.cumsum(counts, dtype=np.int64)]
+    return starts
 
 
 def check_codes(where: str, name: str, codes: Ints, n_codes: int) -> None:
@@ -111,12 +44,61 @@ def check_codes(where: str, name: str, codes: Ints, n_codes: int) -> None:
         raise damaged(where, f"{name} ranges from {codes.min()} to {codes.max()} of {n_codes}")
 
 
-def check_contiguous(where: str, bundles: list[tuple[int, int]], n: int | None) -> None:
-    """Raise a `DamageError` if bundles (first, last) do not follow one another up to ``n`` - 1."""
-    expected = 0
-    for first, last in bundles:
-        if first != expected or last < first:
-            raise damaged(where, f"its bundle {first}-{last} does not follow the one before")
-        expected = last + 1
-    if n is not None and expected != n:
-        raise damaged(where, f"its bundles hold {expected}, and {n} is expected")
+def check_root(part: Artifact) -> None:
+    """Raise a `DamageError` if a root lacks values that every reader needs."""
+    with malformed_is_damage(part.where()):
+        meta = part.attrs["meta"]
+        for values, types in ((part.attrs, ROOT_TYPES), (meta, META_TYPES)):
+            for name, kind in types.items():
+                _expect(_is(values[name], kind), name)
+        _expect(min(meta["n_features"], meta["n_rows"]) > 0, "n_features or n_rows")
+        spec_from_json(meta["spec"])
+        dtype, labels = np.dtype(meta["classes"]["dtype"]), meta["classes"]["values"]
+        _expect(len(labels) * dtype.itemsize <= MAX_LABELS_NBYTES, "the size of the classes' dtype")
+        _expect(np.array(labels, dtype).shape == (len(labels),), "classes")
+        _expect((len(labels) > 0) == (Target.from_json(meta).kind == "classes"), "classes")
+
+
+def spec_from_json(values: dict[str, Any]) -> SolverSpec:
+    """Return the spec whose fields JSON values are; raises as `from_json`."""
+    spec = from_json(SolverSpec, values)
+    _expect(spec.kernel in KERNELS, "kernel")
+    return spec
+
+
+def from_json(kind: type[T], values: dict[str, Any]) -> T:
+    """Return the record whose fields JSON values are.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError : when the values are not of the fields' types
+    """
+    given = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+    types = get_type_hints(kind)
+    for name, value in given.items():
+        _expect(_is(value, types[name]), name)
+    return kind(**given)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type; numbers must be finite, and tuples not empty."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_is(value, own) for own in args)
+    if origin is Literal:
+        return value in args
+    if origin is tuple:
+        if type(value) is not tuple:
+            return False
+        kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
+        return 0 < len(value) == len(kinds) and all(map(_is, value, kinds))
+    if kind is float:
+        # Whole numbers come without a point.
+        return type(value) in (int, float) and bool(np.isfinite(value))
+    # Exact types: to isinstance, JSON's true is an int.
+    return type(value) is (NoneType if kind is None else kind)
+
+
+def _expect(is_so: bool, what: str) -> None:
+    if not is_so:
+        raise ValueError(f"{what} is not as expected")

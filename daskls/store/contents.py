@@ -101,7 +101,7 @@ SHARED_PARTS = (
         "pipeline.py",
         f"{TREE_ARRAYS}; {POINT_ARRAYS}",
         follows=(
-            *("scale", "calibration", "false_alarm", "interval", "index"),
+            *("calibration", "false_alarm", "interval", "index"),
             *("bundles", "rows", "leaves", "exchange-*"),
         ),
         forgets=("selected",),

@@ -12,15 +12,27 @@ Within a leaf, rows are in the order of their global row numbers, whatever the b
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from daskls.errors import DamageError
-from daskls.records import LEAVES_NBYTES, Int64, Ints, Table
+from daskls.kernels.copies import find_copies
+from daskls.records import (
+    LEAVES_NBYTES,
+    Codes,
+    Float64,
+    Int64,
+    Ints,
+    Reals,
+    RowNumbers,
+    Table,
+    Targets,
+)
 from daskls.store.artifact import (
+    LOCAL_OPENED_NBYTES,
     Artifact,
     open_artifact,
     read_arrays,
@@ -28,13 +40,13 @@ from daskls.store.artifact import (
     write_artifact,
 )
 from daskls.store.caches import cached
-from daskls.store.errors import damaged, malformed_is_damage
-from daskls.store.locations import Location, open_store
-from daskls.store.objects import Objects
-from daskls.store.rows import Rows, leaf_ranges, pack_rows, record_of, unpack_rows
+from daskls.store.errors import damaged
+from daskls.store.objects import Location, Objects, open_store
 
 # Files of a bucket that are opened concurrently, as each request waits.
 N_READERS = 8
+# Bytes of records that are sorted at a time: the sorted copy of a block is never whole in memory.
+SORTED_NBYTES = 1 << 20
 # Opened files that a process keeps.
 N_OPEN = 1024
 # The artifact in the exchange's folder that holds the number of rows of each block.
@@ -43,6 +55,63 @@ GRID = "grid"
 RECORDS, OFFSETS = "records", "offsets"
 # The array of a manifest: the first row of a leaf in each file, and the one after its last.
 ENTRIES = "entries"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows in the form of the exchange.
+
+    X has the data set's dtype; targets are class codes (m,) or numbers (m, t). `counts` are the
+    rows that each stands for, None for 1 each; they are not stored.
+    """
+
+    X: Reals
+    targets: Targets
+    weights: Float64
+    numbers: RowNumbers
+    counts: Int64 | None = None
+
+    @property
+    def codes(self) -> Codes:
+        """The targets as class codes, for fits of classes; the type alone does not say which."""
+        return cast(Codes, self.targets)
+
+    def take(self, rows: Int64) -> "Rows":
+        columns = self.X[rows], self.targets[rows], self.weights[rows], self.numbers[rows]
+        return Rows(*columns, None if self.counts is None else self.counts[rows])
+
+    def merged(self) -> "Rows":
+        """Copies, rows of equal features and targets, as one row: the first, of all weight."""
+        copies = find_copies(self.X, self.targets)
+        if copies is None:
+            return self
+        first, of_row = copies
+        weights = np.bincount(of_row, self.weights).astype(np.float64)
+        return replace(self.take(first), weights=weights, counts=np.bincount(of_row))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, copies included."""
+        return len(self.X) if self.counts is None else int(self.counts.sum())
+
+
+def pack_rows(rows: Rows, order: Int64, record: np.dtype[Any]) -> Iterator[Table]:
+    """Yield the records of rows in the given order, in pieces of `SORTED_NBYTES`."""
+    step = max(SORTED_NBYTES // record.itemsize, 1)
+    targets = rows.targets[:, None] if rows.targets.ndim == 1 else rows.targets
+    for start in range(0, len(order), step):
+        own = order[start : start + step]
+        piece = np.empty(len(own), record)
+        piece["X"], piece["targets"] = rows.X[own], targets[own]
+        piece["weights"], piece["numbers"] = rows.weights[own], rows.numbers[own]
+        yield piece
+
+
+def unpack_rows(records: Table) -> Rows:
+    names = records.dtype.names or ()
+    X, targets, weights, numbers = (np.ascontiguousarray(records[name]) for name in names)
+    # Class codes are one column, numbers may be several.
+    return Rows(X, targets[:, 0] if targets.dtype.kind == "i" else targets, weights, numbers)
 
 
 @dataclass(frozen=True)
@@ -65,7 +134,9 @@ class Exchange:
 
     @cached_property
     def _record(self) -> np.dtype[Any]:
-        return record_of(self.dtype, self.n_features, self.target_dtype, self.target_width)
+        columns = [("X", self.dtype, (self.n_features,))]
+        columns += [("targets", self.target_dtype, (self.target_width,))]
+        return np.dtype([*columns, ("weights", "<f8"), ("numbers", "<i8")])
 
     @cached_property
     def _store(self) -> Objects:
@@ -128,9 +199,7 @@ class Exchange:
         key = self._block(block)
         if not self._store.exists(key):
             return None
-        found = open_artifact(self._store, key)
-        with malformed_is_damage(found.where()):
-            return int(found.attrs["checksum"])
+        return int(open_artifact(self._store, key).attrs["checksum"])
 
     def drop_block(self, block: int) -> None:
         """Remove a block, and what was made from it."""
@@ -212,13 +281,7 @@ class Exchange:
 
     def _read_offsets(self, files: list[Artifact], n_leaves: int) -> Int64:
         """Return where leaves begin, and the last one ends, in each file."""
-        shape, found = (n_leaves + 1,), np.empty((len(files), n_leaves + 1), np.int64)
-        for i, file in enumerate(files):
-            found[i] = file.read(OFFSETS, shape=shape, kind="i")
-            n_records = file.shape_of(RECORDS)[0]
-            if found[i, 0] or found[i, -1] != n_records or (np.diff(found[i]) < 0).any():
-                raise damaged(file.where(), "its offsets do not increase")
-        return found
+        return np.stack([file.read(OFFSETS, shape=(n_leaves + 1,), kind="i") for file in files])
 
     def write_manifest(self, window: int = 0) -> Int64:
         """Write where a window's leaves lie, unless it is written; return the rows of each leaf.
@@ -295,7 +358,7 @@ class Exchange:
 @cached(N_OPEN)
 def _open_file(store: str, key: str) -> Artifact:
     """Return a file of the exchange; its name says what it holds, whoever wrote it."""
-    return open_artifact(store, key, keeps_head=False)
+    return open_artifact(store, key, LOCAL_OPENED_NBYTES)
 
 
 def stored_grids(location: Location) -> list[tuple[int, ...]]:
@@ -337,3 +400,18 @@ def _merge_leaves(files: list[Artifact], offsets: Int64) -> Iterator[Table]:
         # Not beside the next one.
         del run
     yield records
+
+
+def leaf_ranges(counts: Int64, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of neighboring leaves with at most ``most`` rows, or of one larger leaf.
+
+    >>> list(leaf_ranges(np.array([2, 1, 5, 1]), 3))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    ends = np.r_[0, np.cumsum(counts)]
+    first = 0
+    while first < len(counts):
+        stop = int(np.searchsorted(ends, ends[first] + most, "right")) - 1
+        stop = min(max(stop, first + 1), len(counts))
+        yield first, stop
+        first = stop

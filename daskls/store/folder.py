@@ -7,14 +7,13 @@ Before a file is opened it is checked to be a plain file inside the store.
 """
 
 import errno
-import fnmatch
 import os
 import re
 import shutil
 import stat
 import time
 import uuid
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
@@ -44,8 +43,8 @@ class Folder(Objects):
     def __init__(self, root: str) -> None:
         # With a trailing slash, a link would count as its target.
         self.root = root.rstrip("/") or root
-        # Folders without links on their path: each is checked once, not for every file in it.
-        self._plain = {""}
+        # Folders in it that no link leads out of: each is checked once, not for every file in it.
+        self._inside = {""}
 
     def where(self, key: str = "") -> str:
         return f"{self.root}/{key}" if key else self.root
@@ -105,12 +104,17 @@ class Folder(Objects):
             raise exists_already(self) from error
         _remove(old, strict=False)
 
-    def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
+    def put(self, key: str, *pieces: Any, create: bool = False, lasting: bool = False) -> bool:
         """Write a whole file; its folder is created if needed."""
         if create and os.path.lexists(self.where(key)):
             return False
         with self._temporary_beside(key) as temporary:
-            write_file(temporary, *pieces)
+            with create_file(temporary) as file:
+                for piece in pieces:
+                    file.write(piece)
+                if lasting:
+                    file.flush()
+                    os.fsync(file.fileno())
             if create:
                 return link_once(temporary, self.where(key))
             os.replace(temporary, self.where(key))
@@ -157,7 +161,7 @@ class Folder(Objects):
                 _remove(path, strict=strict)
 
     def sweep(self) -> None:
-        for key in self.below():
+        for key in self.sizes():
             if STAGED.fullmatch(key.rpartition("/")[2]):
                 with suppress(OSError):
                     os.unlink(self.where(key))
@@ -179,39 +183,33 @@ class Folder(Objects):
         except OSError as error:
             raise _unreadable(self.where(key), error) from error
 
-    def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
-        found = []
+    def sizes(self, key: str = "") -> dict[str, int]:
+        found = {}
         # By default os.walk treats a folder that cannot be read as empty.
-        for at, folders, files in os.walk(self.where(key), onerror=_raise):
-            folders[:] = [name for name in folders if not _matches(name, skip)]
-            found += [os.path.join(at, name) for name in files if not _matches(name, skip)]
-        return sorted(path[len(self.root) + 1 :] for path in found)
+        for at, _, names in os.walk(self.where(key), onerror=_raise):
+            for path in (os.path.join(at, name) for name in names):
+                # What is removed meanwhile is none.
+                with suppress(FileNotFoundError):
+                    found[path[len(self.root) + 1 :]] = os.lstat(path).st_size
+        return dict(sorted(found.items()))
 
     def size(self, key: str) -> int:
         """Return the size of a plain file, without opening it."""
         # Checked before opening: opening a pipe may wait forever, opening a device may act on it.
-        path = self.where(key)
-        self._check_folders(key)
+        path, folder = self.where(key), key.rpartition("/")[0]
         try:
+            if folder not in self._inside:
+                self._check_inside(folder)
+                self._inside.add(folder)
             status = os.lstat(path)
             if stat.S_ISLNK(status.st_mode):
-                self._check_inside(path)
+                self._check_inside(key)
                 status = os.stat(path)
         except (OSError, ValueError) as error:
             raise _unreadable(path, error) from error
         if not stat.S_ISREG(status.st_mode):
             raise damaged(path, "it is no plain file")
         return status.st_size
-
-    def nbytes(self, key: str = "") -> int:
-        """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
-        total = 0
-        # Files that are removed meanwhile take no space.
-        with suppress(FileNotFoundError, NotADirectoryError):
-            is_folder = os.path.isdir(self.where(key))
-            for file in self.below(key) if is_folder else [key]:
-                total += os.lstat(self.where(file)).st_size
-        return total
 
     def free_nbytes(self) -> int:
         return shutil.disk_usage(self.root).free
@@ -233,24 +231,11 @@ class Folder(Objects):
             except FileNotFoundError:
                 return None
 
-    def _check_folders(self, key: str) -> None:
-        """Refuse a file whose folder lies outside the store, by links."""
-        folder = key.rpartition("/")[0]
-        if folder in self._plain:
-            return
-        names = folder.split("/")
-        if os.pardir not in names and not any(
-            os.path.islink(self.where("/".join(names[: i + 1]))) for i in range(len(names))
-        ):
-            self._plain.add(folder)
-        else:
-            self._check_inside(self.where(key))
-
-    def _check_inside(self, path: str) -> None:
-        """Raise a `DamageError` if links lead a path out of the store."""
-        real, base = os.path.realpath(path), os.path.realpath(self.root)
+    def _check_inside(self, key: str) -> None:
+        """Raise a `DamageError` if links lead a file, or a folder, out of the store."""
+        real, base = os.path.realpath(self.where(key)), os.path.realpath(self.root)
         if os.path.commonpath([real, base]) != base:
-            raise damaged(path, f"it is a link out of the store, to {real}")
+            raise damaged(self.where(key), f"it is a link out of the store, to {real}")
 
     # Reading
 
@@ -316,13 +301,6 @@ def create_file(path: str) -> BinaryIO:
     return open(path, "wb")
 
 
-def write_file(path: str, *pieces: Any) -> None:
-    """Write bytes, or buffers one after the other, to a new file."""
-    with create_file(path) as file:
-        for piece in pieces:
-            file.write(piece)
-
-
 def link_once(source: str, target: str) -> bool:
     """Give a file its final name; False if the name is taken."""
     try:
@@ -349,10 +327,6 @@ def _unreadable(path: str, error: OSError | ValueError) -> StoreError:
         f"{path} cannot be read ({error.strerror}). Give this process the right "
         "to read it, or check the disk."
     )
-
-
-def _matches(name: str, patterns: Collection[str]) -> bool:
-    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
 
 
 def _raise(error: OSError) -> None:

@@ -1,41 +1,38 @@
-"""The root of a model: how it is created, opened, checked and updated.
+"""The root of a model: how it is created, opened, checked and updated; and the repair of its store.
 
 `store/contents.py` lists the parts of a store, each an artifact (`store/artifact.py`) or the Zarr
 data of an input. The root holds no arrays: it says what the model is, and whether it is complete.
+
+A fit remakes a part from its inputs with the same bits. So a damaged part is removed, together with
+what was made from it where remaking the part alone is not enough.
 """
 
-import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
-from daskls.errors import DamageError, StoreError
+from daskls.errors import StoreError
 from daskls.records import AnyArray, CellReport, Table
-from daskls.store.artifact import Artifact, open_artifact, write_artifact
+from daskls.store.artifact import MAX_HEADER_NBYTES, Artifact, open_artifact, write_artifact
 from daskls.store.caches import cached
-from daskls.store.checks import check_report, check_root
+from daskls.store.checks import check_root
 from daskls.store.contents import ROOT, SHARED_PARTS, StorePart
-from daskls.store.errors import malformed_is_damage
-from daskls.store.locations import Location, open_store
-from daskls.store.objects import Objects
+from daskls.store.errors import damaged
+from daskls.store.objects import DESCRIPTION, Location, Objects, group_at, open_store
 from daskls.store.owner import OWNER, check_owner
 from daskls.targets import Target
 
 MODEL_FORMAT = 6
 MODEL_KIND = "model"
-# The root of a Zarr group, as models had one up to format 5, and as data sets have one.
-ZARR_ROOT, MAX_ZARR_NBYTES = "zarr.json", 64 << 20
 # The array that holds the table of cells, one row per cell.
 REPORT = "report"
+Parts = tuple[StorePart, ...]
 
 
 def read_report(part: Artifact, n_cells: int | None = None) -> Table:
     """Return the table of cells that a part keeps."""
-    table = part.read(REPORT, shape=(n_cells,))
-    with malformed_is_damage(part.where()):
-        if table.dtype != CellReport.dtype():
-            raise ValueError(f"its report has columns {table.dtype}")
-        check_report(table, n_cells)
-    return table
+    if part.dtype_of(REPORT) != CellReport.dtype():
+        raise damaged(part.where(), f"its report has columns {part.dtype_of(REPORT)}")
+    return part.read(REPORT, shape=(n_cells,))
 
 
 def root_stamp(root: Location) -> Hashable:
@@ -59,7 +56,7 @@ def check_fit(root: Location, fingerprint: str) -> None:
 
 @cached(4)
 def _fingerprint_at(root: str, stamp: Hashable) -> str:
-    return str(Root.open(root).attributes["fingerprint"])
+    return Root.open(root).fingerprint
 
 
 class Root:
@@ -74,17 +71,24 @@ class Root:
         return self.store.where(key)
 
     @classmethod
-    def open(cls, location: Location) -> "Root":
-        """Open an existing model; StoreError where there is none, or of another format."""
+    def open(cls, location: Location, fingerprint: str | None = None) -> "Root":
+        """Open an existing model; StoreError where there is none, or another than was wanted."""
         store = open_store(location)
         if not store.exists(ROOT):
             raise _no_model(store)
-        part = open_artifact(store, ROOT, whole=True)
+        # By one read, as another root may replace it at any moment.
+        part = open_artifact(store, ROOT, MAX_HEADER_NBYTES)
         found = part.attrs.get("daskls_format")
         if found != MODEL_FORMAT:
             raise _other_format(store, found)
         check_root(part)
-        return cls(part)
+        root = cls(part)
+        if fingerprint not in (None, root.fingerprint):
+            raise StoreError(
+                f"The model at {location} was replaced by another one since this prediction was "
+                "set up. Load the model again and call predict again."
+            )
+        return root
 
     @classmethod
     def create(cls, location: Location, attributes: dict[str, Any]) -> "Root":
@@ -94,12 +98,17 @@ class Root:
         # Before the folder is created: a fit that lost its store must not start it again.
         check_owner(store)
         store.make()
-        write_artifact(store, ROOT, {}, own, replace=True)
+        _put_root(store, own)
         return cls.open(store)
 
     @property
     def attributes(self) -> dict[str, Any]:
         return dict(self._part.attrs)
+
+    @property
+    def fingerprint(self) -> str:
+        """What identifies the fit: a checksum of data and parameters."""
+        return str(self._part.attrs["fingerprint"])
 
     @property
     def is_complete(self) -> bool:
@@ -126,8 +135,8 @@ class Root:
         """
         # A suspended fit whose store was taken over must find out before the model is complete.
         check_owner(self.store)
-        write_artifact(self.store, ROOT, {}, {**self._part.attrs, **attributes}, replace=True)
-        self._part = open_artifact(self.store, ROOT, whole=True)
+        _put_root(self.store, {**self._part.attrs, **attributes})
+        self._part = open_artifact(self.store, ROOT, MAX_HEADER_NBYTES)
 
     def write(
         self, name: str, arrays: Mapping[str, AnyArray], attributes: Mapping[str, Any]
@@ -140,6 +149,13 @@ class Root:
         """Return a part, or None if it was not written."""
         return open_artifact(self.store, name) if self.store.exists(name) else None
 
+    def part(self, name: str, what: str) -> Artifact:
+        """Return a part, which says ``what`` the model lacks where it is missing."""
+        found = self.find(name)
+        if found is None:
+            raise damaged(self.where(name), f"the model lacks {what}")
+        return found
+
     def remove_leftovers(self, own: tuple[StorePart, ...]) -> None:
         """Remove what only a fit needs, of earlier ones too, and what killed writers left.
 
@@ -150,18 +166,19 @@ class Root:
         self.store.sweep()
 
 
+def _put_root(store: Objects, attributes: dict[str, Any]) -> None:
+    # What else a loss of power takes is damage, which the next fit repairs.
+    write_artifact(store, ROOT, {}, attributes, replace=True, lasting=True)
+
+
 def _no_model(store: Objects) -> StoreError:
     """Return the error for a place without a root, which may hold a model of an earlier version."""
     where = store.where()
     give = "Give a path that save() or `daskls fit` wrote."
     # Of a bucket that does not exist only a listing says so.
-    if ZARR_ROOT not in store.names():
+    if DESCRIPTION not in store.names():
         return StoreError(f"There is no model at {where}. {give}")
-    try:
-        found = json.loads(store.read(ZARR_ROOT, MAX_ZARR_NBYTES))
-        attributes = dict(found.get("attributes") or {}) if found["node_type"] == "group" else None
-    except (DamageError, ValueError, KeyError, TypeError, AttributeError):
-        attributes = None
+    attributes = group_at(store)
     if attributes is None:
         return StoreError(
             f"There is no model at {where}, but a Zarr array or something else. {give}"
@@ -185,3 +202,63 @@ def _other_format(store: Objects, found: Any) -> StoreError:
         f"The model at {store.where()} has format {found!r}{wrote}; this daskls reads format "
         f"{MODEL_FORMAT}. {remedy}."
     )
+
+
+# Repair
+
+
+def list_parts(root: Root, own: Parts) -> list[tuple[str, int]]:
+    """Return the key of each artifact of a finished model but its root, and its bytes.
+
+    `own` are the parts of the store's method.
+    """
+    table = [part for part in (*SHARED_PARTS, *own) if part.is_artifact and part.key != ROOT]
+    kept = [part for part in table if not part.is_leftover]
+    sizes = root.store.sizes().items()
+    return [(key, nbytes) for key, nbytes in sizes if any(part.matches(key) for part in kept)]
+
+
+def part_of(root: str, file: str, own: Parts = ()) -> str | None:
+    """Return the key of the part that a file belongs to; None outside the store, or of its root.
+
+    >>> part_of("/m", "/m/bundles/000000-000003")
+    'bundles/000000-000003'
+    >>> part_of("/m", "/m/root")
+    """
+    if not file.startswith(f"{root}/"):
+        return None
+    names = file.removeprefix(f"{root}/").split("/")
+    if names[0] == ROOT:
+        return None
+    for part in (*SHARED_PARTS, *own):
+        key = "/".join(names[: part.key.count("/") + 1])
+        if part.matches(key):
+            return key
+    return "/".join(names[:2])
+
+
+def drop_parts(root: Root, keys: Iterable[str], own: Parts) -> None:
+    """Remove damaged parts and what goes with them; the model is no longer complete.
+
+    There are no keys if a part is missing; `own` are the parts of the store's method.
+    """
+    damaged, attributes = set(keys), root.attributes
+    if root.is_complete and not root.store.exists("partition"):
+        # The fit has removed its rows, so no part can be remade: start from the partition.
+        damaged.add("partition")
+    gone = {other for key in damaged for other in _with_followers(key, own)}
+    reset = {name for part in (*SHARED_PARTS, *own) if part.key in gone for name in part.forgets}
+    # First, so that an interrupted removal leaves an unfinished model. Unconditional, as the root's
+    # new stamp tells readers that their caches are stale.
+    root.update(complete=False, **{name: None for name in reset if name in attributes})
+    root.store.drop(*gone, strict=True)
+
+
+def _with_followers(key: str, own: Parts) -> set[str]:
+    """Return patterns of a part and of all that is removed with it."""
+    gone = {key}
+    for part in (*SHARED_PARTS, *own):
+        if part.matches(key):
+            gone |= part.followers(key)
+    # All parts of a method are made from the partition's leaves.
+    return gone | {part.top for part in own} if key == "partition" else gone

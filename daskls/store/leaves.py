@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from daskls.errors import StoreError
 from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbers, Targets
 from daskls.store.artifact import Artifact, open_artifact, write_artifact
-from daskls.store.caches import SizedCache, fork_safe, on_drop
-from daskls.store.checks import check_codes, check_contiguous, check_counts
+from daskls.store.caches import SizedCache, cached, fork_safe
+from daskls.store.checks import check_codes, check_counts
+from daskls.store.choices import width_of
 from daskls.store.errors import damaged
+from daskls.store.exchange import Rows
 from daskls.store.layout import Root, root_stamp
-from daskls.store.locations import Location
 from daskls.store.models import bundle_key, finished_bundles
-from daskls.store.rows import Rows
-from daskls.store.scale import width_of
+from daskls.store.objects import Location
 
 ROWS_KIND = "rows"
 INDEX = "leaves"
@@ -48,11 +47,9 @@ def pack(regions: Regions) -> Float64:
 
 def unpack(packed: Float64) -> Regions:
     d = (packed.shape[1] - 2) // 3
-    parts = np.split(np.ascontiguousarray(packed), [d, 2 * d, 3 * d], axis=1)
+    parts = np.split(packed, [d, 2 * d, 3 * d], axis=1)
     centers, low, high, radii = (np.ascontiguousarray(part) for part in parts)
-    return Regions(
-        centers, np.ascontiguousarray(radii[:, 0]), np.ascontiguousarray(radii[:, 1]), low, high
-    )
+    return Regions(centers, radii[:, 0].copy(), radii[:, 1].copy(), low, high)
 
 
 def write_leaves(
@@ -106,27 +103,21 @@ class LeafReader:
     """
 
     def __init__(self, root: Root, cache_nbytes: int = CACHE_NBYTES) -> None:
-        index = root.find(INDEX)
-        if index is None:
-            raise damaged(root.store.where(INDEX), "the model lacks its training rows")
+        index = root.part(INDEX, "its training rows")
         where, width = index.where(), 3 * width_of(root) + 2
         leaf_rows = index.read("leaf_rows", shape=(None,), kind="i")
         n_leaves = len(leaf_rows)
         n_regions = index.read("n_regions", shape=(n_leaves,), kind="i")
         self._region_rows = index.read("region_rows", shape=(None,), kind="i")
         self._bundles = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2))]
-        check_contiguous(where, self._bundles, n_leaves)
-        check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
-        check_counts(where, "n_regions", n_regions, len(self._region_rows))
-        check_counts(where, "region_rows", self._region_rows, root.n_rows)
         self._store, self._target = root.store, root.target
-        self.first_positions = np.r_[0, np.cumsum(leaf_rows)]
-        self._region_ptr = np.r_[0, np.cumsum(n_regions)]
-        by_region = np.r_[0, np.cumsum(self._region_rows)]
+        self.first_positions = check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
+        self._region_ptr = check_counts(where, "n_regions", n_regions, len(self._region_rows))
+        by_region = check_counts(where, "region_rows", self._region_rows, root.n_rows)
         if not np.array_equal(by_region[self._region_ptr], self.first_positions):
             raise damaged(where, "the rows of cells do not add up to those of leaves")
-        self.regions = unpack(index.read("leaves", shape=(n_leaves, width), finite=False))
         shape = len(self._region_rows), width
+        self.regions = unpack(index.read("leaves", shape=(n_leaves, width), finite=False))
         self._inner_regions = unpack(index.read("regions", shape=shape, kind="f", finite=False))
         self._first_leaves = np.array([first for first, _ in self._bundles])
         self._cache = SizedCache(cache_nbytes)
@@ -141,16 +132,10 @@ class LeafReader:
         return len(self.regions.r_max)
 
     def check_bundles(self) -> None:
-        missing = self._missing()
+        missing = set(self._bundles) - set(finished_bundles(self._store, ROWS_KIND))
         if missing:
             where = self._store.where(bundle_key(*min(missing), ROWS_KIND))
             raise damaged(where, "it is missing")
-
-    def has_bundles(self) -> bool:
-        return not self._missing()
-
-    def _missing(self) -> set[tuple[int, int]]:
-        return set(self._bundles) - set(finished_bundles(self._store, ROWS_KIND))
 
     def leaf_of(self, positions: Int64) -> Int64:
         found: Int64 = np.searchsorted(self.first_positions, positions, side="right") - 1
@@ -160,14 +145,26 @@ class LeafReader:
         """Return one leaf's rows, cached."""
         found: LeafRows | None = self._cache.get((leaf, "rows"))
         if found is None:
-            found = self._read(leaf)
+            inner = slice(*self._region_ptr[leaf : leaf + 2])
+            found = LeafRows(
+                self._column(leaf, "X"),
+                self._column(leaf, "numbers"),
+                np.r_[0, np.cumsum(self._region_rows[inner])],
+                self._inner_regions.take(inner),
+                int(self.first_positions[leaf]),
+            )
             self._cache.put((leaf, "rows"), found, found.nbytes)
         return found
 
     def _read_labels(self, leaf: int) -> tuple[Targets, Float64]:
         found: tuple[Targets, Float64] | None = self._cache.get((leaf, "labels"))
         if found is None:
-            found = self._targets(leaf), self._column(leaf, "weights")
+            codes = self._column(leaf, "codes")
+            if self._target.kind == "classes":
+                # They index the votes.
+                where = self._store.where(ROWS_KIND)
+                check_codes(where, "codes", codes, self._target.n_classes)
+            found = codes, self._column(leaf, "weights")
             # Successive chunks of neighborhoods read the same leaves.
             self._cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
         return found
@@ -184,23 +181,6 @@ class LeafReader:
             widths["codes"] = (self._target.width,)
         own = slice(None) if whole else slice(start - begin, stop - begin)
         return self._parts[first].read(name, own, shape=(end - begin, *widths.get(name, ())))
-
-    def _targets(self, leaf: int) -> Targets:
-        """Return the targets of a leaf's rows; class codes are checked, as they index the votes."""
-        found = self._column(leaf, "codes")
-        if self._target.kind == "classes":
-            check_codes(self._store.where(ROWS_KIND), "codes", found, self._target.n_classes)
-        return found
-
-    def _read(self, leaf: int) -> LeafRows:
-        inner = slice(*self._region_ptr[leaf : leaf + 2])
-        return LeafRows(
-            self._column(leaf, "X"),
-            self._column(leaf, "numbers"),
-            np.r_[0, np.cumsum(self._region_rows[inner])],
-            self._inner_regions.take(inner),
-            int(self.first_positions[leaf]),
-        )
 
     def read_numbers(self) -> RowNumbers:
         return np.concatenate([self._column(a, "numbers", whole=True) for a, _ in self._bundles])
@@ -225,32 +205,16 @@ class LeafReader:
         return Rows(*(column.reshape(*positions.shape, *column.shape[1:]) for column in columns))
 
 
-_open: dict[tuple[str, str, Hashable], LeafReader] = {}
 _open_lock = fork_safe(threading.Lock())
 
 
-def _close_leaves() -> None:
-    with _open_lock:
-        _open.clear()
-
-
-on_drop(_close_leaves)
-
-
 def open_leaves(location: str, fingerprint: str, cache_nbytes: int = CACHE_NBYTES) -> LeafReader:
-    """Return the reader of a model's rows, kept open for this process's next task.
-
-    Only one model's reader is kept, so that a process has one cache.
-    """
-    key = location, fingerprint, root_stamp(location)
+    """Return the reader of a model's rows, kept open for this process's next task."""
+    # The threads of a process share one reader, and so one cache.
     with _open_lock:
-        if key not in _open:
-            root = Root.open(location)
-            if root.attributes["fingerprint"] != fingerprint:
-                raise StoreError(
-                    f"The model at {location} was replaced by another one since this task was set "
-                    "up. Load the model again."
-                )
-            _open.clear()
-            _open[key] = LeafReader(root, cache_nbytes)
-        return _open[key]
+        return _open_leaves(location, fingerprint, root_stamp(location), cache_nbytes)
+
+
+@cached(1)
+def _open_leaves(location: str, fingerprint: str, _: Hashable, cache_nbytes: int) -> LeafReader:
+    return LeafReader(Root.open(location, fingerprint), cache_nbytes)

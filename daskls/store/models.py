@@ -5,9 +5,9 @@ A bundle is written as a whole, and read back cell by cell.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from daskls.store.artifact import Artifact, open_artifact, write_artifact
 from daskls.store.checks import check_codes, check_counts
 from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import REPORT, read_report
-from daskls.store.locations import Location, open_store
+from daskls.store.objects import Location, open_store
 
 NAME = re.compile(r"(\d{6,})-(\d{6,})")
 # Support rows read at once: enough to make a read worth its overhead, few enough for any worker.
@@ -39,9 +39,7 @@ READ_NBYTES = 8 << 20
 
 # The array of the validation errors of the grid's combinations.
 ERRORS = "errors"
-# Cached properties of `BundleModels`, which `BundleModels.close` drops.
-OPENED = ("part", "decision", "_table", "_cells", "_scales")
-# The report of models read for prediction, which needs none: see `BundleModels.report`.
+# The report of models read for prediction, which needs none.
 UNREPORTED = CellReport(0, 0, 0, 0, 0.0)
 
 
@@ -165,12 +163,6 @@ def _scale_arrays(frames: Sequence[Frame]) -> dict[str, AnyArray]:
     return {"scale": np.stack([ones if f.scale is None else f.scale for f in frames])}
 
 
-def _starts(counts: Int64) -> Int64:
-    """Return where each part of these sizes begins, and where the last one ends."""
-    starts: Int64 = np.r_[0, np.cumsum(counts, dtype=np.int64)]
-    return starts
-
-
 @dataclass(frozen=True)
 class BundleModels:
     """Reads one bundle's models; only small arrays are kept, support rows are read on demand.
@@ -194,20 +186,14 @@ class BundleModels:
 
     def close(self) -> None:
         """Drop what was read; it is read again when it is needed."""
-        for name in OPENED:
-            self.__dict__.pop(name, None)
+        for name in vars(self).keys() - {field.name for field in fields(self)}:
+            vars(self).pop(name, None)
 
-    @cached_property
-    def _table(self) -> Table:
+    def report(self, first_cell: int = 0) -> Table:
+        """Return the structured table of the bundle's cells, numbered from ``first_cell``."""
         table = read_report(self.part, self.n_cells)
-        if self.decision != "values" and (table["n_classes"] < 1).any():
-            raise damaged(self.part.where(), "its report has a cell of no class")
+        table["cell"] = first_cell + np.arange(len(table))
         return table
-
-    def report(self) -> np.ndarray[Any, Any]:
-        """Return the structured table of the bundle's cells, numbered from 0."""
-        # A copy: callers renumber the cells in it.
-        return self._table.copy()
 
     def count_cells(self) -> int:
         found = self.part.shape_of("center")[0]
@@ -219,30 +205,30 @@ class BundleModels:
     @cached_property
     def _cells(self) -> dict[str, AnyArray]:
         """Small arrays of all cells, and where each cell's part of the large ones begins."""
-        part, n_cells = self.part, self.count_cells()
+        part, where, n_cells = self.part, self.part.where(), self.count_cells()
         n_kept = part.read("n_kept", shape=(n_cells,), kind="i")
-        # Checked first: the sum of damaged counts may overflow.
-        most = part.shape_of("classes")[0] if self.n_functions is None else self.n_functions
-        check_codes(part.where(), "n_kept", n_kept - 1, most)
+        n_codes = part.shape_of("classes")[0] if self.n_functions is None else self.n_functions
+        # Checked first, as sums of what a stranger counted may overflow.
+        check_codes(where, "n_kept", n_kept - 1, n_codes)
         n_functions, n_rows = _layout(n_kept, self.decision)
-        function_ptr = _starts(n_functions)
-        class_ptr = _starts(n_kept)
-        support = part.read("n_support", shape=(int(class_ptr[-1]),), kind="i")
-        check_counts(part.where(), "n_support", support, part.shape_of("rows")[0])
-        n_support = np.diff(_starts(support)[class_ptr])
-        small = {
+        function_ptr, class_ptr = (check_counts(where, "n_kept", n) for n in (n_functions, n_kept))
+        support = part.read("n_support", shape=(class_ptr[-1],), kind="i")
+        support_ptr = check_counts(where, "n_support", support, part.shape_of("rows")[0])
+        row_ptr = support_ptr[class_ptr]
+        classes = part.read("classes", shape=(class_ptr[-1],), kind="i")
+        if self.n_functions is not None:
+            check_codes(where, "classes", classes, n_codes)
+        return {
             "center": part.read("center", shape=(n_cells, self.n_features), kind="f"),
-            "classes": part.read("classes", shape=(int(class_ptr[-1]),), kind="i"),
-            "support": support,
-            "intercepts": part.read("intercepts", shape=(int(function_ptr[-1]),), kind="f"),
+            "classes": classes,
+            "intercepts": part.read("intercepts", shape=(function_ptr[-1],), kind="f"),
             "gamma": part.read("gamma", shape=(n_cells,), kind="f"),
             "function_ptr": function_ptr,
             "class_ptr": class_ptr,
-            "row_ptr": _starts(n_support),
-            "coef_ptr": _starts(n_support * n_rows),
+            "support_ptr": support_ptr,
+            "row_ptr": row_ptr,
+            "coef_ptr": check_counts(where, "n_support", np.diff(row_ptr) * n_rows),
         }
-        self._check_classes(small)
-        return small
 
     def grid_errors(self) -> Float32 | None:
         """Return the errors that cells found, (n_cells, n), -1 if none; None if there are none."""
@@ -258,29 +244,12 @@ class BundleModels:
                 raise ValueError(f"its functions are {found!r}")
         return found
 
-    def _check_classes(self, small: dict[str, AnyArray]) -> None:
-        """Refuse class codes that are out of range or order."""
-        where, ptr, classes = self.part.where(), small["class_ptr"], small["classes"]
-        if self.n_functions is not None:
-            check_codes(where, "classes", classes, self.n_functions)
-        first_of_cell = np.zeros(len(classes), np.bool_)
-        first_of_cell[ptr[:-1]] = True
-        if (np.diff(classes)[~first_of_cell[1:]] <= 0).any():
-            raise damaged(where, "the classes of a cell do not increase")
-
     @cached_property
     def _scales(self) -> Float64 | None:
         """The scale of each cell's frame, (n_cells, d); None if there are none."""
         if "scale" not in self.part:
             return None
-        shape = self._cells["center"].shape
-        scales = self.part.read("scale", shape=shape, kind="f")
-        if (scales <= 0).any():
-            raise damaged(self.part.where(), "a scale of features is not positive")
-        return scales
-
-    def _scale_of(self, cell: int) -> Float64 | None:
-        return None if self._scales is None else self._scales[cell]
+        return self.part.read("scale", shape=self._cells["center"].shape, kind="f")
 
     def read_cells(self, cells: Ints) -> Iterator[LocalModel]:
         """Yield the models of cells, counted from the bundle's first, in increasing order.
@@ -290,7 +259,7 @@ class BundleModels:
         small, part = self._cells, self.part
         width = small["center"].shape[1]
         row_ptr, coef_ptr = small["row_ptr"], small["coef_ptr"]
-        of_rows, of_coef = (int(row_ptr[-1]), width), (int(coef_ptr[-1]),)
+        of_rows, of_coef = (row_ptr[-1], width), (coef_ptr[-1],)
         for run in adjacent_runs(cells, row_ptr, max(READ_NBYTES // (4 * width), 1)):
             first, last = run[0], run[-1] + 1
             at = slice(int(row_ptr[first]), int(row_ptr[last]))
@@ -303,28 +272,22 @@ class BundleModels:
                 yield self._model(cell, rows[own_rows], coef[own_coef])
 
     def _model(self, cell: int, rows: Float32, coef: Float32) -> LocalModel:
-        small = self._cells
-        kept = slice(*small["class_ptr"][cell : cell + 2])
-        classes = small["classes"][kept]
+        small, spec = self._cells, self.spec
+        first, last = small["class_ptr"][cell : cell + 2]
+        class_ptr = small["support_ptr"][first : last + 1]
+        scale = None if self._scales is None else self._scales[cell]
         return LocalModel(
-            frame=Frame(small["center"][cell], self._scale_of(cell)),
+            frame=Frame(small["center"][cell], scale),
             rows=rows,
             # Without rows NumPy cannot infer the number of functions.
             coef=coef.reshape(-1, len(rows)) if len(rows) else coef.reshape(0, 0),
-            classes=classes,
-            class_ptr=_starts(small["support"][kept]),
+            classes=small["classes"][first:last],
+            class_ptr=class_ptr - class_ptr[0],
             intercepts=small["intercepts"][slice(*small["function_ptr"][cell : cell + 2])],
-            kernel=KernelSpec(
-                self.spec.kernel, float(small["gamma"][cell]), self.spec.degree, self.spec.coef0
-            ),
+            kernel=KernelSpec(spec.kernel, float(small["gamma"][cell]), spec.degree, spec.coef0),
             report=UNREPORTED,
             decision=self.decision,
         )
-
-    def numbered_report(self, first_cell: int) -> np.ndarray[Any, Any]:
-        table = self.report()
-        table["cell"] = first_cell + np.arange(len(table))
-        return table
 
 
 def adjacent_runs(cells: Ints, row_ptr: Int64, max_rows: int) -> Iterator[list[int]]:

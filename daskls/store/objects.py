@@ -7,17 +7,25 @@ is there whole or not at all, whatever is killed. Who writes one twice writes th
 """
 
 import fnmatch
+import json
+import os
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import IO, Any
 
+from daskls.errors import StoreError
 from daskls.records import Bytes
-from daskls.store.errors import GO_ON, damaged
+from daskls.registry import load_object
+from daskls.store.errors import GO_ON, bucket_errors, damaged, disk_errors
 
 # The object that names who writes Zarr data to a place in a bucket.
 CLAIM = ".claim"
+# What Zarr keeps beside its data, and the most bytes of it that are read.
+DESCRIPTION, MAX_DESCRIPTION_NBYTES = "zarr.json", 64 << 20
 
 
 @dataclass(frozen=True)
@@ -29,13 +37,6 @@ class Place:
 
     where: str
     check: Callable[[], None]
-
-
-class Writer(Protocol):
-    """Takes the bytes of one object, piece by piece."""
-
-    def write(self, piece: Any, /) -> object:
-        """Append bytes, or a buffer."""
 
 
 class Objects(ABC):
@@ -81,15 +82,16 @@ class Objects(ABC):
         """
 
     @abstractmethod
-    def put(self, key: str, *pieces: Any, create: bool = False) -> bool:
+    def put(self, key: str, *pieces: Any, create: bool = False, lasting: bool = False) -> bool:
         """Write a whole object from bytes or buffers, replacing any old one.
 
         With ``create`` an existing object stays, and the call returns False; one with the same
-        content may count as put by this call. StoreError when the store is gone, or refuses.
+        content may count as put by this call. ``lasting`` waits until it would survive a loss of
+        power. StoreError when the store is gone, or refuses.
         """
 
     @abstractmethod
-    def stream(self, key: str) -> AbstractContextManager[Writer]:
+    def stream(self, key: str) -> AbstractContextManager[IO[bytes]]:
         """Yield a writer of an object, which is put when the body ends without an error."""
 
     @abstractmethod
@@ -132,16 +134,33 @@ class Objects(ABC):
         return [key for key in keys if self.exists(key)] if is_plain else keys
 
     @abstractmethod
+    def sizes(self, key: str = "") -> dict[str, int]:
+        """Return the number of bytes of each object below a key, by their keys, sorted."""
+
     def below(self, key: str = "", skip: Collection[str] = ()) -> list[str]:
         """Return the keys of all objects below a key, except where a name matches ``skip``."""
+        at = len(key) + 1 if key else 0
+        return [
+            own
+            for own in self.sizes(key)
+            if not any(fnmatch.fnmatchcase(n, p) for n in own[at:].split("/") for p in skip)
+        ]
+
+    def nbytes(self, key: str = "") -> int:
+        """Return the number of bytes of all objects below a key."""
+        return sum(self.sizes(key).values())
 
     @abstractmethod
     def size(self, key: str) -> int:
         """Return an object's number of bytes; DamageError when there is none."""
 
-    @abstractmethod
-    def nbytes(self, key: str = "") -> int:
-        """Return the number of bytes of an object, or of all objects below a key."""
+    def is_object(self) -> bool:
+        """Whether a single file or object is where the store would be."""
+        try:
+            self.size("")
+        except StoreError:
+            return False
+        return True
 
     @abstractmethod
     def free_nbytes(self) -> int:
@@ -179,3 +198,117 @@ class Objects(ABC):
                 self.where(key), f"it has {nbytes} bytes, and at most {most} are expected"
             )
         return content.tobytes()
+
+
+# Opening
+
+Location = str | os.PathLike[str] | Objects
+# Back ends by the scheme of a store's URL; a path is a folder.
+BACKENDS = dict.fromkeys(("s3", "gs", "az"), "store.bucket:Bucket")
+
+
+def open_store(location: Location) -> Objects:
+    """Return the store at a path or a URL; no file is touched and no request is sent."""
+    if isinstance(location, Objects):
+        return location
+    path = os.fspath(location)
+    kind = BACKENDS[path.partition("://")[0]] if is_bucket(path) else "store.folder:Folder"
+    opened: Objects = load_object(kind)(path)
+    return opened
+
+
+def is_bucket(location: str | os.PathLike[str]) -> bool:
+    """Whether a location is a URL of a known scheme.
+
+    >>> is_bucket("s3://data/model"), is_bucket("ftp://data/model"), is_bucket("s3")
+    (True, False, False)
+    """
+    scheme, sign, _ = os.fspath(location).partition("://")
+    return bool(sign) and scheme in BACKENDS
+
+
+def store_at(location: str | os.PathLike[str], *, what: str = "store") -> Objects:
+    """Return the store that a user names by a path, or by a URL of a known scheme."""
+    return open_store(location if is_bucket(location) else local_path(location, what=what))
+
+
+def expand_path(location: str | os.PathLike[str]) -> str:
+    """Return a path with its ~ expanded and ``file://`` removed; another URL unchanged.
+
+    A shell expands ~ only at the start of a word, Python nowhere.
+    """
+    text = os.fspath(location).removeprefix("file://")
+    return text if "://" in text else os.path.expanduser(text)
+
+
+def local_path(location: str | os.PathLike[str], *, what: str = "store") -> Path:
+    """Return the absolute local path of a path or ``file://`` URL.
+
+    StoreError for another URL (`store_at` takes those of stores); for an empty text, and for the
+    home folder of an unknown user: both would mean the working directory, or a folder in it.
+    """
+    text = expand_path(location)
+    if not text:
+        raise StoreError(f"The {what} is an empty string. Give the path of a folder.")
+    if text.startswith("~"):
+        user = text.split(os.sep)[0]
+        raise StoreError(
+            f"The {what} {text!r} begins with {user!r}, but no home folder of that user is known. "
+            f"Correct the name; to use a folder of that name, write './{text}'."
+        )
+    if "://" in text:
+        raise StoreError(
+            f"The {what} {text!r} is a URL; daskls writes to a local or shared file system, and to "
+            "s3://, gs:// and az://. Give one of these that the client and all workers share."
+        )
+    return Path(text).absolute()
+
+
+@contextmanager
+def write_errors(location: str | os.PathLike[str], then: str = GO_ON) -> Iterator[None]:
+    """Turn errors of writing to a path or a URL into a `StoreError` that says the remedy.
+
+    `then` is what to do once the remedy is applied.
+    """
+    where = os.fspath(location)
+    with bucket_errors(where, then) if is_bucket(where) else disk_errors(where, then):
+        yield
+
+
+def group_at(store: Objects) -> dict[str, Any] | None:
+    """Return the attributes of the Zarr group at a store's place; None without one."""
+    try:
+        found = json.loads(store.read(DESCRIPTION, MAX_DESCRIPTION_NBYTES))
+        return dict(found.get("attributes") or {}) if found["node_type"] == "group" else None
+    except (StoreError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+# How often to check whether a file disappears, and the pause between two checks.
+MANY_CHECKS, FEW_CHECKS = 40, 6
+CHECK_PAUSE_S = 0.05
+
+
+def is_being_removed(store: Objects, key: str, error: Exception) -> bool:
+    """Whether an error occurred because an artifact is gone, or because its store is being removed.
+
+    Removing a store takes a while: the first artifact found missing may not be this one.
+    """
+    for number in range(_n_checks(error)):
+        if number:
+            time.sleep(CHECK_PAUSE_S)
+        if not store.exists(key):
+            return True
+    return False
+
+
+def _n_checks(error: BaseException | None) -> int:
+    """Return how often to check: most after a missing file, once after an unrelated error."""
+    if not isinstance(error, OSError | StoreError):
+        return 1
+    while error is not None:
+        if isinstance(error, FileNotFoundError):
+            return MANY_CHECKS
+        error = error.__cause__
+    # An error from a worker arrives without its cause.
+    return FEW_CHECKS

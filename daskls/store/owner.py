@@ -23,9 +23,10 @@ from pathlib import Path
 import psutil
 
 from daskls.errors import DamageError, StoreError
+from daskls.store.checks import from_json
 from daskls.store.contents import ROOT
-from daskls.store.locations import Location, is_being_removed, open_store
-from daskls.store.objects import Objects
+from daskls.store.errors import MALFORMED
+from daskls.store.objects import Location, Objects, is_being_removed, open_store
 
 OWNER, MAX_NBYTES = ".owner", 4096
 # How often a fit renews its object, and how long after the last renewal a fit on another machine
@@ -53,7 +54,14 @@ def own_store(store: Location) -> Iterator[None]:
             yield
             fit.check()
         except Exception as error:
-            _raise_if_lost(fit, error)
+            try:
+                # Only to wait: a store that is being removed may still hold its owner's file.
+                is_being_removed(fit.store, OWNER, error)
+                fit.check()
+            except StoreError as loss:
+                # The fit's last write may have recreated the folder of a removed store.
+                fit.store.unmake()
+                raise loss from error
             raise
     finally:
         fit.release()
@@ -86,15 +94,11 @@ class Owner:
     @classmethod
     def parse(cls, content: bytes) -> "Owner | None":
         """Return the owner that an object names, or None if it is damaged or not yet written."""
-        try:
-            owner = cls(**json.loads(content))
-        except (ValueError, TypeError):
-            return None
-        kinds = (str, str, int, str, float, str)
-        values = asdict(owner).values()
-        known = all(type(v) is kind for v, kind in zip(values, kinds, strict=True))
-        # The system takes 0 and negative numbers for process groups.
-        return owner if known and 0 < owner.pid < 1 << 31 else None
+        with suppress(*MALFORMED):
+            owner = from_json(cls, json.loads(content))
+            # The system takes 0 and negative numbers for process groups.
+            return owner if 0 < owner.pid < 1 << 31 else None
+        return None
 
     @classmethod
     def here(cls) -> "Owner":
@@ -136,7 +140,14 @@ class Ownership:
             if found is not None:
                 owner, age_s = Owner.parse(found), self._age()
                 if is_alive(owner, age_s):
-                    raise StoreError(_refusal_message(self.store, owner, age_s))
+                    who = owner or f"an unknown process (the file {OWNER} does not say which)"
+                    raise StoreError(
+                        f"Another fit is writing the store {self.store}: {who}; it last renewed "
+                        f"its ownership {max(age_s, 0):.0f} s ago. Wait until it ends, or end it, "
+                        "then call fit again: what is finished is kept. If its process is gone, a "
+                        "fit on the same machine takes the store at once, a fit elsewhere after "
+                        f"{STALE_S:g} s."
+                    )
                 if self._read() != found:
                     continue
                 # Of two contenders that see one owner gone, the second replaces the first, which
@@ -216,17 +227,6 @@ class Ownership:
         _fits.pop(self.me.token, None)
 
 
-def _raise_if_lost(fit: Ownership, error: Exception) -> None:
-    try:
-        # Only to wait: a store that is being removed may still hold its owner's file for a moment.
-        is_being_removed(fit.store, OWNER, error)
-        fit.check()
-    except StoreError as loss:
-        # The fit's last write may have recreated the folder of a removed store.
-        fit.store.unmake()
-        raise loss from error
-
-
 def is_alive(owner: Owner | None, age_s: float) -> bool:
     """Whether an owner, None if it cannot be parsed, still writes; age since its last renewal."""
     if owner is not None and owner.machine == find_machine():
@@ -236,17 +236,6 @@ def is_alive(owner: Owner | None, age_s: float) -> bool:
         if start != "":
             return start == owner.started
     return age_s < STALE_S
-
-
-def _refusal_message(store: Objects, owner: Owner | None, age_s: float) -> str:
-    """Return the message of who writes the store, and how to continue."""
-    who = owner or f"an unknown process (the file {OWNER} does not say which)"
-    return (
-        f"Another fit is writing the store {store}: {who}; it last renewed its ownership "
-        f"{max(age_s, 0):.0f} s ago. Wait until it ends, or end it, then call fit again: what is "
-        "finished is kept. If its process is gone, a fit on the same machine takes the store at "
-        f"once, a fit elsewhere after {STALE_S:g} s."
-    )
 
 
 @cache
@@ -263,32 +252,22 @@ def find_machine() -> str:
 
 def find_start(pid: int) -> str | None:
     """Return when a process of this machine began; None if it is gone, "" if that is hidden."""
-    if not Path("/proc/self/stat").exists():
-        try:
-            return repr(psutil.Process(pid).create_time())
-        except psutil.NoSuchProcess:
-            return None
-        except psutil.AccessDenied:
-            return ""
     try:
+        if not Path("/proc/self/stat").exists():
+            return repr(psutil.Process(pid).create_time())
         # In ticks since boot, which do not change when the clock is set. The process's name, in
         # parentheses, may contain anything.
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return "" if _is_hidden(pid) else None
+    except psutil.AccessDenied:
+        return ""
+    except (OSError, psutil.NoSuchProcess):
+        # Under ``hidepid``, /proc does not show a process that exists; nor does psutil.
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return None
+        except PermissionError:
+            pass
+        return ""
     # A zombie writes no more.
     return None if words[0] in "ZX" else f"{words[19]} ticks"
-
-
-def _is_hidden(pid: int) -> bool:
-    """Whether a process exists though /proc does not show it, as under ``hidepid``.
-
-    `psutil.pid_exists` looks into /proc as well.
-    """
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,10 +1,8 @@
 """A finished model, opened: its index is in memory, its cells are read on demand."""
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,19 +20,19 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.store.artifact import OPENED_NBYTES
-from daskls.store.caches import LOCK, cached
-from daskls.store.errors import damaged, malformed_is_damage
-from daskls.store.layout import REPORT, Root, read_report, root_stamp
-from daskls.store.locations import Location
-from daskls.store.models import BundleModels, finished_bundles
-from daskls.store.reserved import (
+from daskls.store.caches import SizedCache, cached
+from daskls.store.choices import (
     CoveringInterval,
     FalseAlarmBound,
     read_bound,
     read_interval,
+    read_resolved,
     read_sizes,
 )
-from daskls.store.scale import read_resolved
+from daskls.store.errors import damaged, malformed_is_damage
+from daskls.store.layout import REPORT, Root, read_report, root_stamp
+from daskls.store.models import BundleModels, finished_bundles
+from daskls.store.objects import Location
 
 # Bytes of the bundles that a process keeps open; and of what it keeps of a cell, beside its center.
 OPEN_NBYTES = 64 << 20
@@ -71,29 +69,6 @@ class Report(np.recarray[Any, Any]):
         return self["partition"]
 
 
-class OpenBundles:
-    """The bundles of a model; those read last stay open, up to `OPEN_NBYTES`."""
-
-    def __init__(self, bundles: list[BundleModels], nbytes: list[int]) -> None:
-        self._bundles, self._nbytes = bundles, nbytes
-        self._left = OPEN_NBYTES
-        self._open: OrderedDict[int, None] = OrderedDict()
-
-    def find(self, number: int) -> BundleModels:
-        """Return a bundle, to be read at once: later calls may close it."""
-        with LOCK:
-            if number not in self._open:
-                self._left -= self._nbytes[number]
-            self._open[number] = None
-            self._open.move_to_end(number)
-            while self._left < 0 and len(self._open) > 1:
-                oldest, _ = self._open.popitem(last=False)
-                self._left += self._nbytes[oldest]
-                # Another thread that is reading it keeps its own references.
-                self._bundles[oldest].close()
-        return self._bundles[number]
-
-
 class ModelReader:
     """Reads a complete model.
 
@@ -107,8 +82,8 @@ class ModelReader:
     target : Target. Classes, or center and scale of numbers.
     """
 
-    def __init__(self, location: Location) -> None:
-        root = Root.open(location)
+    def __init__(self, location: Location, fingerprint: str | None = None) -> None:
+        root = Root.open(location, fingerprint)
         where = root.where()
         if not root.is_complete:
             raise StoreError(
@@ -116,16 +91,17 @@ class ModelReader:
                 "and the same data and parameters: only unfinished tasks run."
             )
         self.root = root
-        self.fingerprint = str(root.attributes["fingerprint"])
+        self.fingerprint = root.fingerprint
         self.meta: dict[str, Any] = root.attributes["meta"]
         # Set after the model is complete: a client that died between left none.
         self.stage_s: dict[str, float] = root.attributes.get("stage_s", {})
-        index = root.find("index")
-        if index is None:
-            raise damaged(root.store.where("index"), "the model lacks its index")
-        self.index = index
+        self.index = index = root.part("index", "its index")
         listed = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2), kind="i")]
-        self._first_cell = self._read_first_cells(len(listed))
+        # Models of rows or landmarks have no bundles; their one entry is the number of cells.
+        first_cell = index.read("first_cell", shape=(len(listed) + 1,), kind="i")
+        if (first_cell[0] and listed) or (np.diff(first_cell) < 1).any():
+            raise damaged(index.where(), "the first cells do not increase from 0")
+        self._first_cell: list[int] = first_cell.tolist()
         self.resolved = read_resolved(root)
         # By name only: a bundle is opened when one of its cells is read.
         missing = sorted(set(listed) - set(finished_bundles(root.store)))
@@ -141,16 +117,17 @@ class ModelReader:
             BundleModels(root.store, a, b, spec, n_cells, self.width, n_functions)
             for (a, b), n_cells in zip(listed, counts, strict=False)
         ]
-        cell_nbytes = CELL_NBYTES + 2 * F8 * self.width
-        head = 0 if root.store.local() is not None else OPENED_NBYTES
-        self._open = OpenBundles(self.bundles, [head + n * cell_nbytes for n in counts])
+        self._opened = SizedCache(OPEN_NBYTES)
 
-    def _read_first_cells(self, n_bundles: int) -> list[int]:
-        """Return the first cell of each bundle, and the number of cells last."""
-        # Models of rows or landmarks have no bundles; their one entry is the number of cells.
-        found: list[int] = self.index.read("first_cell", shape=(n_bundles + 1,), kind="i").tolist()
-        if found[0] * n_bundles or any(a >= b for a, b in pairwise(found)):
-            raise damaged(self.index.where(), "the first cells do not increase from 0")
+    def _open(self, number: int) -> BundleModels:
+        """Return a bundle; those read last stay open, up to `OPEN_NBYTES`."""
+        found: BundleModels | None = self._opened.get(number)
+        if found is None:
+            found = replace(self.bundles[number])
+            n_cells = self._first_cell[number + 1] - self._first_cell[number]
+            head = 0 if self.root.store.local() is not None else OPENED_NBYTES
+            nbytes = head + n_cells * (CELL_NBYTES + 2 * F8 * self.width)
+            self._opened.put(number, found, nbytes)
         return found
 
     @property
@@ -177,7 +154,7 @@ class ModelReader:
     @property
     def method(self) -> dict[str, Any]:
         """The method's description of itself; empty for a method on a partition."""
-        values: dict[str, Any] = self.meta.get("method", {})
+        values: dict[str, Any] = self.meta["method"]
         return values
 
     @cached_property
@@ -220,7 +197,7 @@ class ModelReader:
         Support rows of at most one read are in memory, beside the model that the caller has.
         """
         for i, own in split_by_bundle(cells, self._first_cell):
-            yield from self._open.find(i).read_cells(own)
+            yield from self._open(i).read_cells(own)
 
     def read_cell(self, cell: int) -> LocalModel:
         return next(self.read_cells(np.array([cell])))
@@ -228,7 +205,7 @@ class ModelReader:
     def each_bundle(self) -> Iterator[BundleModels]:
         """Yield all bundles in order; those read last stay open."""
         for i in range(len(self.bundles)):
-            yield self._open.find(i)
+            yield self._open(i)
 
     def grid_errors(self, n_points: int) -> Float64:
         """Return the validation error of each combination in each cell, (n_cells, n_points).
@@ -237,7 +214,7 @@ class ModelReader:
         """
         found = np.full((self.n_cells, n_points), np.nan)
         for i, first in enumerate(self._first_cell[:-1]):
-            errors = self._open.find(i).grid_errors()
+            errors = self._open(i).grid_errors()
             if errors is not None and errors.shape[1] == n_points:
                 found[first : first + len(errors)] = np.where(errors < 0, np.nan, errors)
         return found
@@ -256,7 +233,7 @@ class ModelReader:
         return self._tables(range(0, len(self.bundles), -(-self.n_cells // most_cells)))
 
     def _tables(self, bundles: range) -> Report:
-        found = [self._open.find(i).numbered_report(self._first_cell[i]) for i in bundles]
+        found = [self._open(i).report(self._first_cell[i]) for i in bundles]
         joined = np.concatenate(found) if found else np.empty(0, CellReport.dtype())
         return joined.view(Report)
 
@@ -272,13 +249,7 @@ def open_model(location: str, fingerprint: str) -> ModelReader:
 @cached(maxsize=8)
 def _open_model(location: str, fingerprint: str, stamp: Hashable) -> ModelReader:
     """Return a reader; the stamp makes the cache miss once the files are replaced."""
-    reader = ModelReader(location)
-    if reader.fingerprint != fingerprint:
-        raise StoreError(
-            f"The model at {location} was replaced by another one since this prediction was set "
-            "up. Load the model again and call predict again."
-        )
-    return reader
+    return ModelReader(location, fingerprint)
 
 
 def split_by_bundle(cells: Ints, first_cells: Sequence[int]) -> Iterator[tuple[int, Ints]]:

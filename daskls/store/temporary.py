@@ -16,8 +16,7 @@ from daskls.errors import StoreError
 from daskls.store.contents import ROOT
 from daskls.store.errors import disk_errors
 from daskls.store.folder import Folder
-from daskls.store.locations import is_being_removed, open_store
-from daskls.store.objects import Objects
+from daskls.store.objects import Objects, is_being_removed, open_store
 
 
 class TemporaryFolder:
@@ -99,11 +98,8 @@ class ModelHandle:
         self.fingerprint = fingerprint
         self.keep = keep
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"location": self.location, "fingerprint": self.fingerprint, "keep": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.location, self.fingerprint, self.keep = state["location"], state["fingerprint"], None
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.location, self.fingerprint)
 
     def __dask_tokenize__(self) -> tuple[str, str, str]:
         return ("daskls.ModelHandle", self.location, self.fingerprint)

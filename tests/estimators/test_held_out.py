@@ -19,7 +19,7 @@ from daskls.methods.held_out import Draw, HeldOutRows
 from daskls.methods.probability import fit_maps, maps_of, probabilities
 from daskls.store.artifact import open_artifact
 from daskls.store.caches import drop_caches
-from daskls.store.rows import Rows
+from daskls.store.exchange import Rows
 
 N = 300
 C, GAMMA = 4.0, 6.0

@@ -20,7 +20,7 @@ import daskls
 from daskls import StoreError
 from daskls.errors import DamageError
 from daskls.store.caches import drop_caches
-from daskls.store.reserved import read_reserved
+from daskls.store.choices import read_reserved
 
 
 @dataclass(frozen=True)

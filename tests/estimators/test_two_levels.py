@@ -128,7 +128,7 @@ def test_bundles_that_were_not_read_for_long_are_closed(models, monkeypatch):
     np.testing.assert_array_equal(loaded.predict(QUERIES), one.predict(QUERIES))
     np.testing.assert_array_equal(loaded.fit_report_.n_rows, one.fit_report_.n_rows)
     reader = loaded._reader
-    assert sum("part" in bundle.__dict__ for bundle in reader.bundles) == 1 < len(reader.bundles)
+    assert len(reader._opened._entries) == 0 < len(reader.bundles)
 
 
 def test_the_table_of_some_cells_is_rows_of_the_whole(models):

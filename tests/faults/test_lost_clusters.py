@@ -18,7 +18,7 @@ from support import assert_same_model, checkers, few, memory_nbytes, small_svc, 
 import daskls
 from daskls import ClusterError, DataError, MemoryPlanError, StoreError
 from daskls.cluster import compute_each
-from daskls.store.repair import list_parts
+from daskls.store.layout import list_parts
 from daskls.workers import (
     Patience,
     ask_scheduler,

@@ -22,9 +22,8 @@ from daskls.store.artifact import OPENED_NBYTES, SUMMED_NBYTES, read_arrays, wri
 from daskls.store.bucket import Bucket
 from daskls.store.caches import drop_caches
 from daskls.store.dataset import DatasetWriter, open_dataset
-from daskls.store.exchange import Exchange
+from daskls.store.exchange import Exchange, Rows
 from daskls.store.objects import CLAIM
-from daskls.store.rows import Rows
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3)).astype("f4")

@@ -70,16 +70,6 @@ def at(index, value):
     return put
 
 
-def reporting(column, value):
-    """Return a change of one value of a report."""
-
-    def change(arrays, attributes):
-        arrays["report"] = arrays["report"].copy()
-        arrays["report"][column][0] = value
-
-    return change
-
-
 def attribute(name, value):
     """Return a change of an attribute."""
 
@@ -116,7 +106,6 @@ CHANGES = {
         ("index", lambda arrays, _: arrays.pop("thresholds")),
         ("bundles", setting("classes", at(0, -1))),
         ("bundles", setting("classes", at(0, 2))),
-        ("bundles", setting("classes", lambda c: c[::-1].copy())),
         ("bundles", setting("n_support", at(0, LARGE))),
         ("bundles", setting("n_support", at(0, -1))),
         ("bundles", setting("n_support", lambda n: n[:-1])),
@@ -133,10 +122,6 @@ CHANGES = {
         ("bundles", setting("n_kept", lambda n: n[:-1])),
         ("bundles", setting("gamma", at(0, np.nan))),
         ("bundles", setting("gamma", lambda g: g[1:])),
-        ("bundles", reporting("n_support", -1)),
-        ("bundles", reporting("n_rows", -1)),
-        ("bundles", reporting("n_classes", 0)),
-        ("bundles", reporting("radius", np.inf)),
         ("bundles", setting("report", lambda r: r[:-1])),
         ("bundles", setting("report", lambda r: r[["cell", "leaf"]].copy())),
         ("bundles", setting("report", lambda r: r["cell"].copy())),

@@ -9,8 +9,7 @@ import pytest
 import zarr
 
 from daskls.errors import DataError, ParameterError, StoreError
-from daskls.store.dataset import DatasetWriter, default_chunk_rows, open_dataset
-from daskls.store.dataset_checks import check_target
+from daskls.store.dataset import DatasetWriter, check_target, default_chunk_rows, open_dataset
 
 
 def write_blocks(path, X, y, sizes, **options):

@@ -33,7 +33,8 @@ from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows, evaluated_rows
 from daskls.solvers.registry import find_solver
 from daskls.store.checks import check_counts
-from daskls.store.exchange import Exchange
+from daskls.store.choices import width_of
+from daskls.store.exchange import Exchange, Rows
 from daskls.store.layout import Root, check_fit
 from daskls.store.models import (
     BundleModels,
@@ -46,8 +47,6 @@ from daskls.store.models import (
     write_bundle,
 )
 from daskls.store.reader import write_index
-from daskls.store.rows import Rows
-from daskls.store.scale import width_of
 
 # Most bytes of the directions of all cuts for which the index holds them; every process that
 # predicts reads it. Beyond, it holds the cuts between leaves, and bundles those inside leaves.

@@ -19,7 +19,7 @@ from daskls.store.caches import cached
 from daskls.store.contents import FINISH, POINT_ARRAYS, REPORT_ARRAY, StorePart
 from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import REPORT, Root
-from daskls.store.locations import Location, open_store
+from daskls.store.objects import Location, open_store
 from daskls.store.reader import ModelReader, write_index
 
 CHOSEN, JOINT = "landmarks", "joint"

@@ -24,9 +24,8 @@ from daskls.partition.stored import read_as
 from daskls.records import Float64, Int64, Mask
 from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
-from daskls.store.exchange import Exchange
+from daskls.store.exchange import Exchange, Rows
 from daskls.store.layout import Root, check_fit, root_stamp
-from daskls.store.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.contents import StorePart
 from daskls.store.errors import damaged
+from daskls.store.exchange import Rows
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader, open_leaves
 from daskls.store.models import finished_bundles
 from daskls.store.reader import ModelReader
-from daskls.store.rows import Rows
 
 
 @dataclass(frozen=True)

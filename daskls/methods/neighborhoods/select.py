@@ -30,8 +30,8 @@ from daskls.solvers.base import Neighborhood
 from daskls.solvers.evaluate import totals
 from daskls.solvers.grid import count_gammas
 from daskls.solvers.registry import find_neighborhood_solver
+from daskls.store.exchange import Rows
 from daskls.store.leaves import LeafReader
-from daskls.store.rows import Rows
 from daskls.targets import Target
 
 # Shares of the drawn rows at which candidates are dropped, and how many go on: an SVM for each row

@@ -31,10 +31,10 @@ from daskls.run.resources import free_nbytes
 from daskls.seeds import EVALUATED, NEIGHBORHOOD
 from daskls.solvers.base import Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
+from daskls.store.exchange import Rows
 from daskls.store.layout import check_fit
 from daskls.store.leaves import LeafReader
 from daskls.store.models import has_bundle, write_bundle
-from daskls.store.rows import Rows
 
 # Bytes that the client holds for each row while centers are chosen: its position in the order, its
 # center, the rank and the center's number; and what sorting the order takes.

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from daskls.records import AnyArray
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.contents import FINISH, ROWS_ARRAYS, StorePart
-from daskls.store.locations import Location, open_store
+from daskls.store.exchange import Rows
 from daskls.store.models import bundle_key
-from daskls.store.rows import Rows
+from daskls.store.objects import Location, open_store
 
 FOLDER = "sampling"
 # Names of stored arrays, and the fields of `Rows` that they hold.

@@ -20,10 +20,10 @@ from daskls.records import AnyArray, Int64, LocalModel, SolverSpec
 from daskls.run.regroup import RowsHandle
 from daskls.solvers.base import BLANK_REPORT
 from daskls.solvers.hinge.large import fit_large
+from daskls.store.exchange import Rows
 from daskls.store.layout import check_fit
 from daskls.store.leaves import LeafReader
 from daskls.store.models import has_bundle, write_bundle
-from daskls.store.rows import Rows
 
 # Kinds of parts: rows drawn by number, support rows of subsamples, samples to train on, support
 # rows of samples.

@@ -1,26 +1,127 @@
-"""What a finished model learned from the rows that its fit reserved, each in a part of its own.
+"""What a fit chose from the data for all cells, each in a part of its own.
 
-A bound on false alarms is a threshold, one of the scores of the reserved rows. Intervals are a half
+Before it cut space: the scale of features, and parameters. From the rows that it reserved: a bound
+on false alarms, which is a threshold, one of the scores of these rows; intervals, which are a half
 width, one of their residuals, and the sizes by which cells scale it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.records import Codes, FalseAlarmSpec, Float64, IntervalSpec
+from daskls.records import (
+    AnyArray,
+    Codes,
+    FalseAlarmSpec,
+    FeatureCoding,
+    FeatureScale,
+    Float64,
+    IntervalSpec,
+    SolverSpec,
+    TargetKind,
+)
 from daskls.store.artifact import Artifact
-from daskls.store.checks import check_codes
-from daskls.store.errors import damaged, malformed_is_damage
+from daskls.store.checks import check_codes, check_counts, from_json, spec_from_json
+from daskls.store.errors import malformed_is_damage
 from daskls.store.layout import Root
 
-# Keys of the parts, and names of the entries in the root's ``meta`` of models that have them.
-FALSE_ALARM, INTERVAL = FalseAlarmSpec.name, IntervalSpec.name
-# What a part makes available, and the parameter that needs it.
+# Keys of the parts; those of reserved rows are named in the root's ``meta`` of models that have
+# them.
+SCALE, FALSE_ALARM, INTERVAL = "scale", FalseAlarmSpec.name, IntervalSpec.name
+# What a part of reserved rows makes available, and the parameter that needs it.
 _PURPOSES = {FALSE_ALARM: ("threshold", "max_false_alarm"), INTERVAL: ("intervals", "interval")}
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """The scale and the parameters that were selected on the data, once for all cells.
+
+    The summary holds JSON values for people: what was tried, and why this was chosen.
+    """
+
+    scale: FeatureScale | None
+    spec: SolverSpec
+    summary: Mapping[str, Any]
+
+    def describe_choice(self, kind: TargetKind) -> list[tuple[str, str]]:
+        """Return what was chosen for all cells, as (name, text) for people; [] if nothing was."""
+        candidates = candidates_of(self.summary)
+        if not candidates:
+            return []
+        chosen = candidates[0]
+        if kind == "classes":
+            name, figure = "error", f"{100 * chosen['error']:.2f} %"
+        else:
+            name, figure = "R2", f"{1 - chosen['error']:.4f}"
+        return [
+            ("kernel of all cells", f"{chosen['kernel']}, width {chosen['width']:.3g}"),
+            ("C of all cells", f"{1 / (2 * chosen['ridge']):.3g}"),
+            (f"{name} of the choice", f"{figure} of held-out rows"),
+        ]
+
+
+def candidates_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the candidates of a fit's choice, the chosen one first: coding, scale, kernel, error.
+
+    Empty if there was no choice.
+    """
+    chosen = summary.get("chosen")
+    if chosen is None:
+        return []
+    found = [chosen, *summary["candidates"]]
+    return [found[0], *(own for own in found[1:] if own != found[0])]
+
+
+def write_resolved(root: Root, resolved: Resolved) -> None:
+    scale = resolved.scale
+    arrays: dict[str, AnyArray] = {}
+    if scale is not None:
+        arrays = {"center": scale.center, "factors": scale.factors}
+        arrays |= {} if scale.coding is None else vars(scale.coding)
+    attributes = {"spec": asdict(resolved.spec), "summary": dict(resolved.summary)}
+    root.write(SCALE, arrays, attributes)
+
+
+def find_resolved(root: Root) -> Resolved | None:
+    part = root.find(SCALE)
+    return None if part is None else _read(part, root.n_features)
+
+
+def read_resolved(root: Root) -> Resolved:
+    """The parameters as given if there was nothing to choose."""
+    meta = root.attributes["meta"]
+    if meta.get("scaling") is None:
+        return Resolved(None, spec_from_json(meta["spec"]), {})
+    return _read(root.part(SCALE, "the scale of its features"), root.n_features)
+
+
+def width_of(root: Root) -> int:
+    found = find_resolved(root) if root.attributes["meta"].get("scaling") else None
+    if found is None or found.scale is None:
+        return root.n_features
+    return len(found.scale.columns)
+
+
+def _read(part: Artifact, n_features: int) -> Resolved:
+    with malformed_is_damage(part.where()):
+        spec, summary = spec_from_json(part.attrs["spec"]), dict(part.attrs["summary"])
+    if "factors" not in part:
+        return Resolved(None, spec, summary)
+    coding, n_coded = None, n_features
+    if "ptr" in part:
+        points = part.read("points", shape=(None,), kind="f")
+        ranks = part.read("ranks", shape=points.shape, kind="f")
+        ptr = part.read("ptr", shape=(n_features + 1,), kind="i")
+        check_counts(part.where(), "ptr", np.diff(ptr, prepend=0), len(points))
+        coding = FeatureCoding(ptr, points, ranks)
+        n_coded = len(coding.sources)
+    center, factors = (
+        part.read(name, shape=(n_coded,), kind="f") for name in ("center", "factors")
+    )
+    return Resolved(FeatureScale(center, factors, coding), spec, summary)
 
 
 @dataclass(frozen=True)
@@ -116,18 +217,7 @@ def read_bound(root: Root) -> FalseAlarmBound | None:
     if part is None:
         return None
     with malformed_is_damage(part.where()):
-        kept = part.attrs
-        bound = FalseAlarmBound(
-            rate=float(kept["rate"]),
-            delta=float(kept["delta"]),
-            n_negatives=int(kept["n_negatives"]),
-            n_positives=int(kept["n_positives"]),
-            rank=int(kept["rank"]),
-            threshold=float(kept["threshold"]),
-        )
-    if not 1 <= bound.rank <= bound.n_negatives or not np.isfinite(bound.threshold):
-        raise damaged(part.where(), "its rank or its threshold is impossible")
-    return bound
+        return from_json(FalseAlarmBound, part.attrs)
 
 
 def read_reserved(root: Root) -> tuple[Float64, Codes] | None:
@@ -154,18 +244,7 @@ def read_interval(root: Root) -> CoveringInterval | None:
     if part is None:
         return None
     with malformed_is_damage(part.where()):
-        kept = part.attrs
-        found = CoveringInterval(
-            coverage=float(kept["coverage"]),
-            n_rows=int(kept["n_rows"]),
-            rank=int(kept["rank"]),
-            half_widths=tuple(map(float, kept["half_widths"])),
-        )
-    widths = np.array(found.half_widths)
-    is_sound = 1 <= found.rank <= found.n_rows and widths.shape == (root.target.width,)
-    if not is_sound or not (np.isfinite(widths) & (widths >= 0)).all():
-        raise damaged(part.where(), "its rank or its half widths are impossible")
-    return found
+        return from_json(CoveringInterval, part.attrs)
 
 
 def read_sizes(root: Root, n_cells: int) -> Float64:
@@ -173,6 +252,4 @@ def read_sizes(root: Root, n_cells: int) -> Float64:
     part = _reserved_part(root, INTERVAL)
     assert part is not None
     sizes: Float64 = part.read("sizes", shape=(n_cells,), kind="f")
-    if not (sizes > 0).all():
-        raise damaged(part.where(), "a size is not positive")
     return sizes
