@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from daskls.estimators.landmark import LandmarkSVC
     from daskls.estimators.load import load
     from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
-    from daskls.estimators.quantiles import VoronoiQuantileRegressor
     from daskls.estimators.sampling import LocalSamplingSVC, NeighborSamplingSVC
-    from daskls.estimators.voronoi import VoronoiSVC, VoronoiSVR
+    from daskls.estimators.voronoi import VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 
 __all__ = [
     "KNNSVC",

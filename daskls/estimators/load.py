@@ -5,7 +5,7 @@ from typing import Any
 
 from daskls.errors import StoreError
 from daskls.estimators.base import LocalEstimator
-from daskls.estimators.inputs import params_from_json
+from daskls.estimators.param import params_from_json
 from daskls.methods.base import method_of
 from daskls.registry import find_class, load_object
 from daskls.store.locations import store_at

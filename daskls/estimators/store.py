@@ -1,4 +1,4 @@
-"""Where an estimator keeps its model: a store, copies of it, and bytes in a pickle."""
+"""Where an estimator keeps its model: a store, copies of it, bytes in a pickle; `load` opens it."""
 
 import io
 import os
