@@ -261,7 +261,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         self._warn_about_folds(request)
         self._warn_about_limits()
         self._warn_about_units(result.units)
-        for category, message in self._advice(request, result.shrinkage):
+        for category, message in self._advice(result.shrinkage):
             warn_user(message, category)
         return self
 
@@ -340,7 +340,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
                 AdviceWarning,
             )
 
-    def _advice(self, request: FitRequest, shrinkage: "Shrinkage | None") -> "Iterable[Advice]":
+    def _advice(self, shrinkage: "Shrinkage | None" = None) -> "Iterable[Advice]":
         return ()
 
     def plan(

@@ -122,7 +122,7 @@ class CellEstimator(LocalEstimator):
             check_unused(self, ["delta"], "max_false_alarm=None")
         return None if coverage is None else IntervalSpec(float(coverage))
 
-    def _advice(self, request: FitRequest, shrinkage: Shrinkage | None) -> Iterable[Advice]:
+    def _advice(self, shrinkage: Shrinkage | None = None) -> Iterable[Advice]:
         return advise_on_cells(self._reader, self._size_param, shrinkage)
 
     def _warn_about_folds(self, request: FitRequest) -> None:

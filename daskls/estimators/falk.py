@@ -56,7 +56,7 @@ class FalkEstimator(LocalEstimator):
         n_folds = spec.cv if method.selection and "cv" in params else None
         return {**asked_of(params, method, spec), "n_folds": n_folds}
 
-    def _advice(self, request: FitRequest, shrinkage: Any) -> "Iterable[Advice]":
+    def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all neighborhoods")
 
     @property

@@ -169,14 +169,18 @@ def check_weights(sample_weight: Any) -> Float64:
     return numbers
 
 
-def open_column_of(values: Any, name: str, kind: TargetKind = "classes") -> Any:
-    """Return y or weights as a NumPy array if in memory, else as a Dask array; None stays None."""
-    if values is None:
-        return None
-    source = open_named(values, name)
-    if not source.in_memory:
-        return open_column(source, name, None if kind == "numbers" else 1)
-    return check_targets(source.given, kind) if name == "y" else check_weights(source.given)
+def read_targets(y: Source, kind: TargetKind) -> Any:
+    """Return y as a NumPy array if in memory, else as a Dask array."""
+    if y.in_memory:
+        return check_targets(y.given, kind)
+    return open_column(y, "y", None if kind == "numbers" else 1)
+
+
+def read_weights(sample_weight: Source) -> Any:
+    """Return weights as a NumPy array if in memory, else as a Dask array."""
+    if sample_weight.in_memory:
+        return check_weights(sample_weight.given)
+    return open_column(sample_weight, "sample_weight")
 
 
 def check_same_kind(y: Labels, classes: Labels) -> None:

@@ -21,7 +21,6 @@ from daskls.estimators.regressor import LocalRegressor
 from daskls.estimators.scales import coded_features, feature_importances, scale_factors
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
-from daskls.run.contract import FitRequest
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
@@ -105,7 +104,7 @@ class KNNSVC(LocalClassifier):
         selection = "left_out" if is_open else None
         return asked_of(params, KNNSVM((k,), selection=selection, percentiles=widths), spec)
 
-    def _advice(self, request: FitRequest, shrinkage: Any) -> "Iterable[Advice]":
+    def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all neighborhoods")
 
     @property

@@ -13,7 +13,6 @@ from daskls.kernels.kernel import find_kernel
 from daskls.methods.landmarks.method import L3
 from daskls.methods.landmarks.parts import read_linear_model
 from daskls.records import Float64, SolverSpec
-from daskls.run.contract import FitRequest
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
@@ -143,7 +142,7 @@ class LandmarkSVC(LocalClassifier):
             "n_folds": spec.cv if spec.n_costs > 1 else None,
         }
 
-    def _advice(self, request: FitRequest, shrinkage: Any) -> Iterable["Advice"]:
+    def _advice(self, shrinkage: Any = None) -> Iterable["Advice"]:
         shared, selected = self.fit_report_[0], self.selected_
         if shared.edge and selected:
             grid = selected["candidates"]

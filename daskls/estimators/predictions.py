@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 
 from daskls.errors import DataError
-from daskls.estimators.inputs import check_names, check_rows, open_column_of
+from daskls.estimators.inputs import check_names, check_rows, read_targets, read_weights
 from daskls.methods.predict import (
     Wanted,
     check_chunks,
@@ -19,7 +19,7 @@ from daskls.methods.predict import (
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, Float64, Labels
 from daskls.run.compute import compute
-from daskls.run.rows import find_labels, open_whole
+from daskls.run.rows import find_labels, open_named, open_whole
 from daskls.run.workers import answering_nbytes
 from daskls.sources.door import Source, open_source
 from daskls.store.locations import store_at
@@ -88,16 +88,15 @@ def measure_rows(
 ) -> tuple[AnyArray, Any, Labels | None, Float64 | None]:
     """Return predictions, y as given, the labels of y's codes if it has them, and weights."""
     y, classes = find_labels(X, y)
-    columns = (
-        open_column_of(y, "y", estimator._kind),
-        open_column_of(sample_weight, "sample_weight"),
-    )
-    found, y, weight = compute([estimator.predict(X), *columns], estimator.client)
+    true, weight = read_targets(y, estimator._kind), None
+    if sample_weight is not None:
+        weight = read_weights(open_named(sample_weight, "sample_weight"))
+    found, true, weight = compute([estimator.predict(X), true, weight], estimator.client)
     if not len(found):
         raise DataError("X has no rows, so there is nothing to score. Pass at least one.")
     if weight is not None:
         _check_weights(weight, len(found))
-    return found, y, classes, weight
+    return found, true, classes, weight
 
 
 def _check_weights(weight: Float64, n_rows: int) -> None:

@@ -17,7 +17,6 @@ from daskls.estimators.neighborhoods import (
     selection_of,
 )
 from daskls.methods.sampling.method import CGLQ, LocalSampling
-from daskls.run.contract import FitRequest
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
@@ -51,7 +50,7 @@ class SampledClassifier(LocalClassifier):
                 NonConvergenceWarning,
             )
 
-    def _advice(self, request: FitRequest, shrinkage: Any) -> "Iterable[Advice]":
+    def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all samples")
 
     @property
