@@ -54,7 +54,7 @@ def open_rows(
             check_label_kind(y.given.dtype)
             # As codes, which are written to disk for the workers; text would travel in the graph.
             classes, codes = np.unique(y.given, return_inverse=True)
-            y = open_source(codes.astype(TARGET_DTYPES[kind]))
+            y = Source(codes.astype(TARGET_DTYPES[kind]), "memory")
     # The most columns of y: a row has one label, but may have several numbers.
     most_y = 1 if kind == "classes" else None
     with scratch:
