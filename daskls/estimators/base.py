@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError, warn_user
 from daskls.estimators.inputs import check_input, check_names, keep_names
 from daskls.estimators.param import Params, draw_seed, saved_params
-from daskls.estimators.plan import count_rows, find_planned, unread_rows
+from daskls.estimators.plan import count_rows, planned_resources, unread_rows
 from daskls.estimators.predictions import answer_rows, measure_rows
 from daskls.estimators.store import (
     choose_store,
@@ -384,7 +384,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
 
         request = self._request()
         client = current_client(self.client)
-        resources = find_planned(workers, threads_per_worker, memory_limit, client)
+        resources = planned_resources(workers, threads_per_worker, memory_limit, client)
         source, target, notes = unread_rows(X, y, self._kind)
         dtype = np.float64 if self._kind == "numbers" else np.int32
         targets = da.zeros(count_rows(source), dtype=dtype, chunks=-1)

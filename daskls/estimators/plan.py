@@ -135,7 +135,7 @@ def _width(y: Any, source: Source | None) -> int:
     return int(shape[1]) if len(shape) > 1 else 1
 
 
-def find_planned(
+def planned_resources(
     workers: int | None, threads_per_worker: int, memory_limit: int | str | None, client: Any
 ) -> Resources:
     """Return the resources of a described cluster; of the current one without ``workers``."""
