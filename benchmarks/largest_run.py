@@ -116,7 +116,7 @@ def fit_cells(run: Run, method: str, rows: int) -> Record:
         "at_limit": int(report.n_at_limit.sum()),
         "support": int(report.n_support.sum()),
         "stages": model.stage_s_,
-        "planned_mib": planned_nbytes(model._solver(), rows, leaf_rows) / MIB,
+        "planned_mib": planned_nbytes(model._request().spec, rows, leaf_rows) / MIB,
         "model_mib": nbytes_of(store) / MIB,
     }
 

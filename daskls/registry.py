@@ -34,7 +34,7 @@ METHODS = (
         "estimators.voronoi:VoronoiSVC",
         "methods.cells.method:Voronoi",
         "estimators.voronoi:VoronoiSVR",
-        "estimators.quantiles:VoronoiQuantileRegressor",
+        "estimators.voronoi:VoronoiQuantileRegressor",
     ),
     Entry(
         "chunks",

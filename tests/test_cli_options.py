@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from support import checkers
 from support import run_cli as run
@@ -168,9 +167,9 @@ def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, dat
             super().__init__(store=store, client=client, verbose=verbose)
             self.sides, self.shape = sides, shape
 
-        def _validate_params(self):
+        def _request(self):
             """Check its own alone."""
-            BaseEstimator._validate_params(self)
+            self._validate_params()
 
         def fit(self, *_):
             seen.append((self.sides, self.shape))

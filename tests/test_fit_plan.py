@@ -47,7 +47,7 @@ class TestEveryMethod:
     """What holds of every registered method."""
 
     def test_its_sizes_are_those_that_its_fit_begins_with(self, name, monkeypatch):
-        method = type(small(name)._method())
+        method = small(name)._method_class
         check, seen = method.check, []
 
         def spied(self, extent, resources):

@@ -213,7 +213,7 @@ def build_estimator(
             continue
         built = estimator(**given)
         try:
-            built._validate_params()
+            built._request()
         except ValueError as error:
             refusals.append(error)
         else:

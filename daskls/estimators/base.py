@@ -1,31 +1,27 @@
-"""Base classes of all estimators: fitting, saving and pickling a model that lies in a store."""
+"""The base of all estimators: a fit, its plan, its answers, and the model that lies in a store."""
 
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
 from numbers import Integral
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+import dask.array as da
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.cluster import current_client, log_losses, shared_with_workers
 from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError, warn_user
-from daskls.estimators.columns import keep_names
-from daskls.estimators.inputs import (
-    check_class_weight,
-    check_input,
-    draw_seed,
-    saved_params,
-)
-from daskls.estimators.options import probability_of
-from daskls.estimators.plan import Plans
-from daskls.estimators.predictions import ClassAnswers, NumberAnswers
+from daskls.estimators.inputs import check_input, check_names, keep_names
+from daskls.estimators.param import Params, draw_seed, saved_params
+from daskls.estimators.plan import count_rows, planned_resources, unread_rows
+from daskls.estimators.predictions import answer_rows, measure_rows
 from daskls.estimators.store import (
     choose_store,
     copy_model,
@@ -35,7 +31,9 @@ from daskls.estimators.store import (
 )
 from daskls.estimators.view import fit_view
 from daskls.methods.base import SEARCH_REGION_ROWS, method_of
-from daskls.records import MeasuredAs, ScalingSpec, SolverSpec
+from daskls.methods.predict import Wanted
+from daskls.plan.fit import FitPlan
+from daskls.records import AnyArray, Float64, Labels, MeasuredAs, TargetKind
 from daskls.run.contract import FitRequest, Method
 from daskls.run.identity import run_repaired
 from daskls.run.rows import open_rows
@@ -49,60 +47,80 @@ from daskls.store.temporary import ModelHandle, Scratch
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
+    from daskls.estimators.tables import TableOptions
     from daskls.partition.base import Shrinkage
     from daskls.pipeline import FitResult
 
 
-class SharesClient(BaseEstimator):  # type: ignore[misc]
-    """An estimator that shares its ``client`` with its clones and does not pickle it."""
-
-    def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy with the same client: a connection cannot be copied."""
-        own = {
-            name: value if name == "client" else clone(value, safe=False)
-            for name, value in self.get_params(deep=False).items()
-        }
-        copied = type(self)(**own)
-        # Beside the parameters, what scikit-learn's own clone keeps.
-        if hasattr(self, "_metadata_request"):
-            copied._metadata_request = clone(self._metadata_request)
-        if hasattr(self, "_skl_callbacks"):
-            copied._skl_callbacks = self._skl_callbacks
-        return copied
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state["client"] = None
-        return state
+def clone_with_client(estimator: Any) -> Any:
+    """Return an unfitted copy with the same client: a connection cannot be copied."""
+    own = {
+        name: value if name == "client" else clone(value, safe=False)
+        for name, value in estimator.get_params(deep=False).items()
+    }
+    copied = type(estimator)(**own)
+    # Beside the parameters, what scikit-learn's own clone keeps.
+    if hasattr(estimator, "_metadata_request"):
+        copied._metadata_request = clone(estimator._metadata_request)
+    if hasattr(estimator, "_skl_callbacks"):
+        copied._skl_callbacks = estimator._skl_callbacks
+    return copied
 
 
-class LocalEstimator(Plans, SharesClient):
+class Available:
+    """A method that an estimator has only if a check raises no AttributeError.
+
+    scikit-learn's ``available_if`` raises an error of its own, which hides the reason in its cause.
+    """
+
+    _method: Callable[..., Any]
+
+    def __init__(self, check: Callable[[Any], None]) -> None:
+        self._check = check
+
+    def __call__(self, method: Callable[..., Any]) -> "Available":
+        found = type(self)(self._check)
+        found._method, found.__doc__ = method, method.__doc__
+        return found
+
+    def __get__(self, estimator: Any, owner: type[Any] | None = None) -> Any:
+        if estimator is None:
+            return self._method
+        self._check(estimator)
+        return MethodType(self._method, estimator)
+
+
+class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator whose fitted state is a handle on a model in a store."""
 
     client: Any
-    store: Any
-    random_state: Any
-    verbose: int
     table_: TableEncoding
     _handle: ModelHandle
-    # Whether a fit measures how much cells shrink space, to advise against too many dimensions.
-    _measures_shrinkage: ClassVar[bool] = False
+    _method_class: ClassVar[type[Method]]
+    _kind: ClassVar[TargetKind]
+    # The loss of local models where it is no parameter.
+    _local_loss: ClassVar[str]
 
-    def _method(self) -> Method:
+    __sklearn_clone__ = clone_with_client
+
+    def _asked(self, params: Params) -> dict[str, Any]:
+        """Return the fields of `FitRequest` that follow from the parameters: method, spec and more.
+
+        Parameters out of range are refused, as far as this can be told without data.
+        """
         raise NotImplementedError
 
-    def _solver(self) -> SolverSpec:
-        raise NotImplementedError
-
-    def _scaling(self) -> ScalingSpec | None:
-        """Return the choices that the data decide before space is cut; None if there are none."""
-        return None
-
-    def _target_fields(self) -> dict[str, Any]:
-        return {"class_weight": None}
-
-    def _sizes(self) -> dict[str, Any]:
-        return {"cell_size": SEARCH_REGION_ROWS}
+    def _request(self) -> FitRequest:
+        """Return what the checked parameters ask a fit for."""
+        self._validate_params()
+        params = self.get_params(deep=False)
+        usual = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None}
+        return FitRequest(
+            estimator=type(self).__name__,
+            params=saved_params(params),
+            seed=draw_seed(self.random_state),
+            **{**usual, **self._asked(params)},
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -112,7 +130,7 @@ class LocalEstimator(Plans, SharesClient):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the client; a temporary model is embedded in it."""
-        state = super().__getstate__()
+        state = {**super().__getstate__(), "client": None}
         handle = state.get("_handle")
         if handle is not None and handle.is_temporary:
             state["_handle"] = embed_model(handle)
@@ -122,13 +140,6 @@ class LocalEstimator(Plans, SharesClient):
         if isinstance(state.get("_handle"), bytes):
             state = {**state, "_handle": extract_model(state["_handle"])}
         super().__setstate__(state)
-
-    def _validate_params(self) -> None:
-        """Refuse parameters out of range, as far as this can be told without data."""
-        super()._validate_params()
-        self._method()
-        self._solver()
-        self._scaling()
 
     def _html_repr(self) -> str:
         if not hasattr(self, "_handle"):
@@ -149,9 +160,14 @@ class LocalEstimator(Plans, SharesClient):
         meta = reader.meta
         self.n_features_in_ = int(meta["n_features"])
         keep_names(self, meta.get("feature_names"))
-        self.__dict__.pop("table_", None)
+        for name in ("table_", "false_alarm_", "interval_"):
+            self.__dict__.pop(name, None)
         if meta.get("table") is not None:
             self.table_ = TableEncoding.from_json(meta["table"])
+        if reader.false_alarm is not None:
+            self.false_alarm_ = reader.false_alarm
+        if reader.interval is not None:
+            self.interval_ = reader.interval
         self.n_cells_ = reader.n_cells
         if reader.stage_s:
             self.stage_s_ = dict(reader.stage_s)
@@ -162,7 +178,7 @@ class LocalEstimator(Plans, SharesClient):
         return method_of(self._reader.method)
 
     @property
-    def _reader(self) -> ModelReader:  # type: ignore[override]
+    def _reader(self) -> ModelReader:
         with self._handle.in_use():
             return open_model(self._handle.location, self._handle.fingerprint)
 
@@ -219,9 +235,8 @@ class LocalEstimator(Plans, SharesClient):
         MemoryPlanError : the largest task, or the sample, would not fit into a worker's memory
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
-        from daskls.estimators.tables import TableOptions, training_rows, unless_empty
+        from daskls.estimators.tables import TableOptions
 
-        self._validate_params()
         request = self._request()
         current_client(self.client)
         weight = sample_weight if isinstance(sample_weight, str) else None
@@ -229,39 +244,49 @@ class LocalEstimator(Plans, SharesClient):
         options = TableOptions(missing, unknown, dropped, weight)
         X, y = with_labels(X, y)
         source = open_source(X)
-        if not source.is_table(y):
+        if source.is_table(y):
+            handle, result = self._fit_table(request, source, y, sample_weight, options)
+        else:
             options.check_unused("X with y apart")
             request = replace(request, feature_names=source.names)
             data = check_input(self, source, y, sample_weight)
             store, keep = choose_store(self.store)
             with own_store(store):
                 result = self._run(request, data, store)
-        else:
-            check_label(y)
-            store, keep = choose_store(self.store)
-            scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
-            seed = self.random_state if isinstance(self.random_state, Integral) else 0
-            with (
-                unless_empty(store),
-                own_store(store),
-                training_rows(
-                    source, y, scratch, options, int(seed), self.verbose, self._kind
-                ) as converted,
-            ):
-                path, table, weights = converted
-                rows = open_source(path)
-                encoding = None if table is None else table.to_json()
-                request = replace(request, feature_names=rows.names, table=encoding)
-                data = check_input(self, rows, None, weights or sample_weight)
-                result = self._run(request, data, store)
-        self._adopt(ModelHandle(store.where(), result.fingerprint, keep))
+            handle = ModelHandle(store.where(), result.fingerprint, keep)
+        self._adopt(handle)
         self.stage_s_ = result.stage_s
-        self._warn_about_folds()
+        self._warn_about_folds(request)
         self._warn_about_limits()
         self._warn_about_units(result.units)
         for category, message in self._advice(result.shrinkage):
             warn_user(message, category)
         return self
+
+    def _fit_table(
+        self,
+        request: FitRequest,
+        source: Source,
+        label: Any,
+        sample_weight: Any,
+        options: "TableOptions",
+    ) -> "tuple[ModelHandle, FitResult]":
+        """Write a table as a data set in the store, and train on that."""
+        from daskls.estimators.tables import training_rows, unless_empty
+
+        check_label(label)
+        store, keep = choose_store(self.store)
+        scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
+        seed = int(self.random_state) if isinstance(self.random_state, Integral) else 0
+        given = label, scratch, options, seed, self.verbose, self._kind
+        with unless_empty(store), own_store(store), training_rows(source, *given) as converted:
+            path, table, weights = converted
+            rows = open_source(path)
+            encoding = None if table is None else table.to_json()
+            request = replace(request, feature_names=rows.names, table=encoding)
+            data = check_input(self, rows, None, weights or sample_weight)
+            result = self._run(request, data, store)
+        return ModelHandle(store.where(), result.fingerprint, keep), result
 
     def _run(
         self,
@@ -288,23 +313,19 @@ class LocalEstimator(Plans, SharesClient):
             run = partial(run_fit, request, rows, store, self.client, *views)
             return run_repaired(run, store, request.method)
 
-    def _request(self) -> FitRequest:
-        return FitRequest(
-            estimator=type(self).__name__,
-            method=self._method(),
-            # Evaluated before `saved_params`, which would drop a value that is no number.
-            spec=self._solver(),
-            params=saved_params(self),
-            seed=draw_seed(self.random_state),
-            scaling=self._scaling(),
-            checks_units=self._checks_units(),
-            measures_shrinkage=self._measures_shrinkage,
-            **self._target_fields(),
-            **self._sizes(),
-        )
+    def _warn_about_folds(self, request: FitRequest) -> None:
+        """Warn if cells hold fewer rows than folds; by default nothing is cross-validated."""
 
-    def _checks_units(self) -> bool:
-        return False
+    def _warn_about_limits(self) -> None:
+        n_at_limit = int(self.fit_report_.n_at_limit.sum())
+        if n_at_limit:
+            tol = float(self.get_params()["tol"])
+            warn_user(
+                f"{n_at_limit} of {int(self.fit_report_.n_trained.sum())} local solves ended "
+                f"before their duality gap reached tol={tol:g}; fit_report_.n_at_limit names "
+                "their cells. Scale the features, or raise tol.",
+                NonConvergenceWarning,
+            )
 
     def _warn_about_units(self, units: tuple[int, int, float] | None) -> None:
         """Warn if two features differ so much in spread that distances ignore one of them."""
@@ -317,22 +338,88 @@ class LocalEstimator(Plans, SharesClient):
                 AdviceWarning,
             )
 
-    def _warn_about_folds(self) -> None:
-        """Warn if cells hold fewer rows than folds; by default nothing is cross-validated."""
-
-    def _advice(self, shrinkage: "Shrinkage | None" = None) -> Iterable["Advice"]:
+    def _advice(self, shrinkage: "Shrinkage | None" = None) -> "Iterable[Advice]":
         return ()
 
-    def _warn_about_limits(self) -> None:
-        n_at_limit = int(self.fit_report_.n_at_limit.sum())
-        if n_at_limit:
-            tol = float(self.get_params()["tol"])
-            warn_user(
-                f"{n_at_limit} of {int(self.fit_report_.n_trained.sum())} local solves ended "
-                f"before their duality gap reached tol={tol:g}; fit_report_.n_at_limit names "
-                "their cells. Scale the features, or raise tol.",
-                NonConvergenceWarning,
-            )
+    def plan(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        workers: int | None = None,
+        threads_per_worker: int = 1,
+        memory_limit: int | str | None = None,
+    ) -> FitPlan:
+        """Return what `fit` would take: tasks, bytes, memory, and what it would refuse.
+
+        Nothing is trained, and X is not read except for its shape, dtype and chunks; of a table the
+        labels are read, and a file of arrays as by a fit, to count rows and classes.
+
+        Parameters
+        ----------
+        X : as `fit` takes it, or a shape (rows, features) of float32
+        y : as `fit` takes it, or None. The classes of a table and of y in memory are counted, those
+            of a data set are the ones that it names; else two are assumed.
+        workers : int, or None for those of the current scheduler. Processes of a cluster, which
+            need not exist.
+        threads_per_worker : int, >= 1, default 1. Threads of each of ``workers``.
+        memory_limit : int, str as "2GiB", or None for a share of this machine. Memory of each of
+            ``workers``.
+
+        Returns
+        -------
+        plan : FitPlan. ``print(plan)`` shows it; ``refusals`` are what `fit` would refuse, each
+            with the parameter to change.
+
+        Raises
+        ------
+        DataError : labels that `fit` refuses; chunks of unknown sizes; a shape without rows or
+            features
+        ParameterError : parameters out of range, or that contradict each other
+        """
+        # Imported here so that a process that only predicts never loads the trainers.
+        from daskls.methods.plan import plan_fit
+
+        request = self._request()
+        client = current_client(self.client)
+        resources = planned_resources(workers, threads_per_worker, memory_limit, client)
+        source, target, notes = unread_rows(X, y, self._kind)
+        dtype = np.float64 if self._kind == "numbers" else np.int32
+        targets = da.zeros(count_rows(source), dtype=dtype, chunks=-1)
+        with open_rows(source, targets, None, Scratch.temporary(), self._kind) as rows:
+            return plan_fit(request, rows, target, resources, notes)
+
+    def predict(self, X: Any) -> Any:
+        """Return the answer of each row."""
+        raise NotImplementedError
+
+    def _answer(self, X: Any, wanted: Wanted) -> Any:
+        """Return what is wanted of each row of X; the columns of a table are found by name."""
+        check_is_fitted(self)
+        source = open_source(X)
+        # For a model of arrays a frame is an array with names, whose order must match.
+        if source.has_columns and (hasattr(self, "table_") or source.kind != "frame"):
+            from daskls.estimators.tables import answer_table
+
+            return answer_table(self, source, lambda rows: answer_rows(self, rows, wanted))
+        check_names(self, source)
+        return answer_rows(self, source, wanted)
+
+    def _score(self, X: Any, y: Any, sample_weight: Any) -> float:
+        check_is_fitted(self)
+        X, y = with_labels(X, y)
+        source = open_source(X)
+        if source.has_columns and (y is None or isinstance(y, str)):
+            from daskls.estimators.tables import score_table
+
+            return score_table(self, source, y, sample_weight)
+        return self._score_rows(*measure_rows(self, source, y, sample_weight))
+
+    def _score_rows(
+        self, answers: AnyArray, y: AnyArray, classes: Labels | None, weight: Float64 | None
+    ) -> float:
+        """Return the score of answers; ``classes`` are the labels of y's codes, if it has them."""
+        raise NotImplementedError
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a folder that `daskls.load` opens.
@@ -347,35 +434,3 @@ class LocalEstimator(Plans, SharesClient):
         """
         check_is_fitted(self)
         copy_model(self._handle, path)
-
-
-class LocalClassifier(ClassAnswers, ClassifierMixin, LocalEstimator):  # type: ignore[misc]
-    class_weight: Any = None
-    probability: Any = False
-
-    def _probability(self) -> str | None:
-        known = self._why_no_held_out() is None
-        return probability_of(self.probability, knows_held_out=known)
-
-    def _why_no_held_out(self) -> str | None:
-        """Return why a fit has no held-out decision values of its rows; None if it has them."""
-        return f"{type(self).__name__} has none"
-
-    def _target_fields(self) -> dict[str, Any]:
-        return {"class_weight": self.class_weight, "probability": self._probability()}
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        check_class_weight(self.class_weight)
-
-    def _adopt(self, handle: ModelHandle) -> Self:
-        super()._adopt(handle)
-        self.classes_ = self._reader.target.labels
-        return self
-
-
-class LocalRegressor(NumberAnswers, RegressorMixin, LocalEstimator):  # type: ignore[misc]
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

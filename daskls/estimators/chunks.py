@@ -1,24 +1,18 @@
 """Random chunks of rows, one local model each, averaged: the baseline of spatial cells."""
 
-import os
-from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from sklearn.utils._param_validation import Interval
-
-from daskls.estimators.cells import CellClassifier, CellRegressor, GridShape
-from daskls.estimators.docs import share_docs
-from daskls.estimators.options import (
-    Candidates,
-    FeatureCodingParam,
-    FeatureScaleParam,
-    ProbabilityParam,
-)
+from daskls.estimators import param
+from daskls.estimators.cells import CellEstimator
+from daskls.estimators.classifier import LocalClassifier
+from daskls.estimators.docs import complete
+from daskls.estimators.regressor import LocalRegressor, predict_interval, predict_to_zarr
 from daskls.methods.cells.method import Chunked
+from daskls.records import Scoring
 
 
-@share_docs("chunk")
-class RandomChunkSVC(CellClassifier):
+@complete("chunk")
+class RandomChunkSVC(CellEstimator, LocalClassifier):
     """SVMs on random chunks of the rows, averaged: the baseline of spatial decomposition.
 
     Rows are assigned at random to chunks of at most ``chunk_size`` rows. Each chunk has an SVM,
@@ -66,72 +60,42 @@ class RandomChunkSVC(CellClassifier):
     True
     """
 
+    _method_class = Chunked
     _size_param = "chunk_size"
-    _is_random = True
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CellClassifier._parameter_constraints,
-        "chunk_size": [Interval(Integral, 2, None, closed="left"), None],
-    }
 
     def __init__(
         self,
-        chunk_size: int | None = None,
+        chunk_size: param.CellSize = None,
         *,
-        loss: str = "hinge",
-        kernel: str = "rbf",
-        C: Candidates = None,
-        gamma: Candidates = None,
-        n_grid: GridShape = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        cv: int = 5,
-        scoring: Literal["tpr_x_tnr"] | None = None,
+        loss: param.ClassLoss = "hinge",
+        kernel: param.CellKernel = "rbf",
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        n_grid: param.GridShape = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        cv: param.Folds = 5,
+        scoring: Scoring | None = None,
         fit_intercept: bool = False,
-        tol: float = 1e-3,
+        tol: param.Positive = 1e-3,
         search: Literal["refine", "full"] = "refine",
-        feature_coding: FeatureCodingParam = "none",
-        feature_scale: FeatureScaleParam = None,
-        cache_size: float | None = None,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = "auto",
-        max_false_alarm: float | None = None,
-        delta: float = 0.05,
-        store: str | os.PathLike[str] | None = None,
+        feature_coding: param.FeatureCoding = "none",
+        feature_scale: param.FeatureScale = None,
+        cache_size: param.MaybePositive = None,
+        class_weight: param.ClassWeight = None,
+        probability: param.ProbabilityMaps = "auto",
+        max_false_alarm: param.MaybeProbability = None,
+        delta: param.Probability = 0.05,
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.chunk_size = chunk_size
-        self.loss = loss
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.n_grid = n_grid
-        self.degree = degree
-        self.coef0 = coef0
-        self.cv = cv
-        self.scoring = scoring
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.search = search
-        self.feature_coding = feature_coding
-        self.feature_scale = feature_scale
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.probability = probability
-        self.max_false_alarm = max_false_alarm
-        self.delta = delta
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _method(self) -> Chunked:
-        return Chunked()
+        param.keep(locals())
 
 
-@share_docs("chunk")
-class RandomChunkSVR(CellRegressor):
+@complete("chunk")
+class RandomChunkSVR(CellEstimator, LocalRegressor):
     """Regression on random chunks of the rows, averaged: the baseline of spatial decomposition.
 
     Rows are assigned at random to chunks of at most ``chunk_size`` rows. Each chunk has a
@@ -175,53 +139,32 @@ class RandomChunkSVR(CellRegressor):
     True
     """
 
+    _method_class = Chunked
     _size_param = "chunk_size"
-    _is_random = True
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **CellRegressor._parameter_constraints,
-        "chunk_size": [Interval(Integral, 2, None, closed="left"), None],
-    }
+
+    predict_interval = predict_interval
+    predict_to_zarr = predict_to_zarr
 
     def __init__(
         self,
-        chunk_size: int | None = None,
+        chunk_size: param.CellSize = None,
         *,
-        loss: str = "squared_error",
-        kernel: str = "auto",
-        C: Candidates = None,
-        gamma: Candidates = None,
-        epsilon: float | None = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        cv: int = 5,
+        loss: param.NumberLoss = "squared_error",
+        kernel: param.CellKernel = "auto",
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        epsilon: param.Epsilon = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        cv: param.Folds = 5,
         fit_intercept: bool = True,
-        tol: float = 1e-3,
-        feature_coding: FeatureCodingParam = "auto",
-        feature_scale: FeatureScaleParam = "learned",
-        interval: float | None = None,
-        store: str | os.PathLike[str] | None = None,
+        tol: param.Positive = 1e-3,
+        feature_coding: param.FeatureCoding = "auto",
+        feature_scale: param.FeatureScale = "learned",
+        interval: param.MaybeProbability = None,
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.chunk_size = chunk_size
-        self.loss = loss
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.degree = degree
-        self.coef0 = coef0
-        self.cv = cv
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.feature_coding = feature_coding
-        self.feature_scale = feature_scale
-        self.interval = interval
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _method(self) -> Chunked:
-        return Chunked()
+        param.keep(locals())

@@ -13,6 +13,7 @@ from inspect import signature
 from textwrap import indent
 from typing import Any, TypeVar
 
+from daskls.estimators.param import constraints_of
 from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
 from daskls.solvers.registry import losses_of
 
@@ -299,7 +300,9 @@ REGISTERED = {
 }
 
 
-def share_docs(cell: str = "cell") -> Callable[[T], T]:
+def complete(cell: str = "cell") -> Callable[[T], T]:
+    """Fill in what a signature implies: the constraints, and entries of the docstring."""
+
     def entry(own: T, name: str, margin: str) -> str:
         text = SHARED[name].strip().replace("<cell>", cell)
         for place, words in REGISTERED.items():
@@ -310,6 +313,9 @@ def share_docs(cell: str = "cell") -> Callable[[T], T]:
         return indent(text, margin)
 
     def decorate(own: T) -> T:
+        if "_parameter_constraints" not in vars(own):
+            own._parameter_constraints = constraints_of(own)
+
         def expand(names: re.Match[str]) -> str:
             return "\n".join(entry(own, name, names[1]) for name in names[2].split(", "))
 

@@ -1,25 +1,35 @@
 """FalkSVC and FalkSVR: local models on the neighborhoods of centers that cover all rows."""
 
-import os
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from daskls.errors import AdviceWarning, warn_user
-from daskls.estimators.docs import share_docs
+from sklearn.utils.validation import check_is_fitted
+
+from daskls.errors import AdviceWarning, ParameterError, warn_user
+from daskls.estimators import param
+from daskls.estimators.base import LocalEstimator
+from daskls.estimators.classifier import LocalClassifier
+from daskls.estimators.docs import complete
 from daskls.estimators.neighborhoods import (
     PERCENTILES,
     SELECTION_C,
-    FalkEstimator,
-    NeighborhoodClassifier,
-    NeighborhoodRegressor,
+    advice_on_selection,
+    asked_of,
+    local_spec,
+    selection_of,
 )
-from daskls.estimators.options import (
-    CLASS_CONSTRAINTS,
-    Candidates,
-    FeatureScaleParam,
-    ProbabilityParam,
-)
+from daskls.estimators.regressor import LocalRegressor
+from daskls.estimators.scales import coded_features, feature_importances, scale_factors
+from daskls.kernels.kernel import find_kernel
+from daskls.methods.neighborhoods.method import Falk
+from daskls.methods.neighborhoods.parts import count_cover
 from daskls.methods.neighborhoods.plan import N_SELECTED
+from daskls.records import SolverSpec
+from daskls.run.contract import FitRequest
+
+if TYPE_CHECKING:
+    from daskls.estimators.advice import Advice
 
 # Regression needs wider kernels than classification: on cpu-act the error is 0.133 standard
 # deviations with the largest distance among the candidates, 0.142 without.
@@ -28,8 +38,77 @@ NUMBER_PERCENTILES = (10, 50, 90, 100)
 NUMBER_C = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 
 
-@share_docs()
-class FalkSVC(FalkEstimator, NeighborhoodClassifier):
+class FalkEstimator(LocalEstimator):
+    _method_class = Falk
+    # Candidates of C of a selection where none are given.
+    _c_candidates: ClassVar[tuple[float, ...]]
+
+    feature_scale_ = property(scale_factors)
+    coded_features_ = property(coded_features)
+    feature_importances_ = property(feature_importances)
+
+    def _asked(self, params: param.Params) -> dict[str, Any]:
+        spec = local_spec(self, params)
+        C = spec.C or (self._c_candidates if params["selection"] else (1.0,))
+        spec = replace(spec, C=C)
+        method = _method(params, spec)
+        _check_candidates(params, spec)
+        n_folds = spec.cv if method.selection and "cv" in params else None
+        return {**asked_of(params, method, spec), "n_folds": n_folds}
+
+    def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
+        return advice_on_selection(self, "The one choice for all neighborhoods")
+
+    @property
+    def selected_(self) -> dict[str, Any] | None:
+        """The selected parameters, with the errors of all candidates; None without a selection."""
+        return selection_of(self)
+
+    @property
+    def cover_(self) -> dict[str, int]:
+        """Counts of the covering: ``n_rounds``, and ``n_searched`` rows."""
+        check_is_fitted(self)
+        return count_cover(self._reader)
+
+
+def _method(params: param.Params, spec: SolverSpec) -> Falk:
+    selection = params["selection"]
+    is_wide = selection and spec.gamma is None and param.has_width(spec.kernel)
+    method = param.read(Falk, params, **({} if is_wide else {"percentiles": None}))
+    ks, n_assigned = method.n_neighbors, method.n_assigned
+    if n_assigned is not None and n_assigned > ks[0]:
+        raise ParameterError(
+            f"n_assigned={n_assigned} is above n_neighbors={ks[0]}; a center covers only rows that "
+            "it is trained on. Lower n_assigned, or raise n_neighbors."
+        )
+    if len(ks) > 1 and selection != "local":
+        raise ParameterError(
+            f"n_neighbors has {len(ks)} candidates, which selection={selection!r} cannot choose "
+            'from; give one, or selection="local".'
+        )
+    # Where every parameter that "local" would choose has one value, there is nothing to select.
+    is_given = all(values and len(values) == 1 for values in (ks, spec.C, spec.gamma))
+    return replace(method, selection=None) if selection == "local" and is_given else method
+
+
+def _check_candidates(params: param.Params, spec: SolverSpec) -> None:
+    if params["selection"] is None:
+        for name, values in (("C", spec.C), ("gamma", spec.gamma)):
+            if values is not None and len(values) > 1:
+                raise ParameterError(
+                    f"{name} has {len(values)} candidates but selection is None; give one "
+                    'value, or a selection: "local" or "each".'
+                )
+    is_euclidean = find_kernel(spec.kernel).is_euclidean
+    if not is_euclidean and spec.gamma is not None and len(spec.gamma) > 1:
+        raise ParameterError(
+            f"gamma has {len(spec.gamma)} candidates, but which rows are near each other in a "
+            f"{spec.kernel} kernel's feature space depends on it; give one value."
+        )
+
+
+@complete()
+class FalkSVC(FalkEstimator, LocalClassifier):
     """FaLK-SVM: an SVM on the neighborhood of each of a few centers that cover all rows.
 
     Centers are training rows, chosen so that every row is among the ``n_assigned`` nearest rows of
@@ -105,59 +184,36 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
     """
 
     _c_candidates = SELECTION_C
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FalkEstimator._parameter_constraints,
-        **CLASS_CONSTRAINTS,
-    }
 
     def __init__(
         self,
-        n_neighbors: int | Sequence[int] = 1000,
+        n_neighbors: param.Counts = 1000,
         *,
-        n_assigned: int | None = None,
+        n_assigned: param.MaybeCount = None,
         assign: Literal["point", "center", "k_centers"] = "point",
         selection: Literal["local", "each"] | None = "local",
-        n_centers: int = 3,
-        kernel: str = "rbf",
-        C: Candidates = None,
-        gamma: Candidates = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        percentiles: Sequence[float] = PERCENTILES,
-        cv: int = 5,
-        tol: float = 1e-3,
-        feature_scale: FeatureScaleParam = None,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = "auto",
-        store: str | os.PathLike[str] | None = None,
+        n_centers: param.Count = 3,
+        kernel: param.SearchedKernel = "rbf",
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        percentiles: param.Percentiles = PERCENTILES,
+        cv: param.Folds = 5,
+        tol: param.Positive = 1e-3,
+        feature_scale: param.FeatureScale = None,
+        class_weight: param.ClassWeight = None,
+        probability: param.ProbabilityMaps = "auto",
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.n_assigned = n_assigned
-        self.assign = assign
-        self.selection = selection
-        self.n_centers = n_centers
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.percentiles = percentiles
-        self.cv = cv
-        self.tol = tol
-        self.feature_scale = feature_scale
-        self.class_weight = class_weight
-        self.probability = probability
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
+        param.keep(locals())
 
-    def _warn_about_folds(self) -> None:
+    def _warn_about_folds(self, request: FitRequest) -> None:
         """Warn that neighborhoods have fewer inner rows than folds, if a selection used them."""
-        method, n_rows = self._method(), int(self._reader.meta["n_rows"])
+        method, n_rows = cast(Falk, request.method), int(self._reader.meta["n_rows"])
         inner = min(method.inner(min(method.n_neighbors[0], n_rows)), n_rows)
         if method.selection in ("local", "each") and inner < self.cv:
             of = self.n_cells_ if method.selection == "each" else min(N_SELECTED, n_rows)
@@ -168,8 +224,8 @@ class FalkSVC(FalkEstimator, NeighborhoodClassifier):
             )
 
 
-@share_docs()
-class FalkSVR(FalkEstimator, NeighborhoodRegressor):
+@complete()
+class FalkSVR(FalkEstimator, LocalRegressor):
     """Local regression on the neighborhood of each of a few centers that cover all rows.
 
     Centers, neighborhoods and the assignment of queries are those of `FalkSVC`: every row is among
@@ -243,45 +299,25 @@ class FalkSVR(FalkEstimator, NeighborhoodRegressor):
     """
 
     _c_candidates = NUMBER_C
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        name: own
-        for name, own in FalkEstimator._parameter_constraints.items()
-        if name not in ("tol", "cv")
-    }
 
     def __init__(
         self,
-        n_neighbors: int | Sequence[int] = 1000,
+        n_neighbors: param.Counts = 1000,
         *,
-        n_assigned: int | None = None,
+        n_assigned: param.MaybeCount = None,
         assign: Literal["point", "center", "k_centers"] = "point",
         selection: Literal["local", "each"] | None = "local",
-        n_centers: int = 3,
-        kernel: str = "rbf",
-        C: Candidates = None,
-        gamma: Candidates = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        percentiles: Sequence[float] = NUMBER_PERCENTILES,
-        feature_scale: FeatureScaleParam = None,
-        store: str | os.PathLike[str] | None = None,
+        n_centers: param.Count = 3,
+        kernel: param.SearchedKernel = "rbf",
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        percentiles: param.Percentiles = NUMBER_PERCENTILES,
+        feature_scale: param.FeatureScale = None,
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.n_assigned = n_assigned
-        self.assign = assign
-        self.selection = selection
-        self.n_centers = n_centers
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.percentiles = percentiles
-        self.feature_scale = feature_scale
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
+        param.keep(locals())

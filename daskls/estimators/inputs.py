@@ -1,145 +1,41 @@
-"""Checks and conversions of parameters and data before any graph is built."""
+"""Checks and conversions of X, y and weights before any graph is built; names of columns."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from inspect import signature
-from numbers import Integral, Real
+from numbers import Number
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import (
-    check_array,
-    check_consistent_length,
-    check_random_state,
-    column_or_1d,
-    get_tags,
-)
+from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
-from daskls.errors import DataError, ParameterError
-from daskls.estimators.columns import check_columns
-from daskls.records import LARGEST, SMALLEST, AnyArray, Float64, Labels, Reals, TargetKind
+from daskls.errors import DataError, warn_user
+from daskls.records import AnyArray, Float64, Labels, Reals, TargetKind
 from daskls.run.labels import (
     check_label_kind,
     check_numbers,
     check_values,
     first_bad_label,
     first_bad_number,
+    first_bad_value,
     label_error,
     number_error,
+    value_error,
 )
 from daskls.run.rows import open_column, open_named
 from daskls.sources.door import Source
+from daskls.sources.frames import all_columns, sparse_columns, sparse_error
 
-# Parameters that do not describe the model.
-NOT_SAVED = ("client", "store", "verbose")
-
-
-def candidates(name: str, value: float | Sequence[float] | None) -> tuple[float, ...] | None:
-    """Return a parameter's candidates in increasing order, or None for the method's own grid."""
-    if value is None:
-        return None
-    values = flat(name, value, np.float64)
-    if len(values) == 0:
-        raise ParameterError(
-            f"{name} is an empty grid; give at least one value, or None for the method's own grid."
-        )
-    bad = values[~((values >= SMALLEST) & (values <= LARGEST))]
-    if len(bad):
-        raise ParameterError(
-            f"{name} holds {bad[0]:g}; every value must be positive and finite, from "
-            f"{SMALLEST:g} to {LARGEST:g}."
-        )
-    return tuple(np.unique(values).tolist())
-
-
-def flat(name: str, value: Any, dtype: type | None = None) -> AnyArray:
-    try:
-        values = np.atleast_1d(np.asarray(value, dtype))
-    except (TypeError, ValueError):
-        values = np.empty((0, 0))
-    if values.ndim > 1:
-        raise ParameterError(f"{name} is {value!r}; give a number, or a flat list of numbers.")
-    return values
-
-
-def levels_of(value: float | Sequence[float]) -> float | tuple[float, ...]:
-    """Return a level, or several in the given order.
-
-    >>> levels_of(0.5), levels_of([0.9, 0.1])
-    (0.5, (0.9, 0.1))
-    """
-    values = flat("quantile", value, np.float64)
-    bad = values[~((values > 0) & (values < 1))]
-    if not len(values) or len(bad):
-        got = f"holds {bad[0]:g}" if len(bad) else "is empty"
-        raise ParameterError(
-            f"quantile {got}; it takes one level or several, above 0 and below 1. Give 0.5 for the "
-            "median, or (0.1, 0.5, 0.9)."
-        )
-    if len(np.unique(values)) < len(values):
-        raise ParameterError(
-            f"quantile is {value!r}, where a level comes twice; give each level once."
-        )
-    return tuple(values.tolist()) if np.ndim(value) else float(values[0])
-
-
-def check_class_weight(class_weight: Any) -> None:
-    for label, value in class_weight.items() if isinstance(class_weight, dict) else ():
-        if not (isinstance(value, Real) and SMALLEST <= float(value) <= LARGEST):
-            raise ParameterError(
-                f"class_weight of {label!r} is {value!r}; it must be a number from {SMALLEST:g} to "
-                f"{LARGEST:g}. Leave rows that should not count out, or give them sample_weight 0."
-            )
-
-
-def check_unused(estimator: BaseEstimator, names: Iterable[str], why: str) -> None:
-    """Refuse parameters that have no effect, unless they have their default value."""
-    defaults = signature(type(estimator)).parameters
-    for name in names:
-        value = getattr(estimator, name)
-        if np.any(value != defaults[name].default):
-            raise ParameterError(
-                f"{name}={value!r} has no effect with {why}. Leave {name} at its default, "
-                f"{defaults[name].default!r}."
-            )
-
-
-def draw_seed(random_state: Any) -> int | None:
-    """Return the integer seed of a fit; None if the user gives none."""
-    if random_state is None:
-        return None
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def saved_params(estimator: BaseEstimator) -> dict[str, Any]:
-    params = estimator.get_params(deep=False)
-    return {name: _json(value) for name, value in params.items() if name not in NOT_SAVED}
-
-
-def _json(value: Any) -> Any:
-    """Return a parameter as a JSON value; None for an object that has none."""
-    if isinstance(value, dict):
-        return {"__items__": [[_json(k), _json(v)] for k, v in value.items()]}
-    if isinstance(value, np.ndarray | tuple | list):
-        return [_json(v) for v in np.asarray(value).tolist()]
-    if isinstance(value, str) or value is None:
-        return value
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else None
-
-
-def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: dict(value["__items__"]) if isinstance(value, dict) else value
-        for name, value in params.items()
-    }
+# Names that an error lists.
+MAX_SHOWN = 5
+# Types that a column of objects may hold; None is a missing value.
+NUMBERS = (Number, np.bool_, NoneType)
+# The spellings of numeric dtypes in pandas, Arrow and Polars.
+NUMERIC = re.compile(r"(u?int\d+|float\d*|double|half_?float|bool|sparse\[|decimal)", re.IGNORECASE)
+WIDE = re.compile("u?int64", re.IGNORECASE)
 
 
 @contextmanager
@@ -273,14 +169,18 @@ def check_weights(sample_weight: Any) -> Float64:
     return numbers
 
 
-def open_column_of(values: Any, name: str, kind: TargetKind = "classes") -> Any:
-    """Return y or weights as a NumPy array if in memory, else as a Dask array; None stays None."""
-    if values is None:
-        return None
-    source = open_named(values, name)
-    if not source.in_memory:
-        return open_column(source, name, None if kind == "numbers" else 1)
-    return check_targets(source.given, kind) if name == "y" else check_weights(source.given)
+def read_targets(y: Source, kind: TargetKind) -> Any:
+    """Return y as a NumPy array if in memory, else as a Dask array."""
+    if y.in_memory:
+        return check_targets(y.given, kind)
+    return open_column(y, "y", None if kind == "numbers" else 1)
+
+
+def read_weights(sample_weight: Source) -> Any:
+    """Return weights as a NumPy array if in memory, else as a Dask array."""
+    if sample_weight.in_memory:
+        return check_weights(sample_weight.given)
+    return open_column(sample_weight, "sample_weight")
 
 
 def check_same_kind(y: Labels, classes: Labels) -> None:
@@ -294,3 +194,109 @@ def check_same_kind(y: Labels, classes: Labels) -> None:
 
 def _is_text(labels: Labels) -> bool:
     return labels.dtype.kind in "OUT"
+
+
+# Names and dtypes of columns: names are kept with a model, and checked in queries.
+
+
+def check_names(estimator: Any, X: Source) -> None:
+    """Refuse other names, or another order, than in training; warn where one side has none."""
+    fitted, given = getattr(estimator, "feature_names_in_", None), X.names
+    name = type(estimator).__name__
+    if fitted is None and given is not None:
+        message = f"X has feature names, but {name} was fitted without feature names"
+        warn_user(message, UserWarning)
+    elif fitted is not None and given is None:
+        message = f"X does not have valid feature names, but {name} was fitted with feature names"
+        warn_user(message, UserWarning)
+    elif fitted is not None and given is not None and list(fitted) != given:
+        raise DataError(_difference(list(fitted), given))
+
+
+def check_columns(X: Any) -> None:
+    """Refuse a DataFrame with columns that are not numeric, or with sparse columns only."""
+    sparse = sparse_columns(X)
+    if sparse and len(sparse) == len(X.columns):
+        # Beside dense columns scikit-learn makes them dense, with a warning.
+        raise sparse_error("X", sparse)
+    bad = [f"{name!r} ({held})" for name, held in _kinds(X) if held is not None]
+    if bad:
+        more = f" and {len(bad) - MAX_SHOWN} more" if len(bad) > MAX_SHOWN else ""
+        raise DataError(
+            f"X has columns that are not numeric: {', '.join(bad[:MAX_SHOWN])}{more}. Pass the "
+            'table with its labels, fit(df, "label"), which encodes text and categories; or encode '
+            "them first, with daskls.TableEncoder in a pipeline or scikit-learn's OneHotEncoder, "
+            "dates as days since a fixed one."
+        )
+    for place, (name, values) in enumerate(_wide_integers(X)):
+        found = first_bad_value(values)
+        if found is not None:
+            raise value_error(found._replace(column=place), [name] * (place + 1))
+
+
+def _wide_integers(X: Any) -> Iterable[tuple[str, AnyArray]]:
+    """Yield columns of 64-bit integers, which are cast to floats if other columns are floats."""
+    for i, name in enumerate(all_columns(X)):
+        column = X.iloc[:, i] if hasattr(X, "iloc") else X[name]
+        if WIDE.match(str(getattr(column, "dtype", getattr(column, "type", "")))):
+            values = np.asarray(column.to_numpy())
+            yield str(name), values.reshape(-1, 1)
+
+
+def _kinds(X: Any) -> Iterable[tuple[Any, str | None]]:
+    """Yield each column's name, and what it holds if it is not numeric; else None."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        for i, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+            is_object = getattr(kind, "kind", "") == "O" and str(kind) == "object"
+            yield name, _first_other(X.iloc[:, i]) if is_object else _not_numeric(kind)
+    elif hasattr(X, "column_names") or hasattr(X, "columns"):
+        names = getattr(X, "column_names", None) or X.columns
+        kinds = X.schema.types if hasattr(X, "schema") and hasattr(X.schema, "types") else X.dtypes
+        yield from ((name, _not_numeric(kind)) for name, kind in zip(names, kinds, strict=True))
+
+
+def _not_numeric(kind: Any) -> str | None:
+    return None if NUMERIC.match(str(kind)) else str(kind)
+
+
+def _first_other(column: Any) -> str | None:
+    """Return the first value of an object column that is neither a number nor missing."""
+    values = column.to_numpy()
+    # Check the few distinct types first: that needs no Python loop over the rows.
+    others = tuple(t for t in set(map(type, values)) if not issubclass(t, NUMBERS))
+    if not others:
+        return None
+    row = next(i for i, value in enumerate(values) if isinstance(value, others))
+    return f"{values[row]!r} in row {row}"
+
+
+def keep_names(estimator: Any, names: Sequence[str] | None) -> None:
+    vars(estimator).pop("feature_names_in_", None)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _difference(fitted: list[str], given: list[str]) -> str:
+    """Return the message how names differ, in scikit-learn's words."""
+    unseen, missing = sorted(set(given) - set(fitted)), sorted(set(fitted) - set(given))
+    lines = ["The feature names should match those that were passed during fit."]
+    if unseen:
+        lines += ["Feature names unseen at fit time:", *_listed(unseen)]
+    if missing:
+        lines += ["Feature names seen at fit time, yet now missing:", *_listed(missing)]
+    if not unseen and not missing:
+        lines += [
+            "Feature names must be in the same order as they were in fit.",
+            *_moved(fitted, given),
+        ]
+    return "\n".join([*lines, "Pass the columns that the model was trained on, in their order."])
+
+
+def _moved(fitted: list[str], given: list[str]) -> list[str]:
+    pairs = enumerate(zip(fitted, given, strict=False))
+    return [f"Column {i} is {now!r}, was {was!r}." for i, (was, now) in pairs if was != now][:1]
+
+
+def _listed(names: list[str]) -> list[str]:
+    more = ["- ..."] if len(names) > MAX_SHOWN else []
+    return [*(f"- {name}" for name in names[:MAX_SHOWN]), *more]

@@ -1,52 +1,33 @@
 """The lazy methods: a query's neighbors train an SVM, vote or are averaged at prediction."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
-from daskls.errors import ParameterError
-from daskls.estimators.docs import share_docs
+from daskls.estimators import param
+from daskls.estimators.base import LocalEstimator
+from daskls.estimators.classifier import LocalClassifier
+from daskls.estimators.docs import complete
 from daskls.estimators.neighborhoods import (
-    SVM_CONSTRAINTS,
-    NeighborhoodClassifier,
-    NeighborhoodEstimator,
-    NeighborhoodRegressor,
-    candidate_percentiles,
-    counts,
-    selecting_spec,
+    advice_on_selection,
+    asked_of,
+    check_single,
+    local_spec,
+    one_count,
+    select,
     selection_of,
-    selects,
 )
-from daskls.estimators.options import CLASS_CONSTRAINTS, FeatureScaleParam, ProbabilityParam
+from daskls.estimators.regressor import LocalRegressor
+from daskls.estimators.scales import coded_features, feature_importances, scale_factors
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
-from daskls.records import SolverSpec
+
+if TYPE_CHECKING:
+    from daskls.estimators.advice import Advice
 
 
-def single_count(estimator: Any) -> int:
-    values = counts("n_neighbors", estimator.n_neighbors)
-    if len(values) > 1:
-        raise ParameterError(
-            f"n_neighbors has {len(values)} candidates; {type(estimator).__name__} takes one. "
-            "Choose with scikit-learn's GridSearchCV."
-        )
-    return values[0]
-
-
-def check_single(spec: SolverSpec) -> SolverSpec:
-    """Return the spec; ParameterError for candidates, which a lazy method cannot choose from."""
-    for name, values in (("C", spec.C), ("gamma", spec.gamma)):
-        if values is not None and len(values) > 1:
-            raise ParameterError(
-                f"{name} has {len(values)} candidates; give one value, and choose with "
-                "scikit-learn's GridSearchCV."
-            )
-    return spec
-
-
-@share_docs()
-class KNNSVC(NeighborhoodClassifier):
+@complete()
+class KNNSVC(LocalClassifier):
     """kNNSVM: an SVM on the nearest training rows of every query, trained at prediction.
 
     `fit` only regroups the rows, and selects C and the width where neither is given, leaving out
@@ -90,60 +71,41 @@ class KNNSVC(NeighborhoodClassifier):
     [True, False]
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **NeighborhoodClassifier._parameter_constraints,
-        **SVM_CONSTRAINTS,
-        **CLASS_CONSTRAINTS,
-    }
+    _method_class = KNNSVM
+    feature_scale_ = property(scale_factors)
+    coded_features_ = property(coded_features)
+    feature_importances_ = property(feature_importances)
 
     def __init__(
         self,
-        n_neighbors: int = 100,
+        n_neighbors: param.OneCount = 100,
         *,
-        kernel: str = "rbf",
-        C: float | Sequence[float] | None = None,
-        gamma: float | Sequence[float] | None = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        feature_scale: FeatureScaleParam = None,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = "auto",
-        store: str | os.PathLike[str] | None = None,
+        kernel: param.SearchedKernel = "rbf",
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        tol: param.Positive = 1e-3,
+        feature_scale: param.FeatureScale = None,
+        class_weight: param.ClassWeight = None,
+        probability: param.ProbabilityMaps = "auto",
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.feature_scale = feature_scale
-        self.class_weight = class_weight
-        self.probability = probability
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
+        param.keep(locals())
 
-    def _solver(self) -> SolverSpec:
-        spec = selecting_spec(self)
-        if not find_kernel(self.kernel).is_euclidean:
+    def _asked(self, params: param.Params) -> dict[str, Any]:
+        k = one_count(self, params)
+        spec, is_open, widths = select(local_spec(self, params))
+        if not find_kernel(spec.kernel).is_euclidean:
             check_single(replace(spec, C=None))
-        return spec
+        selection = "left_out" if is_open else None
+        return asked_of(params, KNNSVM((k,), selection=selection, percentiles=widths), spec)
 
-    def _method(self) -> KNNSVM:
-        k = single_count(self)
-        if not selects(self):
-            return KNNSVM((k,))
-        return KNNSVM((k,), selection="left_out", percentiles=candidate_percentiles(self))
-
-    def _sizes(self) -> dict[str, Any]:
-        # Rows are left out one at a time.
-        return {**super()._sizes(), "n_folds": None}
+    def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
+        return advice_on_selection(self, "The one choice for all neighborhoods")
 
     @property
     def selected_(self) -> dict[str, Any] | None:
@@ -151,52 +113,37 @@ class KNNSVC(NeighborhoodClassifier):
         return selection_of(self)
 
 
-class KernelKNN(NeighborhoodEstimator):
-    """An estimator whose k nearest rows vote or are averaged: nothing is trained."""
+class KernelKNN(LocalEstimator):
+    """What the estimators share whose k nearest rows vote or are averaged: nothing is trained."""
 
-    # Every specification has both; neighbors need neither.
-    C = None
-    tol = 1e-3
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **NeighborhoodEstimator._parameter_constraints,
-        **{name: SVM_CONSTRAINTS[name] for name in ("kernel", "gamma", "degree", "coef0")},
-    }
+    _method_class = KNN
+    feature_scale_ = property(scale_factors)
+    coded_features_ = property(coded_features)
+    feature_importances_ = property(feature_importances)
 
     def __init__(
         self,
-        n_neighbors: int = 5,
+        n_neighbors: param.OneCount = 5,
         *,
-        kernel: str = "rbf",
-        gamma: float | Sequence[float] | None = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        feature_scale: FeatureScaleParam = None,
-        store: str | os.PathLike[str] | None = None,
+        kernel: param.SearchedKernel = "rbf",
+        gamma: param.Candidates = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        feature_scale: param.FeatureScale = None,
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.feature_scale = feature_scale
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
+        param.keep(locals())
 
-    def _solver(self) -> SolverSpec:
-        return check_single(self._spec((1.0,)))
-
-    def _method(self) -> KNN:
-        return KNN(n_neighbors=(single_count(self),))
+    def _asked(self, params: param.Params) -> dict[str, Any]:
+        spec = check_single(local_spec(self, params, C=(1.0,)))
+        return asked_of(params, KNN(n_neighbors=(one_count(self, params),)), spec)
 
 
-@share_docs()
-class KernelKNNClassifier(KernelKNN, NeighborhoodClassifier):
+@complete()
+class KernelKNNClassifier(KernelKNN, LocalClassifier):
     """FkNN: the majority of the k nearest rows in the kernel's feature space.
 
     Parameters
@@ -230,8 +177,8 @@ class KernelKNNClassifier(KernelKNN, NeighborhoodClassifier):
     """
 
 
-@share_docs()
-class KernelKNNRegressor(KernelKNN, NeighborhoodRegressor):
+@complete()
+class KernelKNNRegressor(KernelKNN, LocalRegressor):
     """The mean target of the k nearest rows in the kernel's feature space.
 
     Means are weighted by ``sample_weight``. y may have several columns, (n, t).

@@ -1,18 +1,14 @@
 """LandmarkSVC: L3-SVMs, a linear SVM for each cluster, on shared landmarks, solved jointly."""
 
-import os
-from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import GridEdgeWarning, NonConvergenceWarning, ParameterError, warn_user
-from daskls.estimators.base import LocalClassifier
-from daskls.estimators.docs import share_docs
-from daskls.estimators.inputs import candidates
-from daskls.estimators.options import CLASS_CONSTRAINTS, COMMON_CONSTRAINTS, ProbabilityParam
+from daskls.estimators import param
+from daskls.estimators.classifier import LocalClassifier
+from daskls.estimators.docs import complete
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.landmarks.method import L3
 from daskls.methods.landmarks.parts import read_linear_model
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
 
 
-@share_docs()
+@complete()
 class LandmarkSVC(LocalClassifier):
     """L3-SVMs: a linear SVM for each cluster, on shared landmarks, with one common bias.
 
@@ -102,87 +98,49 @@ class LandmarkSVC(LocalClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_cells": [Interval(Integral, 1, None, closed="left"), None],
-        "n_landmarks": [Interval(Integral, 1, None, closed="left"), None],
-        "landmarks": [StrOptions({"random", "pca"})],
-        "projection": [StrOptions({"linear", "rbf"})],
-        "C": [Interval(Real, 0, None, closed="neither"), "array-like", None],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        **CLASS_CONSTRAINTS,
-        **COMMON_CONSTRAINTS,
-    }
+    _method_class = L3
 
     def __init__(
         self,
-        n_cells: int | None = None,
+        n_cells: param.MaybeCount = None,
         *,
-        n_landmarks: int | None = None,
+        n_landmarks: param.MaybeCount = None,
         landmarks: Literal["random", "pca"] = "random",
         projection: Literal["linear", "rbf"] = "linear",
-        C: float | Sequence[float] | None = None,
-        gamma: float | None = None,
-        cv: int = 5,
-        tol: float = 1e-3,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = "auto",
-        store: str | os.PathLike[str] | None = None,
+        C: param.Candidates = None,
+        gamma: param.MaybePositive = None,
+        cv: param.Folds = 5,
+        tol: param.Positive = 1e-3,
+        class_weight: param.ClassWeight = None,
+        probability: param.ProbabilityMaps = "auto",
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.n_cells = n_cells
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.projection = projection
-        self.C = C
-        self.gamma = gamma
-        self.cv = cv
-        self.tol = tol
-        self.class_weight = class_weight
-        self.probability = probability
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
+        param.keep(locals())
 
-    def _sizes(self) -> dict[str, Any]:
+    def _asked(self, params: param.Params) -> dict[str, Any]:
         # Imported here so that a process that only predicts never loads the trainers.
         from daskls.methods.landmarks.plan import MOST_CLUSTERS, count_clusters
 
-        n_cells, spec = self._method().n_cells, self._solver()
+        gamma = params["gamma"]
+        method = param.read(L3, params)
+        if gamma is not None and not find_kernel(method.projection).has_gamma:
+            raise ParameterError(
+                f'gamma={gamma:g} has no effect with projection="linear"; leave it out, or set '
+                'projection="rbf".'
+            )
+        given = {"kernel": "linear", "fit_intercept": True, "clipped_gap": False}
+        spec = param.read(SolverSpec, params, **given)
         return {
+            "method": method,
+            "spec": spec,
             "cell_size": 2,
-            "count_cells": lambda n_rows: n_cells or count_clusters(n_rows),
-            "sample_remedy": f"lower n_cells below {n_cells or MOST_CLUSTERS}",
+            "count_cells": lambda n_rows: method.n_cells or count_clusters(n_rows),
+            "sample_remedy": f"lower n_cells below {method.n_cells or MOST_CLUSTERS}",
             "n_folds": spec.cv if spec.n_costs > 1 else None,
         }
-
-    def _method(self) -> L3:
-        return L3(
-            n_cells=None if self.n_cells is None else int(self.n_cells),
-            n_landmarks=None if self.n_landmarks is None else int(self.n_landmarks),
-            landmarks=self.landmarks,
-            projection=self.projection,
-        )
-
-    def _solver(self) -> SolverSpec:
-        if self.gamma is not None and not find_kernel(self.projection).has_gamma:
-            raise ParameterError(
-                f'gamma={self.gamma:g} has no effect with projection="linear"; leave it out, or '
-                'set projection="rbf".'
-            )
-        return SolverSpec(
-            kernel="linear",
-            C=candidates("C", self.C),
-            gamma=candidates("gamma", self.gamma),
-            cv=int(self.cv),
-            tol=float(self.tol),
-            fit_intercept=True,
-            clipped_gap=False,
-        )
 
     def _advice(self, shrinkage: Any = None) -> Iterable["Advice"]:
         shared, selected = self.fit_report_[0], self.selected_

@@ -1,27 +1,26 @@
 """Noise filters: find training rows whose label disagrees with the models around them."""
 
 import os
-from collections.abc import Sequence
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import dask.array as da
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.cluster import compute
 from daskls.errors import DataError
-from daskls.estimators.base import SharesClient
-from daskls.estimators.columns import check_names, keep_names
-from daskls.estimators.docs import share_docs
+from daskls.estimators import param
+from daskls.estimators.base import clone_with_client
+from daskls.estimators.classifier import LocalClassifier
+from daskls.estimators.docs import complete
 from daskls.estimators.falk import FalkSVC
-from daskls.estimators.inputs import check_input
-from daskls.estimators.knn import KNNSVC, check_single
-from daskls.estimators.neighborhoods import PERCENTILES, NeighborhoodClassifier, svm_spec
-from daskls.estimators.options import CLASS_CONSTRAINTS, FeatureScaleParam
+from daskls.estimators.inputs import check_input, check_names, keep_names
+from daskls.estimators.knn import KNNSVC
+from daskls.estimators.neighborhoods import PERCENTILES, check_single
 from daskls.plan.fit import FitPlan
-from daskls.records import Float64, TargetKind
+from daskls.records import Float64, SolverSpec, TargetKind
+from daskls.run.contract import FitRequest
 from daskls.run.labels import check_values
 from daskls.run.rows import as_declared, open_rows
 from daskls.sources.door import open_source
@@ -32,23 +31,26 @@ from daskls.store.temporary import Scratch
 COPY_ROWS = 1 << 16
 
 
-class NoiseFilter(SharesClient):
+class NoiseFilter(BaseEstimator):  # type: ignore[misc]
     client: Any
-    model_: NeighborhoodClassifier
+    model_: LocalClassifier
     _kind: ClassVar[TargetKind] = "classes"
     # Rows that agree less with their label are noise; a parameter of one of the filters.
     threshold: float = 0.5
 
-    def _classifier(self) -> NeighborhoodClassifier:
+    def _classifier(self) -> LocalClassifier:
         raise NotImplementedError
 
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        self._classifier()._validate_params()
+    __sklearn_clone__ = clone_with_client
+
+    def _request(self) -> FitRequest:
+        """Return what the checked parameters ask the classifier's fit for."""
+        self._validate_params()
+        return self._classifier()._request()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the client; a lazy result is computed, as it needs the store."""
-        state = super().__getstate__()
+        state = {**super().__getstate__(), "client": None}
         if isinstance(state.get("_agreement"), da.Array):
             (state["_agreement"],) = compute([state["_agreement"]], self.client)
         return state
@@ -236,7 +238,7 @@ class NoiseFilter(SharesClient):
         return open_dataset(target)
 
 
-@share_docs()
+@complete()
 class FalkNoiseFilter(NoiseFilter):
     """FaLKNR: a row is noise if FaLK-SVM, trained on all rows, gives it another label.
 
@@ -273,54 +275,33 @@ class FalkNoiseFilter(NoiseFilter):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        name: values
-        for name, values in FalkSVC._parameter_constraints.items()
-        if name not in ("assign", "n_centers", *CLASS_CONSTRAINTS)
-    }
-
     def __init__(
         self,
-        n_neighbors: int | Sequence[int] = 1000,
+        n_neighbors: param.Counts = 1000,
         *,
-        n_assigned: int | None = None,
+        n_assigned: param.MaybeCount = None,
         selection: Literal["local", "each"] | None = None,
-        kernel: str = "rbf",
-        C: float | Sequence[float] | None = None,
-        gamma: float | Sequence[float] | None = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        percentiles: Sequence[float] = PERCENTILES,
-        cv: int = 5,
-        tol: float = 1e-3,
-        feature_scale: FeatureScaleParam = None,
-        store: str | os.PathLike[str] | None = None,
+        kernel: param.SearchedKernel = "rbf",
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        percentiles: param.Percentiles = PERCENTILES,
+        cv: param.Folds = 5,
+        tol: param.Positive = 1e-3,
+        feature_scale: param.FeatureScale = None,
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.n_assigned = n_assigned
-        self.selection = selection
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.percentiles = percentiles
-        self.cv = cv
-        self.tol = tol
-        self.feature_scale = feature_scale
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
+        param.keep(locals())
 
-    def _classifier(self) -> NeighborhoodClassifier:
+    def _classifier(self) -> LocalClassifier:
         return FalkSVC(**self.get_params(deep=False))
 
 
-@share_docs()
+@complete()
 class KNNSVMNoiseFilter(NoiseFilter):
     """FkNNSVM-nr: a row is noise if the SVM of its neighbors, without it, finds its label unlikely.
 
@@ -363,52 +344,30 @@ class KNNSVMNoiseFilter(NoiseFilter):
     (True, False)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{
-            name: values
-            for name, values in KNNSVC._parameter_constraints.items()
-            if name not in CLASS_CONSTRAINTS
-        },
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "threshold": [Interval(Real, 0, 1, closed="both")],
-    }
-
     def __init__(
         self,
-        n_neighbors: int = 100,
+        n_neighbors: param.Count = 100,
         *,
-        threshold: float = 0.5,
-        kernel: str = "rbf",
-        C: float | None = None,
-        gamma: float | None = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        feature_scale: FeatureScaleParam = None,
-        store: str | os.PathLike[str] | None = None,
+        threshold: param.Share = 0.5,
+        kernel: param.SearchedKernel = "rbf",
+        C: param.OneValue = None,
+        gamma: param.OneValue = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        tol: param.Positive = 1e-3,
+        feature_scale: param.FeatureScale = None,
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.threshold = threshold
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.feature_scale = feature_scale
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
+        param.keep(locals())
 
-    def _classifier(self) -> NeighborhoodClassifier:
+    def _classifier(self) -> LocalClassifier:
         params = self.get_params(deep=False)
-        params.pop("threshold")
+        del params["threshold"]
+        check_single(param.read(SolverSpec, params))
         # C is given, so nothing is selected by the noisy labels.
-        check_single(svm_spec(self, (1.0,)))
         return KNNSVC(**{**params, "C": 1.0 if self.C is None else self.C})
 
     @property

@@ -1,4 +1,4 @@
-"""The method ``plan`` of every estimator: what a fit would take, from the shape of X alone."""
+"""What a plan knows of rows that it does not read, and of workers that need not exist."""
 
 import math
 from contextlib import ExitStack
@@ -8,17 +8,12 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from daskls.cluster import current_client
 from daskls.datasets.convert import open_files
 from daskls.errors import DataError, ParameterError
-from daskls.estimators.predictions import Predictions
 from daskls.plan.bundles import Resources
 from daskls.plan.exchange import BLOCK_NBYTES
-from daskls.plan.fit import FitPlan
 from daskls.records import AnyArray, TargetKind
-from daskls.run.contract import FitRequest
 from daskls.run.resources import find_resources, resources_of
-from daskls.run.rows import open_rows
 from daskls.sources.base import LabelCoder, NumberCoder, ReadOptions
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.frames import with_labels
@@ -29,61 +24,6 @@ from daskls.targets import Target
 
 # Assumed of a shape, and of a target that is not known.
 USUAL_DTYPE, USUAL_CLASSES = np.dtype(np.float32), 2
-
-
-class Plans(Predictions):
-    # Those of every estimator.
-    _validate_params: Any
-    _request: Any
-
-    def plan(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        workers: int | None = None,
-        threads_per_worker: int = 1,
-        memory_limit: int | str | None = None,
-    ) -> FitPlan:
-        """Return what `fit` would take: tasks, bytes, memory, and what it would refuse.
-
-        Nothing is trained, and X is not read except for its shape, dtype and chunks; of a table the
-        labels are read, and a file of arrays as by a fit, to count rows and classes.
-
-        Parameters
-        ----------
-        X : as `fit` takes it, or a shape (rows, features) of float32
-        y : as `fit` takes it, or None. The classes of a table and of y in memory are counted, those
-            of a data set are the ones that it names; else two are assumed.
-        workers : int, or None for those of the current scheduler. Processes of a cluster, which
-            need not exist.
-        threads_per_worker : int, >= 1, default 1. Threads of each of ``workers``.
-        memory_limit : int, str as "2GiB", or None for a share of this machine. Memory of each of
-            ``workers``.
-
-        Returns
-        -------
-        plan : FitPlan. ``print(plan)`` shows it; ``refusals`` are what `fit` would refuse, each
-            with the parameter to change.
-
-        Raises
-        ------
-        DataError : labels that `fit` refuses; chunks of unknown sizes; a shape without rows or
-            features
-        ParameterError : parameters out of range, or that contradict each other
-        """
-        # Imported here so that a process that only predicts never loads the trainers.
-        from daskls.methods.plan import plan_fit
-
-        self._validate_params()
-        request: FitRequest = self._request()
-        client = current_client(self.client)
-        resources = _resources(workers, threads_per_worker, memory_limit, client)
-        source, target, notes = unread_rows(X, y, self._kind)
-        dtype = np.float64 if self._kind == "numbers" else np.int32
-        targets = da.zeros(_count_rows(source), dtype=dtype, chunks=-1)
-        with open_rows(source, targets, None, Scratch.temporary(), self._kind) as rows:
-            return plan_fit(request, rows, target, resources, notes)
 
 
 # Rows on Zarr, or a lazy array of their shape; the target with the expected number of classes or of
@@ -125,7 +65,7 @@ def _dtype_of(array: Any) -> np.dtype[Any]:
     return found if isinstance(found, np.dtype) and found.kind in "biuf" else np.dtype(float)
 
 
-def _count_rows(source: Source) -> int:
+def count_rows(source: Source) -> int:
     shape = source.handle.shape if source.handle is not None else source.array.shape
     if not shape or math.isnan(shape[0]):
         raise DataError(
@@ -195,7 +135,7 @@ def _width(y: Any, source: Source | None) -> int:
     return int(shape[1]) if len(shape) > 1 else 1
 
 
-def _resources(
+def planned_resources(
     workers: int | None, threads_per_worker: int, memory_limit: int | str | None, client: Any
 ) -> Resources:
     """Return the resources of a described cluster; of the current one without ``workers``."""

@@ -1,28 +1,22 @@
 """One SVM on a sample of the rows, drawn around the support rows of small subsamples."""
 
-import os
-from collections.abc import Iterable, Sequence
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import NonConvergenceWarning, warn_user
-from daskls.estimators.base import LocalClassifier
-from daskls.estimators.docs import share_docs
+from daskls.estimators import param
+from daskls.estimators.classifier import LocalClassifier
+from daskls.estimators.docs import complete
 from daskls.estimators.neighborhoods import (
-    SVM_CONSTRAINTS,
     advice_on_selection,
-    candidate_percentiles,
-    selecting_spec,
+    local_spec,
+    select,
     selection_of,
-    selects,
 )
-from daskls.estimators.options import CLASS_CONSTRAINTS, COMMON_CONSTRAINTS, ProbabilityParam
 from daskls.methods.sampling.method import CGLQ, LocalSampling
-from daskls.records import SolverSpec
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
@@ -36,22 +30,15 @@ PATH_FIELDS = (
 )
 
 
-def _given(value: Any, kind: type) -> Any:
-    """Return a parameter as a Python number, which JSON can hold; None stays None."""
-    return None if value is None else kind(value)
-
-
 class SampledClassifier(LocalClassifier):
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "sample_fraction": [Interval(Real, 0, 1, closed="right"), None],
-        **CLASS_CONSTRAINTS,
-        **SVM_CONSTRAINTS,
-        **COMMON_CONSTRAINTS,
-    }
+    _method_class: ClassVar[type[CGLQ | LocalSampling]]
     # Name and dtype, in `path_`, of the parameter that changes from model to model.
     _step_field: ClassVar[tuple[str, str]]
-    sample_fraction: float | None
-    tol: float
+
+    def _asked(self, params: param.Params) -> dict[str, Any]:
+        spec, selects, widths = select(local_spec(self, params))
+        method = param.read(self._method_class, params, selects=selects, percentiles=widths)
+        return {"method": method, "spec": spec}
 
     def _warn_about_limits(self) -> None:
         (report,) = self.fit_report_
@@ -65,12 +52,6 @@ class SampledClassifier(LocalClassifier):
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all samples")
-
-    def _solver(self) -> SolverSpec:
-        return selecting_spec(self)
-
-    def _selection(self) -> dict[str, Any]:
-        return {"selects": selects(self), "percentiles": candidate_percentiles(self)}
 
     @property
     def selected_(self) -> dict[str, Any] | None:
@@ -97,7 +78,7 @@ class SampledClassifier(LocalClassifier):
         return self._reader.summary
 
 
-@share_docs()
+@complete()
 class LocalSamplingSVC(SampledClassifier):
     """Local sampling: one SVM on support rows of small subsamples and rows drawn around them.
 
@@ -183,55 +164,29 @@ class LocalSamplingSVC(SampledClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SampledClassifier._parameter_constraints,
-        "n_subsamples": [Interval(Integral, 1, None, closed="left"), None],
-        "radius_scale": [Interval(Real, 0, None, closed="neither"), None],
-    }
+    _method_class = LocalSampling
     _step_field = ("radius_scale", "f8")
 
     def __init__(
         self,
-        sample_fraction: float | None = None,
+        sample_fraction: param.MaybeShare = None,
         *,
-        n_subsamples: int | None = None,
-        radius_scale: float | None = None,
-        kernel: str = "rbf",
-        C: float | Sequence[float] | None = None,
-        gamma: float | Sequence[float] | None = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = "auto",
-        store: str | os.PathLike[str] | None = None,
+        n_subsamples: param.MaybeCount = None,
+        radius_scale: param.MaybePositive = None,
+        kernel: param.SearchedKernel = "rbf",
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        tol: param.Positive = 1e-3,
+        class_weight: param.ClassWeight = None,
+        probability: param.ProbabilityMaps = "auto",
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.sample_fraction = sample_fraction
-        self.n_subsamples = n_subsamples
-        self.radius_scale = radius_scale
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.class_weight = class_weight
-        self.probability = probability
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _method(self) -> LocalSampling:
-        return LocalSampling(
-            sample_fraction=_given(self.sample_fraction, float),
-            n_subsamples=_given(self.n_subsamples, int),
-            radius_scale=_given(self.radius_scale, float),
-            **self._selection(),
-        )
+        param.keep(locals())
 
     @property
     def radius_scale_(self) -> float:
@@ -239,7 +194,7 @@ class LocalSamplingSVC(SampledClassifier):
         return float(self._summary["best"])
 
 
-@share_docs()
+@complete()
 class NeighborSamplingSVC(SampledClassifier):
     """Procedure CGLQ: one SVM on the support rows of a subsample and their nearest rows.
 
@@ -302,48 +257,25 @@ class NeighborSamplingSVC(SampledClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SampledClassifier._parameter_constraints,
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-    }
+    _method_class = CGLQ
     _step_field = ("round", "i8")
 
     def __init__(
         self,
-        sample_fraction: float | None = None,
+        sample_fraction: param.MaybeShare = None,
         *,
-        n_neighbors: int = 5,
-        kernel: str = "rbf",
-        C: float | Sequence[float] | None = None,
-        gamma: float | Sequence[float] | None = None,
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        probability: ProbabilityParam = "auto",
-        store: str | os.PathLike[str] | None = None,
+        n_neighbors: param.Count = 5,
+        kernel: param.SearchedKernel = "rbf",
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
+        tol: param.Positive = 1e-3,
+        class_weight: param.ClassWeight = None,
+        probability: param.ProbabilityMaps = "auto",
+        store: param.Store = None,
         client: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
+        random_state: param.RandomState = None,
+        verbose: param.Verbose = 0,
     ) -> None:
-        self.sample_fraction = sample_fraction
-        self.n_neighbors = n_neighbors
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.class_weight = class_weight
-        self.probability = probability
-        self.store = store
-        self.client = client
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _method(self) -> CGLQ:
-        return CGLQ(
-            sample_fraction=_given(self.sample_fraction, float),
-            n_neighbors=int(self.n_neighbors),
-            **self._selection(),
-        )
+        param.keep(locals())

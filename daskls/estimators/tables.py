@@ -17,7 +17,7 @@ from daskls.estimators.view import progress_bars, rows_done, say
 from daskls.records import AnyArray, TargetKind
 from daskls.run.progress import Progress
 from daskls.sources.base import TableSource, guess_label
-from daskls.sources.door import Source, check_label
+from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import ColumnEncoding, TableEncoding
 from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
@@ -251,21 +251,21 @@ def encode_block(boxes: AnyArray, encoding: TableEncoding, block_info: Any = Non
     return encode_partition(boxes[0, 0], encoding, block_info[None]["array-location"][0][0])
 
 
-def answer_table(estimator: Any, X: Source, answer: Callable[[Any], Any]) -> Any:
+def answer_table(estimator: Any, X: Source, answer: Callable[[Source], Any]) -> Any:
     """Predict the rows of a table, whose columns are found by name, or of a file of features."""
     if X.kind == "dask table":
         encoding = getattr(estimator, "table_", None)
         if encoding is None:
             encoding = _plain_encoding(estimator, X.open(None, temporary_path()), None)
-        return answer(encoded_lazily(X.given, encoding))
+        return answer(Source(encoded_lazily(X.given, encoding), "dask"))
     if X.kind == "frame":
         # Encoded in memory: a query of few rows should not wait for a disk.
         estimator.table_.check_columns([str(name) for name in all_columns(X.given)])
-        return answer(encode_partition(X.given, estimator.table_, 0))
+        return answer(Source(encode_partition(X.given, estimator.table_, 0), "memory"))
     with query_rows(
         estimator, X, None, Scratch.temporary(), with_y=False, on_progress=None
     ) as rows:
-        (answers,) = compute([answer(rows)], estimator.client)
+        (answers,) = compute([answer(open_source(rows))], estimator.client)
     return answers
 
 

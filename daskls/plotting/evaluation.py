@@ -119,5 +119,5 @@ def _some_rows(X: Any, estimator: Any, step: int) -> Reals | None:
         # Its columns may be text, and are not the model's features.
         return None
     in_memory = isinstance(X, (np.ndarray, list)) or (is_frame and hasattr(X, "to_numpy"))
-    rows = np.asarray(X) if in_memory else open_whole(X, ROWS_NBYTES)
+    rows = np.asarray(X) if in_memory else open_whole(open_source(X), ROWS_NBYTES)
     return np.asarray(compute([rows[::step]], estimator.client)[0])

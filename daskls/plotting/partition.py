@@ -7,6 +7,7 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES
+from daskls.methods.predict import predict_array
 from daskls.plotting.plane import (
     class_colors,
     class_entries,
@@ -144,7 +145,7 @@ class PartitionDisplay:
             y = None if y is None else numbers_of(y, rows, reader.target.width)
             label = name_numbers(estimator)
         else:
-            values = np.asarray(estimator._predict_in_kind(points, "scores"))
+            values = np.asarray(predict_array(points, estimator._handle, "scores"))
             values = values if values.ndim == 1 else values.argmax(axis=1)
             classes = estimator.classes_
             y = None if y is None else np.searchsorted(classes, np.asarray(y))

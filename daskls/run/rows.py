@@ -55,14 +55,13 @@ def open_rows(
     check_array_expr()
     X = open_source(X)
     y, classes = find_labels(X, y)
-    y = open_named(y, "y")
     if isinstance(y.given, np.ndarray):
         _check_precision(y.given.dtype, "y")
         if kind == "classes":
             check_label_kind(y.given.dtype)
             # As codes, which are written to disk for the workers; text would travel in the graph.
             classes, codes = np.unique(y.given, return_inverse=True)
-            y = open_source(codes.astype(TARGET_DTYPES[kind]))
+            y = Source(codes.astype(TARGET_DTYPES[kind]), "memory")
     # The most columns of y: a row has one label, but may have several numbers.
     most_y = 1 if kind == "classes" else None
     shared = None if in_threads(client) else scratch
@@ -73,14 +72,12 @@ def open_rows(
         n = blocks.shape[0]
         target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
         chunks = merge_chunks(blocks.chunks[0], target)
-        columns = [
-            _column(values, name, n, shared, most)
-            for name, values, most in (("y", y, most_y), ("sample_weight", sample_weight, 1))
-        ]
+        given, weights = _column(y, "y", n, shared, most_y), None
+        if sample_weight is not None:
+            name = "sample_weight"
+            weights = _column(open_named(sample_weight, name), name, n, shared, 1)
         if n < 2:
             raise DataError(f"Found {n} row(s) in X; a fit needs at least 2.")
-        given, weights = columns
-        assert given is not None, "find_labels has checked y"
         is_read = source.handle is not None and blocks is whole and len(source.handle.shape) == 2
         yield BlockRows(
             blocks.rechunk({0: chunks}),
@@ -94,16 +91,17 @@ def open_rows(
         )
 
 
-def find_labels(X: Source, y: Any) -> tuple[Any, Labels | None]:
+def find_labels(X: Source, y: Any) -> tuple[Source, Labels | None]:
     """Return y, and the labels of its codes or None; without y, those of the data set X."""
     if y is not None:
-        return y, None
+        return open_named(y, "y"), None
     dataset = X.dataset
     if dataset is None:
         raise DataError("y is None, and X is no data set that holds one. Pass y.")
     if dataset.y is None:
         raise DataError(f"The data set {dataset.path} has no y; pass one.")
-    return dataset.y, np.asarray(dataset.classes) if dataset.classes is not None else None
+    classes = dataset.classes
+    return open_source(dataset.y), None if classes is None else np.asarray(classes)
 
 
 def _count_chunks(handle: ArrayHandle | None, whole: da.Array) -> int:
@@ -139,12 +137,10 @@ def _as_handle(source: Source, scratch: Scratch | None, name: str) -> Source:
 
 
 def _column(
-    values: Any, name: str, n: int, scratch: Scratch | None, most: int | None
-) -> da.Array | None:
-    """Return y or the weights as a Dask array (n, 1), or (n, t); None if they are None."""
-    if values is None:
-        return None
-    column = open_column(_as_handle(open_named(values, name), scratch, name), name, most)
+    source: Source, name: str, n: int, scratch: Scratch | None, most: int | None
+) -> da.Array:
+    """Return y or the weights as a Dask array (n, 1), or (n, t)."""
+    column = open_column(_as_handle(source, scratch, name), name, most)
     if column.shape[0] != n:
         raise DataError(
             f"X and {name} have inconsistent numbers of samples: X has {n} rows, {name} has "
@@ -153,9 +149,9 @@ def _column(
     return column[:, None] if column.ndim == 1 else column
 
 
-def open_column(source: Any, name: str, most: int | None = 1) -> da.Array:
+def open_column(source: Source, name: str, most: int | None = 1) -> da.Array:
     """Return y or the weights as (n,), or (n, t) of at most ``most`` columns."""
-    column = _open(open_named(source, name), name, BLOCK_NBYTES)
+    column = _open(source, name, BLOCK_NBYTES)
     _check_precision(column.dtype, name)
     # The dtype of numbers is checked by the scan of y.
     column = column if most is None else _check_kind(column, name)
@@ -188,7 +184,7 @@ def _check_kind(column: da.Array, name: str) -> da.Array:
     return column
 
 
-def open_whole(source: Any, nbytes: int) -> da.Array:
+def open_whole(source: Source, nbytes: int) -> da.Array:
     """Return X with one block of columns; blocks of Zarr arrays have about ``nbytes``."""
     check_array_expr()
     X = _open(source, "X", nbytes)
@@ -221,8 +217,7 @@ def cut_large(X: da.Array, nbytes: int) -> da.Array:
     return X.rechunk({0: chunks}, method="tasks")
 
 
-def _open(given: Any, name: str, nbytes: int) -> da.Array:
-    source = open_source(given)
+def _open(source: Source, name: str, nbytes: int) -> da.Array:
     check_values(source.given, name)
     if source.kind in ("dask", "dask table"):
         given = as_array(source.given)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import daskls
-from daskls.estimators.docs import NAMES, share_docs
+from daskls.estimators.docs import NAMES, complete
 from daskls.registry import FILTERS, METHODS, load_object
 
 pytestmark = pytest.mark.always
@@ -32,7 +32,7 @@ def test_every_parameter_is_described_and_no_other(cls):
 def test_an_entry_that_is_not_there_is_an_error():
     with pytest.raises(KeyError):
 
-        @share_docs()
+        @complete()
         class Plain:
             """Plain.
 

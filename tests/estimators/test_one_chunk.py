@@ -14,6 +14,7 @@ from zarr.storage import _local
 
 from daskls import MemoryPlanError, RandomChunkSVC
 from daskls.run import rows
+from daskls.sources.door import open_source
 from daskls.store.temporary import Scratch
 
 N = 600
@@ -69,7 +70,7 @@ def test_its_blocks_are_tasks_of_their_own(tmp_path, small_blocks):
     write(tmp_path / "X", **PACKED)
     with rows.open_rows(tmp_path / "X", Y, None, Scratch.at(tmp_path / "scratch")) as opened:
         assert opened.X.chunks[0] == (50,) * 12
-    whole = rows.open_whole(tmp_path / "X", 50 * 16)
+    whole = rows.open_whole(open_source(tmp_path / "X"), 50 * 16)
     assert rows.cut_large(whole, 50 * 16).chunks[0] == (50,) * 12
 
 
@@ -86,7 +87,7 @@ def test_a_packed_chunk_is_unpacked_once_a_pass(tmp_path, small_blocks, chunk_re
 def test_blocks_of_large_chunks_end_where_the_chunks_end(tmp_path, small_blocks):
     zarr.create_array(tmp_path / "S", data=X, chunks=(20, 2), shards=(200, 2))
     zarr.create_array(tmp_path / "P", data=X, chunks=(90, 2))
-    blocks = [rows.open_whole(tmp_path / name, 50 * 16).chunks[0] for name in "SP"]
+    blocks = [rows.open_whole(open_source(tmp_path / name), 50 * 16).chunks[0] for name in "SP"]
     # Of shards whole chunks; a chunk of less than the bound is a block.
     assert blocks[0] == (40,) * 15
     assert blocks[1] == (90,) * 6 + (60,)

@@ -113,7 +113,7 @@ def test_partitions_average_clipped_values():
     params = {**GIVEN, "cell_size": 130, "random_state": 0}
     model = squares_of(**params, n_partitions=3).fit(X, Y)
     reader = model._reader
-    views = model._method().space(reader).find(Q)
+    views = model._fitted_method().space(reader).find(Q)
     from daskls.methods.scores import model_scores
 
     total = np.zeros((len(Q), 3))

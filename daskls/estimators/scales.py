@@ -1,0 +1,109 @@
+"""The parameter ``feature_scale``, and what a fitted model tells of it."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from daskls.errors import ParameterError
+from daskls.estimators.param import FeatureCoding, Params, has_width
+from daskls.kernels.frame import encoded_names
+from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
+from daskls.run.contract import default_names
+
+
+def is_unscaled(feature_scale: Any) -> bool:
+    """Whether features are not scaled: None, which the command line spells "none"."""
+    return feature_scale is None or (isinstance(feature_scale, str) and feature_scale == "none")
+
+
+def checks_units(params: Params) -> bool:
+    """Whether a fit looks for features whose units hide those of others."""
+    is_plain = is_unscaled(params["feature_scale"]) and has_width(params["kernel"])
+    return is_plain and params.get("feature_coding", "none") in ("auto", "none")
+
+
+def scaling_of(params: Params, coding: FeatureCoding = "none") -> ScalingSpec | None:
+    """Return the choices that the data decide before space is cut; None if there are none."""
+    feature_scale, kernel = params["feature_scale"], params["kernel"]
+    if is_unscaled(feature_scale):
+        return None if coding == "none" else ScalingSpec(feature_coding=coding)
+    if not has_width(kernel):
+        raise ParameterError(
+            f'feature_scale is for kernels of distances; kernel is {kernel!r}. Use kernel="rbf", '
+            "or scale X beforehand."
+        )
+    if isinstance(feature_scale, str):
+        return ScalingSpec(feature_scale, feature_coding=coding)  # type: ignore[arg-type]
+    if coding not in ("auto", "none"):
+        raise ParameterError(
+            f"feature_scale holds one factor per feature, but feature_coding={coding!r} makes "
+            'other features of them. Pass feature_coding="none", or feature_scale="spread" or '
+            '"learned".'
+        )
+    factors = np.asarray(feature_scale)
+    if (
+        factors.ndim != 1
+        or factors.dtype.kind == "b"
+        or not all(isinstance(value, Real) for value in factors.tolist())
+    ):
+        raise ParameterError(
+            f"feature_scale must be a list of numbers, one factor per feature, got shape "
+            f'{factors.shape} of dtype {factors.dtype}. Give such a list, "spread" or "learned".'
+        )
+    values = tuple(float(value) for value in factors)
+    if not all(value == 0 or SMALLEST <= value <= LARGEST for value in values) or not any(values):
+        raise ParameterError(
+            "feature_scale holds a factor that is negative or not finite, or none above 0. Give "
+            f"factors from {SMALLEST:g} to {LARGEST:g}; features with 0 are left out."
+        )
+    return ScalingSpec(values)
+
+
+# What the properties of the estimators return that have the parameter.
+
+
+def scale_factors(estimator: Any) -> Float64:
+    """The factor of each of `coded_features_`, float64; a feature with factor 0 is left out.
+
+    Shape ``(n_features_in_,)`` if features are not coded.
+    """
+    check_is_fitted(estimator)
+    scale = estimator._reader.resolved.scale
+    if scale is None:
+        return np.ones(int(estimator._reader.meta["n_features"]))
+    factors: Float64 = scale.factors.copy()
+    return factors
+
+
+def coded_features(estimator: Any) -> list[str]:
+    """The names of the features that distances are computed from, as in `feature_scale_`.
+
+    Each is a feature of X, ``rank(name)`` or ``name=value``.
+    """
+    check_is_fitted(estimator)
+    names = [str(own) for own in getattr(estimator, "feature_names_in_", ())]
+    names = names or default_names(int(estimator._reader.meta["n_features"]))
+    return encoded_names(names, estimator._reader.resolved.scale)
+
+
+def feature_importances(estimator: Any) -> Float64:
+    """The weight of each feature in distances, shape ``(n_features_in_,)``, summing to 1.
+
+    The factor times the spread of the feature, so that units cancel, summed over its
+    indicators. A model that does not scale its features has no importances: its distances
+    depend on the features' units.
+    """
+    check_is_fitted(estimator)
+    resolved = estimator._reader.resolved
+    if resolved.scale is None:
+        raise AttributeError(
+            "This model does not scale its features, so it has no feature importances; fit "
+            'with feature_scale="learned".'
+        )
+    own = resolved.scale.factors * np.array(resolved.summary["spread"])
+    n_features = int(estimator._reader.meta["n_features"])
+    weights = np.bincount(resolved.scale.sources, own, n_features)
+    importances: Float64 = weights / weights.sum()
+    return importances
