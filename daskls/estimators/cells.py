@@ -31,7 +31,7 @@ from daskls.plan.bundles import usual_sizes
 from daskls.records import SCORINGS, FalseAlarmSpec, ScalingSpec, SolverSpec
 from daskls.solvers.registry import LOSSES, Loss, find_loss, losses_of
 from daskls.store.choices import FalseAlarmBound
-from daskls.store.temporary import ModelHandle
+from daskls.store.objects import ModelHandle
 
 GridShape = int | Sequence[int] | None
 # Default rows of a cell or a chunk; losses that are chosen once for all cells have their own.

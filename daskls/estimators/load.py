@@ -8,9 +8,8 @@ from daskls.estimators.base import LocalEstimator
 from daskls.estimators.inputs import params_from_json
 from daskls.methods.base import method_of
 from daskls.registry import find_class, load_object
-from daskls.store.objects import store_at
+from daskls.store.objects import ModelHandle, store_at
 from daskls.store.reader import ModelReader
-from daskls.store.temporary import ModelHandle
 
 
 def load(path: str | os.PathLike[str], *, client: Any = None) -> LocalEstimator:

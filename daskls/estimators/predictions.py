@@ -38,9 +38,8 @@ from daskls.run.workers import answering_nbytes
 from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels
-from daskls.store.objects import store_at
+from daskls.store.objects import ModelHandle, Scratch, store_at
 from daskls.store.reader import ModelReader
-from daskls.store.temporary import ModelHandle, Scratch
 
 
 class Predictions:

@@ -8,11 +8,9 @@ from contextlib import contextmanager
 
 from daskls.errors import AdviceWarning, warn_user
 from daskls.run.identity import check_free
-from daskls.store.contents import ROOT
 from daskls.store.errors import disk_errors, exists_already
 from daskls.store.layout import Root
-from daskls.store.objects import Objects, open_store, store_at
-from daskls.store.temporary import ModelHandle, TemporaryFolder
+from daskls.store.objects import ROOT, ModelHandle, Objects, TemporaryFolder, open_store, store_at
 
 # A pickle of a larger model, which memory holds twice while it is made, is advised against.
 LARGE_PICKLE_NBYTES = 256 << 20
