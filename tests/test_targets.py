@@ -20,7 +20,7 @@ from daskls.run.scan import scan_targets
 from daskls.solvers import registry
 from daskls.solvers.base import LocalSolver
 from daskls.store.layout import Root
-from daskls.store.temporary import Scratch
+from daskls.store.objects import Scratch
 from daskls.targets import Target
 
 N = 700

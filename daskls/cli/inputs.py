@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from daskls.records import TargetKind
     from daskls.sources.door import Source
-    from daskls.store.temporary import Scratch
+    from daskls.store.objects import Scratch
 
 
 # What to learn; auto: decided by the labels.
@@ -82,7 +82,7 @@ def find_label(source: "Source", label: str | None, weight: str | None) -> str |
     """Return the label column of a table, found by names alone; of a file of arrays ``label``."""
     from daskls.estimators.tables import weight_column
     from daskls.sources.labels import pick_label_column
-    from daskls.store.temporary import temporary_path
+    from daskls.store.objects import temporary_path
 
     if source.kind == "features":
         return label
@@ -107,7 +107,7 @@ def find_kind(
     elif source.kind == "features":
         found, why = kind_of_arrays(source.where, label)
     else:
-        from daskls.store.temporary import temporary_path
+        from daskls.store.objects import temporary_path
 
         assert label is not None
         found, why = kind_of_column(source.open(label, temporary_path()), label)
@@ -138,7 +138,7 @@ def open_rows_of(
         yield path
         return
     from daskls.estimators.tables import query_rows
-    from daskls.store.temporary import Scratch
+    from daskls.store.objects import Scratch
 
     own = scratch or Scratch.temporary()
     with query_rows(estimator, source, label, own, with_y=with_y, on_progress=on_progress) as rows:

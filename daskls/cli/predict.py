@@ -20,7 +20,7 @@ from daskls.cli.inputs import (
 )
 
 if TYPE_CHECKING:
-    from daskls.store.temporary import Scratch
+    from daskls.store.objects import Scratch
 
 # Suffixes of files that predictions are not written as; a Zarr array of such a name would mislead.
 OTHER_ENDINGS = (".xlsx", ".xls", ".json", ".txt", ".npy", ".npz", ".feather", ".arrow", ".pkl")
@@ -130,8 +130,7 @@ def _check_free(out: str) -> None:
 
 def _scratch_beside(out: str, what: str) -> "Scratch":
     """Return a place beside the output, as workers can reach it too; made when first used."""
-    from daskls.store.objects import is_bucket, store_at
-    from daskls.store.temporary import Scratch
+    from daskls.store.objects import Scratch, is_bucket, store_at
 
     where = store_at(out, what="output").where()
     name = f"{what}-{uuid.uuid4().hex[:12]}"

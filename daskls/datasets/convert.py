@@ -25,8 +25,7 @@ from daskls.sources.header import Known
 from daskls.sources.write import plain, write_features
 from daskls.store.dataset import WRITE_AGAIN, Dataset, check_target
 from daskls.store.errors import disk_errors
-from daskls.store.objects import store_at
-from daskls.store.temporary import temporary_root
+from daskls.store.objects import store_at, temporary_root
 
 
 def convert(

@@ -10,7 +10,7 @@ from daskls.partition.base import Shrinkage
 from daskls.records import Float64, Ints
 from daskls.solvers.grid import count_gammas, grid_ends
 from daskls.solvers.registry import find_loss
-from daskls.store.checks import spec_from_json
+from daskls.store.layout import spec_from_json
 from daskls.store.reader import ModelReader, Report
 
 Advice = tuple[type[AdviceWarning], str]

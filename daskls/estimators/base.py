@@ -40,10 +40,9 @@ from daskls.run.rows import open_rows
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels
-from daskls.store.objects import Objects
+from daskls.store.objects import ModelHandle, Objects, Scratch
 from daskls.store.owner import own_store
 from daskls.store.reader import ModelReader, open_model
-from daskls.store.temporary import ModelHandle, Scratch
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice

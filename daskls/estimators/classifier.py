@@ -21,7 +21,7 @@ from daskls.records import Float64, Labels
 from daskls.run.contract import FitRequest
 from daskls.run.scan import name_codes
 from daskls.solvers.registry import LOSSES
-from daskls.store.temporary import ModelHandle
+from daskls.store.objects import ModelHandle
 
 
 def check_probabilities(estimator: Any) -> None:

@@ -17,8 +17,7 @@ from daskls.sources.labels import pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.write import encoded, write_features
 from daskls.store.dataset import Dataset
-from daskls.store.objects import store_at
-from daskls.store.temporary import Scratch
+from daskls.store.objects import Scratch, store_at
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]

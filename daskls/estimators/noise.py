@@ -25,7 +25,7 @@ from daskls.run.labels import check_values
 from daskls.run.rows import as_declared, open_rows
 from daskls.sources.door import open_source
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
-from daskls.store.temporary import Scratch
+from daskls.store.objects import Scratch
 
 # Rows that `clean_dataset` copies at a time.
 COPY_ROWS = 1 << 16

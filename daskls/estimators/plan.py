@@ -19,7 +19,7 @@ from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.frames import with_labels
 from daskls.sources.labels import pick_label_column
 from daskls.sources.scan import scan_labels
-from daskls.store.temporary import Scratch, TemporaryFolder
+from daskls.store.objects import Scratch, TemporaryFolder
 from daskls.targets import Target
 
 # Assumed of a shape, and of a target that is not known.

@@ -22,8 +22,7 @@ from daskls.records import AnyArray, Float64, Labels
 from daskls.run.resources import answering_nbytes
 from daskls.run.rows import find_labels, open_named, open_whole
 from daskls.sources.door import Source, open_source
-from daskls.store.objects import store_at
-from daskls.store.temporary import Scratch
+from daskls.store.objects import Scratch, store_at
 
 
 def answer_rows(estimator: Any, X: Source, wanted: Wanted) -> Any:

@@ -12,12 +12,10 @@ from daskls.estimators.param import params_from_json
 from daskls.methods.base import method_of
 from daskls.registry import find_class, load_object
 from daskls.run.identity import check_free
-from daskls.store.contents import ROOT
 from daskls.store.errors import disk_errors, exists_already
 from daskls.store.layout import Root
-from daskls.store.objects import Objects, open_store, store_at
+from daskls.store.objects import ROOT, ModelHandle, Objects, TemporaryFolder, open_store, store_at
 from daskls.store.reader import ModelReader
-from daskls.store.temporary import ModelHandle, TemporaryFolder
 
 if TYPE_CHECKING:
     from daskls.estimators.base import LocalEstimator

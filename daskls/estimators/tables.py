@@ -23,8 +23,7 @@ from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.write import WEIGHTS, encoded, write_features
-from daskls.store.objects import Objects, expand_path
-from daskls.store.temporary import Scratch, temporary_path
+from daskls.store.objects import Objects, Scratch, expand_path, temporary_path
 
 Listener = Callable[[Progress], None] | None
 CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}

@@ -34,8 +34,7 @@ from daskls.scaling.regions import (
     plan_regions,
     read_region,
 )
-from daskls.store.objects import Objects, open_store
-from daskls.store.temporary import ModelHandle, Scratch
+from daskls.store.objects import ModelHandle, Objects, Scratch, open_store
 
 # Approximate number of rows that are scored; also the rows drawn for methods that are not local.
 SCORED_ROWS = 10_000

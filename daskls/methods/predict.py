@@ -21,8 +21,8 @@ from daskls.run.progress import Progress, watch
 from daskls.run.resources import find_slots, free_nbytes
 from daskls.run.rows import cut_large
 from daskls.store.arrays import ArrayHandle, new_output
+from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
-from daskls.store.temporary import ModelHandle
 from daskls.targets import Target
 
 # What to predict: labels, given as the array of classes; scores; probabilities; numbers in the

@@ -20,8 +20,8 @@ from daskls.run.reserve import ReservedRows, observations_needed
 from daskls.solvers.base import EVALUATED_ROWS
 from daskls.solvers.order_statistic import covering_rank, excess_probability, rank_within
 from daskls.store.choices import CoveringInterval, FalseAlarmBound, write_bound, write_interval
+from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
-from daskls.store.temporary import ModelHandle
 
 # The size of a cell's residuals is shrunk towards that of all cells with the weight of this many
 # rows. A cell's own evaluated rows are few, and the relative error of the mean square of n

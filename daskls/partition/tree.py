@@ -9,8 +9,7 @@ import numpy as np
 from daskls.kernels.route import route
 from daskls.records import AnyArray, Float64, Int32, Reals
 from daskls.store.artifact import Artifact
-from daskls.store.checks import check_counts
-from daskls.store.errors import damaged
+from daskls.store.errors import check_counts, damaged
 
 # Stored arrays with a row per node.
 NODE_ARRAYS = ("directions", "thresholds", "children")

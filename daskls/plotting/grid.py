@@ -12,7 +12,7 @@ from daskls.plotting.plane import new_axes, write_in_square
 from daskls.records import Float64, Int64, SolverSpec
 from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.registry import find_loss
-from daskls.store.checks import spec_from_json
+from daskls.store.layout import spec_from_json
 from daskls.store.reader import ModelReader
 
 

@@ -17,10 +17,10 @@ from daskls.run.blocks import BlockRows
 from daskls.run.contract import FitRequest, Method
 from daskls.run.scan import TargetScan, name_classes
 from daskls.store.artifact import open_artifact
-from daskls.store.contents import ROOT, StorePart
+from daskls.store.contents import StorePart
 from daskls.store.dataset import kind_at
 from daskls.store.layout import MODEL_KIND, Root, drop_parts, find_root, list_parts, part_of
-from daskls.store.objects import Location, open_store
+from daskls.store.objects import ROOT, Location, open_store
 
 # Bytes that one task of a repair reads: enough to make its overhead small.
 TASK_NBYTES = 64 << 20

@@ -32,8 +32,7 @@ from daskls.run.labels import check_block, check_label_kind, check_values
 from daskls.sources.door import Source, open_source
 from daskls.sources.frames import as_array
 from daskls.store.arrays import ArrayHandle, save_array
-from daskls.store.objects import open_store
-from daskls.store.temporary import Scratch
+from daskls.store.objects import Scratch, open_store
 from daskls.targets import TARGET_DTYPES
 
 # Chunks that must be computed or unpacked whole are cut into blocks above this size, which is

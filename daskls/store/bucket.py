@@ -26,8 +26,7 @@ from obstore.store import from_url
 from daskls.errors import DamageError, StoreError
 from daskls.records import Bytes
 from daskls.store.errors import READ_AGAIN, bucket_errors, damaged, disk_errors, exists_already
-from daskls.store.objects import CLAIM, Objects, Place
-from daskls.store.temporary import temporary_root
+from daskls.store.objects import CLAIM, Objects, Place, temporary_root
 
 T = TypeVar("T")
 # obstore retries on 5xx, lost connections and timeouts. A task that would wait longer should fail:

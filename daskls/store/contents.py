@@ -14,8 +14,8 @@ other names say what they count. The dtype ``X`` is the data set's as a float (`
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-# The root of a model.
-ROOT = "root"
+from daskls.store.objects import ROOT
+
 # When most parts are removed.
 NEVER, FINISH, ENDS = "never", "the model is finished", "the fit ends"
 SCORED = "all folds are scored"

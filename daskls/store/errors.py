@@ -1,4 +1,10 @@
-"""The errors of a store: what is wrong, and the remedy; of damage, of disks and of buckets."""
+"""The errors of a store: what is wrong, and the remedy; of values, of disks and of buckets.
+
+A checksum says that a file is what was written: damage is found by it. The checks of values here,
+and those of dtypes, shapes and finite numbers in `Artifact.read`, are for what daskls did not
+write, a model from a stranger: before compiled code indexes by it or memory is taken for it. What
+such values mean for answers is as little checked as in a model that was trained on wrong data.
+"""
 
 import errno
 import os
@@ -6,9 +12,15 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from daskls.errors import DamageError, StoreError
+from daskls.records import Int64, Ints
 
+T = TypeVar("T")
 BAD_CHECKSUM = "its checksum is not that of what was written"
 # What Python raises if values have another type or number than was written.
 MALFORMED = (
@@ -40,6 +52,64 @@ def malformed_is_damage(where: str | os.PathLike[str]) -> Iterator[None]:
         raise damaged(
             where, f"its values are malformed ({type(error).__name__}: {error})"
         ) from error
+
+
+def check_counts(where: str, name: str, counts: Int64, total: int | None = None) -> Int64:
+    """Return where each of parts of these sizes begins, and the last one ends.
+
+    DamageError if a count is negative, or they do not add up to a given ``total``.
+    """
+    if len(counts) and int(counts.min()) < 0:
+        raise damaged(where, f"{name} holds {int(counts.min())}, which is not a count")
+    # Python integers do not overflow.
+    found = sum(counts.tolist())
+    if total is not None and found != total:
+        raise damaged(where, f"{name} adds up to {found}, and {total} is expected")
+    starts: Int64 = np.r_[0, np.cumsum(counts, dtype=np.int64)]
+    return starts
+
+
+def check_codes(where: str, name: str, codes: Ints, n_codes: int) -> None:
+    if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < n_codes:
+        raise damaged(where, f"{name} ranges from {codes.min()} to {codes.max()} of {n_codes}")
+
+
+def from_json(kind: type[T], values: dict[str, Any]) -> T:
+    """Return the record whose fields JSON values are.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError : when the values are not of the fields' types
+    """
+    given = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+    types = get_type_hints(kind)
+    for name, value in given.items():
+        expect(is_of(value, types[name]), name)
+    return kind(**given)
+
+
+def is_of(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type; numbers must be finite, and tuples not empty."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(is_of(value, own) for own in args)
+    if origin is Literal:
+        return value in args
+    if origin is tuple:
+        if type(value) is not tuple:
+            return False
+        kinds = args[:1] * len(value) if args[-1] is Ellipsis else args
+        return 0 < len(value) == len(kinds) and all(map(is_of, value, kinds))
+    if kind is float:
+        # Whole numbers come without a point.
+        return type(value) in (int, float) and bool(np.isfinite(value))
+    # Exact types: to isinstance, JSON's true is an int.
+    return type(value) is (NoneType if kind is None else kind)
+
+
+def expect(is_so: bool, what: str) -> None:
+    if not is_so:
+        raise ValueError(f"{what} is not as expected")
 
 
 # For each error of the system, what is wrong and the remedy.

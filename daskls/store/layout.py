@@ -10,14 +10,16 @@ what was made from it where remaking the part alone is not enough.
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from daskls.errors import StoreError
-from daskls.records import AnyArray, CellReport, Table
+from daskls.kernels.kernel import KERNELS
+from daskls.records import AnyArray, CellReport, SolverSpec, Table
 from daskls.store.artifact import MAX_HEADER_NBYTES, Artifact, open_artifact, write_artifact
 from daskls.store.caches import cached
-from daskls.store.checks import check_root
-from daskls.store.contents import ROOT, SHARED_PARTS, StorePart
-from daskls.store.errors import damaged
-from daskls.store.objects import DESCRIPTION, Location, Objects, group_at, open_store
+from daskls.store.contents import SHARED_PARTS, StorePart
+from daskls.store.errors import damaged, expect, from_json, is_of, malformed_is_damage
+from daskls.store.objects import DESCRIPTION, ROOT, Location, Objects, group_at, open_store
 from daskls.store.owner import OWNER, check_owner
 from daskls.targets import Target
 
@@ -25,6 +27,11 @@ MODEL_FORMAT = 6
 MODEL_KIND = "model"
 # The array that holds the table of cells, one row per cell.
 REPORT = "report"
+# What every reader needs of a root, and of its ``meta``.
+ROOT_TYPES = {"fingerprint": str, "seed": int, "complete": bool, "meta": dict}
+META_TYPES = {"estimator": str, "params": dict, "method": dict, "n_features": int, "n_rows": int}
+# Every process that predicts keeps the labels; their dtype may claim far more than their text.
+MAX_LABELS_NBYTES = 64 << 20
 Parts = tuple[StorePart, ...]
 
 
@@ -33,6 +40,28 @@ def read_report(part: Artifact, n_cells: int | None = None) -> Table:
     if part.dtype_of(REPORT) != CellReport.dtype():
         raise damaged(part.where(), f"its report has columns {part.dtype_of(REPORT)}")
     return part.read(REPORT, shape=(n_cells,))
+
+
+def check_root(part: Artifact) -> None:
+    """Raise a `DamageError` if a root lacks values that every reader needs."""
+    with malformed_is_damage(part.where()):
+        meta = part.attrs["meta"]
+        for values, types in ((part.attrs, ROOT_TYPES), (meta, META_TYPES)):
+            for name, kind in types.items():
+                expect(is_of(values[name], kind), name)
+        expect(min(meta["n_features"], meta["n_rows"]) > 0, "n_features or n_rows")
+        spec_from_json(meta["spec"])
+        dtype, labels = np.dtype(meta["classes"]["dtype"]), meta["classes"]["values"]
+        expect(len(labels) * dtype.itemsize <= MAX_LABELS_NBYTES, "the size of the classes' dtype")
+        expect(np.array(labels, dtype).shape == (len(labels),), "classes")
+        expect((len(labels) > 0) == (Target.from_json(meta).kind == "classes"), "classes")
+
+
+def spec_from_json(values: dict[str, Any]) -> SolverSpec:
+    """Return the spec whose fields JSON values are; raises as `from_json`."""
+    spec = from_json(SolverSpec, values)
+    expect(spec.kernel in KERNELS, "kernel")
+    return spec
 
 
 def root_stamp(root: Location) -> Hashable:

@@ -14,9 +14,8 @@ import numpy as np
 from daskls.records import AnyArray, Float64, Int64, LeafRows, Regions, RowNumbers, Targets
 from daskls.store.artifact import Artifact, open_artifact, write_artifact
 from daskls.store.caches import SizedCache, cached, fork_safe
-from daskls.store.checks import check_codes, check_counts
 from daskls.store.choices import width_of
-from daskls.store.errors import damaged
+from daskls.store.errors import check_codes, check_counts, damaged
 from daskls.store.exchange import Rows
 from daskls.store.layout import Root, root_stamp
 from daskls.store.models import bundle_key, finished_bundles

@@ -28,8 +28,7 @@ from daskls.records import (
     Table,
 )
 from daskls.store.artifact import Artifact, open_artifact, write_artifact
-from daskls.store.checks import check_codes, check_counts
-from daskls.store.errors import damaged, malformed_is_damage
+from daskls.store.errors import check_codes, check_counts, damaged, malformed_is_damage
 from daskls.store.layout import REPORT, read_report
 from daskls.store.objects import Location, open_store
 

@@ -23,10 +23,8 @@ from pathlib import Path
 import psutil
 
 from daskls.errors import DamageError, StoreError
-from daskls.store.checks import from_json
-from daskls.store.contents import ROOT
-from daskls.store.errors import MALFORMED
-from daskls.store.objects import Location, Objects, is_being_removed, open_store
+from daskls.store.errors import MALFORMED, from_json
+from daskls.store.objects import ROOT, Location, Objects, is_being_removed, open_store
 
 OWNER, MAX_NBYTES = ".owner", 4096
 # How often a fit renews its object, and how long after the last renewal a fit on another machine

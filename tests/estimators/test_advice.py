@@ -28,7 +28,7 @@ from daskls.plan.bundles import Resources
 from daskls.run.blocks import BlockRows
 from daskls.run.rows import open_rows
 from daskls.run.scan import warn_of_chunks
-from daskls.store.temporary import Scratch
+from daskls.store.objects import Scratch
 
 X, Y = checkers(900, noise=0.05)
 

@@ -9,7 +9,7 @@ from support import small_svc
 
 import daskls
 from daskls.errors import DataError, StoreError
-from daskls.store.temporary import TemporaryFolder
+from daskls.store.objects import TemporaryFolder
 
 
 def quadrants(n=400):

@@ -11,7 +11,7 @@ from writes import stop_fit
 from daskls.run.blocks import BlockRows
 from daskls.store import exchange
 from daskls.store.exchange import stored_grids
-from daskls.store.temporary import Scratch
+from daskls.store.objects import Scratch
 
 N = 1200
 X, Y = checkers(N)

@@ -21,7 +21,7 @@ from daskls.solvers.registry import (
     find_solver,
     losses_of,
 )
-from daskls.store.checks import spec_from_json
+from daskls.store.layout import spec_from_json
 
 ONE = {"C": (1.0,), "gamma": (1.0,), "cv": 2}
 

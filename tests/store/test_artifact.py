@@ -15,7 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, from_dtype
 from small import tiny_tiles
-from support import edit_header, error_in_time, few, read_header, read_plain, sealed
+from support import (
+    checkers,
+    edit_header,
+    error_in_time,
+    few,
+    read_header,
+    read_plain,
+    sealed,
+    small_svc,
+)
 
 from daskls.errors import DamageError, StoreError
 from daskls.store import artifact
@@ -374,6 +383,18 @@ def test_what_is_read_of_a_range(tmp_path, monkeypatch):
     assert opened.read("x", slice(n // 2, n // 2 + 10)).tolist() == [*range(n // 2, n // 2 + 10)]
     ((*_, start, stop),) = asked
     assert stop - start <= 2 * artifact.SUMMED_NBYTES
+
+
+def test_a_root_is_on_the_disk_before_it_replaces_the_old_one(tmp_path, monkeypatch):
+    X, y = checkers(100)
+    steps = []
+    for name in ("fsync", "replace"):
+        act = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *a, n=name, act=act: (steps.append((n, *a)), act(*a)))
+    small_svc(store=tmp_path / "m").fit(X, y)
+    before = [steps[i - 1][0] for i, own in enumerate(steps) if str(own[-1]).endswith("m/root")]
+    assert before == ["fsync"] * 3
+    assert sum(name == "fsync" for name, *_ in steps) == 3
 
 
 def test_what_is_replaced_while_it_is_read_is_the_old_or_the_new(tmp_path):

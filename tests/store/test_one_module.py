@@ -21,7 +21,7 @@ EXCEPTIONS = {
     "store/bucket.py": "a file of this process, for what is put when all of it is known",
     "store/dataset.py": "data sets, which Zarr reads and writes",
     "store/owner.py": "whether a process still runs: /proc",
-    "store/temporary.py": "a new folder under Dask's temporary-directory",
+    "store/objects.py": "a new folder under Dask's temporary-directory",
     "workers.py": "asks every worker whether it sees the user's data",
 }
 

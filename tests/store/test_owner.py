@@ -15,8 +15,8 @@ from support import checkers, python_env, small_svc
 
 from daskls import StoreError
 from daskls.store import owner
-from daskls.store.contents import ROOT
 from daskls.store.folder import NO_LINKS, Folder
+from daskls.store.objects import ROOT
 from daskls.store.owner import OWNER, check_owner, own_store
 
 # Owns a store until a line comes in.

@@ -32,8 +32,8 @@ from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows, evaluated_rows
 from daskls.solvers.registry import find_solver
-from daskls.store.checks import check_counts
 from daskls.store.choices import width_of
+from daskls.store.errors import check_counts
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.layout import Root, check_fit
 from daskls.store.models import (

@@ -17,8 +17,8 @@ from daskls.run.resources import find_slots
 from daskls.seeds import LEFT_OUT
 from daskls.solvers.hinge.neighborhood import label_probability
 from daskls.store.leaves import open_leaves
+from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
-from daskls.store.temporary import ModelHandle
 
 
 def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Float64:

@@ -10,9 +10,8 @@ from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.records import Int32, Int64, Ints, LeafRows, Reals, Regions
 from daskls.store.artifact import Artifact
 from daskls.store.caches import cached
-from daskls.store.checks import check_codes
 from daskls.store.contents import StorePart
-from daskls.store.errors import damaged, malformed_is_damage
+from daskls.store.errors import check_codes, damaged, malformed_is_damage
 from daskls.store.layout import Root
 from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
