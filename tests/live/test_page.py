@@ -332,9 +332,10 @@ def test_the_page_lies_behind_the_dashboards_prefix(tmp_path, capfd):
             *(["--no-dashboard"], None, "the scheduler has no dashboard"), marks=pytest.mark.slow
         ),
         pytest.param([], "bokeh", "the scheduler lacks bokeh", marks=pytest.mark.slow),
-        # Without any daskls a scheduler cannot read the tasks of a fit; an older one can.
+        # Without any daskls a scheduler cannot read the tasks of a fit.
         pytest.param(
-            *([], "daskls.live", "the scheduler cannot import daskls.live"), marks=pytest.mark.slow
+            *([], "daskls.live.dashboard", "the scheduler cannot import daskls.live"),
+            marks=pytest.mark.slow,
         ),
     ],
 )
