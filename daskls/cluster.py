@@ -8,7 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -104,18 +104,6 @@ def in_task() -> bool:
     return True
 
 
-@contextmanager
-def slot_left() -> Iterator[None]:
-    """Free this task's slot while it waits for other tasks, which may need it."""
-    if not in_task():
-        yield
-        return
-    from distributed import worker_client
-
-    with worker_client():
-        yield
-
-
 def _leave_parent() -> None:
     """Let a forked child do without its parent's threads, for which Dask would wait for ever."""
     dask.threaded.default_pool = None
@@ -189,13 +177,16 @@ def stream(
     collections: Sequence[Any], client: Any, *, optimize_graph: bool = True
 ) -> Iterator[tuple[int, Any]]:
     """Yield the index and the one value of each collection as soon as a cluster has computed it."""
+    from distributed import worker_client
+
     if not collections:
         return
     with as_cluster_errors(client):
         work = _Work(collections, client, optimize_graph)
         try:
             work.submit(range(len(collections)))
-            with slot_left():
+            # A task that waits for other tasks leaves its slot, which they may need.
+            with worker_client() if in_task() else nullcontext():
                 yield from work.results()
         finally:
             work.drop_all()
@@ -230,16 +221,21 @@ class _Work:
     def results(self) -> Iterator[tuple[int, Any]]:
         while self._pending:
             again: list[int] = []
-            for future, result in self._next():
+            batch = self._next()
+            if batch:
+                self._patience.note()
+            elif self._patience.check():
+                # What a paused worker has not begun goes to one that runs.
+                again = self.drop_all()
+            for future, result in batch:
+                if future not in self._pending:
+                    # Dropped with all others, after one before it.
+                    continue
                 error = _error_of(future, result)
-                if error is None:
-                    yield from ((index, result) for index in self._drop(future))
-                elif self._is_blindness(error):
-                    again += self.drop_all()
-                    break
+                if error is not None:
+                    again += self._after(future, error)
                 else:
-                    self._count_try(self._pending[future][0], error)
-                    again += self._drop(future)
+                    yield from ((index, result) for index in self._drop(future))
             if again:
                 # Not by `Client.retry`, which cannot keep a task from a worker. The new futures
                 # have the keys of the old ones, which the client's loop must release first.
@@ -253,29 +249,22 @@ class _Work:
             with completed.thread_condition:
                 completed.thread_condition.wait(WAIT_S)
         batch: list[tuple[Any, Any]] = completed.next_batch(block=False)
-        if batch:
-            self._patience.note()
-        elif self._patience.check():
-            # What a paused worker has not begun goes to one that runs.
-            again = self.drop_all()
-            self.client.sync(_turn)
-            self.submit(again)
         return batch
 
-    def _is_blindness(self, error: BaseException) -> bool:
-        """Whether a task failed because its worker, unlike others, cannot see the fit's files."""
-        if self._sharing is None or not isinstance(error, (StoreError, OSError)):
-            return False
-        return self._sharing.look()
-
-    def _count_try(self, index: int, error: BaseException) -> None:
-        """Raise the error of a task that is not to be tried again."""
+    def _after(self, future: Any, error: BaseException) -> list[int]:
+        """Return what to submit again after a failure; raise the error where nothing is."""
         loss = find_loss(self.client, error)
         if loss is not None:
             raise loss from error
+        sharing = self._sharing if isinstance(error, (StoreError, OSError)) else None
+        if sharing is not None and sharing.look():
+            # Whatever else fails on a worker that cannot see the fit's files counts as no try.
+            return self.drop_all()
+        index = self._pending[future][0]
         self._tries[index] += 1
         if isinstance(error, DasklsError) or self._tries[index] > RETRIES:
             raise error
+        return self._drop(future)
 
     def _drop(self, *futures: Any) -> list[int]:
         indices = [index for future in futures for index in self._pending.pop(future)]

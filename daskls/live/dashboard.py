@@ -9,11 +9,13 @@ from urllib.parse import urlsplit, urlunsplit
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from daskls.live.board import PATH, board_of
-from daskls.live.events import EVENT_INTERVAL_S, TOPIC, LeafCounts
+from daskls.live.events import TOPIC, LeafCounts
 from daskls.live.record import FitRecord, Header, Map
 
 # A shorter fit ends before anyone has opened the page.
 SHORTEST_S = 1.0
+# Seconds between two messages of a client.
+EVENT_INTERVAL_S = 1.0
 # Seconds within which the scheduler must answer.
 ANSWER_S = 10.0
 PLUGIN_NAME = "daskls"
