@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from daskls.estimators.falk import FalkSVC, FalkSVR
     from daskls.estimators.knn import KNNSVC, KernelKNNClassifier, KernelKNNRegressor
     from daskls.estimators.landmark import LandmarkSVC
+    from daskls.estimators.load import load
     from daskls.estimators.noise import FalkNoiseFilter, KNNSVMNoiseFilter
     from daskls.estimators.sampling import LocalSamplingSVC, NeighborSamplingSVC
-    from daskls.estimators.store import load
     from daskls.estimators.voronoi import VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 
 __all__ = [
@@ -62,7 +62,7 @@ _PATHS = (*(path for entry in METHODS for path in entry.estimators), *FILTERS.va
 # The module of each public name; imported on first use, so that `import daskls` is instant.
 _HOMES = {
     **{path.partition(":")[2]: f"daskls.{path.partition(':')[0]}" for path in _PATHS},
-    "load": "daskls.estimators.store",
+    "load": "daskls.estimators.load",
     "TableEncoder": "daskls.estimators.encoder",
     **dict.fromkeys(
         (

@@ -113,12 +113,13 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         """Return what the checked parameters ask a fit for."""
         self._validate_params()
         params = self.get_params(deep=False)
-        usual = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None}
+        # First, as what is refused here could not be saved.
+        asked = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None, **self._asked(params)}
         return FitRequest(
             estimator=type(self).__name__,
             params=saved_params(params),
             seed=draw_seed(self.random_state),
-            **{**usual, **self._asked(params)},
+            **asked,
         )
 
     def __sklearn_tags__(self) -> Tags:

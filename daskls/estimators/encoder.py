@@ -1,14 +1,15 @@
 """TableEncoder: the encoding of tables that every `fit` learns, as a transformer of its own."""
 
 import os
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError
+from daskls.estimators import param
+from daskls.estimators.docs import complete
 from daskls.estimators.tables import TableOptions, encoded_lazily
 from daskls.sources.base import TableSource
 from daskls.sources.door import Source, open_source
@@ -20,6 +21,7 @@ from daskls.store.dataset import Dataset
 from daskls.store.objects import Scratch, store_at
 
 
+@complete()
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Encode named columns as features: numbers as they are, categories one-hot, gaps filled.
 
@@ -60,28 +62,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [0.3, 1.0, 1.0, 0.0]
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "label": [str, None],
-        "missing": [StrOptions({"refuse", "median"})],
-        "unknown": [StrOptions({"error", "zero"})],
-        "drop": ["array-like"],
-        "random_state": [int],
-    }
-
     def __init__(
         self,
-        label: str | None = None,
+        label: Annotated[str | None, str, None] = None,
         *,
         missing: Literal["refuse", "median"] = "refuse",
         unknown: Literal["error", "zero"] = "error",
-        drop: Any = (),
-        random_state: int = 0,
+        drop: Annotated[Any, "array-like"] = (),
+        random_state: Annotated[int, int] = 0,
     ) -> None:
-        self.label = label
-        self.missing = missing
-        self.unknown = unknown
-        self.drop = drop
-        self.random_state = random_state
+        param.keep(locals())
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Read a table once and choose the encoding of each column.

@@ -38,10 +38,10 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
     # Rows that agree less with their label are noise; a parameter of one of the filters.
     threshold: float = 0.5
 
+    __sklearn_clone__ = clone_with_client
+
     def _classifier(self) -> LocalClassifier:
         raise NotImplementedError
-
-    __sklearn_clone__ = clone_with_client
 
     def _request(self) -> FitRequest:
         """Return what the checked parameters ask the classifier's fit for."""

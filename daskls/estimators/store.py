@@ -1,24 +1,16 @@
-"""Where an estimator keeps its model: a store, copies of it, bytes in a pickle; `load` opens it."""
+"""Where an estimator keeps its model: a store, copies of it, and bytes in a pickle."""
 
 import io
 import os
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
-from daskls.errors import AdviceWarning, StoreError, warn_user
-from daskls.estimators.param import params_from_json
-from daskls.methods.base import method_of
-from daskls.registry import find_class, load_object
+from daskls.errors import AdviceWarning, warn_user
 from daskls.run.identity import check_free
 from daskls.store.errors import disk_errors, exists_already
 from daskls.store.layout import Root
 from daskls.store.objects import ROOT, ModelHandle, Objects, TemporaryFolder, open_store, store_at
-from daskls.store.reader import ModelReader
-
-if TYPE_CHECKING:
-    from daskls.estimators.base import LocalEstimator
 
 # A pickle of a larger model, which memory holds twice while it is made, is advised against.
 LARGE_PICKLE_NBYTES = 256 << 20
@@ -106,51 +98,3 @@ def extract_model(content: bytes) -> ModelHandle:
     with unpacking, tarfile.open(fileobj=io.BytesIO(content)) as archive:
         archive.extractall(keep.where, filter="data")
     return ModelHandle(store.where(), str(Root.open(store).attributes["fingerprint"]), keep)
-
-
-def load(path: str | os.PathLike[str], *, client: Any = None) -> "LocalEstimator":
-    """Open a model that `save`, or a fit with ``store=``, wrote.
-
-    Parameters
-    ----------
-    path : path of the model
-    client : distributed Client for predictions, or None for the current scheduler
-
-    Returns
-    -------
-    estimator : the fitted estimator. It holds a handle; local models are read as they are needed.
-
-    Raises
-    ------
-    StoreError : there is no model, or it is unfinished, damaged or of another format
-
-    Notes
-    -----
-    A model is data: JSON and arrays. Nothing in it is executed.
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np, daskls
-    >>> X = np.random.default_rng(0).random((300, 2))
-    >>> y = X[:, 0] > X[:, 1]
-    >>> model = daskls.VoronoiSVC(cell_size=150, random_state=0).fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     model.save(f"{folder}/model.zarr")
-    ...     same = daskls.load(f"{folder}/model.zarr")
-    ...     bool((same.predict(X) == model.predict(X)).all())
-    True
-    """
-    store = store_at(path, what="model")
-    reader = ModelReader(store)
-    name = reader.meta["estimator"]
-    place = find_class(name)
-    if place is None:
-        raise StoreError(
-            f"The model at {store} is a {name}, which this daskls does not know. Upgrade daskls."
-        )
-    # Check the index on disk: what this process keeps open of the model may be older.
-    method_of(reader.method, f"The model at {store}").check_index(reader)
-    kind: type[LocalEstimator] = load_object(place)
-    estimator = kind(**params_from_json(reader.meta["params"]))
-    estimator.set_params(client=client)
-    return estimator._adopt(ModelHandle(store.where(), reader.fingerprint))
