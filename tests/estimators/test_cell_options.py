@@ -162,7 +162,7 @@ def test_cells_of_the_papers_largest_size_are_refused_with_the_number():
         check_cells(extent, Resources(1, gib * 1024 * MIB))
 
     with pytest.raises(
-        MemoryPlanError, match=r"100000 rows.* needs 77\.3 GiB .*give cache_size=9536\.7"
+        MemoryPlanError, match=r"100000 rows.* needs 77\.4 GiB .*give cache_size=9536\.7"
     ):
         check(16)
     # A quarter of K, 9.3 GiB, as the message says; or both matrices where there is the memory.
