@@ -181,6 +181,6 @@ SHARED_PARTS = (
         )
     ),
     StorePart("input-*/*", "run/rows.py, through Zarr", "* any as given", ENDS),
-    StorePart(".probe-*", "run/probe.py", "* nothing", ENDS),
+    StorePart(".probe-*", "cluster.py", "* nothing", ENDS),
     StorePart(".owner", "store/owner.py", "* JSON", "the fit lets go of the store"),
 )
