@@ -28,9 +28,8 @@ from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.regroup import gather_rows, has_rows, regroup_rows
 from daskls.run.reserve import Reserve, plan_reserve
 from daskls.run.resources import find_resources, free_nbytes
-from daskls.run.sample import sample_rows
+from daskls.run.sample import Sample, sample_rows
 from daskls.run.scan import (
-    TargetScan,
     check_costs,
     check_folds,
     scan_targets,
@@ -103,7 +102,8 @@ def begin(
     request: FitRequest, rows: BlockRows, store: Location, clock: StageClock, client: Any = None
 ) -> FitState:
     """Read y, then X once: what is refused before X is read costs neither time nor a store."""
-    seed, resources = find_seed(request, store), find_resources(client)
+    seed = find_seed(request, store)
+    resources = find_resources(client)
     rows = rows.planned(resources.task_nbytes, stored_grids(store))
     scan = scan_targets(rows, client, request.spec.target)
     check_columns(request.spec, scan.target.width)
@@ -112,11 +112,21 @@ def begin(
     if request.reserved_for is not None:
         reserve = plan_reserve(request.reserved_for, rows, scan, seed)
         left = reserve.expected(scan)
-    scanned = Scanned(request, rows, left, resources)
-    advise(scanned)
-    scanned = settle(scanned)
-    check_sample(scanned.sampling, scanned.sizes, free_nbytes(), request.sample_remedy)
-    return sample(scanned, scan, reserve, seed, store, clock, client)
+    asked = Scanned(request, rows, left, resources)
+    advise(asked)
+    planned = settle(asked)
+    check_sample(planned.sampling, planned.sizes, free_nbytes(), request.sample_remedy)
+    with clock.stage("sample", rows.n_blocks, None):
+        drawn = planned.sampling.n_sample, seed, client, reserve
+        read = sample_rows(rows, scan, *drawn, request.feature_names)
+    if reserve is not None:
+        # The number of rows that are left is known only now.
+        planned = settle(replace(asked, scan=read.scan))
+    own = read.sample(planned.class_weight, planned.sampling.n_sample, seed)
+    reserve = read.reserve
+    # It holds more rows than the sample.
+    del read
+    return identify(planned, own, reserve, seed, store, clock, client)
 
 
 def advise(scanned: Scanned) -> None:
@@ -138,31 +148,17 @@ def settle(scanned: Scanned) -> Scanned:
     return settled
 
 
-def sample(
+def identify(
     scanned: Scanned,
-    given: TargetScan,
+    own: Sample,
     reserve: Reserve | None,
     seed: int,
     store: Location,
     clock: StageClock,
     client: Any = None,
 ) -> FitState:
-    """Read X for a sample and the checksum of all rows; open the store, which that identifies.
-
-    `given` counts all rows, `scanned` those that are left.
-    """
-    rows = scanned.rows
-    with clock.stage("sample", rows.n_blocks, None):
-        drawn = scanned.sampling.n_sample, seed, client, reserve
-        read = sample_rows(rows, given, *drawn, scanned.request.feature_names)
-    scanned, reserve = replace(scanned, scan=read.scan), read.reserve
-    if reserve is not None:
-        # The number of rows that are left is known only now.
-        scanned = settle(scanned)
-    request, spec = scanned.request, scanned.request.spec
-    own = read.sample(scanned.class_weight, scanned.sampling.n_sample, seed)
-    # It holds more rows than the sample.
-    del read
+    """Open the store, whose fit the sample and the checksum of all rows identify."""
+    request, rows, spec = scanned.request, scanned.rows, scanned.request.spec
     loss = find_loss(spec)
     target = scanned.scan.target.measured(own.targets, own.weights, robustly=loss.is_robust)
     scan = replace(scanned.scan, target=target)

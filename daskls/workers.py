@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -88,13 +89,16 @@ class Patience:
         seen = {w: at["last_seen"] for w, at in workers.items()}
         self._seen = self._seen or seen
         silent = [w for w in workers if seen[w] == self._seen.get(w)]
-        executes = any(_n_tasks(workers[w], "executing") for w in workers if w not in silent)
-        running = [at for at in workers.values() if at["status"] == "running"]
-        if executes or (not silent and any(_n_tasks(at, *AT_WORK) for at in running)):
+        own = _own_worker()
+        # Without the task that waits here.
+        executing = {w for w, at in workers.items() if _n_tasks(at, "executing") > (w == own)}
+        at_work = {w for w, at in workers.items() if _n_tasks(at, *AT_WORK) > (w == own)}
+        running = [w for w, at in workers.items() if at["status"] == "running"]
+        if executing - set(silent) or (not silent and at_work & set(running)):
             self._seen = seen
             return None, False
         paused = [w for w, at in workers.items() if at["status"] == "paused"]
-        held = [w for w in paused if _n_tasks(workers[w], *AT_WORK)]
+        held = [w for w in paused if w in at_work]
         if paused:
             # Caches for tasks to come may be what fills the memory of paused workers.
             ask_to_give_back(self.client, paused)
@@ -120,6 +124,18 @@ def _describe(workers: dict[str, Any], silent: list[str], full: list[str], n_pau
     if silent:
         return f"{len(silent)} of {len(workers)} worker(s), {silent[0]} first, do not answer"
     return f"none of its {len(workers)} worker(s) can run these tasks"
+
+
+def _own_worker() -> str | None:
+    """Return the worker whose slot the task that waits here takes; None if it takes none."""
+    module = sys.modules.get("distributed.worker")
+    key = None if module is None else getattr(module.thread_state, "key", None)
+    if module is None or key is None:
+        return None
+    worker = module.get_worker()
+    task = worker.state.tasks.get(key)
+    # One that left its slot runs on, but is not executing.
+    return str(worker.address) if task is not None and task.state == "executing" else None
 
 
 def _n_tasks(worker: dict[str, Any], *states: str) -> int:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.cluster import current_client, log_losses, shared_with_workers
 from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError, warn_user
 from daskls.estimators.inputs import check_input, check_names, keep_names
-from daskls.estimators.param import Params, draw_seed, saved_params
+from daskls.estimators.param import Params, draw_seed, params_of, saved_params
 from daskls.estimators.plan import count_rows, planned_resources, unread_rows
 from daskls.estimators.predictions import answer_rows, measure_rows
 from daskls.estimators.store import (
@@ -112,7 +112,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     def _request(self) -> FitRequest:
         """Return what the checked parameters ask a fit for."""
         self._validate_params()
-        params = self.get_params(deep=False)
+        params = params_of(self)
         # First, as what is refused here could not be saved.
         asked = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None, **self._asked(params)}
         return FitRequest(
@@ -319,7 +319,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     def _warn_about_limits(self) -> None:
         n_at_limit = int(self.fit_report_.n_at_limit.sum())
         if n_at_limit:
-            tol = float(self.get_params()["tol"])
+            tol = float(params_of(self)["tol"])
             warn_user(
                 f"{n_at_limit} of {int(self.fit_report_.n_trained.sum())} local solves ended "
                 f"before their duality gap reached tol={tol:g}; fit_report_.n_at_limit names "
@@ -386,7 +386,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         source, target, notes = unread_rows(X, y, self._kind)
         dtype = np.float64 if self._kind == "numbers" else np.int32
         targets = da.zeros(count_rows(source), dtype=dtype, chunks=-1)
-        with open_rows(source, targets, None, Scratch.temporary(), self._kind) as rows:
+        with open_rows(source, targets, None, Scratch.temporary(), self._kind, client) as rows:
             return plan_fit(request, rows, target, resources, notes)
 
     def predict(self, X: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.estimators.param import Params, counts, has_width, read, widths
+from daskls.estimators.param import Params, counts, has_width, params_of, read, widths
 from daskls.estimators.scales import checks_units, scaling_of
 from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.records import SolverSpec
@@ -90,5 +90,5 @@ def advice_on_selection(estimator: Any, who: str) -> "Iterable[Advice]":
     selected = selection_of(estimator)
     if selected is None:
         return ()
-    given = read(SolverSpec, estimator.get_params(deep=False))
+    given = read(SolverSpec, params_of(estimator))
     return advise_on_selected(selected, {"C": given.C, "gamma": given.gamma}, who)

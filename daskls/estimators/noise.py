@@ -97,7 +97,7 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
             rows = open_source(da.from_array(rows.given, chunks=(max(len(rows.given), 1), -1)))
         # No array is in memory any more, so nothing is written to the scratch folder.
         scratch = Scratch.temporary()
-        with open_rows(rows, target, None, scratch) as opened:
+        with open_rows(rows, target, None, scratch, client=self.client) as opened:
             X, y, classes = opened.X, opened.y, opened.classes
             self._agreement = agree_lazily(X, y, handle, self.classes_, classes)
         return self

@@ -85,7 +85,7 @@ Verbose = Annotated[int, "verbose"]
 
 def constraints_of(estimator: type[Any]) -> dict[str, Any]:
     """Return scikit-learn's constraints of the parameters, which their types hold."""
-    types = get_annotations(estimator.__init__)
+    types = get_annotations(estimator.__init__, eval_str=True)
     return {name: _constraint(own) for name, own in types.items() if name != "return"}
 
 
@@ -103,7 +103,17 @@ def _constraint(own: Any) -> Any:
 
 def keep(given: dict[str, Any]) -> None:
     """Keep the arguments of an ``__init__``, its ``locals()``, as scikit-learn wants them."""
-    vars(given["self"]).update({name: own for name, own in given.items() if name != "self"})
+    # A call of super() puts the class among them.
+    own = {name: value for name, value in given.items() if name not in ("self", "__class__")}
+    vars(given["self"]).update(own)
+
+
+def params_of(estimator: Any) -> dict[str, Any]:
+    """Return all parameters of an estimator, also those that a subclass does not take."""
+    names = type(estimator)._parameter_constraints
+    kept = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+    given: dict[str, Any] = estimator.get_params(deep=False)
+    return {**kept, **given}
 
 
 # Records of parameters.
@@ -243,14 +253,20 @@ def check_class_weight(class_weight: Any) -> None:
 
 def check_unused(estimator: Any, names: Iterable[str], why: str) -> None:
     """Refuse parameters that have no effect, unless they have their default value."""
-    defaults = signature(type(estimator)).parameters
     for name in names:
-        value = getattr(estimator, name)
-        if np.any(value != defaults[name].default):
+        value, default = getattr(estimator, name), _default(type(estimator), name)
+        if np.any(value != default):
             raise ParameterError(
                 f"{name}={value!r} has no effect with {why}. Leave {name} at its default, "
-                f"{defaults[name].default!r}."
+                f"{default!r}."
             )
+
+
+def _default(estimator: type[Any], name: str) -> Any:
+    """Return a parameter's default; a subclass need not take it."""
+    kinds = (own for own in estimator.__mro__ if "__init__" in vars(own))
+    signatures = (signature(own).parameters for own in kinds)
+    return next(parameters[name].default for parameters in signatures if name in parameters)
 
 
 def draw_seed(random_state: Any) -> int | None:

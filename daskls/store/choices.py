@@ -27,6 +27,7 @@ from daskls.store.artifact import Artifact
 from daskls.store.errors import (
     check_codes,
     check_counts,
+    expect,
     from_json,
     malformed_is_damage,
 )
@@ -125,6 +126,8 @@ def _read(part: Artifact, n_features: int) -> Resolved:
     center, factors = (
         part.read(name, shape=(n_coded,), kind="f") for name in ("center", "factors")
     )
+    with malformed_is_damage(part.where()):
+        expect(bool((factors > 0).any()), "factors")
     return Resolved(FeatureScale(center, factors, coding), spec, summary)
 
 

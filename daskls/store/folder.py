@@ -33,6 +33,8 @@ NOT_A_FILE = (
 STAGED = re.compile(r"\..*\.[0-9a-f]{32}")
 # Removals in a row, and the pause after each.
 N_REMOVALS, REMOVAL_S = 4, 0.05
+# Errors of disks that cannot be waited for.
+NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 # Errors of disks without hard links.
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 
@@ -113,8 +115,7 @@ class Folder(Objects):
                 for piece in pieces:
                     file.write(piece)
                 if lasting:
-                    file.flush()
-                    os.fsync(file.fileno())
+                    _make_last(file)
             if create:
                 return link_once(temporary, self.where(key))
             os.replace(temporary, self.where(key))
@@ -274,6 +275,16 @@ class Folder(Objects):
                 raise damaged(self.where(key), f"it ends {len(view) - at} bytes too early")
             at += n_read
         return values
+
+
+def _make_last(file: BinaryIO) -> None:
+    """Wait until a file would survive a loss of power, where its disk can tell."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
 
 
 def _remove(path: str, *, strict: bool) -> None:

@@ -109,6 +109,9 @@ class LeafReader:
         n_regions = index.read("n_regions", shape=(n_leaves,), kind="i")
         self._region_rows = index.read("region_rows", shape=(None,), kind="i")
         self._bundles = [(int(a), int(b)) for a, b in index.read("bundles", shape=(None, 2))]
+        starts, stops = zip(*self._bundles, (n_leaves, 0), strict=True)
+        if starts != (0, *(last + 1 for last in stops[:-1])):
+            raise damaged(where, "its bundles are not those of its leaves")
         self._store, self._target = root.store, root.target
         self.first_positions = check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
         self._region_ptr = check_counts(where, "n_regions", n_regions, len(self._region_rows))

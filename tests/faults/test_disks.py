@@ -1,5 +1,6 @@
 """Disks that refuse: read-only, forbidden, full, and paths that lead below a file."""
 
+import errno
 import os
 import resource
 import shutil
@@ -261,3 +262,23 @@ def test_a_copy_holds_the_model_and_no_more(model, tmp_path):
     model.save(target)
     assert {p.name for p in target.iterdir()} == {"bundles", "index", "partition", "root"}
     assert_same_model(model, target)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS])
+def test_a_disk_that_cannot_be_waited_for_holds_a_model_all_the_same(
+    number, data, undisturbed, monkeypatch, tmp_path
+):
+    def refuse(descriptor):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    assert_same_model(undisturbed, small_svc(store=tmp_path / "m").fit(*data))
+
+
+def test_a_root_that_does_not_reach_the_disk_is_told(data, monkeypatch, tmp_path):
+    def fail(descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StoreError, match=r"The disk of .*root failed"):
+        small_svc(store=tmp_path / "m").fit(*data)

@@ -134,3 +134,12 @@ def test_a_fit_begun_on_one_slot_has_work_for_more():
         eight = small_svc().fit(*checkers(3000))
     assert len(one._reader.bundles) == len(eight._reader.bundles)
     np.testing.assert_array_equal(one.predict(X), eight.predict(X))
+
+
+def test_a_plan_takes_its_own_client_where_dask_is_set_to_one():
+    with (
+        Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as own,
+        dask.config.set(scheduler="distributed"),
+    ):
+        planned = small_svc(client=own).plan(*checkers(300)).n_tasks
+    assert planned == small_svc().plan(*checkers(300)).n_tasks
