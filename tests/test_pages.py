@@ -36,7 +36,7 @@ def run_page(page, folder):
         "MPLBACKEND": "agg",
     }
     command = [sys.executable, "-W", "error", str(RUNNER), str(page)]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize("page", CODED, ids=lambda page: page.relative_to(ROOT).as_posix())
