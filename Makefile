@@ -58,7 +58,7 @@ types: $(READY)
 
 # The compiled kernels once more as plain Python: what numba hides (an index out of bounds, an overflow) fails here.
 nojit: $(READY)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" tests/kernels tests/solvers
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m "not slow" tests/kernels tests/solvers
 
 examples: $(READY)
 	for script in examples/*.py; do echo $$script; MPLBACKEND=agg $(BIN)/python -W error $$script || exit 1; done
