@@ -154,9 +154,11 @@ def in_threads(client: Any = None) -> bool:
     return current_client(client) is None and dask.config.get("scheduler", None) in here
 
 
-def run_each(task: Callable[..., Any], items: Sequence[Any], job: Any, client: Any = None) -> None:
-    """Call ``task(item, job)`` on every item, in order."""
-    compute_each(task, [(item, job) for item in items], client)
+def run_each(
+    task: Callable[..., Any], items: Sequence[Any], *shared: Any, client: Any
+) -> tuple[Any, ...]:
+    """Call ``task(item, *shared)`` on every item, in order."""
+    return compute_each(task, [(item, *shared) for item in items], client)
 
 
 def compute_each(

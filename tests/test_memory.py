@@ -107,7 +107,7 @@ def regrouping_peak(X, forest, folder, monkeypatch, scale=None):
         exchange.delete()
         exchange.create([n_rows])
         regroup.assign_block(
-            X, y, None, root="", fingerprint="", exchange=exchange,
+            X, y, None, fit=None, exchange=exchange,
             target=Target("classes", np.arange(2)), class_weight=np.ones(2),
             scale=scale, first_kept=np.array([0, n_rows]), block_info=block_info,
         )  # fmt: skip

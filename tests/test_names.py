@@ -179,7 +179,7 @@ def test_every_mutation_has_a_place():
         ("# As {}.run.regroup.BUNDLE_BYTES says.", ["run.regroup.BUNDLE_BYTES"]),
         ("def f():\n    from {}.run import gather, regroup", ["run.gather"]),
         ("SCRIPT = 'from {}.run import gather; gather'", ["run.gather"]),
-        ("from {}.run.regroup import (\n    RowsHandle,\n    held,\n)", ["run.regroup.held"]),
+        ("from {}.run.scan import (\n    TargetScan,\n    held,\n)", ["run.scan.held"]),
         (
             "from {}.run import regroup as r\npatch.setattr(r, 'BUNDLE_BYTES', 1)",
             ["run.regroup.BUNDLE_BYTES"],

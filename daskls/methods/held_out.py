@@ -26,7 +26,7 @@ from daskls.records import (
     RowNumbers,
     SolverSpec,
 )
-from daskls.run.contract import FitRequest, FitState, Method
+from daskls.run.contract import Fit, FitRequest, FitState, Method
 from daskls.seeds import MAPPED_ROWS
 from daskls.solvers.registry import find_loss
 from daskls.store.artifact import Artifact
@@ -84,28 +84,27 @@ def knows_held_out(method: Method, spec: SolverSpec) -> bool:
     return method.knows_held_out and find_loss(spec).knows_held_out
 
 
-def maps_held_out(request: FitRequest) -> bool:
-    return request.probability is not None and knows_held_out(request.method, request.spec)
+def maps_held_out(fit: Fit | FitRequest) -> bool:
+    return fit.probability is not None and knows_held_out(fit.method, fit.spec)
 
 
-def draw_of(state: FitState) -> Draw | None:
+def draw_of(fit: Fit) -> Draw | None:
     """Return the draw of a fit; None if its solver knows no held-out values.
 
     Rows are drawn whether or not the fit keeps them, as the order in which a cell is solved, and so
     the rounding of its model, depends on them.
     """
-    if not find_loss(state.request.spec).knows_held_out:
+    if not find_loss(fit.spec).knows_held_out:
         return None
-    counts = state.scan.counts
-    n_rows, n_classes = state.scan.n_kept, len(counts)
-    wanted = rows_drawn(n_rows, n_classes, state.request.cell_size)
+    n_rows, n_classes = fit.n_rows, len(fit.counts)
+    wanted = rows_drawn(n_rows, n_classes, fit.cell_size)
     if wanted == n_rows:
-        return Draw((1.0,) * n_classes, state.seed)
+        return Draw((1.0,) * n_classes, fit.seed)
     most = most_drawn(n_classes)
     # Rare classes are drawn more often than others; `map_held_out` weighs the rows accordingly.
     of_class = min(CLASS_DRAWN, most // n_classes)
-    shares = np.clip(np.maximum(wanted / n_rows, of_class / counts), 0.0, 1.0)
-    return Draw(tuple(shares.tolist()), state.seed)
+    shares = np.clip(np.maximum(wanted / n_rows, of_class / fit.counts), 0.0, 1.0)
+    return Draw(tuple(shares.tolist()), fit.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +158,7 @@ class HeldOutRows:
 
 def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
     """Fit the maps from scores to probabilities by all bundles, in the order of leaves."""
-    draw, root, kind = draw_of(state), state.root, state.request.probability
+    draw, root, kind = draw_of(state.fit), state.root, state.request.probability
     is_wanted = maps_held_out(state.request) and root.find(CALIBRATION) is None
     if draw is None or kind is None or not is_wanted:
         return

@@ -47,6 +47,7 @@ from daskls.run.scan import TargetScan, class_weights
 from daskls.store.contents import StorePart
 from daskls.store.exchange import Exchange
 from daskls.store.layout import Root
+from daskls.store.leaves import CACHE_NBYTES, LeafReader, open_leaves
 from daskls.store.reader import ModelReader
 from daskls.targets import Target
 
@@ -293,6 +294,32 @@ def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
 
 
 @dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit as its tasks know it: the store, the parameters as decided, the counts of the data.
+
+    `method` is a `Method`, or what its own tasks read of it. `counts` are those of `TargetScan`. Of
+    gathered rows a process keeps `cache_nbytes`.
+    """
+
+    root: str
+    fingerprint: str
+    method: Any
+    spec: SolverSpec
+    cell_size: int
+    seed: int
+    counts: Int64
+    probability: str | None = None
+    cache_nbytes: int = CACHE_NBYTES
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.counts.sum())
+
+    def open_rows(self) -> LeafReader:
+        return open_leaves(self.root, self.fingerprint, self.cache_nbytes)
+
+
+@dataclass(frozen=True, eq=False)
 class FitState(Scanned):
     """The findings and decisions so far, and what a fit runs with; it never travels to a task.
 
@@ -344,7 +371,23 @@ class FitState(Scanned):
 
     @property
     def fingerprint(self) -> str:
-        return str(self.root.attributes["fingerprint"])
+        return self.root.fingerprint
+
+    @cached_property
+    def fit(self) -> Fit:
+        """What is handed to every task."""
+        request = self.request
+        return Fit(
+            self.root.where(),
+            self.fingerprint,
+            request.method,
+            request.spec,
+            request.cell_size,
+            self.seed,
+            self.scan.counts,
+            request.probability,
+            min(CACHE_NBYTES, self.resources.task_nbytes // 4),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,21 +28,14 @@ from daskls.records import (
     Regions,
 )
 from daskls.run.blocks import block_start, map_rows
-from daskls.run.contract import FitState, Regrouped
+from daskls.run.contract import Fit, FitState, Regrouped
 from daskls.run.reserve import Reserve
 from daskls.run.scan import block_checksum, take_kept
 from daskls.store.artifact import open_artifact
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange, Rows
 from daskls.store.layout import check_fit, root_stamp
-from daskls.store.leaves import (
-    CACHE_NBYTES,
-    LeafReader,
-    open_leaves,
-    stored_dtype,
-    write_leaf_index,
-    write_leaves,
-)
+from daskls.store.leaves import stored_dtype, write_leaf_index, write_leaves
 from daskls.store.models import all_bundles, finished_bundles, has_bundle, missing_bundles
 from daskls.targets import Target
 
@@ -60,8 +53,7 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
             rows.y,
             rows.weights,
             client=state.client,
-            root=state.root.where(),
-            fingerprint=state.fingerprint,
+            fit=state.fit,
             exchange=exchange,
             target=scan.target,
             class_weight=state.class_weight,
@@ -82,7 +74,7 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
     if exchange.is_merged:
         pieces = [(group, window) for group in range(exchange.n_groups) for window in windows]
         with state.clock.stage("merge", len(pieces), exchange.count_merged):
-            run_each(merge_blocks, pieces, exchange, state.client)
+            run_each(merge_blocks, pieces, exchange, client=state.client)
     # As tasks, since the client may not see what the workers write.
     calls = [(exchange, window) for window in windows]
     counts = compute_each(Exchange.write_manifest, calls, state.client)
@@ -95,8 +87,7 @@ def assign_block(
     y: Labels,
     weights: Reals | None,
     *,
-    root: str,
-    fingerprint: str,
+    fit: Fit,
     exchange: Exchange,
     target: Target,
     class_weight: Float64,
@@ -122,15 +113,15 @@ def assign_block(
     rows = Rows(X, target.enter(targets), weighed, start + np.arange(len(X)))
     # Read from the store: as a keyword it would be pickled into every task, and scattered it would
     # be lost with its worker.
-    leaves = _on_one_thread(load_partition(root, fingerprint).assign(X, rows.numbers))
+    leaves = _on_one_thread(load_partition(fit).assign(X, rows.numbers))
     exchange.write_block(block, rows, leaves, checksum)
     return checksum
 
 
-def load_partition(root: str, fingerprint: str) -> Partition:
-    """Return the partition by which a store's rows are regrouped; each process reads it once."""
-    check_fit(root, fingerprint)
-    return _load_partition(root, root_stamp(root))
+def load_partition(fit: Fit) -> Partition:
+    """Return the partition by which a fit's rows are regrouped; each process reads it once."""
+    check_fit(fit.root, fit.fingerprint)
+    return _load_partition(fit.root, root_stamp(fit.root))
 
 
 @cached(maxsize=4)
@@ -165,44 +156,35 @@ def merge_blocks(piece: tuple[int, int], exchange: Exchange) -> None:
 
 def gather_rows(state: FitState, regrouped: Regrouped) -> None:
     root, exchange, leaf_rows = state.root, regrouped.exchange, regrouped.leaf_rows
-    job = GatherJob(root.where(), state.fingerprint, exchange, state.request.cell_size)
     most = most_gathered(int(leaf_rows.sum()), state.sizes)
     bundles = group_neighbors(leaf_rows.tolist(), most)
     wanted = missing_bundles(root.store, bundles, "rows")
     finished = _finished_rows(state, leaf_rows)
     with state.clock.stage("gather", int(leaf_rows.sum()), finished):
-        run_each(gather_bundle, wanted, job, state.client)
+        run_each(gather_bundle, wanted, state.fit, exchange, client=state.client)
     write_leaf_index(root, all_bundles(root.store, exchange.n_leaves, "rows"))
     # Last, as a resumed fit reads the exchange until the index of the leaves is written.
     exchange.delete()
 
 
-@dataclass(frozen=True)
-class GatherJob:
-    root: str
-    fingerprint: str
-    exchange: Exchange
-    region_rows: int
-
-
-def gather_bundle(leaves: tuple[int, int], job: GatherJob) -> int:
+def gather_bundle(leaves: tuple[int, int], fit: Fit, exchange: Exchange) -> int:
     """Write the rows of leaves first .. last, sorted by region; 0 where they had been written."""
-    if has_bundle(job.root, *leaves, "rows"):
+    if has_bundle(fit.root, *leaves, "rows"):
         return 0
-    partition = load_partition(job.root, job.fingerprint)
-    dtype = stored_dtype(np.dtype(job.exchange.dtype))
+    partition = load_partition(fit)
+    dtype = stored_dtype(np.dtype(exchange.dtype))
     rows, ptrs, regions = [], [], []
     with one_blas_thread():
-        for leaf, own in enumerate(job.exchange.read_leaves(*leaves), leaves[0]):
-            tree, of_region = cut_into_cells(partition, own.X, leaf, job.region_rows)
+        for leaf, own in enumerate(exchange.read_leaves(*leaves), leaves[0]):
+            tree, of_region = cut_into_cells(partition, own.X, leaf, fit.cell_size)
             # Stable: rows of a region keep the order of their numbers, whatever the blocks were.
             own = own.take(np.argsort(of_region, kind="stable"))
             ptrs.append(np.r_[0, np.cumsum(np.bincount(of_region, minlength=tree.n_leaves))])
             rows.append(replace(own, X=own.X.astype(dtype, copy=False)))
             regions.append(measure_regions(own.X, ptrs[-1]))
     # Written after the limit has held to its end: a disturbed result is never written.
-    check_fit(job.root, job.fingerprint)
-    write_leaves(job.root, leaves[0], rows, ptrs, regions, _leaf_regions(rows))
+    check_fit(fit.root, fit.fingerprint)
+    write_leaves(fit.root, leaves[0], rows, ptrs, regions, _leaf_regions(rows))
     return sum(len(own.X) for own in rows)
 
 
@@ -225,26 +207,9 @@ def _finished_rows(state: FitState, leaf_rows: Int64) -> Callable[[], int]:
 def has_rows(state: FitState) -> bool:
     if state.root.find("leaves") is None:
         return False
-    reader = rows_handle(state).open()
+    reader = state.fit.open_rows()
     # A finished model that does not need its rows has removed them.
     with suppress(DamageError):
         reader.check_bundles()
         return True
     return False
-
-
-@dataclass(frozen=True)
-class RowsHandle:
-    """The gathered rows of a model, of which a process keeps `cache_nbytes`."""
-
-    root: str
-    fingerprint: str
-    cache_nbytes: int = CACHE_NBYTES
-
-    def open(self) -> LeafReader:
-        return open_leaves(self.root, self.fingerprint, self.cache_nbytes)
-
-
-def rows_handle(state: FitState) -> RowsHandle:
-    cache = min(CACHE_NBYTES, state.resources.task_nbytes // 4)
-    return RowsHandle(state.root.where(), state.fingerprint, cache)

@@ -10,7 +10,7 @@ from support import checkers
 from daskls import FalkSVC, MemoryPlanError, ParameterError
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
 from daskls.methods.scores import model_scores
-from daskls.run.regroup import RowsHandle
+from daskls.store.leaves import open_leaves
 
 N = 900
 QUERIES = np.random.default_rng(7).random((300, 2))
@@ -28,7 +28,7 @@ def test_centers_owners_and_answers_are_those_of_the_equations(k, inner):
     slow = SlowFalk(X, y, k, inner or k // 2, 10.0, 20.0, 0)
     _, numbers = center_rows(model._reader)
     assert sorted(slow.centers) == sorted(numbers.tolist())
-    leaves = RowsHandle(model._handle.location, model._handle.fingerprint).open()
+    leaves = open_leaves(model._handle.location, model._handle.fingerprint)
     owners = read_centers(model._reader.root).owners(0, N)
     assert (numbers[owners] == slow.owner[leaves.read_numbers()]).all()
     found = model.decision_function(QUERIES)

@@ -17,7 +17,7 @@ from daskls import (
     KNNSVMNoiseFilter,
 )
 from daskls.methods.neighborhoods.parts import center_rows, read_centers
-from daskls.run.regroup import RowsHandle
+from daskls.store.leaves import open_leaves
 
 PARAMS = {"C": 10.0, "gamma": 20.0, "random_state": 0}
 
@@ -78,7 +78,7 @@ def test_centers_owners_and_answers_count_copies(share, monkeypatch):
     slow = SlowFalk(X, y, 60, 20, 10.0, 20.0, 0)
     _, numbers = center_rows(model._reader)
     assert sorted(slow.centers) == sorted(numbers.tolist())
-    leaves = RowsHandle(model._handle.location, model._handle.fingerprint).open()
+    leaves = open_leaves(model._handle.location, model._handle.fingerprint)
     owners = read_centers(model._reader.root).owners(0, len(X))
     np.testing.assert_array_equal(numbers[owners], slow.owner[leaves.read_numbers()])
     for query, value in zip(QUERIES, model.decision_function(QUERIES), strict=True):

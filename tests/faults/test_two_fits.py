@@ -92,7 +92,7 @@ def test_a_fit_that_fails_leaves_the_store_free(data, undisturbed, tmp_path, mon
     assert_same_model(undisturbed, small_svc(store=tmp_path / "m").fit(*data))
 
 
-def fail(error, *_):
+def fail(error, *_, **__):
     raise error
 
 

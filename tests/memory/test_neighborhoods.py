@@ -21,8 +21,9 @@ from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_ce
 from daskls.neighbors.search import find_nearest
 from daskls.records import SolverSpec
 from daskls.run import regroup
-from daskls.run.regroup import RowsHandle
+from daskls.run.contract import Fit
 from daskls.store.layout import Root
+from daskls.store.leaves import open_leaves
 
 pytestmark = pytest.mark.slow
 
@@ -78,13 +79,14 @@ def test_training_neighborhoods_of_numbers(k, batch, d, width, largest_C, tmp_pa
 def assert_projected(path, spec, neighbors, centers, batch, shape, target_nbytes=4):
     """Train some centers of a stopped fit, and compare the peak with what was projected."""
     (k,), (d, n_classes) = neighbors.n_neighbors, shape
-    handle = RowsHandle(str(path), Root.open(path).attributes["fingerprint"], cache_nbytes=0)
-    job = NeighborJob(handle, spec, neighbors, k, 0, batch)
+    own = str(path), Root.open(path).fingerprint
+    fit = Fit(*own, neighbors, spec, 0, 0, np.array([4000]), cache_nbytes=0)
+    job = NeighborJob(fit, spec, neighbors, k, batch)
     bundle = CenterBundle(0, len(centers) - 1, tuple(centers))
 
     def run():
         shutil.rmtree(path / "bundles", ignore_errors=True)
-        handle.open()
+        fit.open_rows()
         assert fit_centers(bundle, job).n_cells == len(centers)
 
     sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, spec, target_nbytes=target_nbytes)
@@ -105,11 +107,14 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
         set_sizes(monkeypatch, {f"daskls.plan.bundles.{name}": n for name, n in low.items()})
     largest = []
 
-    def measured(leaves, job):
-        n_rows = gather_one(leaves, job)
+    def measured(leaves, *shared):
+        n_rows = gather_one(leaves, *shared)
         # The plan refuses by what one leaf needs.
         if leaves[0] == leaves[1]:
-            projected, peak = gather_nbytes(sizes, n_rows), peak_of(lambda: gather_one(leaves, job))
+            projected, peak = (
+                gather_nbytes(sizes, n_rows),
+                peak_of(lambda: gather_one(leaves, *shared)),
+            )
             assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
             largest.append(n_rows)
         return n_rows
@@ -124,9 +129,7 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
 def test_searching(tmp_path):
     X, y = rows_of(4000, 20, 2)
     fit_until("centers", FalkSVC(100, C=1.0, random_state=0, store=tmp_path / "m"), X, y)
-    own = Root.open(tmp_path / "m").attributes["fingerprint"]
-    handle = RowsHandle(str(tmp_path / "m"), own, cache_nbytes=0)
-    leaves = handle.open()
+    leaves = open_leaves(str(tmp_path / "m"), Root.open(tmp_path / "m").fingerprint, 0)
     sizes = TaskSizes(20, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
     for n, k in ((2000, 50), (300, 1000)):
         peak = peak_of(lambda n=n, k=k: find_nearest(X[:n], k, leaves.regions, leaves.read_leaf))

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from daskls.records import (
     LocalModel,
     SolverSpec,
 )
-from daskls.run.contract import FitState, Regrouped
+from daskls.run.contract import Fit, FitState, Regrouped
 from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows, evaluated_rows
@@ -53,36 +52,13 @@ from daskls.store.reader import write_index
 INDEX_NBYTES = 16 << 20
 
 
-@dataclass(frozen=True)
-class FitJob:
-    root: str
-    fingerprint: str
-    exchange: Exchange
-    spec: SolverSpec
-    cell_size: int
-    seed: int
-    n_rows: int
-    draw: Draw | None
-    keeps_held_out: bool
-
-
 def fit_cells(state: FitState, regrouped: Regrouped) -> None:
-    root, request, leaf_rows = state.root, state.request, regrouped.leaf_rows
+    root, leaf_rows, cell_size = state.root, regrouped.leaf_rows, state.request.cell_size
     bundles = plan_bundles(state.sizes, leaf_rows.tolist())
-    job = FitJob(
-        root.where(),
-        state.fingerprint,
-        regrouped.exchange,
-        request.spec,
-        request.cell_size,
-        state.seed,
-        state.scan.n_kept,
-        draw_of(state),
-        maps_held_out(request),
-    )
-    finished = _finished_cells(root, leaf_rows, request.cell_size)
-    with state.clock.stage("train", _n_cells(leaf_rows, request.cell_size), finished):
-        run_each(fit_bundle, _missing(root, bundles), job, state.client)
+    finished = _finished_cells(root, leaf_rows, cell_size)
+    with state.clock.stage("train", _n_cells(leaf_rows, cell_size), finished):
+        missing = _missing(root, bundles)
+        run_each(fit_bundle, missing, state.fit, regrouped.exchange, client=state.client)
 
 
 def has_cells(root: Root) -> bool:
@@ -112,54 +88,61 @@ def _finished_cells(root: Root, leaf_rows: Int64, cell_size: int) -> Callable[[]
     return count
 
 
-def fit_bundle(bundle: Bundle, job: FitJob) -> BundleReport | None:
+def fit_bundle(bundle: Bundle, fit: Fit, exchange: Exchange) -> BundleReport | None:
     """Train every cell of one bundle and write the models; None where they had been written."""
-    if has_bundle(job.root, bundle.first_leaf, bundle.last_leaf):
+    if has_bundle(fit.root, bundle.first_leaf, bundle.last_leaf):
         return None
-    partition = load_partition(job.root, job.fingerprint)
-    solver = find_solver(job.spec)
+    partition = load_partition(fit)
+    solver, draw = find_solver(fit.spec), draw_of(fit)
     branches: list[Tree] = []
     models: list[LocalModel] = []
     held: list[HeldOutRows] = []
     with one_blas_thread():
-        read = job.exchange.read_leaves(bundle.first_leaf, bundle.last_leaf)
+        read = exchange.read_leaves(bundle.first_leaf, bundle.last_leaf)
         # No variable refers to a leaf's rows with their copies.
         for leaf, rows in enumerate(map(Rows.merged, read), bundle.first_leaf):
-            tree, cells = _cut(partition, rows, leaf, job, solver.merges_targets)
+            tree, cells = _cut(partition, rows, leaf, fit, solver.merges_targets)
             branches.append(tree)
-            models.extend(solver.fit(_cells_of(rows, tree, cells, leaf, partition, job), job.spec))
-            if job.keeps_held_out and job.draw is not None:
-                held.append(HeldOutRows.of_leaf(rows, cells, models[-tree.n_leaves :], job.draw))
+            own = _cells_of(rows, tree, cells, leaf, partition, fit, draw)
+            models.extend(solver.fit(own, fit.spec))
+            if draw is not None and maps_held_out(fit):
+                held.append(HeldOutRows.of_leaf(rows, cells, models[-tree.n_leaves :], draw))
     first, last = bundle.first_leaf, bundle.last_leaf
     extra = {**tree_arrays(branches, BRANCH_SIZES), **grid_arrays(models)}
     if held:
         extra |= HeldOutRows.joined(held).arrays()
-    check_fit(job.root, job.fingerprint)
-    written = write_bundle(job.root, first, last, models, extra)
-    report_cells(job.root, first, last, (model.report for model in models))
+    check_fit(fit.root, fit.fingerprint)
+    written = write_bundle(fit.root, first, last, models, extra)
+    report_cells(fit.root, first, last, (model.report for model in models))
     return written
 
 
 def _cut(
-    partition: Partition, rows: Rows, leaf: int, job: FitJob, merges_targets: bool
+    partition: Partition, rows: Rows, leaf: int, fit: Fit, merges_targets: bool
 ) -> tuple[Tree, Int32]:
     equal = find_copies(rows.X) if merges_targets else None
     first, of_row = (slice(None), slice(None)) if equal is None else equal
-    tree, cells = cut_into_cells(partition, rows.X[first], leaf, job.cell_size, job.seed)
+    tree, cells = cut_into_cells(partition, rows.X[first], leaf, fit.cell_size, fit.seed)
     return tree, cells[of_row]
 
 
 def _cells_of(
-    rows: Rows, tree: Tree, cells: Int32, leaf: int, partition: Partition, job: FitJob
+    rows: Rows,
+    tree: Tree,
+    cells: Int32,
+    leaf: int,
+    partition: Partition,
+    fit: Fit,
+    draw: Draw | None,
 ) -> Iterator[CellRows]:
     """Yield the rows of each cell of a leaf; lazily, as the solver decides how many it holds."""
     number = partition.partition_of(leaf)
     for cell in range(tree.n_leaves):
         own = rows.take(np.flatnonzero(cells == cell))
         report = CellReport(cell, leaf, own.n_rows, 0, 0.0, partition=number)
-        seed = CELL_FOLDS(job.seed, leaf=leaf, cell=cell)
-        asked = None if job.draw is None else job.draw.positions(own)
-        n_evaluated = evaluated_rows(own.n_rows, job.n_rows)
+        seed = CELL_FOLDS(fit.seed, leaf=leaf, cell=cell)
+        asked = None if draw is None else draw.positions(own)
+        n_evaluated = evaluated_rows(own.n_rows, fit.n_rows)
         columns = own.X, own.targets, own.weights, report, seed, asked, n_evaluated
         yield CellRows(*columns, own.counts)
 

@@ -24,7 +24,6 @@ from daskls.plan.bundles import Extent, Resources, bundle_work, model_nbytes
 from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
 from daskls.run.contract import FitState
-from daskls.run.regroup import rows_handle
 from daskls.store.models import all_bundles, finished_bundles, missing_bundles
 from daskls.store.reader import write_index
 
@@ -35,7 +34,7 @@ OVERLAP = 2.1
 
 def fit_rows(method: NeighborSpec, state: FitState) -> None:
     method = method.for_rows(state.scan.n_kept)
-    chosen = select(state, method, rows_handle(state))
+    chosen = select(state, method, state.fit)
     spec, percentiles = chosen.spec, chosen.percentiles
     C, gamma, percentile = (
         values[0] if values else None for values in (spec.C, spec.gamma, percentiles)
@@ -47,23 +46,23 @@ def fit_rows(method: NeighborSpec, state: FitState) -> None:
 
 def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     method = method.for_rows(state.scan.n_kept)
-    root, handle = state.root, rows_handle(state)
-    chosen = select(state, method, handle)
+    root, fit = state.root, state.fit
+    chosen = select(state, method, fit)
     k = chosen.n_neighbors
-    centers = choose_centers(state, handle, method.inner(k), metric_of(chosen.spec))
+    centers = choose_centers(state, fit, method.inner(k), metric_of(chosen.spec))
     own = replace(method, percentiles=chosen.percentiles)
     largest, n_rows = state.sampling.largest_rows, state.scan.n_kept
     batch = plan_batch(state.sizes, k, largest, n_rows, state.resources)
-    job = NeighborJob(handle, chosen.spec, own, k, state.seed, batch)
+    job = NeighborJob(fit, chosen.spec, own, k, batch)
     bundles = _bundles(state, centers, k)
 
     def finished() -> int:
         return sum(last + 1 - first for first, last in finished_bundles(root.store))
 
     with state.clock.stage("train", len(centers.positions), finished):
-        run_each(fit_centers, bundles, job, state.client)
+        run_each(fit_centers, bundles, job, client=state.client)
     listed = all_bundles(root.store, len(centers.positions))
-    reader = handle.open()
+    reader = fit.open_rows()
     rows = reader.read_positions(centers.positions)
     gamma = chosen.spec.gamma[0] if chosen.spec.gamma and len(chosen.spec.gamma) == 1 else None
     first_cells = [*(first for first, _ in listed), len(rows.X)]

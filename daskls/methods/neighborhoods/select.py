@@ -23,8 +23,7 @@ from daskls.methods.neighborhoods.train import (
 from daskls.methods.scores import misses_of, model_scores
 from daskls.plan.bundles import n_selecting
 from daskls.records import Float64, Int64, Mask, SolverSpec
-from daskls.run.contract import FitState
-from daskls.run.regroup import RowsHandle
+from daskls.run.contract import Fit, FitState
 from daskls.seeds import EVALUATED, SELECTED_ROWS
 from daskls.solvers.base import Neighborhood
 from daskls.solvers.evaluate import totals
@@ -49,14 +48,14 @@ class Selected:
     percentiles: tuple[float, ...] | None
 
 
-def select(state: FitState, neighbors: NeighborSpec, handle: RowsHandle) -> Selected:
+def select(state: FitState, neighbors: NeighborSpec, fit: Fit) -> Selected:
     resolved = state.resolved_spec if neighbors.percentiles is None else state.request.spec
     if neighbors.selection not in ("local", "left_out"):
         return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
     stored = state.root.attributes.get("selected")
     if stored is None:
         with state.clock.stage("select", 1, None):
-            stored = _best(*_evaluate(state, neighbors, resolved, handle), neighbors, resolved)
+            stored = _best(*_evaluate(state, neighbors, resolved, fit), neighbors, resolved)
         # Before any training, so that a resumed fit does not select again.
         state.root.update(selected=stored)
     gamma, percentile = stored["gamma"], stored["percentile"]
@@ -67,13 +66,13 @@ def select(state: FitState, neighbors: NeighborSpec, handle: RowsHandle) -> Sele
 
 
 def _evaluate(
-    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle
+    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, fit: Fit
 ) -> tuple[Float64, Mask]:
     """Return the errors of candidates and which may be chosen, both (n_k, n_gammas, n_costs)."""
     if neighbors.selection == "left_out":
-        drawn = _drawn_positions(state, n_selecting(state.scan.n_kept), handle)
-        return left_out_errors(state, neighbors, spec, handle, drawn)
-    errors = _local_errors(state, neighbors, spec, handle)
+        drawn = _drawn_positions(state, n_selecting(state.scan.n_kept), fit)
+        return left_out_errors(state, neighbors, spec, fit, drawn)
+    errors = _local_errors(state, neighbors, spec, fit)
     return errors, np.ones(errors.shape, np.bool_)
 
 
@@ -94,8 +93,8 @@ def _best(
     }
 
 
-def _drawn_positions(state: FitState, n_drawn: int, handle: RowsHandle) -> Int64:
-    reader = handle.open()
+def _drawn_positions(state: FitState, n_drawn: int, fit: Fit) -> Int64:
+    reader = fit.open_rows()
     rng = SELECTED_ROWS.generator(state.seed, n_rows=reader.n_rows)
     drawn = rng.choice(reader.n_rows, min(n_drawn, reader.n_rows), replace=False)
     # Drawn by row number, as positions depend on how space was cut.
@@ -104,11 +103,9 @@ def _drawn_positions(state: FitState, n_drawn: int, handle: RowsHandle) -> Int64
     return positions
 
 
-def _local_errors(
-    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, handle: RowsHandle
-) -> Float64:
-    job = NeighborJob(handle, spec, neighbors, max(neighbors.n_neighbors), state.seed, 1)
-    positions = _drawn_positions(state, N_SELECTED, handle)
+def _local_errors(state: FitState, neighbors: NeighborSpec, spec: SolverSpec, fit: Fit) -> Float64:
+    job = NeighborJob(fit, spec, neighbors, max(neighbors.n_neighbors), 1)
+    positions = _drawn_positions(state, N_SELECTED, fit)
     tasks = [(position, job) for position in positions.tolist()]
     evaluated = totals(np.array(compute_each(evaluate_row, tasks, state.client)))
     errors: Float64 = evaluated[..., 0] / evaluated[..., 1]
@@ -119,7 +116,7 @@ def left_out_errors(
     state: FitState,
     neighbors: NeighborSpec,
     spec: SolverSpec,
-    handle: RowsHandle,
+    fit: Fit,
     positions: Int64,
 ) -> tuple[Float64, Mask]:
     """Return the weighted error of every candidate on rows that are left out one at a time.
@@ -131,7 +128,7 @@ def left_out_errors(
     k = min(neighbors.n_neighbors[0] + 1, state.scan.n_kept)
     largest, n_rows = state.sampling.largest_rows, state.scan.n_kept
     batch = plan_batch(state.sizes, k, largest, n_rows, state.resources)
-    job = NeighborJob(handle, spec, neighbors, k, state.seed, batch)
+    job = NeighborJob(fit, spec, neighbors, k, batch)
     shape = 1, count_gammas(spec, job.neighbors.percentiles), spec.n_costs
     running = np.arange(shape[1] * shape[2])
     ends = [0, *(max(int(len(positions) * share), 1) for share in ROUNDS)]
@@ -164,7 +161,7 @@ def evaluate_left_out(
     """Return (missed weight, weight), 0 if not running, on each row: (m, n_candidates, 2)."""
     n_gammas = count_gammas(job.spec, job.neighbors.percentiles)
     counted = np.zeros((len(positions), n_gammas * job.spec.n_costs, 2))
-    reader = job.handle.open()
+    reader = job.fit.open_rows()
     asked = reader.read_positions(positions)
     row = 0
     with one_blas_thread():
@@ -202,7 +199,7 @@ def _misses(
     if not len(rows.X):
         return
     costs = sorted(job.spec.C or ())
-    seed = EVALUATED(job.seed, row=int(asked.numbers[0]), n_neighbors=job.n_neighbors)
+    seed = EVALUATED(job.fit.seed, row=int(asked.numbers[0]), n_neighbors=job.n_neighbors)
     for g in np.unique(running // len(costs)).tolist():
         own = running[running // len(costs) == g]
         spec = replace(job.spec, C=tuple(costs[c] for c in own % len(costs)))

@@ -25,8 +25,7 @@ from daskls.records import (
     RowNumbers,
     SolverSpec,
 )
-from daskls.run.contract import FitState
-from daskls.run.regroup import RowsHandle
+from daskls.run.contract import Fit, FitState
 from daskls.run.resources import free_nbytes
 from daskls.seeds import EVALUATED, NEIGHBORHOOD
 from daskls.solvers.base import Neighborhood
@@ -48,11 +47,10 @@ ROUND_POSITIONS = 1 << 22
 
 @dataclass(frozen=True)
 class NeighborJob:
-    handle: RowsHandle
+    fit: Fit
     spec: SolverSpec
     neighbors: NeighborSpec
     n_neighbors: int
-    seed: int
     batch: int
 
     def near(self, rows: Rows, i: int, k: int, seed: tuple[int, ...]) -> Neighborhood:
@@ -78,19 +76,19 @@ class CenterBundle:
 
 def choose_centers(
     state: FitState,
-    handle: RowsHandle,
+    fit: Fit,
     n_assigned: int,
     metric: KernelSpec,
 ) -> Centers:
     stored = read_centers(state.root)
     if stored is not None:
         return stored
-    reader = handle.open()
+    reader = fit.open_rows()
     check_client(reader.n_rows)
     numbers = reader.read_numbers()
     cover = Cover(center_order(state, numbers, n_assigned), n_assigned)
     with state.clock.stage("cover", reader.n_rows, lambda: cover.n_covered):
-        run_cover(cover, numbers, handle, metric, state.client)
+        run_cover(cover, numbers, fit, metric, state.client)
     owner = cover.resolved_owner()
     return write_centers(state.root, cover.centers, owner, cover.n_rounds, cover.n_searched)
 
@@ -113,19 +111,19 @@ def center_order(state: FitState, numbers: RowNumbers, n_assigned: int) -> Int64
 def run_cover(
     cover: Cover,
     numbers: RowNumbers,
-    handle: RowsHandle,
+    fit: Fit,
     metric: KernelSpec,
     client: Any,
 ) -> None:
     most = max(ROUND_POSITIONS // cover.n_assigned, 1)
-    reader, looked_at = handle.open(), set[int]()
+    reader, looked_at = fit.open_rows(), set[int]()
     while len(positions := cover.next_round()[:most]):
-        lists = search_positions(positions, cover.n_assigned, handle, metric, client)
+        lists = search_positions(positions, cover.n_assigned, fit, metric, client)
         cover.take_round(positions, numbers[positions], lists)
         # Where one row is out of its own list, equal rows fill it, and there may be many more.
         is_out = (lists != positions[:, None]).all(axis=1)
         crowded = set(reader.leaf_of(positions[is_out]).tolist()) - looked_at
-        calls = [(leaf, cover.n_assigned, handle) for leaf in sorted(crowded)]
+        calls = [(leaf, cover.n_assigned, fit) for leaf in sorted(crowded)]
         for found in compute_each(find_beyond, calls, client) if calls else []:
             cover.follow(*found)
         looked_at |= crowded
@@ -134,13 +132,13 @@ def run_cover(
 def search_positions(
     positions: Int64,
     n_neighbors: int,
-    handle: RowsHandle,
+    fit: Fit,
     metric: KernelSpec,
     client: Any,
 ) -> Ints:
     order = np.argsort(positions, kind="stable")
     parts = np.array_split(order, min(-(-len(positions) // MIN_SEARCHED), N_SEARCHES))
-    calls = [(positions[part], n_neighbors, handle, metric) for part in parts]
+    calls = [(positions[part], n_neighbors, fit, metric) for part in parts]
     lists = compute_each(search_block, calls, client)
     found = np.empty((len(positions), n_neighbors), lists[0].dtype)
     for part, own in zip(parts, lists, strict=True):
@@ -148,19 +146,17 @@ def search_positions(
     return found
 
 
-def search_block(
-    positions: Int64, n_neighbors: int, handle: RowsHandle, metric: KernelSpec
-) -> Ints:
-    reader = handle.open()
+def search_block(positions: Int64, n_neighbors: int, fit: Fit, metric: KernelSpec) -> Ints:
+    reader = fit.open_rows()
     with one_blas_thread():
         X = reader.read_positions(positions).X
         found = find_nearest(X, n_neighbors, reader.regions, reader.read_leaf, metric)
     return _compact(found.positions, reader)
 
 
-def find_beyond(leaf: int, n_neighbors: int, handle: RowsHandle) -> tuple[Ints, Ints]:
+def find_beyond(leaf: int, n_neighbors: int, fit: Fit) -> tuple[Ints, Ints]:
     """Return the rows of a leaf that no list holds, and whom they follow: see `rows_beyond`."""
-    reader = handle.open()
+    reader = fit.open_rows()
     positions, first = rows_beyond(reader.read_leaf(leaf), n_neighbors)
     return _compact(positions, reader), _compact(first, reader)
 
@@ -172,15 +168,15 @@ def _compact(positions: Int64, reader: LeafReader) -> Ints:
 
 def fit_centers(bundle: CenterBundle, job: NeighborJob) -> BundleReport | None:
     """Train the neighborhoods of one bundle and write the models; None where they had been."""
-    root = job.handle.root
+    root = job.fit.root
     if has_bundle(root, bundle.first, bundle.last):
         return None
-    reader = job.handle.open()
+    reader = job.fit.open_rows()
     positions = np.array(bundle.positions, np.int64)
     with one_blas_thread():
         models = list(_fit_all(bundle, positions, reader, job))
     leaves = reader.leaf_of(positions)
-    check_fit(root, job.handle.fingerprint)
+    check_fit(root, job.fit.fingerprint)
     written = write_bundle(root, bundle.first, bundle.last, models, {"leaf": leaves})
     report_cells(root, bundle.first, bundle.last, (model.report for model in models))
     return written
@@ -197,7 +193,7 @@ def _fit_all(
             leaf = int(leaves[number - bundle.first])
             report = CellReport(number, leaf, 0, 0, 0.0, n_read=int(found.n_leaves_read[i]))
             # Seeded by the center's row number: its number among centers depends on all others.
-            seed = NEIGHBORHOOD(job.seed, row=int(found.numbers[i, 0]))
+            seed = NEIGHBORHOOD(job.fit.seed, row=int(found.numbers[i, 0]))
             yield solver.fit_neighborhood(job.near(rows, i, job.n_neighbors, seed), report)
             number += 1
 
@@ -214,11 +210,11 @@ def gather_neighborhoods(
 
 def evaluate_row(position: int, job: NeighborJob) -> Float64:
     """Return `grid_errors` around one row for every k: (n_k, n_gammas, n_costs, 2)."""
-    reader, solver = job.handle.open(), find_neighborhood_solver(job.spec)
+    reader, solver = job.fit.open_rows(), find_neighborhood_solver(job.spec)
     with one_blas_thread():
         found, rows = next(gather_neighborhoods(reader, np.array([position]), job))
         evaluated = []
         for k in job.neighbors.n_neighbors:
-            seed = EVALUATED(job.seed, row=int(found.numbers[0, 0]), n_neighbors=k)
+            seed = EVALUATED(job.fit.seed, row=int(found.numbers[0, 0]), n_neighbors=k)
             evaluated.append(solver.grid_errors(job.near(rows, 0, k, seed)))
     return np.stack(evaluated)

@@ -164,7 +164,7 @@ def join_support(tiles: Sequence[tuple[int, int]], job: SamplingJob) -> None:
     # By number first, as the order of the parts depends on the workers.
     by_number = np.argsort(rows.numbers)
     with one_blas_thread():
-        order = by_number[order_by_leaf(rows.X[by_number], job.handle.open().regions)]
+        order = by_number[order_by_leaf(rows.X[by_number], job.fit.open_rows().regions)]
     joined = {**as_arrays(rows.take(order)), "positions": np.concatenate(positions)[order]}
     job.write(INITIAL, (0, 0), joined)
 
@@ -208,7 +208,7 @@ def draw_balls(part: tuple[int, int], job: BallJob) -> None:
     if has_part(own.root, kind, *part):
         return
     which = slice(part[0], part[1] + 1)
-    reader = own.handle.open()
+    reader = own.fit.open_rows()
     support = read_part_rows(own.root, INITIAL, 0, 0)
     radii = read_part(own.root, RADII, 0, 0, ("radii",))["radii"]
     quotas = ball_quotas(radii, own.draws.n_others)[which]

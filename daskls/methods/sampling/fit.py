@@ -116,7 +116,7 @@ def search_support(part: tuple[int, int], job: EnrichJob) -> None:
     own, kind = job.own, nearest_of(job.step)
     if has_part(own.root, kind, *part):
         return
-    reader = own.handle.open()
+    reader = own.fit.open_rows()
     support = read_part_rows(own.root, KEPT, job.step, job.step)
     with one_blas_thread():
         queries = order_by_leaf(support.X, reader.regions)[part[0] : part[1] + 1]

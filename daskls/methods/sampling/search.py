@@ -28,7 +28,6 @@ from daskls.partition.shuffle import plan_draws, sampling_sizes
 from daskls.plan.bundles import group_neighbors
 from daskls.records import CellReport, Int64, RowNumbers
 from daskls.run.contract import FitState
-from daskls.run.regroup import rows_handle
 from daskls.seeds import SELECTING
 from daskls.solvers.base import BLANK_REPORT, Neighborhood
 from daskls.solvers.registry import find_neighborhood_solver
@@ -67,14 +66,14 @@ class SampleSearch:
         draws = plan_draws(n_rows, self.fraction, n_subsamples, state.seed)
         self.n_selecting = sampling.n_selecting(draws)
         self.job = SamplingJob(
-            rows_handle(state),
+            state.fit,
             draws,
             state.request.spec if sampling.percentiles else state.resolved_spec,
             n_classes,
             cache_nbytes(state.sizes, draws.subsample_rows, state.resources),
             max(self.n_rounds * draws.subsample_rows, self.n_selecting - draws.n_sampled),
         )
-        self.reader = self.job.handle.open()
+        self.reader = self.job.fit.open_rows()
         self.drawn: tuple[tuple[int, int], ...] = ()
 
     def draw(self) -> None:
@@ -119,7 +118,7 @@ class SampleSearch:
         limit = self.share_of(sum(costs)) if limit is None else limit
         parts, path = group_neighbors(costs, limit), kind_path(kind)
         missing = missing_bundles(self.root, parts, path)
-        run_each(task, missing, job, self.state.client)
+        run_each(task, missing, job, client=self.state.client)
 
     def share_of(self, cost: float) -> float:
         return math.ceil(cost / N_SEARCH_TASKS)
@@ -211,7 +210,7 @@ def evaluate_candidates(
     """Return the best candidates on the first drawn rows; None where they do not differ."""
     own = job.own
     with one_blas_thread():
-        rows = own.handle.open().read_positions(_positions(n_rows, job))
+        rows = own.fit.open_rows().read_positions(_positions(n_rows, job))
         # Fewer where copies of drawn rows validate.
         n_rows = len(rows.X)
         spec = replace(own.spec, cv=min(own.spec.cv, n_rows), search="full")

@@ -17,7 +17,7 @@ from daskls.methods.sampling.parts import (
 from daskls.methods.scores import labels_of, model_scores, slab_rows
 from daskls.partition.shuffle import Draws
 from daskls.records import AnyArray, Int64, LocalModel, SolverSpec
-from daskls.run.regroup import RowsHandle
+from daskls.run.contract import Fit
 from daskls.solvers.base import BLANK_REPORT
 from daskls.solvers.hinge.large import fit_large
 from daskls.store.exchange import Rows
@@ -35,7 +35,7 @@ FURTHER = ("further_order", "further_numbers", "further_positions")
 class SamplingJob:
     """Arguments of all tasks of a fit on samples; ``n_further`` drawn rows are only recorded."""
 
-    handle: RowsHandle
+    fit: Fit
     draws: Draws
     spec: SolverSpec
     n_classes: int
@@ -44,11 +44,11 @@ class SamplingJob:
 
     @property
     def root(self) -> str:
-        return self.handle.root
+        return self.fit.root
 
     def write(self, kind: str, part: tuple[int, int], arrays: dict[str, AnyArray]) -> None:
         """Write a part, unless the store has become another fit's."""
-        check_fit(self.root, self.handle.fingerprint)
+        check_fit(self.root, self.fit.fingerprint)
         write_part(self.root, kind, *part, arrays)
 
 
@@ -68,7 +68,7 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
     """Write the rows of some leaves that are in subsamples or validate; record the further ones."""
     if has_part(job.root, DRAWN, *leaves):
         return
-    reader = job.handle.open()
+    reader = job.fit.open_rows()
     orders, numbers, positions = [], [], []
     most = job.draws.n_reserved + job.n_further
     for leaf in range(leaves[0], leaves[1] + 1):
@@ -165,7 +165,7 @@ def fit_sample(step: int, job: TrainJob) -> None:
         return
     found = read_part(own.root, SAMPLES, step, step, ("positions",))
     with one_blas_thread():
-        rows = own.handle.open().read_positions(found["positions"])
+        rows = own.fit.open_rows().read_positions(found["positions"])
         model, support = _fit(rows, own)
         kept = rows.take(support)
         del rows
@@ -181,7 +181,7 @@ def fit_constant(step: int, job: TrainJob) -> None:
     own = job.own
     if has_bundle(own.root, step, step):
         return
-    reader = own.handle.open()
+    reader = own.fit.open_rows()
     totals = np.zeros(own.n_classes)
     for start, stop in pairwise(reader.first_positions.tolist()):
         rows = read_positions(reader, np.arange(start, stop))
@@ -192,7 +192,7 @@ def fit_constant(step: int, job: TrainJob) -> None:
     with one_blas_thread():
         model, _ = fit_large(X, codes, totals[codes], own.spec, BLANK_REPORT, own.cache_nbytes)
         error = _validation_error(model, job)
-    check_fit(own.root, own.handle.fingerprint)
+    check_fit(own.root, own.fit.fingerprint)
     report = replace(model.report, n_rows=own.draws.n_rows, validation_error=error)
     write_bundle(own.root, step, step, [replace(model, report=report)], {})
 
