@@ -8,7 +8,13 @@ import numpy as np
 from daskls.blas import one_blas_thread
 from daskls.methods.sampling.balls import INITIAL
 from daskls.methods.sampling.parts import has_part, read_part, read_part_rows
-from daskls.methods.sampling.plan import SEARCHED_ROWS, SamplingSpec, beside_svc, sample_nbytes
+from daskls.methods.sampling.plan import (
+    SEARCHED_ROWS,
+    SVC_NBYTES,
+    SamplingSpec,
+    beside_svc,
+    sample_nbytes,
+)
 from daskls.methods.sampling.search import SampleSearch, Step, errors_of, stalls
 from daskls.methods.sampling.train import KEPT, SAMPLES, SamplingJob, read_drawn, read_further
 from daskls.neighbors.search import find_nearest, order_by_leaf
@@ -169,5 +175,6 @@ def expected_samples(
     draws = plan_draws(n_rows, fraction, n_subsamples, 0)
     trained = int(min(growth * draws.n_sampled, n_rows - draws.n_validation))
     nbytes = sample_nbytes(sizes, max(trained, method.n_selecting(draws)))
-    largest = max(nbytes, gathering_nbytes(extent))
+    # A worker holds the SVC, once loaded, beside all that it does.
+    largest = max(nbytes, gathering_nbytes(extent)) + (0 if resources.has_svc else SVC_NBYTES)
     return Expected(n_subsamples + 1, 1, largest, model_nbytes(sizes, trained))
