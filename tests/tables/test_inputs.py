@@ -396,9 +396,8 @@ CODES = np.arange(80) % 2
 NESTED = xr.Dataset({"a": (("r", "c"), np.ones((80, 2))), "kind": (("r",), CODES)})
 # What `fit` is given, by its name in docs/data.md.
 REFUSED = {
-    "columns of dates": lambda _: (table(**dict.fromkeys(("day", "hour"), DAY)), "kind"),
     "text of more than 64 values": lambda _: (table(name=[f"n{i}" for i in range(80)]), "kind"),
-    'missing values, without `missing="median"`': lambda _: (table(b=GAP), "kind"),
+    'missing values, with `missing="refuse"`': lambda _: (table(b=GAP), "kind"),
     "a missing label": lambda _: (table(kind=GAP), "kind"),
     "no label named, nor of a usual name": lambda _: (table(), None),
     "a label column that is not there": lambda _: (table(), "sort"),
