@@ -1,5 +1,6 @@
 """Stage 4: predict labels, scores, probabilities, numbers or intervals of rows, in row order."""
 
+import logging
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,9 @@ from daskls.blas import one_blas_thread, undisturbed
 from daskls.errors import MemoryPlanError
 from daskls.methods.base import method_of
 from daskls.methods.scores import SLAB_ROWS, labels_of
+from daskls.plan.checks import mib
 from daskls.plan.exchange import BLOCK_NBYTES
+from daskls.plan.prediction import PredictionPlan
 from daskls.records import F4, F8, MIB, Float64, Int64, Labels, Reals
 from daskls.run.blocks import BlockRows, block_start, map_rows, merge_chunks
 from daskls.run.labels import first_bad_value, value_error
@@ -24,6 +27,8 @@ from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
 from daskls.targets import Target
+
+log = logging.getLogger("daskls")
 
 # What to predict: labels, given as the array of classes; scores; probabilities; numbers in the
 # units of y; or intervals around these.
@@ -65,7 +70,7 @@ def most_rows(
 
 def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
     """Predict rows in memory with threads of this process; DataError names a bad row."""
-    _check_values(X, handle)
+    check_values(X, handle)
     slots = find_slots()
     with handle.in_use(), ThreadPoolExecutor(slots) as threads:
         reader = open_model(handle.location, handle.fingerprint)
@@ -119,13 +124,16 @@ def predict_to_zarr(
     X: da.Array,
     handle: ModelHandle,
     wanted: Wanted,
-    target: Target,
+    reader: ModelReader,
     most: int,
     path: str,
     client: Any = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> ArrayHandle:
-    """Predict all rows into a Zarr array, one chunk per block of at most ``most`` rows."""
+    """Predict all rows into a Zarr array, one chunk per block of at most ``most`` rows.
+
+    Queries are gathered by bundle where reading the model for each block would take longer.
+    """
     rows = max(1, *merge_chunks(X.chunks[0], most))
     # Of a larger chunk equal parts.
     rows = -(-rows // -(-rows // most))
@@ -133,15 +141,41 @@ def predict_to_zarr(
     X = X.rechunk({0: rows}, method="tasks")
     if not isinstance(wanted, str) and wanted.dtype.kind == "O":
         wanted = wanted.astype(str)
-    shape = (X.shape[0], *_width(wanted, target))
+    shape = (X.shape[0], *_width(wanted, reader.target))
     blocks = BlockRows(X, X)
-    with (
-        new_output(path, shape, _dtype(wanted).str, rows) as output,
-        watch("predict", blocks.n_blocks, output.count_chunks, on_progress),
-    ):
-        map_rows(write_block, blocks, X, client=client, handle=handle, wanted=wanted, target=output)
+    with handle.in_use():
+        plan = plan_prediction(blocks, reader, wanted)
+    log.info(
+        "Predicting %d rows in %d blocks reads at most %s: the model takes %s.",
+        *(plan.n_rows, plan.n_blocks, mib(plan.nbytes), mib(plan.model_nbytes)),
+    )
+    with new_output(path, shape, _dtype(wanted).str, rows) as output:
+        if plan.pays_to_gather:
+            # Imported here so that a process that predicts few rows never loads it.
+            from daskls.methods.gathered import predict_gathered
+
+            n_bundles = len(reader.bundles)
+            predict_gathered(blocks, handle, wanted, n_bundles, output, client, on_progress)
+        else:
+            how = {"client": client, "handle": handle, "wanted": wanted, "target": output}
+            with watch("predict", blocks.n_blocks, output.count_chunks, on_progress):
+                map_rows(write_block, blocks, X, **how)
     # Written elsewhere, and renamed.
     return replace(output, path=str(path))
+
+
+def plan_prediction(rows: BlockRows, reader: ModelReader, wanted: Wanted) -> PredictionPlan:
+    method = method_of(reader.method)
+    # Of methods that are not local, every cell predicts every query.
+    is_placed = method.is_local and method.has_space(reader)
+    return PredictionPlan(
+        rows.n_rows,
+        rows.n_blocks,
+        rows.n_features * rows.X.dtype.itemsize,
+        answer_nbytes(reader.target, wanted),
+        reader.root.store.nbytes("bundles"),
+        method.space(reader).n_partitions if is_placed else 0,
+    )
 
 
 def write_block(
@@ -184,7 +218,7 @@ def predict_block(
     block_info: Any = None,
 ) -> Float64 | Labels:
     """Predict the rows of one block, at most ``most`` at once; DataError names a bad row."""
-    _check_values(X, handle, block_start(block_info)[1] if block_info else 0)
+    check_values(X, handle, block_start(block_info)[1] if block_info else 0)
     with handle.in_use():
         reader = open_model(handle.location, handle.fingerprint)
         found, most = _empty(len(X), wanted, reader.target), most or max(len(X), 1)
@@ -194,7 +228,7 @@ def predict_block(
     return found
 
 
-def _check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
+def check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
     bad = first_bad_value(X)
     if bad is not None:
         with handle.in_use():
