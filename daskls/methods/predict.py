@@ -49,12 +49,17 @@ CONVERTED_ROWS = 1 << 14
 
 
 def row_nbytes(reader: ModelReader, n_features: int, itemsize: int, wanted: Wanted) -> int:
-    # Merged from chunks; then scaled, and in the order of a search.
-    features = 2 * n_features * itemsize + 2 * reader.width * max(itemsize, F4)
-    scores = math.prod(reader.target.score_shape)
-    # And a copy: of a mean, in another order, or above a threshold.
+    held = held_nbytes(n_features, reader.width, itemsize, math.prod(reader.target.score_shape))
     cells = method_of(reader.method).query_nbytes(reader)
-    return features + cells + 2 * F8 * scores + answer_nbytes(reader.target, wanted)
+    return held + cells + answer_nbytes(reader.target, wanted)
+
+
+def held_nbytes(n_features: int, width: int, itemsize: int, n_scores: int) -> int:
+    """Return the bytes of a query's features, ``width`` of them scaled, and of its scores."""
+    # Merged from chunks; then scaled, and in the order of a search.
+    features = 2 * n_features * itemsize + 2 * width * max(itemsize, F4)
+    # And a copy: of a mean, in another order, or above a threshold.
+    return features + 2 * F8 * n_scores
 
 
 def answer_nbytes(target: Target, wanted: Wanted) -> int:
@@ -64,8 +69,11 @@ def answer_nbytes(target: Target, wanted: Wanted) -> int:
 def most_rows(
     reader: ModelReader, n_features: int, itemsize: int, wanted: Wanted, task_nbytes: int
 ) -> int:
-    nbytes = min(SUPER_NBYTES, task_nbytes // BLOCK_SHARE)
-    return max(nbytes // row_nbytes(reader, n_features, itemsize, wanted), SLAB_ROWS)
+    return rows_within(task_nbytes, row_nbytes(reader, n_features, itemsize, wanted))
+
+
+def rows_within(task_nbytes: int, row_nbytes: int) -> int:
+    return max(min(SUPER_NBYTES, task_nbytes // BLOCK_SHARE) // row_nbytes, SLAB_ROWS)
 
 
 def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
@@ -165,16 +173,14 @@ def predict_to_zarr(
 
 
 def plan_prediction(rows: BlockRows, reader: ModelReader, wanted: Wanted) -> PredictionPlan:
-    method = method_of(reader.method)
-    # Of methods that are not local, every cell predicts every query.
-    is_placed = method.is_local and method.has_space(reader)
+    method, store = method_of(reader.method), reader.root.store
     return PredictionPlan(
         rows.n_rows,
         rows.n_blocks,
         rows.n_features * rows.X.dtype.itemsize,
         answer_nbytes(reader.target, wanted),
-        reader.root.store.nbytes("bundles"),
-        method.space(reader).n_partitions if is_placed else 0,
+        store.nbytes("bundles") + store.nbytes("rows"),
+        method.space(reader).n_partitions if method.predicts_by_place else 0,
     )
 
 

@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 
+from daskls.store.artifact import SUMMED_NBYTES
+
 # Beside the values of a record in the exchange: a target, a weight and the row's number.
 BESIDE_NBYTES = 4 + 8 + 8
-# Queries are gathered where that spares at least this many times the bytes that it moves: what
-# moves is written, too, and takes tasks of its own.
+# Read in vain where some leaves are read from a file: half a summed range at each end of their
+# records, and about one with their offsets.
+PIECE_NBYTES = 2 * SUMMED_NBYTES
+# Queries are gathered where that spares more than this many times the bytes that it moves.
 GATHERING_SPARES = 2
 
 
@@ -17,8 +21,8 @@ class PredictionPlan:
     ----------
     n_rows, n_blocks : int. Queries, and the blocks that they are predicted in.
     row_nbytes, answer_nbytes : int. Of a query, and of its answer.
-    model_nbytes : int. Of all bundles.
-    n_partitions : int. Whose bundles predict a query; 0 where they do not follow from its place.
+    model_nbytes : int. Of all bundles, and of the rows that a model keeps.
+    n_partitions : int. 0 where a query's bundles do not follow from its place.
     """
 
     n_rows: int
@@ -42,31 +46,31 @@ class PredictionPlan:
         """Queries and answers are read once more, and the bundles of the first partition once.
 
         >>> PredictionPlan(10**8, 167, 112, 8, 11 << 30, 1).gathered_nbytes >> 30
-        36
+        40
         """
-        nbytes = 2 * self.row_nbytes + self.answer_nbytes + 2 * BESIDE_NBYTES
-        return self.n_rows * nbytes + self._once_nbytes + self.n_blocks * self._others_nbytes
+        return self.by_block_nbytes - self._spared_nbytes + self._moved_nbytes
 
     @property
-    def _once_nbytes(self) -> int:
-        return self.model_nbytes // max(self.n_partitions, 1)
+    def _spared_nbytes(self) -> int:
+        # Queries that are gathered by one partition may still meet all cells of the others.
+        return (self.n_blocks - 1) * self.model_nbytes // max(self.n_partitions, 1)
 
     @property
-    def _others_nbytes(self) -> int:
-        """Of the other partitions a bundle's queries may meet all cells, too."""
-        return self.model_nbytes - self._once_nbytes
+    def _moved_nbytes(self) -> int:
+        """Bytes of queries and answers as they are written, and read by about n_blocks tasks."""
+        nbytes = self.row_nbytes + self.answer_nbytes + 2 * BESIDE_NBYTES
+        return self.n_rows * nbytes + 2 * self.n_blocks**2 * PIECE_NBYTES
 
     @property
     def pays_to_gather(self) -> bool:
-        """Whether gathering spares several times the bytes that it reads and writes.
+        """Whether gathering spares several times the bytes that it writes and reads.
 
         >>> [PredictionPlan(n, -(-n // 600_000), 112, 8, 11 << 30, 1).pays_to_gather
-        ...  for n in (10**6, 10**7)]
+        ...  for n in (10**5, 10**7)]
         [False, True]
         """
-        moved = self.row_nbytes + 2 * (self.row_nbytes + self.answer_nbytes + 2 * BESIDE_NBYTES)
-        spared = self.n_blocks * self._once_nbytes if self.n_partitions else 0
-        return spared > GATHERING_SPARES * self.n_rows * moved
+        moved = self.n_rows * self.row_nbytes + 2 * self._moved_nbytes
+        return self.n_partitions > 0 and self._spared_nbytes > GATHERING_SPARES * moved
 
     @property
     def nbytes(self) -> int:
