@@ -15,8 +15,8 @@ from daskls.methods.predict import (
     most_rows,
     predict_array,
     predict_lazily,
-    predict_to_zarr,
 )
+from daskls.methods.to_zarr import predict_to_zarr
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, Float64, Labels
 from daskls.run.resources import answering_nbytes

@@ -1,10 +1,7 @@
 """Stage 4: predict labels, scores, probabilities, numbers or intervals of rows, in row order."""
 
-import logging
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, Literal
 
 import dask.array as da
@@ -14,21 +11,15 @@ from daskls.blas import one_blas_thread, undisturbed
 from daskls.errors import MemoryPlanError
 from daskls.methods.base import method_of
 from daskls.methods.scores import SLAB_ROWS, labels_of
-from daskls.plan.checks import mib
 from daskls.plan.exchange import BLOCK_NBYTES
-from daskls.plan.prediction import PredictionPlan
 from daskls.records import F4, F8, MIB, Float64, Int64, Labels, Reals
-from daskls.run.blocks import BlockRows, block_start, map_rows, merge_chunks
+from daskls.run.blocks import block_start, merge_chunks
 from daskls.run.labels import first_bad_value, value_error
-from daskls.run.progress import Progress, watch
 from daskls.run.resources import find_slots, free_nbytes
 from daskls.run.rows import cut_large
-from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
 from daskls.targets import Target
-
-log = logging.getLogger("daskls")
 
 # What to predict: labels, given as the array of classes; scores; probabilities; numbers in the
 # units of y; or intervals around these.
@@ -63,7 +54,7 @@ def held_nbytes(n_features: int, width: int, itemsize: int, n_scores: int) -> in
 
 
 def answer_nbytes(target: Target, wanted: Wanted) -> int:
-    return math.prod(_width(wanted, target)) * _dtype(wanted).itemsize
+    return math.prod(answer_width(wanted, target)) * answer_dtype(wanted).itemsize
 
 
 def most_rows(
@@ -100,7 +91,7 @@ def predict_lazily(
     # Merging copies rows, which is not worth it where chunks are large already.
     if max(merged) * row < BLOCK_NBYTES:
         merged = merge_chunks(merged, most)
-    width, dtype = _width(wanted, target), _dtype(wanted)
+    width, dtype = answer_width(wanted, target), answer_dtype(wanted)
     predicted = da.map_blocks(
         predict_block,
         X.rechunk({0: merged}, method="tasks"),
@@ -128,85 +119,15 @@ def check_chunks(X: da.Array, target: Target, wanted: Wanted, worker_nbytes: flo
         )
 
 
-def predict_to_zarr(
-    X: da.Array,
-    handle: ModelHandle,
-    wanted: Wanted,
-    reader: ModelReader,
-    most: int,
-    path: str,
-    client: Any = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> ArrayHandle:
-    """Predict all rows into a Zarr array, one chunk per block of at most ``most`` rows.
-
-    Queries are gathered by bundle where reading the model for each block would take longer.
-    """
-    rows = max(1, *merge_chunks(X.chunks[0], most))
-    # Of a larger chunk equal parts.
-    rows = -(-rows // -(-rows // most))
-    # Each block writes its own chunk of the output, so blocks must be of equal size.
-    X = X.rechunk({0: rows}, method="tasks")
-    if not isinstance(wanted, str) and wanted.dtype.kind == "O":
-        wanted = wanted.astype(str)
-    shape = (X.shape[0], *_width(wanted, reader.target))
-    blocks = BlockRows(X, X)
-    with handle.in_use():
-        plan = plan_prediction(blocks, reader, wanted)
-    log.info(
-        "Predicting %d rows in %d blocks reads at most %s: the model takes %s.",
-        *(plan.n_rows, plan.n_blocks, mib(plan.nbytes), mib(plan.model_nbytes)),
-    )
-    with new_output(path, shape, _dtype(wanted).str, rows) as output:
-        if plan.pays_to_gather:
-            # Imported here so that a process that predicts few rows never loads it.
-            from daskls.methods.gathered import predict_gathered
-
-            n_bundles = len(reader.bundles)
-            predict_gathered(blocks, handle, wanted, n_bundles, output, client, on_progress)
-        else:
-            how = {"client": client, "handle": handle, "wanted": wanted, "target": output}
-            with watch("predict", blocks.n_blocks, output.count_chunks, on_progress):
-                map_rows(write_block, blocks, X, **how)
-    # Written elsewhere, and renamed.
-    return replace(output, path=str(path))
-
-
-def plan_prediction(rows: BlockRows, reader: ModelReader, wanted: Wanted) -> PredictionPlan:
-    method, store = method_of(reader.method), reader.root.store
-    return PredictionPlan(
-        rows.n_rows,
-        rows.n_blocks,
-        rows.n_features * rows.X.dtype.itemsize,
-        answer_nbytes(reader.target, wanted),
-        store.nbytes("bundles") + store.nbytes("rows"),
-        method.space(reader).n_partitions if method.predicts_by_place else 0,
-    )
-
-
-def write_block(
-    X: Reals,
-    *,
-    handle: ModelHandle,
-    wanted: Wanted,
-    target: ArrayHandle,
-    block_info: Any = None,
-) -> int:
-    target.write(
-        block_start(block_info)[1], predict_block(X, handle, wanted, block_info=block_info)
-    )
-    return len(X)
-
-
 def _empty(n_rows: int, wanted: Wanted, target: Target) -> Float64 | Labels:
-    return np.empty((n_rows, *_width(wanted, target)), _dtype(wanted))
+    return np.empty((n_rows, *answer_width(wanted, target)), answer_dtype(wanted))
 
 
-def _dtype(wanted: Wanted) -> np.dtype[Any]:
+def answer_dtype(wanted: Wanted) -> np.dtype[Any]:
     return np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
 
 
-def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
+def answer_width(wanted: Wanted, target: Target) -> tuple[int, ...]:
     if not isinstance(wanted, str):
         return ()
     if wanted == PROBABILITIES:

@@ -15,7 +15,7 @@ from small import small, tiny_tasks
 from support import Calls, checkers, tiny_blocks
 
 from daskls import DataError, StoreError
-from daskls.methods import gathered, predict
+from daskls.methods import predict, to_zarr
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
 from daskls.plan import prediction
 from daskls.plan.prediction import PredictionPlan
@@ -83,7 +83,7 @@ def always(monkeypatch):
 
 
 def write(model, wanted, rows, path, most=100, **how):
-    predict.predict_to_zarr(rows, model._handle, wanted, model._reader, most, str(path), **how)
+    to_zarr.predict_to_zarr(rows, model._handle, wanted, model._reader, most, str(path), **how)
     return zarr.open_array(path, mode="r")[:]
 
 
@@ -95,7 +95,7 @@ def same(found, expected):
 @pytest.mark.always
 def test_answers_are_those_of_the_rows(case, tmp_path, monkeypatch):
     model, wanted, expected = case
-    runs = Calls(monkeypatch, gathered, "predict_run", lambda *given: given[0])
+    runs = Calls(monkeypatch, to_zarr, "predict_run", lambda *given: given[0])
     same(write(model, wanted, da.from_array(QUERIES, chunks=(90, 2)), tmp_path / "out"), expected)
     assert len(runs) >= 9
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -133,7 +133,7 @@ def test_equal_queries_are_predicted_in_parts(labels, tmp_path, monkeypatch):
 def test_each_model_is_read_once(tmp_path, monkeypatch):
     # Of many bundles, with fewer queries than a block.
     with tiny_tasks():
-        model = small("VoronoiSVC").fit(X, CODES)
+        model = small("VoronoiSVC", C=10.0, gamma=20.0).fit(X, CODES)
     read = Calls(
         monkeypatch, Artifact, "read", lambda part, name, *at, **_: (part.key, name, *map(str, at))
     )
@@ -169,7 +169,7 @@ def test_an_error_leaves_nothing(labels, task, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     fails.__name__ = task
-    monkeypatch.setattr(gathered, task, fails)
+    monkeypatch.setattr(to_zarr, task, fails)
     rows = da.from_array(QUERIES, chunks=(90, 2))
     with dask.config.set(scheduler="sync"), pytest.raises(KeyboardInterrupt):
         write(labels, SCORES, rows, tmp_path / "out")
@@ -180,7 +180,7 @@ def test_an_error_leaves_nothing(labels, task, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_an_output_removed_meanwhile(labels, task, tmp_path, monkeypatch):
-    original, n_calls = getattr(gathered, task), []
+    original, n_calls = getattr(to_zarr, task), []
 
     def removed(*args, **kwargs):
         n_calls.append(1)
@@ -190,7 +190,7 @@ def test_an_output_removed_meanwhile(labels, task, tmp_path, monkeypatch):
         return original(*args, **kwargs)
 
     removed.__name__ = task
-    monkeypatch.setattr(gathered, task, removed)
+    monkeypatch.setattr(to_zarr, task, removed)
     with (
         dask.config.set(scheduler="sync"),
         pytest.raises(StoreError, match=r"out is gone.*then predict again"),
@@ -202,7 +202,7 @@ def test_an_output_removed_meanwhile(labels, task, tmp_path, monkeypatch):
 @pytest.mark.parametrize("task", TASKS[:2])
 def test_a_model_removed_meanwhile(task, tmp_path, monkeypatch):
     model = small("VoronoiSVC", store=tmp_path / "m").fit(X, CODES)
-    original, n_calls = getattr(gathered, task), []
+    original, n_calls = getattr(to_zarr, task), []
 
     def removed(*args, **kwargs):
         n_calls.append(1)
@@ -211,7 +211,7 @@ def test_a_model_removed_meanwhile(task, tmp_path, monkeypatch):
         return original(*args, **kwargs)
 
     removed.__name__ = task
-    monkeypatch.setattr(gathered, task, removed)
+    monkeypatch.setattr(to_zarr, task, removed)
     with (
         dask.config.set(scheduler="sync"),
         pytest.raises(StoreError, match="m was removed while it was in use"),
@@ -227,8 +227,8 @@ def test_a_task_takes_at_most_what_is_planned_for_its_rows(case, task, tmp_path)
     asked = np.random.default_rng(0).random((n_rows, 2))
     output = SimpleNamespace(
         chunk_rows=n_rows,
-        shape=(n_rows, *predict._width(wanted, model._reader.target)),
-        dtype=predict._dtype(wanted).str,
+        shape=(n_rows, *predict.answer_width(wanted, model._reader.target)),
+        dtype=predict.answer_dtype(wanted).str,
         write=lambda start, values: None,
     )
     n_bundles, columns = len(model._reader.bundles), int(np.prod(output.shape[1:]))
@@ -236,13 +236,13 @@ def test_a_task_takes_at_most_what_is_planned_for_its_rows(case, task, tmp_path)
     answers = Exchange(f"{tmp_path}/answers", 1, 1, columns, output.dtype)
     block = [{"chunk-location": (0, 0), "array-location": [(0, n_rows), (0, 2)]}]
     tasks = {
-        "gather_block": lambda: gathered.gather_block(
+        "gather_block": lambda: to_zarr.gather_block(
             asked, handle=handle, queries=queries, block_info=block
         ),
-        "predict_run": lambda: gathered.predict_run(
+        "predict_run": lambda: to_zarr.predict_run(
             (0, ((0, n_bundles), (0, 1))), handle, wanted, queries, answers, n_rows
         ),
-        "order_answers": lambda: gathered.order_answers(0, answers, output),
+        "order_answers": lambda: to_zarr.order_answers(0, answers, output),
     }
     for name, run in tasks.items():
         if name != task:
@@ -269,7 +269,7 @@ class TestWhen:
         tiny_blocks(monkeypatch, 100 * ROW_NBYTES)
 
     def test_few_are_not(self, labels, tmp_path, monkeypatch):
-        calls = Calls(monkeypatch, gathered, "predict_gathered")
+        calls = Calls(monkeypatch, to_zarr, "predict_gathered")
         labels.predict_to_zarr(da.from_array(QUERIES, chunks=(90, 2)), tmp_path / "out")
         assert len(calls) == 0
 
@@ -279,7 +279,7 @@ class TestWhen:
     )
     def test_not_where_bundles_do_not_follow_from_places(self, name, params, tmp_path, monkeypatch):
         monkeypatch.setattr(prediction, "GATHERING_SPARES", -1)
-        calls = Calls(monkeypatch, gathered, "predict_gathered")
+        calls = Calls(monkeypatch, to_zarr, "predict_gathered")
         model = small(name, **params).fit(X, CODES)
         model.predict_to_zarr(da.from_array(QUERIES, chunks=(90, 2)), tmp_path / "out")
         assert len(calls) == 0

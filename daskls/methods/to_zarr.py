@@ -1,33 +1,118 @@
-"""Prediction of very many rows that reads each model about once: queries are gathered by bundle.
+"""Stage 4 for very many rows: answers are written into a Zarr array, a chunk a block.
 
 A block of queries touches nearly all cells of a large model, so predicting block by block reads the
-model once a block. Here a task a block writes its queries sorted by bundle, a task a run of bundles
-predicts their queries and writes the answers sorted by block, and a task a block brings its answers
-into order. Queries and answers travel by exchanges inside the unfinished output.
-
-With several partitions, bundles are those of the first.
+model once a block. Where that takes long, queries are gathered by bundle: a task a block writes its
+queries sorted by bundle, a task a run of bundles predicts their queries and writes the answers
+sorted by block, and a task a block brings its answers into order. So each model is read about once.
+Queries and answers travel by exchanges inside the unfinished output. With several partitions,
+bundles are those of the first.
 """
 
+import logging
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import prod
 from typing import Any
 
+import dask.array as da
 import numpy as np
 
 from daskls.cluster import run_each
 from daskls.errors import StoreError
-from daskls.methods.predict import Wanted, cells_of, check_values, predict_block
+from daskls.methods.base import method_of
+from daskls.methods.predict import (
+    Wanted,
+    answer_dtype,
+    answer_nbytes,
+    answer_width,
+    cells_of,
+    check_values,
+    predict_block,
+)
+from daskls.plan.checks import mib
+from daskls.plan.prediction import PredictionPlan
 from daskls.records import AnyArray, Int64, Reals, RowNumbers
-from daskls.run.blocks import BlockRows, block_start, map_rows
+from daskls.run.blocks import BlockRows, block_start, map_rows, merge_chunks
 from daskls.run.progress import Progress, watch
-from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle
+from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, new_output
 from daskls.store.exchange import Exchange, Rows, leaf_ranges
 from daskls.store.objects import ModelHandle
-from daskls.store.reader import open_model
+from daskls.store.reader import ModelReader, open_model
 
+log = logging.getLogger("daskls")
 # Bundles and blocks, each as the first and the one after the last.
 Run = tuple[tuple[int, int], tuple[int, int]]
+
+
+def predict_to_zarr(
+    X: da.Array,
+    handle: ModelHandle,
+    wanted: Wanted,
+    reader: ModelReader,
+    most: int,
+    path: str,
+    client: Any = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> ArrayHandle:
+    """Predict all rows into a Zarr array, one chunk per block of at most ``most`` rows.
+
+    Queries are gathered by bundle where reading the model for each block would take longer.
+    """
+    rows = max(1, *merge_chunks(X.chunks[0], most))
+    # Of a larger chunk equal parts.
+    rows = -(-rows // -(-rows // most))
+    # Each block writes its own chunk of the output, so blocks must be of equal size.
+    X = X.rechunk({0: rows}, method="tasks")
+    if not isinstance(wanted, str) and wanted.dtype.kind == "O":
+        wanted = wanted.astype(str)
+    shape = (X.shape[0], *answer_width(wanted, reader.target))
+    blocks = BlockRows(X, X)
+    with handle.in_use():
+        plan = plan_prediction(blocks, reader, wanted)
+    log.info(
+        "Predicting %d rows in %d blocks reads at most %s: the model takes %s.",
+        *(plan.n_rows, plan.n_blocks, mib(plan.nbytes), mib(plan.model_nbytes)),
+    )
+    with new_output(path, shape, answer_dtype(wanted).str, rows) as output:
+        if plan.pays_to_gather:
+            n_bundles = len(reader.bundles)
+            predict_gathered(blocks, handle, wanted, n_bundles, output, client, on_progress)
+        else:
+            how = {"client": client, "handle": handle, "wanted": wanted, "target": output}
+            with watch("predict", blocks.n_blocks, output.count_chunks, on_progress):
+                map_rows(write_block, blocks, X, **how)
+    # Written elsewhere, and renamed.
+    return replace(output, path=str(path))
+
+
+def plan_prediction(rows: BlockRows, reader: ModelReader, wanted: Wanted) -> PredictionPlan:
+    method, store = method_of(reader.method), reader.root.store
+    return PredictionPlan(
+        rows.n_rows,
+        rows.n_blocks,
+        rows.n_features * rows.X.dtype.itemsize,
+        answer_nbytes(reader.target, wanted),
+        store.nbytes("bundles") + store.nbytes("rows"),
+        method.space(reader).n_partitions if method.predicts_by_place else 0,
+    )
+
+
+def write_block(
+    X: Reals,
+    *,
+    handle: ModelHandle,
+    wanted: Wanted,
+    target: ArrayHandle,
+    block_info: Any = None,
+) -> int:
+    target.write(
+        block_start(block_info)[1], predict_block(X, handle, wanted, block_info=block_info)
+    )
+    return len(X)
+
+
+# ---- queries gathered by bundle ----
 
 
 def predict_gathered(
