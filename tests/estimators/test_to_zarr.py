@@ -9,10 +9,12 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from distributed import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small import small, tiny_tasks
-from support import Calls, checkers, tiny_blocks
+from small import small
+from support import Calls, checkers, start_cluster, tiny_blocks
+from writes import KillsAt, read_written
 
 from daskls import DataError, StoreError
 from daskls.methods import predict, to_zarr
@@ -103,7 +105,7 @@ def test_answers_are_those_of_the_rows(case, tmp_path, monkeypatch):
 
 
 @pytest.mark.always
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     chunks=st.lists(st.integers(0, 150), min_size=1, max_size=12),
     most=st.integers(1, 200),
@@ -132,8 +134,8 @@ def test_equal_queries_are_predicted_in_parts(labels, tmp_path, monkeypatch):
 
 def test_each_model_is_read_once(tmp_path, monkeypatch):
     # Of many bundles, with fewer queries than a block.
-    with tiny_tasks():
-        model = small("VoronoiSVC", C=10.0, gamma=20.0).fit(X, CODES)
+    monkeypatch.setattr("daskls.plan.bundles.MIN_BUNDLE_WORK", 1)
+    model = small("VoronoiSVC").fit(X, CODES)
     read = Calls(
         monkeypatch, Artifact, "read", lambda part, name, *at, **_: (part.key, name, *map(str, at))
     )
@@ -150,6 +152,19 @@ def test_with_a_client(client, tmp_path):
     rows = da.from_array(QUERIES, chunks=(90, 2))
     found = write(model, wanted_of(model), rows, tmp_path / "out", client=client)
     same(found, model.predict(QUERIES))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [3, 13, 23])
+def test_a_killed_worker_costs_its_task(labels, at, tmp_path):
+    (tmp_path / "o").mkdir()
+    with start_cluster(2, 1) as cluster, Client(cluster, set_as_default=False) as client:
+        client.register_plugin(KillsAt(tmp_path / "o", tmp_path / "log", at, begun=True))
+        rows = da.from_array(QUERIES, chunks=(90, 2))
+        found = write(labels, SCORES, rows, tmp_path / "o" / "out", client=client)
+    assert read_written(tmp_path / "log")[1]
+    same(found, labels.decision_function(QUERIES))
+    assert sorted(path.name for path in (tmp_path / "o" / "out").iterdir()) == ["c", "zarr.json"]
 
 
 def test_a_bad_value_names_its_row_and_leaves_nothing(labels, tmp_path):
