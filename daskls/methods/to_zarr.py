@@ -19,7 +19,7 @@ import dask.array as da
 import numpy as np
 
 from daskls.cluster import run_each
-from daskls.errors import StoreError
+from daskls.errors import DamageError, StoreError
 from daskls.methods.base import method_of
 from daskls.methods.predict import (
     Wanted,
@@ -70,18 +70,16 @@ def predict_to_zarr(
     blocks = BlockRows(X, X)
     with handle.in_use():
         plan = plan_prediction(blocks, reader, wanted)
-    log.info(
-        "Predicting %d rows in %d blocks reads at most %s: the model takes %s.",
-        *(plan.n_rows, plan.n_blocks, mib(plan.nbytes), mib(plan.model_nbytes)),
-    )
+    how = "gathered by bundle" if plan.pays_to_gather else f"in {plan.n_blocks} blocks"
+    log.info("Predicting %d rows, %s, reads at most %s.", plan.n_rows, how, mib(plan.nbytes))
     with new_output(path, shape, answer_dtype(wanted).str, rows) as output:
         if plan.pays_to_gather:
             n_bundles = len(reader.bundles)
             predict_gathered(blocks, handle, wanted, n_bundles, output, client, on_progress)
         else:
-            how = {"client": client, "handle": handle, "wanted": wanted, "target": output}
+            own = {"handle": handle, "wanted": wanted, "target": output}
             with watch("predict", blocks.n_blocks, output.count_chunks, on_progress):
-                map_rows(write_block, blocks, X, **how)
+                map_rows(write_block, blocks, X, client=client, **own)
     # Written elsewhere, and renamed.
     return replace(output, path=str(path))
 
@@ -150,10 +148,15 @@ def predict_gathered(
         with watch("order", n_blocks, output.count_chunks, on_progress):
             run_each(order_answers, range(n_blocks), answers, output, client=client)
         answers.delete()
-    except StoreError:
+    except StoreError as error:
         # Where the output was removed, what lay in it is missing.
         output.check_exists()
-        raise
+        if not isinstance(error, DamageError) or not error.where.startswith(output.path):
+            raise
+        raise StoreError(
+            f"{error.where}, which held queries or answers, is missing or damaged: a worker does "
+            f"not see the folder of the output, or its disk failed; {PREDICT_AGAIN}."
+        ) from error
 
 
 def gather_block(

@@ -7,6 +7,8 @@ range of leaves, a *window*. The manifest, one file per window, then says where 
 lie. Stage 3 reads a leaf as one range from every block, or from every group.
 
 Within a leaf, rows are in the order of their global row numbers, whatever the blocks were.
+
+Queries of very many rows travel the same way, and so do their answers: `Exchange.read_run`.
 """
 
 from collections.abc import Iterable, Iterator

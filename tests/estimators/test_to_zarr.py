@@ -214,6 +214,24 @@ def test_an_output_removed_meanwhile(labels, task, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("task", TASKS[1:])
+def test_a_file_damaged_meanwhile(labels, task, tmp_path, monkeypatch):
+    original = getattr(to_zarr, task)
+
+    def damaged(*args, **kwargs):
+        what = "queries" if task == "predict_run" else "answers"
+        for path in tmp_path.glob(f".out.*/{what}-*/block-*3"):
+            path.write_bytes(path.read_bytes()[:-9])
+        return original(*args, **kwargs)
+
+    damaged.__name__ = task
+    monkeypatch.setattr(to_zarr, task, damaged)
+    refused = pytest.raises(StoreError, match=r"block-000003, which held .*; predict again\.")
+    with dask.config.set(scheduler="sync"), refused:
+        write(labels, SCORES, da.from_array(QUERIES, chunks=(90, 2)), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("task", TASKS[:2])
 def test_a_model_removed_meanwhile(task, tmp_path, monkeypatch):
     model = small("VoronoiSVC", store=tmp_path / "m").fit(X, CODES)
@@ -305,6 +323,6 @@ class TestWhen:
         seen = []
         with caplog.at_level(logging.INFO, "daskls"):
             labels.predict_to_zarr(QUERIES, tmp_path / "out", seen.append)
-        assert "Predicting 900 rows in 9 blocks reads at most 10 MiB: the model" in caplog.text
+        assert "900 rows, gathered by bundle, reads at most 10 MiB." in caplog.text
         assert {progress.stage for progress in seen} == {"regroup", "predict", "order"}
         assert all(own.done == own.total for own in seen[1::2] if own.stage != "predict")
