@@ -46,7 +46,7 @@ class PredictionPlan:
         """Queries and answers are read once more, and the bundles of the first partition once.
 
         >>> PredictionPlan(10**8, 167, 112, 8, 11 << 30, 1).gathered_nbytes >> 30
-        40
+        39
         """
         return self.by_block_nbytes - self._spared_nbytes + self._moved_nbytes
 
