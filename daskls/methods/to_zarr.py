@@ -71,7 +71,7 @@ def predict_to_zarr(
     with handle.in_use():
         plan = plan_prediction(blocks, reader, wanted)
     how = "gathered by bundle" if plan.pays_to_gather else f"in {plan.n_blocks} blocks"
-    log.info("Predicting %d rows, %s, reads at most %s.", plan.n_rows, how, mib(plan.nbytes))
+    log.info("Predicting %d rows, %s, reads about %s.", plan.n_rows, how, mib(plan.nbytes))
     with new_output(path, shape, answer_dtype(wanted).str, rows) as output:
         if plan.pays_to_gather:
             n_bundles = len(reader.bundles)

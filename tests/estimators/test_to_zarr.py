@@ -16,7 +16,7 @@ from small import small
 from support import Calls, checkers, start_cluster, tiny_blocks
 from writes import KillsAt, read_written
 
-from daskls import DataError, StoreError
+from daskls import DataError, FalkSVC, StoreError, VoronoiSVC
 from daskls.methods import predict, to_zarr
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, PROBABILITIES, SCORES, row_nbytes
 from daskls.plan import prediction
@@ -323,6 +323,19 @@ class TestWhen:
         seen = []
         with caplog.at_level(logging.INFO, "daskls"):
             labels.predict_to_zarr(QUERIES, tmp_path / "out", seen.append)
-        assert "900 rows, gathered by bundle, reads at most 10 MiB." in caplog.text
+        assert "900 rows, gathered by bundle, reads about 10 MiB." in caplog.text
         assert {progress.stage for progress in seen} == {"regroup", "predict", "order"}
         assert all(own.done == own.total for own in seen[1::2] if own.stage != "predict")
+
+    def test_a_plan_says_what_predicting_as_many_rows_reads(self):
+        where = {"workers": 2, "memory_limit": "2GiB"}
+        plan = VoronoiSVC().plan((10**8, 28), **where)
+        assert plan.prediction.pays_to_gather
+        assert 50 * plan.prediction.nbytes < plan.prediction.by_block_nbytes
+        assert "prediction            reads at most 4" in str(plan)
+        for other in (
+            VoronoiSVC().plan((10**5, 28), **where),
+            FalkSVC().plan((10**8, 28), **where),
+        ):
+            assert not other.prediction.pays_to_gather
+            assert other.prediction.nbytes == other.prediction.by_block_nbytes
