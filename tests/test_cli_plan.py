@@ -30,7 +30,7 @@ def test_a_shape_that_does_not_exist_yet(no_cluster):
     told = run("plan", *SHAPE, "--workers", "200", "--memory", "4GiB").stdout
     assert told.startswith("VoronoiSVC: 1,000,000 rows, 28 features\n")
     pairs = pairs_of(told)
-    assert pairs["largest task"].endswith("of 3021 MiB that a task may use")
+    assert pairs["largest task"].endswith("of 2973 MiB that a task may use")
     assert "reads and writes" in pairs["exchange"]
     assert "float32 features" in told
 
