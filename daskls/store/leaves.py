@@ -112,7 +112,7 @@ class LeafReader:
         starts, stops = zip(*self._bundles, (n_leaves, 0), strict=True)
         if starts != (0, *(last + 1 for last in stops[:-1])):
             raise damaged(where, "its bundles are not those of its leaves")
-        self._store, self._target = root.store, root.target
+        self.store, self._target = root.store, root.target
         self.first_positions = check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
         self._region_ptr = check_counts(where, "n_regions", n_regions, len(self._region_rows))
         by_region = check_counts(where, "region_rows", self._region_rows, root.n_rows)
@@ -134,9 +134,9 @@ class LeafReader:
         return len(self.regions.r_max)
 
     def check_bundles(self) -> None:
-        missing = set(self._bundles) - set(finished_bundles(self._store, ROWS_KIND))
+        missing = set(self._bundles) - set(finished_bundles(self.store, ROWS_KIND))
         if missing:
-            where = self._store.where(bundle_key(*min(missing), ROWS_KIND))
+            where = self.store.where(bundle_key(*min(missing), ROWS_KIND))
             raise damaged(where, "it is missing")
 
     def leaf_of(self, positions: Int64) -> Int64:
@@ -164,7 +164,7 @@ class LeafReader:
             codes = self._column(leaf, "codes")
             if self._target.kind == "classes":
                 # They index the votes.
-                where = self._store.where(ROWS_KIND)
+                where = self.store.where(ROWS_KIND)
                 check_codes(where, "codes", codes, self._target.n_classes)
             found = codes, self._column(leaf, "weights")
             # Successive chunks of neighborhoods read the same leaves.
@@ -176,7 +176,7 @@ class LeafReader:
         first, last = self._bundles[int(np.searchsorted(self._first_leaves, leaf, "right")) - 1]
         if first not in self._parts:
             # Kept open: its description is needed for every read.
-            self._parts[first] = open_leaf_part(self._store, first, last)
+            self._parts[first] = open_leaf_part(self.store, first, last)
         begin, start, stop, end = self.first_positions[[first, leaf, leaf + 1, last + 1]].tolist()
         widths = {"X": (self.regions.low.shape[1],)}
         if self._target.kind == "numbers":

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from daskls.cluster import run_each
 from daskls.memory import TaskSizes
+from daskls.methods.neighborhoods.groups import build_graphs
 from daskls.methods.neighborhoods.parts import Centers
 from daskls.methods.neighborhoods.plan import (
     MODELS_NBYTES,
     NeighborSpec,
+    grouped_rows,
     neighborhood_nbytes,
     plan_batch,
 )
@@ -19,6 +21,7 @@ from daskls.methods.neighborhoods.train import (
     choose_centers,
     fit_centers,
 )
+from daskls.neighbors.approximate import building_nbytes, graph_nbytes
 from daskls.neighbors.search import metric_of
 from daskls.plan.bundles import Extent, Resources, bundle_work, model_nbytes
 from daskls.plan.checks import gathering_nbytes
@@ -34,6 +37,7 @@ OVERLAP = 2.1
 
 def fit_rows(method: NeighborSpec, state: FitState) -> None:
     method = method.for_rows(state.scan.n_kept)
+    build_graphs(method, state)
     chosen = select(state, method, state.fit)
     spec, percentiles = chosen.spec, chosen.percentiles
     C, gamma, percentile = (
@@ -102,7 +106,12 @@ def expected_rows(method: NeighborSpec, extent: Extent, resources: Resources) ->
         nbytes = max(
             nbytes, neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, extent.n_rows, 1)
         )
-    return Expected(0, 0, nbytes, extent.n_rows * extent.sizes.row_nbytes)
+    kept = extent.n_rows * extent.sizes.row_nbytes
+    if method.n_groups is None:
+        return Expected(0, 0, nbytes, kept)
+    grouped, d = grouped_rows(extent), extent.sizes.n_features
+    nbytes = max(nbytes, building_nbytes(grouped, d))
+    return Expected(-(-extent.n_rows // grouped), 0, nbytes, kept + graph_nbytes(extent.n_rows, d))
 
 
 def expected_centers(method: NeighborSpec, extent: Extent, resources: Resources) -> Expected:

@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 
 from daskls.errors import StoreError
+from daskls.methods.neighborhoods.groups import GRAPH_PARTS, check_graphs, nearest_rows
 from daskls.methods.neighborhoods.parts import (
     CENTER_PARTS,
     find_owners,
@@ -16,7 +17,7 @@ from daskls.methods.neighborhoods.parts import (
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size, check_neighborhoods
 from daskls.methods.probability import shares
 from daskls.methods.scores import empty_scores, mean_of_views, model_scores
-from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
+from daskls.neighbors.search import metric_of, order_by_leaf
 from daskls.plan.bundles import Extent, Resources
 from daskls.plan.fit import Expected
 from daskls.records import F8, Float64, Int64, Ints, LocalModel, Reals
@@ -40,8 +41,12 @@ class NeighborMethod(NeighborSpec, Method):
     keeps_rows = True
     is_local = True
 
+    @classmethod
+    def parts(cls) -> tuple[StorePart, ...]:
+        return GRAPH_PARTS
+
     def check(self, extent: Extent, resources: Resources) -> None:
-        check_neighborhoods(extent, resources, max(self.n_neighbors))
+        check_neighborhoods(extent, resources, max(self.n_neighbors), self.n_groups)
 
     def expected(
         self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
@@ -63,7 +68,9 @@ class NeighborMethod(NeighborSpec, Method):
 
     def check_complete(self, root: Root) -> None:
         super().check_complete(root)
-        LeafReader(root).check_bundles()
+        leaves = LeafReader(root)
+        leaves.check_bundles()
+        check_graphs(self, leaves)
 
     def progress(self, root: Root) -> str:
         done = sum(last - first + 1 for first, last in finished_bundles(root.store))
@@ -180,7 +187,7 @@ def _neighborhoods(
     metric = metric_of(reader.spec)
     for start in range(0, len(X), size):
         queries = order[start : start + size]
-        found = find_nearest(X[queries], k, leaves.regions, leaves.read_leaf, metric)
+        found = nearest_rows(method, leaves, X[queries], k, metric)
         # Sorted, so that equal sets of neighbors give equal models, bit for bit, for every query.
         by_number = np.argsort(found.numbers, axis=1)
         yield queries, leaves.read_positions(np.take_along_axis(found.positions, by_number, axis=1))

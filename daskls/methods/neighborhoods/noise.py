@@ -8,9 +8,10 @@ import numpy as np
 
 from daskls.blas import one_blas_thread, undisturbed
 from daskls.methods.base import method_of
+from daskls.methods.neighborhoods.groups import nearest_rows
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import SLAB_ROWS, labels_of
-from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
+from daskls.neighbors.search import metric_of, order_by_leaf
 from daskls.records import Float64, Int64, Ints, Labels, Reals
 from daskls.run.blocks import block_start
 from daskls.run.resources import find_slots
@@ -99,7 +100,7 @@ def leave_one_out(
     with one_blas_thread():
         for start in range(0, len(X), size):
             queries = order[start : start + size]
-            found = find_nearest(X[queries], k + 1, leaves.regions, leaves.read_leaf, metric)
+            found = nearest_rows(method, leaves, X[queries], k + 1, metric)
             others = found.others(first + queries)
             rows = leaves.read_positions(found.positions[others].reshape(len(queries), -1))
             for i, query in enumerate(queries.tolist()):

@@ -5,8 +5,9 @@ from typing import ClassVar, Self
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, neighbor_search_nbytes
+from daskls.neighbors.approximate import building_nbytes, most_grouped
 from daskls.plan.bundles import Extent, Resources, cell_nbytes, model_nbytes
-from daskls.plan.checks import check_block, check_gather, excess, usable_nbytes
+from daskls.plan.checks import check_block, check_gather, check_usable, excess, usable_nbytes
 from daskls.records import F8
 
 # Neighborhoods that local selection evaluates.
@@ -25,7 +26,8 @@ class NeighborSpec:
 
     A query is predicted by the center of its nearest row, `assign` "point", the nearest one,
     "center", or the nearest `n_centers` together, "k_centers". `percentiles`, decreasing, are
-    widths of a neighborhood's distances, None where gamma is given.
+    widths of a neighborhood's distances, None where gamma is given. Neighbors are approximate, of
+    `n_groups` groups of leaves, unless that is None.
     """
 
     n_neighbors: tuple[int, ...]
@@ -34,6 +36,7 @@ class NeighborSpec:
     n_centers: int = 3
     selection: str | None = None
     percentiles: tuple[float, ...] | None = None
+    n_groups: int | None = None
 
     # Whether neighbors vote or are averaged, instead of training a model.
     votes: ClassVar[bool] = False
@@ -47,10 +50,20 @@ class NeighborSpec:
         return replace(self, n_neighbors=candidates, n_assigned=n_assigned)
 
 
-def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) -> None:
+def check_neighborhoods(
+    extent: Extent, resources: Resources, n_neighbors: int, n_groups: int | None = None
+) -> None:
     check_block(extent, resources)
     check_gather(extent, resources)
     sizes, leaf_rows, usable = extent.sizes, extent.leaf_rows, usable_nbytes(resources)
+    if n_groups is not None:
+        n_rows = grouped_rows(extent)
+        check_usable(
+            f"The graph of {n_rows} rows x {sizes.n_features} features",
+            building_nbytes(n_rows, sizes.n_features),
+            resources,
+            'pass neighbors="exact"',
+        )
     k = min(n_neighbors, extent.n_rows)
     n_rows = extent.n_rows
     needed = neighborhood_nbytes(sizes, k, leaf_rows, n_rows, 1)
@@ -63,6 +76,12 @@ def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) 
             f"{excess(needed, usable)} for it; lower "
             f"n_neighbors to about {fitting}, or {resources.more}"
         )
+
+
+def grouped_rows(extent: Extent) -> int:
+    """Return the most rows of a group of leaves."""
+    most = max(most_grouped(extent.sizes.n_features), extent.leaf_rows)
+    return min(most, extent.n_rows)
 
 
 def neighborhood_nbytes(

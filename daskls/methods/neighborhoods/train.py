@@ -10,6 +10,7 @@ from daskls.blas import one_blas_thread
 from daskls.cluster import compute_each
 from daskls.errors import MemoryPlanError
 from daskls.live.events import report_cells
+from daskls.methods.neighborhoods.groups import nearest_rows
 from daskls.methods.neighborhoods.parts import Centers, read_centers, write_centers
 from daskls.methods.neighborhoods.plan import NeighborSpec
 from daskls.neighbors.search import Neighbors, find_nearest, metric_of, rows_beyond
@@ -201,10 +202,10 @@ def _fit_all(
 def gather_neighborhoods(
     reader: LeafReader, positions: Int64, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
-    metric, read_leaf = metric_of(job.spec), reader.read_leaf
+    metric = metric_of(job.spec)
     for start in range(0, len(positions), job.batch):
         X = reader.read_positions(positions[start : start + job.batch]).X
-        found = find_nearest(X, job.n_neighbors, reader.regions, read_leaf, metric)
+        found = nearest_rows(job.neighbors, reader, X, job.n_neighbors, metric)
         yield found, reader.read_positions(found.positions)
 
 

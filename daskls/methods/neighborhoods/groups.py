@@ -1,0 +1,135 @@
+"""Groups of leaves with graphs, for approximate neighbors: built by tasks, kept, and searched.
+
+``graphs/<first>-<last>`` holds the graph of some leaves' rows as arrays: without any where the rows
+are too few for one.
+"""
+
+import numpy as np
+
+from daskls.cluster import run_each
+from daskls.methods.neighborhoods.plan import NeighborSpec
+from daskls.neighbors.approximate import (
+    Group,
+    GroupRows,
+    Groups,
+    build,
+    find_approximately,
+    most_grouped,
+)
+from daskls.neighbors.graph import Graph, GraphSearch
+from daskls.neighbors.search import Neighbors, find_nearest
+from daskls.plan.bundles import group_neighbors
+from daskls.records import KernelSpec, Reals
+from daskls.run.contract import Fit, FitState
+from daskls.seeds import GRAPH
+from daskls.store.artifact import open_artifact, write_artifact
+from daskls.store.caches import SizedCache, cached
+from daskls.store.contents import StorePart
+from daskls.store.errors import damaged, malformed_is_damage
+from daskls.store.layout import check_fit
+from daskls.store.leaves import LeafReader
+from daskls.store.models import bundle_key, finished_bundles, has_bundle, missing_bundles
+
+GRAPHS = "graphs"
+GRAPH_PARTS = (
+    StorePart(
+        f"{GRAPHS}/*",
+        "methods/neighborhoods/groups.py",
+        "order int32 rows; ptr int32 rows + 1; edges int32 edges; planes float32 nodes, d; "
+        "offsets float32 nodes; children int32 nodes, 2; least float32 1; state int64 3",
+    ),
+)
+# Bytes of groups that a process caches.
+CACHE_NBYTES = 256 << 20
+
+
+def nearest_rows(
+    method: NeighborSpec, leaves: LeafReader, queries: Reals, n_neighbors: int, metric: KernelSpec
+) -> Neighbors:
+    """Return the nearest rows of queries as the method wants them, exact or approximate."""
+    if method.n_groups is None:
+        return find_nearest(queries, n_neighbors, leaves.regions, leaves.read_leaf, metric)
+    return find_approximately(queries, n_neighbors, open_groups(leaves), method.n_groups)
+
+
+def build_graphs(method: NeighborSpec, state: FitState) -> None:
+    if method.n_groups is None:
+        return
+    store, bundles = state.root.store, group_leaves(state.fit.open_rows())
+    wanted = missing_bundles(store, bundles, GRAPHS)
+    with state.clock.stage("link", len(bundles), lambda: len(finished_bundles(store, GRAPHS))):
+        run_each(build_group, wanted, state.fit, client=state.client)
+
+
+def build_group(bundle: tuple[int, int], fit: Fit) -> None:
+    """Write the graph of the rows of leaves first .. last, unless it is there."""
+    if has_bundle(fit.root, *bundle, GRAPHS):
+        return
+    rows = read_rows(bundle, fit.open_rows())
+    seed = int(GRAPH.generator(fit.seed, leaf=bundle[0]).integers(2**31))
+    graph = None if rows is None else build(rows, seed)
+    check_fit(fit.root, fit.fingerprint)
+    arrays = {} if graph is None else graph.arrays()
+    write_artifact(fit.root, bundle_key(*bundle, GRAPHS), arrays)
+
+
+def check_graphs(method: NeighborSpec, leaves: LeafReader) -> None:
+    """Raise DamageError, which names the part, where a model lacks one."""
+    if method.n_groups is not None:
+        found = set(finished_bundles(leaves.store, GRAPHS))
+        for bundle in group_leaves(leaves):
+            if bundle not in found:
+                where = leaves.store.where(bundle_key(*bundle, GRAPHS))
+                raise damaged(where, "it is missing")
+
+
+def group_leaves(leaves: LeafReader) -> list[tuple[int, int]]:
+    """Return the groups (first leaf, last leaf), which the leaves' rows alone decide."""
+    most = most_grouped(leaves.regions.centers.shape[1])
+    return group_neighbors(np.diff(leaves.first_positions).tolist(), most)
+
+
+def read_rows(bundle: tuple[int, int], leaves: LeafReader) -> GroupRows | None:
+    first, last = bundle
+    found = [leaves.read_leaf(leaf) for leaf in range(first, last + 1)]
+    return GroupRows(found) if any(len(leaf.X) for leaf in found) else None
+
+
+@cached(1)
+def open_groups(leaves: LeafReader) -> Groups:
+    bundles, cache = group_leaves(leaves), SizedCache(CACHE_NBYTES)
+
+    def read_group(number: int) -> Group | None:
+        kept: tuple[Group | None] | None = cache.get(number)
+        if kept is None:
+            group, nbytes = _read_group(bundles[number], leaves)
+            kept = (group,)
+            cache.put(number, kept, nbytes)
+        return kept[0]
+
+    counts = np.diff(leaves.first_positions)
+    return Groups(leaves.regions, counts, bundles, leaves.read_leaf, read_group)
+
+
+def _read_group(bundle: tuple[int, int], leaves: LeafReader) -> tuple[Group | None, int]:
+    """Return a group, None for one without a graph, and its bytes."""
+    part = open_artifact(leaves.store, bundle_key(*bundle, GRAPHS))
+    if not part.names:
+        return None, 0
+    rows = read_rows(bundle, leaves)
+    n, d = (0 if rows is None else rows.n_distinct), leaves.regions.centers.shape[1]
+    with malformed_is_damage(part.where()):
+        graph = Graph(
+            part.read("order", shape=(n,), kind="i"),
+            part.read("ptr", shape=(n + 1,), kind="i"),
+            part.read("edges", shape=(None,), kind="i"),
+            part.read("planes", shape=(None, d), kind="f"),
+            part.read("offsets", shape=(None,), kind="f"),
+            part.read("children", shape=(None, 2), kind="i"),
+            part.read("least", shape=(1,), kind="f", finite=False),
+            part.read("state", shape=(3,), kind="i"),
+        )
+        graph.check()
+    if rows is None:
+        raise damaged(part.where(), "it has a graph of no rows")
+    return Group(rows, GraphSearch(graph, rows.distinct())), rows.nbytes
