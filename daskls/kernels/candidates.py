@@ -23,9 +23,7 @@ def offer_candidates(queries, which, candidates, X, rows, ptr, numbers, position
             distance = squared_distance(query, X[rows[ptr[c]]])
             for r in range(ptr[c], ptr[c + 1]):
                 number = numbers[rows[r]]
-                if distance > own_keys[0] or (
-                    distance == own_keys[0] and number > own_numbers[0]
-                ):
+                if distance > own_keys[0] or (distance == own_keys[0] and number > own_numbers[0]):
                     # Equal rows of larger numbers are no nearer.
                     break
                 own_keys[0] = distance

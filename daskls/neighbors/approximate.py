@@ -152,9 +152,7 @@ class _GroupTile(Tile):
         return active[~whole]
 
 
-def asked_groups(
-    queries: Float64, n_neighbors: int, groups: Groups, n_groups: int
-) -> Mask:
+def asked_groups(queries: Float64, n_neighbors: int, groups: Groups, n_groups: int) -> Mask:
     """Return which groups each query asks, (q, groups): the nearest, by their nearest leaf."""
     distances = center_distances(queries, groups.leaves.centers)
     distances[:, groups.leaf_rows == 0] = np.inf

@@ -6,6 +6,8 @@ takes seconds, and so it is imported where a graph is built or searched.
 """
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +19,9 @@ from daskls.records import AnyArray, Float32, Int32, Int64
 # Neighbors of each row in the graph.
 DEGREE = 15
 # The search goes on below this much more than the largest distance of its list.
-EPSILON = 0.2
+EPSILON = 0.1
+# Leaves of the tree where a search begins: from one alone, rows of another cluster are not reached.
+N_STARTS = 4
 # The shortest list of candidates; of a shorter one the search ends too early.
 LEAST_CANDIDATES = 30
 
@@ -72,7 +76,7 @@ def build_graph(rows: Float32, seed: int) -> Graph:
     import numba
     from pynndescent import NNDescent
 
-    with _lock, _fork_safe_threads(numba):
+    with _lock, _fork_safe_threads(numba.config):
         index = NNDescent(rows, n_neighbors=DEGREE, random_state=seed, n_jobs=1, compressed=True)
         index.prepare()
     (tree,), edges = index._search_forest, index._search_graph
@@ -88,18 +92,14 @@ def build_graph(rows: Float32, seed: int) -> Graph:
     )
 
 
-class _fork_safe_threads:
+@contextmanager
+def _fork_safe_threads(config: Any) -> Iterator[None]:
     """Let numba start threads, where it has none yet, that a forked process can do without."""
-
-    def __init__(self, numba: Any) -> None:
-        self.config = numba.config
-
-    def __enter__(self) -> None:
-        self.given = self.config.THREADING_LAYER
-        self.config.THREADING_LAYER = "workqueue"
-
-    def __exit__(self, *_: object) -> None:
-        self.config.THREADING_LAYER = self.given
+    given, config.THREADING_LAYER = config.THREADING_LAYER, "workqueue"
+    try:
+        yield
+    finally:
+        config.THREADING_LAYER = given
 
 
 class GraphSearch:
@@ -122,7 +122,7 @@ class GraphSearch:
             graph.ptr,
             graph.edges,
             [tree],
-            tree_leaf_budget=1,
+            tree_leaf_budget=N_STARTS,
             n_neighbors=DEGREE,
             min_distance=graph.least[0],
             normalize_query=False,
