@@ -94,7 +94,9 @@ class Group:
         n = max(n_neighbors, LEAST_CANDIDATES)
         if n > MOST_SHARE * self.rows.n_distinct:
             return None
-        return self.search.find(self.rows.framed(queries), n)
+        starts = range(0, len(queries), TILE_QUERIES)
+        tiles = (self.rows.framed(queries[start : start + TILE_QUERIES]) for start in starts)
+        return np.concatenate([self.search.find(tile, n) for tile in tiles])
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +118,9 @@ def find_approximately(
 ) -> Neighbors:
     """Return near rows of each query, found in `n_groups` groups, or in more if these hold fewer.
 
-    The answer for a query does not depend on the others.
+    Each group is read once. The answer for a query does not depend on the others.
     """
-    tiles = [
-        _GroupTile(queries[start : start + TILE_QUERIES], n_neighbors).ask(groups, n_groups)
-        for start in range(0, max(len(queries), 1), TILE_QUERIES)
-    ]
-    names = ("distances", "numbers", "positions", "n_leaves_read")
-    return Neighbors(*(np.concatenate([getattr(tile, name) for tile in tiles]) for name in names))
+    return _GroupTile(queries, n_neighbors).ask(groups, n_groups)
 
 
 class _GroupTile(Tile):

@@ -4,6 +4,8 @@
 are too few for one.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from daskls.cluster import run_each
@@ -17,9 +19,9 @@ from daskls.neighbors.approximate import (
     most_grouped,
 )
 from daskls.neighbors.graph import Graph, GraphSearch
-from daskls.neighbors.search import Neighbors, find_nearest
+from daskls.neighbors.search import Neighbors, find_nearest, order_by_leaf
 from daskls.plan.bundles import group_neighbors
-from daskls.records import KernelSpec, Reals
+from daskls.records import F8, Int64, KernelSpec, Reals
 from daskls.run.contract import Fit, FitState
 from daskls.seeds import GRAPH
 from daskls.store.artifact import open_artifact, write_artifact
@@ -41,6 +43,8 @@ GRAPH_PARTS = (
 )
 # Bytes of groups that a process caches.
 CACHE_NBYTES = 256 << 20
+# Bytes of queries, and of their lists, that search graphs together.
+SEARCHED_NBYTES = 32 << 20
 
 
 def nearest_rows(
@@ -50,6 +54,27 @@ def nearest_rows(
     if method.n_groups is None:
         return find_nearest(queries, n_neighbors, leaves.regions, leaves.read_leaf, metric)
     return find_approximately(queries, n_neighbors, open_groups(leaves), method.n_groups)
+
+
+def search_batches(
+    method: NeighborSpec,
+    leaves: LeafReader,
+    X: Reals,
+    n_neighbors: int,
+    metric: KernelSpec,
+    size: int,
+) -> Iterator[tuple[Int64, Neighbors]]:
+    """Yield batches of nearby queries, of ``size`` at most, and their nearest rows."""
+    order, searched = order_by_leaf(X, leaves.regions), size
+    if method.n_groups is not None:
+        # Groups are large, and read for all of these queries once.
+        searched = max(SEARCHED_NBYTES // (F8 * (3 * n_neighbors + X.shape[1])), size)
+    for start in range(0, len(X), searched):
+        queries = order[start : start + searched]
+        found = nearest_rows(method, leaves, X[queries], n_neighbors, metric)
+        for first in range(0, len(queries), size):
+            own = np.arange(first, min(first + size, len(queries)))
+            yield queries[own], found.take(own)
 
 
 def build_graphs(method: NeighborSpec, state: FitState) -> None:

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from daskls.errors import StoreError
-from daskls.methods.neighborhoods.groups import GRAPH_PARTS, check_graphs, nearest_rows
+from daskls.methods.neighborhoods.groups import GRAPH_PARTS, check_graphs, search_batches
 from daskls.methods.neighborhoods.parts import (
     CENTER_PARTS,
     find_owners,
@@ -17,7 +17,7 @@ from daskls.methods.neighborhoods.parts import (
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size, check_neighborhoods
 from daskls.methods.probability import shares
 from daskls.methods.scores import empty_scores, mean_of_views, model_scores
-from daskls.neighbors.search import metric_of, order_by_leaf
+from daskls.neighbors.search import metric_of
 from daskls.plan.bundles import Extent, Resources
 from daskls.plan.fit import Expected
 from daskls.records import F8, Float64, Int64, Ints, LocalModel, Reals
@@ -183,11 +183,8 @@ def _neighborhoods(
     leaves = open_leaves(reader.root.where(), reader.fingerprint)
     k = min(method.n_neighbors[0], leaves.n_rows)
     size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
-    order = order_by_leaf(X, leaves.regions)
     metric = metric_of(reader.spec)
-    for start in range(0, len(X), size):
-        queries = order[start : start + size]
-        found = nearest_rows(method, leaves, X[queries], k, metric)
+    for queries, found in search_batches(method, leaves, X, k, metric, size):
         # Sorted, so that equal sets of neighbors give equal models, bit for bit, for every query.
         by_number = np.argsort(found.numbers, axis=1)
         yield queries, leaves.read_positions(np.take_along_axis(found.positions, by_number, axis=1))

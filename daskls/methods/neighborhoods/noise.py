@@ -8,10 +8,10 @@ import numpy as np
 
 from daskls.blas import one_blas_thread, undisturbed
 from daskls.methods.base import method_of
-from daskls.methods.neighborhoods.groups import nearest_rows
+from daskls.methods.neighborhoods.groups import search_batches
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import SLAB_ROWS, labels_of
-from daskls.neighbors.search import metric_of, order_by_leaf
+from daskls.neighbors.search import metric_of
 from daskls.records import Float64, Int64, Ints, Labels, Reals
 from daskls.run.blocks import block_start
 from daskls.run.resources import find_slots
@@ -94,13 +94,10 @@ def leave_one_out(
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)
     size = batch_size(k, X.shape[1], reader.target.nbytes)
-    order = order_by_leaf(X, leaves.regions)
     agreement = np.empty(len(X))
     seed = int(reader.meta["seed"])
     with one_blas_thread():
-        for start in range(0, len(X), size):
-            queries = order[start : start + size]
-            found = nearest_rows(method, leaves, X[queries], k + 1, metric)
+        for queries, found in search_batches(method, leaves, X, k + 1, metric, size):
             others = found.others(first + queries)
             rows = leaves.read_positions(found.positions[others].reshape(len(queries), -1))
             for i, query in enumerate(queries.tolist()):
