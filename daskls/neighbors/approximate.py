@@ -18,17 +18,17 @@ from daskls.records import F4, F8, Float32, Float64, Int64, LeafRows, Mask, Real
 
 # Rows of a group, and its bytes as float32. More rows make a better list of one query, and more of
 # them are held at once.
-GROUP_ROWS = 60_000
-GROUP_NBYTES = 32 << 20
+GRAPH_ROWS = 60_000
+GRAPH_NBYTES = 32 << 20
 # Distinct rows below which a graph does not pay.
-LEAST_ROWS = 500
+LEAST_LINKED = 500
 # A graph that is asked for more than this share of its rows visits nearly all.
-MOST_SHARE = 0.25
+MOST_VISITED = 0.25
 
 
 def most_grouped(n_features: int) -> int:
     """Return the most rows of a group, unless it is one leaf."""
-    return max(min(GROUP_ROWS, GROUP_NBYTES // (F4 * n_features)), 1)
+    return max(min(GRAPH_ROWS, GRAPH_NBYTES // (F4 * n_features)), 1)
 
 
 def building_nbytes(n_rows: int, n_features: int) -> int:
@@ -37,8 +37,8 @@ def building_nbytes(n_rows: int, n_features: int) -> int:
 
 
 def graph_nbytes(n_rows: int, n_features: int) -> int:
-    """Return the bytes of graphs: some ten edges a row, and a node of the tree for ten rows."""
-    return n_rows * (12 * F4 + F4 * n_features // 10)
+    """Return the most bytes of graphs: some ten edges a row, and a node for eight rows or more."""
+    return n_rows * (15 * F4 + F4 * n_features // 8)
 
 
 class GroupRows:
@@ -78,8 +78,8 @@ class GroupRows:
 
 
 def build(rows: GroupRows, seed: int) -> Graph | None:
-    """Return the graph of a group's rows, None for fewer than `LEAST_ROWS`."""
-    return build_graph(rows.distinct(), seed) if rows.n_distinct >= LEAST_ROWS else None
+    """Return the graph of a group's rows, None for fewer than `LEAST_LINKED`."""
+    return build_graph(rows.distinct(), seed) if rows.n_distinct >= LEAST_LINKED else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class Group:
     def find(self, queries: Float64, n_neighbors: int) -> Int64 | None:
         """Return distinct rows near each query; None where their graph is asked for too many."""
         n = max(n_neighbors, LEAST_CANDIDATES)
-        if n > MOST_SHARE * self.rows.n_distinct:
+        if n > MOST_VISITED * self.rows.n_distinct:
             return None
         starts = range(0, len(queries), TILE_QUERIES)
         tiles = (self.rows.framed(queries[start : start + TILE_QUERIES]) for start in starts)

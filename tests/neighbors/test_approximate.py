@@ -212,6 +212,6 @@ def test_the_search_does_not_stop_at_a_cluster():
 
 
 def test_most_rows_of_a_group_follow_from_their_bytes():
-    assert approximate.most_grouped(2) == approximate.GROUP_ROWS
-    assert approximate.most_grouped(784) * 784 * 4 <= approximate.GROUP_NBYTES
+    assert approximate.most_grouped(2) == approximate.GRAPH_ROWS
+    assert approximate.most_grouped(784) * 784 * 4 <= approximate.GRAPH_NBYTES
     assert approximate.most_grouped(10**9) == 1

@@ -42,7 +42,7 @@ GRAPH_PARTS = (
     ),
 )
 # Bytes of groups that a process caches.
-CACHE_NBYTES = 256 << 20
+GROUPS_NBYTES = 256 << 20
 # Bytes of queries, and of their lists, that search graphs together.
 SEARCHED_NBYTES = 32 << 20
 
@@ -122,7 +122,7 @@ def read_rows(bundle: tuple[int, int], leaves: LeafReader) -> GroupRows | None:
 
 @cached(1)
 def open_groups(leaves: LeafReader) -> Groups:
-    bundles, cache = group_leaves(leaves), SizedCache(CACHE_NBYTES)
+    bundles, cache = group_leaves(leaves), SizedCache(GROUPS_NBYTES)
 
     def read_group(number: int) -> Group | None:
         kept: tuple[Group | None] | None = cache.get(number)
