@@ -322,10 +322,10 @@ def test_what_is_damaged_again_after_its_repair_is_told_and_mended_by_the_next_f
     store, fit_bundle = tmp_path / "m", fit.fit_bundle
     expected = model_bits(small_svc().fit(X, Y))
 
-    def hurting(bundle, job):
+    def hurting(*task):
         DAMAGES["bit"](files_of(next(store.glob("exchange-*")))[2], np.random.default_rng(0), store)
         drop_caches()
-        return fit_bundle(bundle, job)
+        return fit_bundle(*task)
 
     monkeypatch.setattr(fit, "fit_bundle", hurting)
     with pytest.raises(StoreError, match=r"exchange-.* is damaged.*call fit again"):

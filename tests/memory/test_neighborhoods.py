@@ -111,10 +111,8 @@ def test_gathering(d, several_cells, tmp_path, monkeypatch):
         n_rows = gather_one(leaves, *shared)
         # The plan refuses by what one leaf needs.
         if leaves[0] == leaves[1]:
-            projected, peak = (
-                gather_nbytes(sizes, n_rows),
-                peak_of(lambda: gather_one(leaves, *shared)),
-            )
+            projected = gather_nbytes(sizes, n_rows)
+            peak = peak_of(lambda: gather_one(leaves, *shared))
             assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
             largest.append(n_rows)
         return n_rows

@@ -56,7 +56,7 @@ def test_training_on_a_sample(n, d, n_classes, tasks, monkeypatch):
     n_rows = int(model.path_.n_rows[0])
     assert model.path_.n_support[0] > 0.7 * n_rows
     monkeypatch.setattr(train, "has_bundle", lambda *args: False)
-    job.own.handle.open()
+    job.own.fit.open_rows()
     sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, SolverSpec())
     projected = sample_nbytes(sizes, n_rows)
     peak = peak_of(lambda: train.fit_sample(step, job))
@@ -121,7 +121,7 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
         balls.draw_balls(part, job)
 
     assert part == (0, len(radii) - 1)
-    reader = job.own.handle.open()
+    reader = job.own.fit.open_rows()
     largest = int(np.diff(reader.first_positions).max())
     sizes = TaskSizes(2, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
     projected = ball_nbytes(sizes, len(radii), largest, n_pairs)

@@ -193,7 +193,7 @@ def test_an_exchange_damaged_in_the_middle_of_a_fit(bucket_url, at, monkeypatch,
     expected = small_svc().fit(X, Y).decision_function(X)
     fit_bundle, damaged = fit.fit_bundle, []
 
-    def damaging(bundle, job):
+    def damaging(*task):
         store = Bucket(bucket_url)
         if not damaged:
             damaged.extend(store.find("exchange-*/block-*")[:1])
@@ -203,7 +203,7 @@ def test_an_exchange_damaged_in_the_middle_of_a_fit(bucket_url, at, monkeypatch,
             content[8 + int.from_bytes(content[:8], "little") + at if at > 0 else at] ^= 1
             store.put(key, bytes(content))
             drop_caches()
-        return fit_bundle(bundle, job)
+        return fit_bundle(*task)
 
     monkeypatch.setattr(fit, "fit_bundle", damaging)
     model = small_svc(store=bucket_url).fit(X, Y)

@@ -49,6 +49,7 @@ ROUND_POSITIONS = 1 << 22
 @dataclass(frozen=True)
 class NeighborJob:
     fit: Fit
+    # As selected, where those of `fit` may still hold candidates.
     spec: SolverSpec
     neighbors: NeighborSpec
     n_neighbors: int
