@@ -14,7 +14,18 @@ from daskls.kernels.candidates import center_distances, offer_candidates
 from daskls.kernels.copies import find_copies
 from daskls.neighbors.graph import LEAST_CANDIDATES, Graph, GraphSearch, build_graph
 from daskls.neighbors.search import TILE_QUERIES, Neighbors, Tile, unit_scale
-from daskls.records import F4, F8, Float32, Float64, Int64, LeafRows, Mask, Reals, Regions
+from daskls.records import (
+    F4,
+    F8,
+    Float32,
+    Float64,
+    Int64,
+    LeafRows,
+    Mask,
+    Reals,
+    Regions,
+    RowNumbers,
+)
 
 # Rows of a group, and its bytes as float32. More rows make a better list of one query, and more of
 # them are held at once.
@@ -34,6 +45,11 @@ def most_grouped(n_features: int) -> int:
 def building_nbytes(n_rows: int, n_features: int) -> int:
     """Return the peak bytes of building a graph: copies of the rows, the graph and its updates."""
     return n_rows * (n_features * (F8 + 3 * F4) + 2000)
+
+
+def group_nbytes(n_rows: int, n_features: int) -> int:
+    """Return the peak bytes of reading a group: its rows twice, and what the graph's search has."""
+    return n_rows * (n_features * (F8 + 2 * F4) + 400)
 
 
 def graph_nbytes(n_rows: int, n_features: int) -> int:
@@ -66,7 +82,7 @@ class GroupRows:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows, and of what searches the graph of them."""
-        return 2 * self.X.nbytes + 400 * len(self.X)
+        return self.X.nbytes + len(self.X) * (F4 * self.X.shape[1] + 400)
 
     def framed(self, X: Reals) -> Float32:
         with np.errstate(over="ignore"):
@@ -74,7 +90,12 @@ class GroupRows:
         return found
 
     def distinct(self) -> Float32:
-        return self.framed(self.X[self.rows[self.ptr[:-1]]])
+        first = self.rows[self.ptr[:-1]]
+        found = np.empty((len(first), self.X.shape[1]), np.float32)
+        for start in range(0, len(first), TILE_QUERIES):
+            own = slice(start, start + TILE_QUERIES)
+            found[own] = self.framed(self.X[first[own]])
+        return found
 
 
 def build(rows: GroupRows, seed: int) -> Graph | None:
@@ -121,6 +142,21 @@ def find_approximately(
     Each group is read once. The answer for a query does not depend on the others.
     """
     return _GroupTile(queries, n_neighbors).ask(groups, n_groups)
+
+
+def with_own(found: Neighbors, numbers: RowNumbers, positions: Int64) -> Neighbors:
+    """Put queries that are rows into their own lists, unless rows as near fill these."""
+    is_nearer = (found.distances[:, -1] > 0.0) | (numbers < found.numbers[:, -1])
+    out = np.flatnonzero((found.positions != positions[:, None]).all(axis=1) & is_nearer)
+    found.distances[out, -1] = 0.0
+    found.numbers[out, -1], found.positions[out, -1] = numbers[out], positions[out]
+    order = np.lexsort((found.numbers, found.distances), axis=1)
+    return Neighbors(
+        np.take_along_axis(found.distances, order, axis=1),
+        np.take_along_axis(found.numbers, order, axis=1),
+        np.take_along_axis(found.positions, order, axis=1),
+        found.n_leaves_read,
+    )
 
 
 class _GroupTile(Tile):

@@ -122,7 +122,7 @@ class LeafReader:
         self.regions = unpack(index.read("leaves", shape=(n_leaves, width), finite=False))
         self._inner_regions = unpack(index.read("regions", shape=shape, kind="f", finite=False))
         self._first_leaves = np.array([first for first, _ in self._bundles])
-        self._cache = SizedCache(cache_nbytes)
+        self.cache = SizedCache(cache_nbytes)
         self._parts: dict[int, Artifact] = {}
 
     @property
@@ -145,7 +145,7 @@ class LeafReader:
 
     def read_leaf(self, leaf: int) -> LeafRows:
         """Return one leaf's rows, cached."""
-        found: LeafRows | None = self._cache.get((leaf, "rows"))
+        found: LeafRows | None = self.cache.get((leaf, "rows"))
         if found is None:
             inner = slice(*self._region_ptr[leaf : leaf + 2])
             found = LeafRows(
@@ -155,11 +155,11 @@ class LeafReader:
                 self._inner_regions.take(inner),
                 int(self.first_positions[leaf]),
             )
-            self._cache.put((leaf, "rows"), found, found.nbytes)
+            self.cache.put((leaf, "rows"), found, found.nbytes)
         return found
 
     def _read_labels(self, leaf: int) -> tuple[Targets, Float64]:
-        found: tuple[Targets, Float64] | None = self._cache.get((leaf, "labels"))
+        found: tuple[Targets, Float64] | None = self.cache.get((leaf, "labels"))
         if found is None:
             codes = self._column(leaf, "codes")
             if self._target.kind == "classes":
@@ -168,7 +168,7 @@ class LeafReader:
                 check_codes(where, "codes", codes, self._target.n_classes)
             found = codes, self._column(leaf, "weights")
             # Successive chunks of neighborhoods read the same leaves.
-            self._cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
+            self.cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
         return found
 
     def _column(self, leaf: int, name: str, whole: bool = False) -> AnyArray:

@@ -4,12 +4,12 @@
 are too few for one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from daskls.cluster import run_each
-from daskls.methods.neighborhoods.plan import NeighborSpec
+from daskls.methods.neighborhoods.plan import NeighborSpec, searched_at_once
 from daskls.neighbors.approximate import (
     Group,
     GroupRows,
@@ -17,20 +17,28 @@ from daskls.neighbors.approximate import (
     build,
     find_approximately,
     most_grouped,
+    with_own,
 )
 from daskls.neighbors.graph import Graph, GraphSearch
-from daskls.neighbors.search import Neighbors, find_nearest, order_by_leaf
+from daskls.neighbors.search import Neighbors, find_nearest
 from daskls.plan.bundles import group_neighbors
-from daskls.records import F8, Int64, KernelSpec, Reals
+from daskls.records import Int64, KernelSpec, Reals
 from daskls.run.contract import Fit, FitState
 from daskls.seeds import GRAPH
 from daskls.store.artifact import open_artifact, write_artifact
-from daskls.store.caches import SizedCache, cached
-from daskls.store.contents import StorePart
+from daskls.store.caches import cached
+from daskls.store.contents import FINISH, StorePart
 from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import check_fit
-from daskls.store.leaves import LeafReader
-from daskls.store.models import bundle_key, finished_bundles, has_bundle, missing_bundles
+from daskls.store.leaves import CACHE_NBYTES, LeafReader, open_leaves
+from daskls.store.models import (
+    all_bundles,
+    bundle_key,
+    finished_bundles,
+    has_bundle,
+    missing_bundles,
+)
+from daskls.store.reader import ModelReader
 
 GRAPHS = "graphs"
 GRAPH_PARTS = (
@@ -39,12 +47,17 @@ GRAPH_PARTS = (
         "methods/neighborhoods/groups.py",
         "order int32 rows; ptr int32 rows + 1; edges int32 edges; planes float32 nodes, d; "
         "offsets float32 nodes; children int32 nodes, 2; least float32 1; state int64 3",
+        f"no prediction needs rows: {FINISH}",
     ),
 )
-# Bytes of groups that a process caches.
+# Bytes of rows and groups that a process which predicts caches.
 GROUPS_NBYTES = 256 << 20
-# Bytes of queries, and of their lists, that search graphs together.
-SEARCHED_NBYTES = 32 << 20
+
+
+def open_searched(method: NeighborSpec, reader: ModelReader) -> LeafReader:
+    """Return the rows of a model that predictions search."""
+    nbytes = CACHE_NBYTES if method.n_groups is None else GROUPS_NBYTES
+    return open_leaves(reader.root.where(), reader.fingerprint, nbytes)
 
 
 def nearest_rows(
@@ -56,25 +69,33 @@ def nearest_rows(
     return find_approximately(queries, n_neighbors, open_groups(leaves), method.n_groups)
 
 
+def nearest_of_rows(
+    method: NeighborSpec, leaves: LeafReader, positions: Int64, n_neighbors: int, metric: KernelSpec
+) -> Neighbors:
+    """Return the same of rows themselves, each in its own list unless equal rows fill that."""
+    rows = leaves.read_positions(positions)
+    found = nearest_rows(method, leaves, rows.X, n_neighbors, metric)
+    return found if method.n_groups is None else with_own(found, rows.numbers, positions)
+
+
 def search_batches(
     method: NeighborSpec,
-    leaves: LeafReader,
-    X: Reals,
-    n_neighbors: int,
-    metric: KernelSpec,
+    find: Callable[[Int64], Neighbors],
+    queries: Int64,
+    shape: tuple[int, int],
     size: int,
 ) -> Iterator[tuple[Int64, Neighbors]]:
-    """Yield batches of nearby queries, of ``size`` at most, and their nearest rows."""
-    order, searched = order_by_leaf(X, leaves.regions), size
-    if method.n_groups is not None:
-        # Groups are large, and read for all of these queries once.
-        searched = max(SEARCHED_NBYTES // (F8 * (3 * n_neighbors + X.shape[1])), size)
-    for start in range(0, len(X), searched):
-        queries = order[start : start + searched]
-        found = nearest_rows(method, leaves, X[queries], n_neighbors, metric)
-        for first in range(0, len(queries), size):
-            own = np.arange(first, min(first + size, len(queries)))
-            yield queries[own], found.take(own)
+    """Yield batches of queries, of ``size`` at most, and what is found for them.
+
+    ``shape`` is of a query: its neighbors and features.
+    """
+    n_searched = searched_at_once(method.n_groups, *shape, size)
+    for start in range(0, len(queries), n_searched):
+        own = queries[start : start + n_searched]
+        found = find(own)
+        for first in range(0, len(own), size):
+            batch = np.arange(first, min(first + size, len(own)))
+            yield own[batch], found.take(batch)
 
 
 def build_graphs(method: NeighborSpec, state: FitState) -> None:
@@ -98,16 +119,6 @@ def build_group(bundle: tuple[int, int], fit: Fit) -> None:
     write_artifact(fit.root, bundle_key(*bundle, GRAPHS), arrays)
 
 
-def check_graphs(method: NeighborSpec, leaves: LeafReader) -> None:
-    """Raise DamageError, which names the part, where a model lacks one."""
-    if method.n_groups is not None:
-        found = set(finished_bundles(leaves.store, GRAPHS))
-        for bundle in group_leaves(leaves):
-            if bundle not in found:
-                where = leaves.store.where(bundle_key(*bundle, GRAPHS))
-                raise damaged(where, "it is missing")
-
-
 def group_leaves(leaves: LeafReader) -> list[tuple[int, int]]:
     """Return the groups (first leaf, last leaf), which the leaves' rows alone decide."""
     most = most_grouped(leaves.regions.centers.shape[1])
@@ -122,14 +133,14 @@ def read_rows(bundle: tuple[int, int], leaves: LeafReader) -> GroupRows | None:
 
 @cached(1)
 def open_groups(leaves: LeafReader) -> Groups:
-    bundles, cache = group_leaves(leaves), SizedCache(GROUPS_NBYTES)
+    bundles = all_bundles(leaves.store, leaves.n_leaves, GRAPHS)
 
     def read_group(number: int) -> Group | None:
-        kept: tuple[Group | None] | None = cache.get(number)
+        kept: tuple[Group | None] | None = leaves.cache.get((number, GRAPHS))
         if kept is None:
             group, nbytes = _read_group(bundles[number], leaves)
             kept = (group,)
-            cache.put(number, kept, nbytes)
+            leaves.cache.put((number, GRAPHS), kept, nbytes)
         return kept[0]
 
     counts = np.diff(leaves.first_positions)

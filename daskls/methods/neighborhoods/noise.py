@@ -8,16 +8,15 @@ import numpy as np
 
 from daskls.blas import one_blas_thread, undisturbed
 from daskls.methods.base import method_of
-from daskls.methods.neighborhoods.groups import search_batches
+from daskls.methods.neighborhoods.groups import nearest_rows, open_searched, search_batches
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import SLAB_ROWS, labels_of
-from daskls.neighbors.search import metric_of
+from daskls.neighbors.search import Neighbors, metric_of, order_by_leaf
 from daskls.records import Float64, Int64, Ints, Labels, Reals
 from daskls.run.blocks import block_start
 from daskls.run.resources import find_slots
 from daskls.seeds import LEFT_OUT
 from daskls.solvers.hinge.neighborhood import label_probability
-from daskls.store.leaves import open_leaves
 from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
 
@@ -90,14 +89,19 @@ def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
 def leave_one_out(
     method: NeighborSpec, reader: ModelReader, X: Reals, codes: Ints, first: int
 ) -> Float64:
-    leaves = open_leaves(reader.root.where(), reader.fingerprint)
+    leaves = open_searched(method, reader)
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)
     size = batch_size(k, X.shape[1], reader.target.nbytes)
     agreement = np.empty(len(X))
     seed = int(reader.meta["seed"])
+
+    def find(own: Int64) -> Neighbors:
+        return nearest_rows(method, leaves, X[own], k + 1, metric)
+
+    order, shape = order_by_leaf(X, leaves.regions), (k + 1, X.shape[1])
     with one_blas_thread():
-        for queries, found in search_batches(method, leaves, X, k + 1, metric, size):
+        for queries, found in search_batches(method, find, order, shape, size):
             others = found.others(first + queries)
             rows = leaves.read_positions(found.positions[others].reshape(len(queries), -1))
             for i, query in enumerate(queries.tolist()):

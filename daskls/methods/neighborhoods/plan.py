@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, neighbor_search_nbytes
-from daskls.neighbors.approximate import building_nbytes, most_grouped
+from daskls.neighbors.approximate import building_nbytes, group_nbytes, most_grouped
 from daskls.plan.bundles import Extent, Resources, cell_nbytes, model_nbytes
 from daskls.plan.checks import check_block, check_gather, check_usable, excess, usable_nbytes
 from daskls.records import F8
@@ -14,6 +14,8 @@ from daskls.records import F8
 N_SELECTED = 10
 # Bytes of the neighborhoods' rows that a task gathers at once.
 BATCH_NBYTES = 24 << 20
+# Bytes of queries, and of their lists, that search groups together: groups are large to read.
+SEARCHED_NBYTES = 32 << 20
 # Bytes of the models of a bundle, unless it is of one center.
 MODELS_NBYTES = 4 << 20
 # A row is in some four neighborhoods of all centers together, of n_assigned = k / 2.
@@ -57,7 +59,7 @@ def check_neighborhoods(
     check_gather(extent, resources)
     sizes, leaf_rows, usable = extent.sizes, extent.leaf_rows, usable_nbytes(resources)
     if n_groups is not None:
-        n_rows = grouped_rows(extent)
+        n_rows = grouped_rows(sizes.n_features, leaf_rows, extent.n_rows)
         check_usable(
             f"The graph of {n_rows} rows x {sizes.n_features} features",
             building_nbytes(n_rows, sizes.n_features),
@@ -66,10 +68,11 @@ def check_neighborhoods(
         )
     k = min(n_neighbors, extent.n_rows)
     n_rows = extent.n_rows
-    needed = neighborhood_nbytes(sizes, k, leaf_rows, n_rows, 1)
+    own = leaf_rows, n_rows, 1, n_groups
+    needed = neighborhood_nbytes(sizes, k, *own)
     if needed > usable:
         fitting = k
-        while fitting > 1 and neighborhood_nbytes(sizes, fitting, leaf_rows, n_rows, 1) > usable:
+        while fitting > 1 and neighborhood_nbytes(sizes, fitting, *own) > usable:
             fitting //= 2
         raise MemoryPlanError(
             f"A neighborhood of {k} rows x {sizes.n_features} features needs "
@@ -78,40 +81,60 @@ def check_neighborhoods(
         )
 
 
-def grouped_rows(extent: Extent) -> int:
+def grouped_rows(n_features: int, leaf_rows: int, n_rows: int) -> int:
     """Return the most rows of a group of leaves."""
-    most = max(most_grouped(extent.sizes.n_features), extent.leaf_rows)
-    return min(most, extent.n_rows)
+    return min(max(most_grouped(n_features), leaf_rows), n_rows)
 
 
 def neighborhood_nbytes(
-    sizes: TaskSizes, n_neighbors: int, leaf_rows: int, n_rows: int, batch: int
+    sizes: TaskSizes,
+    n_neighbors: int,
+    leaf_rows: int,
+    n_rows: int,
+    batch: int,
+    n_groups: int | None = None,
 ) -> int:
     """Return the peak bytes of a task that gathers and trains ``batch`` neighborhoods at once.
 
     It holds the lists of neighbors, their rows, the matrices of one neighborhood, and the models of
     its bundle, which are copied when they are written.
     """
-    rows = batch * n_neighbors * _row_nbytes(sizes.n_features, sizes.target_nbytes)
-    searching = neighbor_search_nbytes(sizes, batch, n_neighbors, leaf_rows)
+    rows = batch * n_neighbors * _row_nbytes(d, sizes.target_nbytes)
+    d = sizes.n_features
+    n_searched = searched_at_once(n_groups, n_neighbors, d, batch)
+    searching = neighbor_search_nbytes(sizes, n_searched, n_neighbors, leaf_rows)
+    if n_groups is not None:
+        searching += group_nbytes(grouped_rows(d, leaf_rows, n_rows), d)
     bundle = min(model_nbytes(sizes, SHARED_BY * n_rows), MODELS_NBYTES)
     models = 2 * max(model_nbytes(sizes, n_neighbors), bundle)
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
 
 
 def plan_batch(
-    sizes: TaskSizes, n_neighbors: int, leaf_rows: int, n_rows: int, resources: Resources
+    sizes: TaskSizes,
+    n_neighbors: int,
+    leaf_rows: int,
+    n_rows: int,
+    resources: Resources,
+    n_groups: int | None,
 ) -> int:
     batch = batch_size(n_neighbors, sizes.n_features, sizes.target_nbytes)
     usable = usable_nbytes(resources)
     own = sizes, n_neighbors, leaf_rows, n_rows
-    while batch > 1 and neighborhood_nbytes(*own, batch) > usable:
+    while batch > 1 and neighborhood_nbytes(*own, batch, n_groups) > usable:
         batch //= 2
     return batch
 
 
 def batch_size(n_neighbors: int, n_features: int, target_nbytes: int) -> int:
     return max(BATCH_NBYTES // (n_neighbors * _row_nbytes(n_features, target_nbytes)), 1)
+
+
+def searched_at_once(n_groups: int | None, n_neighbors: int, n_features: int, batch: int) -> int:
+    """Return how many queries search together: as many as a batch has, or more in groups."""
+    if n_groups is None:
+        return batch
+    return max(SEARCHED_NBYTES // (F8 * (3 * n_neighbors + n_features)), batch)
 
 
 def _row_nbytes(n_features: int, target_nbytes: int) -> int:
