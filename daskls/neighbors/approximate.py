@@ -82,7 +82,7 @@ class GroupRows:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows, and of what searches the graph of them."""
-        return self.X.nbytes + len(self.X) * (F4 * self.X.shape[1] + 400)
+        return int(self.X.nbytes) + len(self.X) * (F4 * self.X.shape[1] + 400)
 
     def framed(self, X: Reals) -> Float32:
         with np.errstate(over="ignore"):

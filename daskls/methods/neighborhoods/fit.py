@@ -128,9 +128,8 @@ def expected_centers(method: NeighborSpec, extent: Extent, resources: Resources)
     models = model_nbytes(extent.sizes, n_centers * k)
     kept = rows.model_nbytes if method.assign == "point" else 0
     client = NBYTES_PER_ROW * extent.n_rows
-    return Expected(
-        n_tasks + rows.n_bundles, n_centers, max(nbytes, rows.nbytes), models + kept, client
-    )
+    n_tasks, nbytes = n_tasks + rows.n_tasks, max(nbytes, rows.nbytes)
+    return Expected(n_tasks, n_centers, nbytes, models + kept, client)
 
 
 def _n_centers(n_rows: int, n_inner: int) -> int:

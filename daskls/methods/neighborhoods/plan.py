@@ -99,8 +99,8 @@ def neighborhood_nbytes(
     It holds the lists of neighbors, their rows, the matrices of one neighborhood, and the models of
     its bundle, which are copied when they are written.
     """
-    rows = batch * n_neighbors * _row_nbytes(d, sizes.target_nbytes)
     d = sizes.n_features
+    rows = batch * n_neighbors * _row_nbytes(d, sizes.target_nbytes)
     n_searched = searched_at_once(n_groups, n_neighbors, d, batch)
     searching = neighbor_search_nbytes(sizes, n_searched, n_neighbors, leaf_rows)
     if n_groups is not None:
