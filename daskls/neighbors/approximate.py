@@ -82,7 +82,9 @@ class GroupRows:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows, and of what searches the graph of them."""
-        return int(self.X.nbytes) + len(self.X) * (F4 * self.X.shape[1] + 400)
+        n, d = self.X.shape
+        nbytes: int = n * (d * (self.X.itemsize + F4) + 400)
+        return nbytes
 
     def framed(self, X: Reals) -> Float32:
         with np.errstate(over="ignore"):

@@ -12,6 +12,7 @@ from daskls import (
     KNNSVMNoiseFilter,
     MemoryPlanError,
     ParameterError,
+    StoreError,
 )
 from daskls.errors import DamageError
 from daskls.memory import TaskSizes
@@ -89,7 +90,7 @@ class TestFitted:
             daskls.load(store).predict(X)
         graph.unlink()
         drop_caches()
-        with pytest.raises(DamageError, match="graphs"):
+        with pytest.raises(StoreError, match="graphs lacks"):
             daskls.load(store).predict(X)
         again = KernelKNNClassifier(5, **APPROXIMATE, store=store).fit(X, Y)
         np.testing.assert_array_equal(again.predict(X), expected)
