@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from daskls.cluster import run_each
-from daskls.methods.neighborhoods.plan import NeighborSpec, searched_at_once
+from daskls.methods.neighborhoods.plan import NeighborSpec
 from daskls.neighbors.approximate import (
     Group,
     GroupRows,
@@ -20,9 +20,9 @@ from daskls.neighbors.approximate import (
     with_own,
 )
 from daskls.neighbors.graph import Graph, GraphSearch
-from daskls.neighbors.search import Neighbors, find_nearest
+from daskls.neighbors.search import Neighbors, find_nearest, order_by_leaf
 from daskls.plan.bundles import group_neighbors
-from daskls.records import Int64, KernelSpec, Reals
+from daskls.records import F8, Int64, KernelSpec, Reals
 from daskls.run.contract import Fit, FitState
 from daskls.seeds import GRAPH
 from daskls.store.artifact import open_artifact, write_artifact
@@ -52,6 +52,8 @@ GRAPH_PARTS = (
 )
 # Bytes of rows and groups that a process which predicts caches.
 GROUPS_NBYTES = 256 << 20
+# Bytes of queries, and of their lists, that search groups together.
+SEARCHED_NBYTES = 32 << 20
 
 
 def open_searched(method: NeighborSpec, reader: ModelReader) -> LeafReader:
@@ -80,16 +82,28 @@ def nearest_of_rows(
 
 def search_batches(
     method: NeighborSpec,
-    find: Callable[[Int64], Neighbors],
-    queries: Int64,
-    shape: tuple[int, int],
+    leaves: LeafReader,
+    X: Reals,
+    n_neighbors: int,
+    metric: KernelSpec,
     size: int,
 ) -> Iterator[tuple[Int64, Neighbors]]:
-    """Yield batches of queries, of ``size`` at most, and what is found for them.
+    """Yield batches of nearby queries, of ``size`` at most, and their nearest rows."""
 
-    ``shape`` is of a query: its neighbors and features.
-    """
-    n_searched = searched_at_once(method.n_groups, *shape, size)
+    def find(own: Int64) -> Neighbors:
+        return nearest_rows(method, leaves, X[own], n_neighbors, metric)
+
+    n_searched = size
+    if method.n_groups is not None:
+        # Groups are large, and read for all of these queries once.
+        n_searched = max(SEARCHED_NBYTES // (F8 * (3 * n_neighbors + X.shape[1])), size)
+    return in_batches(find, order_by_leaf(X, leaves.regions), n_searched, size)
+
+
+def in_batches(
+    find: Callable[[Int64], Neighbors], queries: Int64, n_searched: int, size: int
+) -> Iterator[tuple[Int64, Neighbors]]:
+    """Yield batches of queries, ``size`` at most, of what is found for ``n_searched`` at once."""
     for start in range(0, len(queries), n_searched):
         own = queries[start : start + n_searched]
         found = find(own)

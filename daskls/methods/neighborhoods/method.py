@@ -10,7 +10,6 @@ from daskls.errors import StoreError
 from daskls.methods.neighborhoods.groups import (
     GRAPH_PARTS,
     GRAPHS,
-    nearest_rows,
     open_searched,
     search_batches,
 )
@@ -23,7 +22,7 @@ from daskls.methods.neighborhoods.parts import (
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size, check_neighborhoods
 from daskls.methods.probability import shares
 from daskls.methods.scores import empty_scores, mean_of_views, model_scores
-from daskls.neighbors.search import Neighbors, metric_of, order_by_leaf
+from daskls.neighbors.search import metric_of
 from daskls.plan.bundles import Extent, Resources
 from daskls.plan.fit import Expected
 from daskls.records import F8, Float64, Int64, Ints, LocalModel, Reals
@@ -194,12 +193,7 @@ def _neighborhoods(
     k = min(method.n_neighbors[0], leaves.n_rows)
     size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
     metric = metric_of(reader.spec)
-
-    def find(own: Int64) -> Neighbors:
-        return nearest_rows(method, leaves, X[own], k, metric)
-
-    order, shape = order_by_leaf(X, leaves.regions), (k, X.shape[1])
-    for queries, found in search_batches(method, find, order, shape, size):
+    for queries, found in search_batches(method, leaves, X, k, metric, size):
         # Sorted, so that equal sets of neighbors give equal models, bit for bit, for every query.
         by_number = np.argsort(found.numbers, axis=1)
         yield queries, leaves.read_positions(np.take_along_axis(found.positions, by_number, axis=1))

@@ -8,10 +8,10 @@ import numpy as np
 
 from daskls.blas import one_blas_thread, undisturbed
 from daskls.methods.base import method_of
-from daskls.methods.neighborhoods.groups import nearest_rows, open_searched, search_batches
+from daskls.methods.neighborhoods.groups import open_searched, search_batches
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import SLAB_ROWS, labels_of
-from daskls.neighbors.search import Neighbors, metric_of, order_by_leaf
+from daskls.neighbors.search import metric_of
 from daskls.records import Float64, Int64, Ints, Labels, Reals
 from daskls.run.blocks import block_start
 from daskls.run.resources import find_slots
@@ -95,13 +95,8 @@ def leave_one_out(
     size = batch_size(k, X.shape[1], reader.target.nbytes)
     agreement = np.empty(len(X))
     seed = int(reader.meta["seed"])
-
-    def find(own: Int64) -> Neighbors:
-        return nearest_rows(method, leaves, X[own], k + 1, metric)
-
-    order, shape = order_by_leaf(X, leaves.regions), (k + 1, X.shape[1])
     with one_blas_thread():
-        for queries, found in search_batches(method, find, order, shape, size):
+        for queries, found in search_batches(method, leaves, X, k + 1, metric, size):
             others = found.others(first + queries)
             rows = leaves.read_positions(found.positions[others].reshape(len(queries), -1))
             for i, query in enumerate(queries.tolist()):

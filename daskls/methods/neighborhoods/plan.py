@@ -14,8 +14,6 @@ from daskls.records import F8
 N_SELECTED = 10
 # Bytes of the neighborhoods' rows that a task gathers at once.
 BATCH_NBYTES = 24 << 20
-# Bytes of queries, and of their lists, that search groups together: groups are large to read.
-SEARCHED_NBYTES = 32 << 20
 # Bytes of the models of a bundle, unless it is of one center.
 MODELS_NBYTES = 4 << 20
 # A row is in some four neighborhoods of all centers together, of n_assigned = k / 2.
@@ -99,12 +97,13 @@ def neighborhood_nbytes(
     It holds the lists of neighbors, their rows, the matrices of one neighborhood, and the models of
     its bundle, which are copied when they are written.
     """
-    d = sizes.n_features
-    rows = batch * n_neighbors * _row_nbytes(d, sizes.target_nbytes)
-    n_searched = searched_at_once(n_groups, n_neighbors, d, batch)
-    searching = neighbor_search_nbytes(sizes, n_searched, n_neighbors, leaf_rows)
+    d, n_searched, group = sizes.n_features, batch, 0
     if n_groups is not None:
-        searching += group_nbytes(grouped_rows(d, leaf_rows, n_rows), d)
+        # All rows of a task ask a group that is read, and most are those of a bundle.
+        n_searched = min(max(MODELS_NBYTES // model_nbytes(sizes, n_neighbors), 256), n_rows)
+        group = group_nbytes(grouped_rows(d, leaf_rows, n_rows), d)
+    rows = batch * n_neighbors * _row_nbytes(d, sizes.target_nbytes)
+    searching = group + neighbor_search_nbytes(sizes, n_searched, n_neighbors, leaf_rows)
     bundle = min(model_nbytes(sizes, SHARED_BY * n_rows), MODELS_NBYTES)
     models = 2 * max(model_nbytes(sizes, n_neighbors), bundle)
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
@@ -128,13 +127,6 @@ def plan_batch(
 
 def batch_size(n_neighbors: int, n_features: int, target_nbytes: int) -> int:
     return max(BATCH_NBYTES // (n_neighbors * _row_nbytes(n_features, target_nbytes)), 1)
-
-
-def searched_at_once(n_groups: int | None, n_neighbors: int, n_features: int, batch: int) -> int:
-    """Return how many queries search together: as many as a batch has, or more in groups."""
-    if n_groups is None:
-        return batch
-    return max(SEARCHED_NBYTES // (F8 * (3 * n_neighbors + n_features)), batch)
 
 
 def _row_nbytes(n_features: int, target_nbytes: int) -> int:

@@ -10,7 +10,7 @@ from daskls.blas import one_blas_thread
 from daskls.cluster import compute_each
 from daskls.errors import MemoryPlanError
 from daskls.live.events import report_cells
-from daskls.methods.neighborhoods.groups import nearest_of_rows, search_batches
+from daskls.methods.neighborhoods.groups import in_batches, nearest_of_rows
 from daskls.methods.neighborhoods.parts import Centers, read_centers, write_centers
 from daskls.methods.neighborhoods.plan import NeighborSpec
 from daskls.neighbors.search import Neighbors, metric_of, rows_beyond
@@ -202,13 +202,13 @@ def _fit_all(
 def gather_neighborhoods(
     reader: LeafReader, positions: Int64, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
-    method, k, metric = job.neighbors, job.n_neighbors, metric_of(job.spec)
+    metric = metric_of(job.spec)
 
     def find(own: Int64) -> Neighbors:
-        return nearest_of_rows(method, reader, own, k, metric)
+        return nearest_of_rows(job.neighbors, reader, own, job.n_neighbors, metric)
 
-    shape = k, reader.regions.centers.shape[1]
-    for _, found in search_batches(method, find, positions, shape, job.batch):
+    n_searched = job.batch if job.neighbors.n_groups is None else len(positions)
+    for _, found in in_batches(find, positions, n_searched, job.batch):
         yield found, reader.read_positions(found.positions)
 
 
