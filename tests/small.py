@@ -104,7 +104,7 @@ CLASSIFIERS = [name for entry in METHODS if (name := entry.estimator.partition("
 # What keeps the promises of a method as well: a class with other parameters, by a name of its own.
 NEARLY = {
     f"{name} approximate": (name, {"neighbors": "approximate"})
-    for name in ("KernelKNNClassifier", "KernelKNNRegressor", "KNNSVC", "FalkSVC", "FalkSVR")
+    for name in ("KernelKNNClassifier", "KNNSVC", "FalkSVC")
 }
 CASES = [*ENTRIES, *(NEARLY if not VARIANT else ())]
 # For `make test-all`: all but what solves is that of a classifier, and of VoronoiSVR, which every
