@@ -18,6 +18,7 @@ from daskls.neighbors.approximate import (
     asked_groups,
     build,
     find_approximately,
+    with_own,
 )
 from daskls.neighbors.graph import Graph, GraphSearch, build_graph
 
@@ -92,6 +93,26 @@ def test_what_a_query_finds_does_not_depend_on_the_others():
     np.testing.assert_array_equal(together.numbers, np.concatenate([a.numbers for a in alone]))
     np.testing.assert_array_equal(together.distances, np.concatenate([a.distances for a in alone]))
     assert find_approximately(PLANE[:0], 10, groups, 2).numbers.shape == (0, 10)
+
+
+@pytest.mark.parametrize("name", ["a plane", "five copies of each", "one row"])
+def test_a_row_is_in_its_own_list_unless_equal_rows_fill_it(name):
+    leaves = Leaves(SETS[name], 12)
+    positions = np.arange(0, len(leaves.by_position), 30)
+    numbers = leaves.by_position[positions]
+    rows = SETS[name][np.argsort(leaves.numbers)[np.searchsorted(np.sort(leaves.numbers), numbers)]]
+    groups = groups_of(leaves, 2)
+    before = find_approximately(rows, 3, groups, 1).numbers == numbers[:, None]
+    found = with_own(find_approximately(rows, 3, groups, 1), numbers, positions)
+    is_own = found.positions == positions[:, None]
+    np.testing.assert_array_equal(is_own, found.numbers == numbers[:, None])
+    filled = (found.distances == 0).all(axis=1) & (found.numbers < numbers[:, None]).all(axis=1)
+    np.testing.assert_array_equal(is_own.sum(axis=1), ~filled)
+    assert (found.distances[is_own] == 0).all()
+    ordered = np.lexsort((found.numbers, found.distances), axis=1)
+    np.testing.assert_array_equal(ordered, np.broadcast_to(np.arange(3), ordered.shape))
+    # What is tested happens: one group alone does not have them all.
+    assert before.any(axis=1).mean() < 1
 
 
 def test_so_many_groups_are_asked_as_hold_the_neighbors():

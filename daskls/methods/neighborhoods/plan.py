@@ -51,12 +51,14 @@ class NeighborSpec:
 
 
 def check_neighborhoods(
-    extent: Extent, resources: Resources, n_neighbors: int, n_groups: int | None = None
+    extent: Extent, resources: Resources, n_neighbors: int, n_groups: int | None
 ) -> None:
     check_block(extent, resources)
     check_gather(extent, resources)
     sizes, leaf_rows, usable = extent.sizes, extent.leaf_rows, usable_nbytes(resources)
+    exact = ""
     if n_groups is not None:
+        exact = 'pass neighbors="exact", '
         n_rows = grouped_rows(sizes.n_features, leaf_rows, extent.n_rows)
         check_usable(
             f"The graph of {n_rows} rows x {sizes.n_features} features",
@@ -75,7 +77,7 @@ def check_neighborhoods(
         raise MemoryPlanError(
             f"A neighborhood of {k} rows x {sizes.n_features} features needs "
             f"{excess(needed, usable)} for it; lower "
-            f"n_neighbors to about {fitting}, or {resources.more}"
+            f"n_neighbors to about {fitting}, {exact}or {resources.more}"
         )
 
 
