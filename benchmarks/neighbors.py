@@ -25,7 +25,7 @@ ASKED = (None, 1, 3, 6)
 # Queries that the share of found neighbors is of.
 N_COMPARED = 1000
 COLUMNS = f"""
-set = set | k = k | neighbors = 'exact' if n_groups is None else f'{{n_groups}} groups'
+set = set | k = k | groups = 'exact' if n_groups is None else n_groups
 recall = recall:.4f | error, % = 100 * error:.2f | fit, CPU s = fit_s:.1f
 {N_QUERIES:,} queries, CPU s = predict_s:.1f | model, MiB = nbytes / 2**20:.0f
 """
@@ -33,7 +33,7 @@ TEXT = (
     f"{{machine}}\n\nOne thread; MNIST's 60,000 training rows x 784, and {N_ROWS:,} x {N_FEATURES} "
     f"of {N_BLOBS} blobs; recall of {N_COMPARED:,} queries. After a small fit "
     "and prediction, which import and compile: pynndescent takes some 40 CPU s for it in each "
-    "process that builds a graph."
+    "process that builds a graph.\n\n## All settings"
 )
 
 

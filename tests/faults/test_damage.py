@@ -49,7 +49,7 @@ ENDS = (
 WAYS = {
     **{name: (name, {}) for name in ENTRIES},
     "partitions": ("VoronoiSVC", {"n_partitions": 2}),
-    "approximate": ("FalkSVC", {"neighbors": "approximate"}),
+    "approximate": ("KernelKNNClassifier", {"neighbors": "approximate"}),
     "center": ("FalkSVC", {"assign": "center", "selection": "local", "C": [1.0, 10.0]}),
 }
 # At every change few of them.
