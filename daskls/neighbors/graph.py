@@ -5,7 +5,6 @@ and `GraphSearch` gives the arrays to the function that pynndescent's own querie
 takes seconds, and so it is imported where a graph is built or searched.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -51,6 +50,8 @@ class Graph:
     def check(self) -> None:
         """Raise ValueError for arrays that a search would leave."""
         n, n_nodes, inner = len(self.order), len(self.children), self.children[:, 0] > 0
+        if not 0 < n_nodes == len(self.planes) == len(self.offsets):
+            raise ValueError("its tree has not one plane a node")
         ends = -self.children[~inner]
         nodes = np.arange(n_nodes)[inner, None]
         sound = (
@@ -67,16 +68,15 @@ class Graph:
             raise ValueError("its graph names rows or nodes that there are not")
 
 
-# One build at a time: numba's threads, even if it is told to use one, serve one caller.
-_lock = threading.Lock()
-
-
 def build_graph(rows: Float32, seed: int) -> Graph:
-    """Return the graph of distinct rows; one thread, and bits that depend on nothing else."""
+    """Return the graph of distinct rows; one thread, and bits that depend on nothing else.
+
+    One call at a time: numba's threads, even if it is told to use one, serve one caller.
+    """
     import numba
     from pynndescent import NNDescent
 
-    with _lock, _fork_safe_threads(numba.config):
+    with _fork_safe_threads(numba.config):
         index = NNDescent(rows, n_neighbors=DEGREE, random_state=seed, n_jobs=1, compressed=True)
         index.prepare()
     (tree,), edges = index._search_forest, index._search_graph

@@ -1,8 +1,11 @@
 """Estimators with approximate neighbors: what they ask, refuse and keep."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from support import checkers
+from support import checkers, python_env
 
 import daskls
 from daskls import (
@@ -40,6 +43,12 @@ def test_the_parameters_have_no_effect_unseen():
         KernelKNNClassifier(kernel="poly", gamma=1.0, neighbors="approximate").fit(X, Y)
     with pytest.raises(ValueError, match="'neighbors' parameter"):
         KernelKNNClassifier(neighbors="nearly").fit(X, Y)
+
+
+def test_exact_neighbors_load_no_pynndescent():
+    code = "import sys, daskls; daskls.KernelKNNClassifier(1).fit([[0.0], [1.0]], [0, 1])"
+    code = f"{code}.predict([[0.0]]); assert 'pynndescent' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], env=python_env(), check=True)
 
 
 def test_a_graph_that_does_not_fit_is_refused_before_it_is_built():

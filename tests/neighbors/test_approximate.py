@@ -217,6 +217,8 @@ def test_a_graph_that_names_what_there_is_not_is_refused(arrays, name, value):
     bad.flat[bad.size // 2] = value
     with pytest.raises(ValueError, match="that there are not"):
         Graph(**{**arrays, name: bad}).check()
+    with pytest.raises(ValueError, match="one plane a node"):
+        Graph(**{**arrays, "planes": arrays["planes"][1:]}).check()
 
 
 def test_the_search_does_not_stop_at_a_cluster():

@@ -4,6 +4,7 @@
 are too few for one.
 """
 
+import threading
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -26,7 +27,7 @@ from daskls.records import F8, Int64, KernelSpec, Reals
 from daskls.run.contract import Fit, FitState
 from daskls.seeds import GRAPH
 from daskls.store.artifact import open_artifact, write_artifact
-from daskls.store.caches import cached
+from daskls.store.caches import cached, fork_safe
 from daskls.store.contents import FINISH, StorePart
 from daskls.store.errors import damaged, malformed_is_damage
 from daskls.store.layout import check_fit
@@ -54,6 +55,8 @@ GRAPH_PARTS = (
 GROUPS_NBYTES = 256 << 20
 # Bytes of queries, and of their lists, that search groups together.
 SEARCHED_NBYTES = 32 << 20
+# One graph of a process at a time.
+_building = fork_safe(threading.Lock())
 
 
 def open_searched(method: NeighborSpec, reader: ModelReader) -> LeafReader:
@@ -127,7 +130,8 @@ def build_group(bundle: tuple[int, int], fit: Fit) -> None:
         return
     rows = read_rows(bundle, fit.open_rows())
     seed = int(GRAPH.generator(fit.seed, leaf=bundle[0]).integers(2**31))
-    graph = None if rows is None else build(rows, seed)
+    with _building:
+        graph = None if rows is None else build(rows, seed)
     check_fit(fit.root, fit.fingerprint)
     arrays = {} if graph is None else graph.arrays()
     write_artifact(fit.root, bundle_key(*bundle, GRAPHS), arrays)
