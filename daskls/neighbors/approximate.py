@@ -43,8 +43,11 @@ def most_grouped(n_features: int) -> int:
 
 
 def building_nbytes(n_rows: int, n_features: int) -> int:
-    """Return the peak bytes of building a graph: copies of the rows, the graph and its updates."""
-    return n_rows * (n_features * (F8 + 3 * F4) + 2000)
+    """Return the peak bytes of building a graph: copies of the rows, the graph and its updates.
+
+    Updates are of 16,384 rows at once, at most 330 of 12 bytes each.
+    """
+    return n_rows * (n_features * (F8 + 3 * F4) + 1000) + min(n_rows, 1 << 14) * 330 * 12
 
 
 def group_nbytes(n_rows: int, n_features: int) -> int:
