@@ -37,10 +37,10 @@ from daskls.run.scan import (
     warn_of_classes,
 )
 from daskls.scaling.coding import widest_and_narrowest
-from daskls.scaling.fit import resolve
+from daskls.scaling.fit import plan_choice, resolve
 from daskls.solvers.registry import check_columns, find_loss, find_solver
 from daskls.store.exchange import Exchange, stored_grids
-from daskls.store.layout import Root
+from daskls.store.layout import Root, find_root
 from daskls.store.objects import Location, Objects
 from daskls.store.reader import ModelReader
 
@@ -116,6 +116,11 @@ def begin(
     advise(asked)
     planned = settle(asked)
     check_sample(planned.sampling, planned.sizes, free_nbytes(), request.sample_remedy)
+    if not find_root(store):
+        # A fit that is resumed may have chosen already.
+        n_sample = planned.sampling.n_sample
+        for check in plan_choice(planned.request, planned.extent(), n_sample, resources)[1]:
+            check()
     with clock.stage("sample", rows.n_blocks, None):
         drawn = planned.sampling.n_sample, seed, client, reserve
         read = sample_rows(rows, scan, *drawn, request.feature_names)

@@ -34,6 +34,15 @@ def nbytes_of(folder):
     return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 
+class StoppedError(Exception):
+    pass
+
+
+def stopped(*_):
+    """Stand in for the first task that reads X."""
+    raise StoppedError
+
+
 def refusal_of(model):
     """Return why a fit is refused, or None."""
     try:
@@ -190,6 +199,27 @@ def test_every_refusal_is_told_and_each_once():
     assert "lower cell_size to about" in plan.refusals[0]
     assert any('feature_scale="spread"' in text for text in plan.refusals)
     assert "\nrefused  " in str(plan)
+
+
+@pytest.mark.parametrize("n_rows", [1500, 6000, 12_000, 70_000])
+def test_a_plan_and_its_fit_refuse_the_same(n_rows, monkeypatch):
+    rows = np.random.default_rng(0).random((n_rows, 4)).astype(np.float32)
+    y, model = rows[:, 0] > 0.5, daskls.VoronoiSVC(random_state=0)
+    monkeypatch.setattr("daskls.pipeline.sample_rows", stopped)
+    refused = []
+    for mebibytes in range(4, 500, 8):
+        with task_memory(mebibytes * MIB):
+            planned = model.plan(rows, y).refusals
+            with pytest.raises((MemoryPlanError, StoppedError)) as found:
+                model.fit(rows, y)
+        assert bool(planned) == found.errisinstance(MemoryPlanError)
+        # A fit stops at the first of them.
+        assert not planned or str(found.value) in planned
+        refused.append(bool(planned))
+    # Less memory is refused, more is not.
+    assert refused[0]
+    assert not refused[-1]
+    assert refused == sorted(refused, reverse=True)
 
 
 def test_what_is_refused_on_a_cluster_that_is_not_there():

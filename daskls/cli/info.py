@@ -70,7 +70,7 @@ def _print_unfinished(root: Any) -> None:
             ("estimator", meta["estimator"]),
             ("state", f"{state}; run the same `daskls fit` again to go on"),
             ("parameters", _params(meta["params"])),
-            ("seed", attributes["seed"]),
+            ("seed", meta["seed"]),
             ("rows", format_number(meta["n_rows"])),
             ("features", meta["n_features"]),
             root.target.describe(),

@@ -15,9 +15,7 @@ from daskls.run.blocks import BlockRows
 from daskls.run.contract import FitRequest, sizes_of
 from daskls.run.reserve import rows_expected
 from daskls.run.resources import free_nbytes
-from daskls.scaling.fit import MAX_CELL_ROWS, is_open, usual_spec
-from daskls.scaling.grid import check_race, check_regions, race_nbytes, regions_nbytes
-from daskls.scaling.rungs import expected_parts
+from daskls.scaling.fit import plan_choice, usual_spec
 from daskls.store.caches import BASELINE_NBYTES
 from daskls.targets import Target
 
@@ -49,7 +47,7 @@ def plan_fit(
     if exchange.n_windows > 1:
         n_tasks += exchange.n_groups * exchange.n_windows
 
-    chosen_nbytes, choice_checks = _choice(request, before, sampling.n_sample, resources)
+    chosen_nbytes, choice_checks = plan_choice(request, before, sampling.n_sample, resources)
     largest = max(training.nbytes, exchange.manifest_nbytes, chosen_nbytes)
     largest = max(largest, *(assign_nbytes(own.sizes, rows.block_rows) for own in (before, after)))
     checks = [partial(check_sample, sampling, given, free_nbytes(), request.sample_remedy)]
@@ -82,25 +80,6 @@ def _chosen(request: FitRequest, sizes: TaskSizes) -> TaskSizes:
     if request.scaling is None or request.scaling.feature_scale is None:
         return sizes
     return replace(sizes, itemsize=F4, raw_nbytes=sizes.n_features * sizes.itemsize)
-
-
-def _choice(
-    request: FitRequest, extent: Extent, n_sample: int, resources: Resources
-) -> tuple[int, list[Callable[[], None]]]:
-    sizes, scaling = extent.sizes, request.scaling
-    if scaling is None or not is_open(scaling):
-        return 0, []
-    is_whole, cell_rows = n_sample == extent.n_rows, min(request.cell_size, MAX_CELL_ROWS)
-    parts = expected_parts(n_sample, cell_rows, has_cells=is_whole and not scaling.by_chance)
-    raced = race_nbytes(parts, sizes.n_features, sizes.n_outputs)
-    check = partial(check_race, parts, sizes.n_features, sizes, resources)
-    if is_whole or scaling.by_chance:
-        return raced, [check]
-    regions = sizes, extent.block_rows, cell_rows
-    return max(raced, regions_nbytes(*regions)), [
-        check,
-        partial(check_regions, *regions, resources),
-    ]
 
 
 def _without_blocks(extent: Extent) -> Extent:

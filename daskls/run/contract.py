@@ -269,13 +269,16 @@ class Scanned:
         """The weight of each class, by its code."""
         return class_weights(self.request.class_weight, self.rows, self.scan)
 
-    def check_memory(self, largest_leaf: int | None = None) -> None:
-        """Raise MemoryPlanError for tasks that would not fit; the largest leaf may be known."""
+    def extent(self, largest_leaf: int | None = None) -> Extent:
+        """Return the sizes of the parts of the fit; the largest leaf is known once it is found."""
         n_rows, at = self.scan.n_kept, "found"
         if largest_leaf is None:
             largest_leaf, at = min(self.sampling.largest_rows, n_rows), "expected"
-        extent = Extent(self.sizes, n_rows, largest_leaf, self.rows.block_rows, at)
-        self.request.method.check(extent, self.resources)
+        return Extent(self.sizes, n_rows, largest_leaf, self.rows.block_rows, at)
+
+    def check_memory(self, largest_leaf: int | None = None) -> None:
+        """Raise MemoryPlanError for tasks that would not fit."""
+        self.request.method.check(self.extent(largest_leaf), self.resources)
 
 
 def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:

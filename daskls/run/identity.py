@@ -51,7 +51,7 @@ def find_seed(request: FitRequest, store: Location) -> int:
     if request.seed is not None:
         return request.seed
     if find_root(store):
-        return int(Root.open(store).attributes["seed"])
+        return int(Root.open(store).attributes["meta"]["seed"])
     return int(np.random.default_rng().integers(2**31))
 
 
@@ -64,52 +64,34 @@ def open_root(
     store: Location,
 ) -> Root:
     """Return the store's root, new or begun by an equal fit; StoreError where by another one."""
-    classes = name_classes(rows, scan.target.labels)
-    identity = {
-        "data": {
-            "n_rows": scan.n_kept,
-            "n_features": rows.n_features,
-            "dtype": rows.X.dtype.str,
-            "feature_names": request.feature_names,
-            **_table_to_json(request.table),
-            "checksum": f"{checksum:016x}",
-            "classes": _labels_to_json(classes),
-            **scan.target.to_json(),
-        },
-        "parameters": {
-            "estimator": request.estimator,
-            "spec": asdict(request.spec),
-            "cell_size": request.cell_size,
-            "n_partitions": request.n_partitions,
-            "class_weight": _json_weight(request.class_weight),
-            "seed": seed,
-            **_options_to_json(request),
-            **request.method.to_json(),
-        },
+    meta = {
+        "n_rows": scan.n_kept,
+        "n_features": rows.n_features,
+        "dtype": rows.X.dtype.str,
+        "feature_names": request.feature_names,
+        **({} if request.table is None else {"table": request.table}),
+        "checksum": f"{checksum:016x}",
+        "classes": _labels_to_json(name_classes(rows, scan.target.labels)),
+        **scan.target.to_json(),
+        "estimator": request.estimator,
+        "spec": asdict(request.spec),
+        "method": request.method.to_json(),
+        "cell_size": request.cell_size,
+        "n_partitions": request.n_partitions,
+        "class_weight": _json_weight(request.class_weight),
+        "seed": seed,
+        **_options_to_json(request),
     }
-    # Through JSON and back, so that the identity compares equal to one that was stored.
-    identity = json.loads(json.dumps(identity))
-    fingerprint = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    # Through JSON and back, so that it compares equal to one that was stored.
+    meta = json.loads(json.dumps(meta))
+    fingerprint = hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
     if not find_root(store):
-        meta = {
-            "estimator": request.estimator,
-            "params": request.params,
-            "spec": asdict(request.spec),
-            "method": request.method.to_json(),
-            "seed": seed,
-            **_options_to_json(request),
-            "n_features": rows.n_features,
-            "feature_names": request.feature_names,
-            **_table_to_json(request.table),
-            "n_rows": scan.n_kept,
-            "classes": _labels_to_json(classes),
-            **scan.target.to_json(),
-        }
-        attributes = {"fingerprint": fingerprint, "identity": identity, "seed": seed, "meta": meta}
-        return Root.create(store, attributes)
+        # Parameters as they were given say no more: what follows from them identifies the fit.
+        meta["params"] = request.params
+        return Root.create(store, {"fingerprint": fingerprint, "meta": meta})
     root = Root.open(store)
     if root.attributes["fingerprint"] != fingerprint:
-        differing = _differences(root.attributes["identity"], identity)
+        differing = _differences(root.attributes["meta"], meta)
         raise StoreError(
             f"The store {store} belongs to another fit: {differing}. Give another store, remove "
             "this one, or fit with the data and parameters that it was begun with."
@@ -132,10 +114,6 @@ def _options_to_json(request: FitRequest) -> dict[str, Any]:
     return found
 
 
-def _table_to_json(table: dict[str, Any] | None) -> dict[str, Any]:
-    return {} if table is None else {"table": table}
-
-
 def _labels_to_json(labels: Labels) -> dict[str, Any]:
     return {"dtype": labels.dtype.str, "values": labels.tolist()}
 
@@ -150,20 +128,18 @@ def _json_weight(weight: dict[Any, float] | str | None) -> Any:
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     parts = []
     # cell_size follows from n_cells, so it would only repeat that difference.
-    derived = {"cell_size"} if "n_cells" in new["parameters"] else set()
-    for group, entries in new.items():
-        before_all = old.get(group, {})
-        for name in dict.fromkeys([*entries, *before_all]):
-            before, value = before_all.get(name), entries.get(name)
-            if before == value or name in derived:
-                continue
-            if isinstance(value, dict) and isinstance(before, dict):
-                keys = dict.fromkeys([*value, *before])
-                names = [k for k in keys if before.get(k) != value.get(k)]
-                parts += [f"{k} was {before.get(k)!r}, is {value.get(k)!r}" for k in names]
-            else:
-                which = "rows, labels or weights differ: " if name == "checksum" else ""
-                parts.append(f"{which}{name} was {before!r}, is {value!r}")
+    derived = {"params"} | ({"cell_size"} if "n_cells" in new["method"] else set())
+    for name in dict.fromkeys([*new, *old]):
+        before, value = old.get(name), new.get(name)
+        if before == value or name in derived:
+            continue
+        if isinstance(value, dict) and isinstance(before, dict):
+            keys = dict.fromkeys([*value, *before])
+            names = [k for k in keys if before.get(k) != value.get(k)]
+            parts += [f"{k} was {before.get(k)!r}, is {value.get(k)!r}" for k in names]
+        else:
+            which = "rows, labels or weights differ: " if name == "checksum" else ""
+            parts.append(f"{which}{name} was {before!r}, is {value!r}")
     return "; ".join(parts)
 
 

@@ -1,10 +1,10 @@
 """Before space is cut: coding, scale and parameters that all cells share, chosen or read."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from daskls.errors import ParameterError
 from daskls.kernels.copies import find_copies
 from daskls.kernels.frame import scaled
 from daskls.kernels.kernel import find_kernel, kernels_with
+from daskls.plan.bundles import Extent, Resources
 from daskls.records import (
     LARGEST_FEATURE,
     Coding,
@@ -23,11 +24,20 @@ from daskls.records import (
     ScalingSpec,
     SolverSpec,
 )
-from daskls.run.contract import FitState
+from daskls.run.contract import FitRequest, FitState
 from daskls.run.sample import Sample
 from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
 from daskls.scaling.decide import Decision, decide_densely, retune
-from daskls.scaling.grid import STEPS, Steps, Trial, TrialGrid, check_race, check_regions
+from daskls.scaling.grid import (
+    STEPS,
+    Steps,
+    Trial,
+    TrialGrid,
+    check_race,
+    check_regions,
+    race_nbytes,
+    regions_nbytes,
+)
 from daskls.scaling.race import Candidate, race
 from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
 from daskls.scaling.rungs import (
@@ -38,6 +48,7 @@ from daskls.scaling.rungs import (
     RaceJob,
     draw_cells_of,
     draw_race_rows,
+    expected_parts,
     held_out,
     most_mixed_first,
     plan_race,
@@ -96,6 +107,26 @@ def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
 def is_open(scaling: ScalingSpec) -> bool:
     is_one = scaling.feature_scale != "learned" and scaling.feature_coding != "auto"
     return bool(scaling.kernels) or not is_one
+
+
+def plan_choice(
+    request: FitRequest, extent: Extent, n_sample: int, resources: Resources
+) -> tuple[int, list[Callable[[], None]]]:
+    """Return the peak bytes of the tasks of a choice, before codings, and what refuses them."""
+    sizes, scaling = extent.sizes, request.scaling
+    if scaling is None or not is_open(scaling):
+        return 0, []
+    is_whole, cell_rows = n_sample == extent.n_rows, min(request.cell_size, MAX_CELL_ROWS)
+    parts = expected_parts(n_sample, cell_rows, has_cells=is_whole and not scaling.by_chance)
+    raced = race_nbytes(parts, sizes.n_features, sizes.n_outputs)
+    check = partial(check_race, parts, sizes.n_features, sizes, resources)
+    if is_whole or scaling.by_chance:
+        return raced, [check]
+    regions = sizes, extent.block_rows, cell_rows
+    return max(raced, regions_nbytes(*regions)), [
+        check,
+        partial(check_regions, *regions, resources),
+    ]
 
 
 def usual_spec(spec: SolverSpec, scaling: ScalingSpec | None) -> SolverSpec:
@@ -241,8 +272,9 @@ class _Search:
         state = self.state
         drawn = self._draw()
         plan = plan_race(drawn, self._cell_size)
-        parts = [part.sizes for part in plan.last.parts]
-        widest = max(base.n_features for base in self.bases)
+        # `plan_choice` knew nothing of codings, which may add features.
+        widest, has_cells = max(base.n_features for base in self.bases), self._has_cells
+        parts = expected_parts(len(state.sample.X), self._cell_size, has_cells=has_cells)
         check_race(parts, widest, state.sizes, state.resources)
         job = RaceJob(state.root.where(), self._aim, token_of(drawn, self.bases))
         write_race_rows(job, self.sample, drawn, self.bases)
@@ -263,12 +295,15 @@ class _Search:
             # Equal rows of two classes are held out together: one would reveal the other.
             held = held[equal[0]][equal[1]]
         drawn = draw_race_rows(len(X), *race_rows(len(X)), seed, held)
-        has_cells = self.is_whole and len(X) >= DENSE_FROM
-        if not has_cells or self.scaling.by_chance or not len(drawn.reserved):
+        if not self._has_cells or len(X) < DENSE_FROM or not len(drawn.reserved):
             return drawn
         rows = scaled(X, self._plain.scale)
         cells = draw_cells_of(rows, N_CELLS, min(CELL_ROWS, self._cell_size), seed, held)
         return replace(drawn, cells=most_mixed_first(cells, targets, self._aim))
+
+    @property
+    def _has_cells(self) -> bool:
+        return self.is_whole and not self.scaling.by_chance
 
     @cached_property
     def _plain(self) -> Base:

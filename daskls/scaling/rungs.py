@@ -37,8 +37,6 @@ FINAL_ROWS, RESERVED_ROWS, LEARNING_ROWS, LEARNING_ROWS_ALONE = 2000, 1500, 1000
 # With at least this many rows, all of them sampled, cells join the race: their number, and the most
 # rows of one.
 DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
-# Rows of a drawn cell, as a share of the most.
-DRAWN_SHARE = 0.8
 # Of these, so many settle the width and the ridge of each candidate before scales are learned: in
 # dense rows the best width is smaller (on 50,000 rows of covtype a quarter to a thirtieth of the
 # thin rows'), and a scale that was learned at the thin rows' width lost to none. Half of a cell's
@@ -219,14 +217,14 @@ def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
 
 
 def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tuple[int, int]]:
-    """Return the sizes of the last rung's parts, before rows are drawn from a sample.
+    """Return the sizes of the last rung's parts, at most, before rows are drawn from a sample.
 
     >>> expected_parts(2000, 500, has_cells=True), expected_parts(50_000, 2000, has_cells=False)
     ([(1500, 0)], [(2000, 1500)])
     """
     drawn = draw_race_rows(n_sample, *race_rows(n_sample), 0)
     if has_cells and n_sample >= DENSE_FROM:
-        rows = int(DRAWN_SHARE * min(CELL_ROWS, cell_rows))
+        rows = min(CELL_ROWS, cell_rows)
         train, asked = np.split(np.arange(rows), [rows - rows // HELD_SHARE])
         drawn = replace(drawn, cells=((train, asked),) * N_CELLS)
     return [part.sizes for part in plan_race(drawn, cell_rows).last.parts]

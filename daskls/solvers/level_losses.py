@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import d2_pinball_score
 
 from daskls.records import Float64
 
@@ -69,6 +68,9 @@ class Pinball(LevelLoss):
         self, y: Float64, values: Float64, level: float, weights: Float64 | None = None
     ) -> float:
         """scikit-learn's, whose constant is a percentile of its own kind."""
+        # Imported here, as workers that train need no metrics, which hold 50 MiB.
+        from sklearn.metrics import d2_pinball_score
+
         return float(d2_pinball_score(y, values, alpha=level, sample_weight=weights))
 
 

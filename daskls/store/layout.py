@@ -23,13 +23,20 @@ from daskls.store.objects import DESCRIPTION, ROOT, Location, Objects, group_at,
 from daskls.store.owner import OWNER, check_owner
 from daskls.targets import Target
 
-MODEL_FORMAT = 6
+MODEL_FORMAT = 7
 MODEL_KIND = "model"
 # The array that holds the table of cells, one row per cell.
 REPORT = "report"
 # What every reader needs of a root, and of its ``meta``.
-ROOT_TYPES = {"fingerprint": str, "seed": int, "complete": bool, "meta": dict}
-META_TYPES = {"estimator": str, "params": dict, "method": dict, "n_features": int, "n_rows": int}
+ROOT_TYPES = {"fingerprint": str, "complete": bool, "meta": dict}
+META_TYPES = {
+    "estimator": str,
+    "params": dict,
+    "method": dict,
+    "n_features": int,
+    "n_rows": int,
+    "seed": int,
+}
 # Every process that predicts keeps the labels; their dtype may claim far more than their text.
 MAX_LABELS_NBYTES = 64 << 20
 Parts = tuple[StorePart, ...]

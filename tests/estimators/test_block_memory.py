@@ -148,7 +148,7 @@ def test_blocks_follow_the_memory_of_a_workers_thread(
 def test_a_chunk_whose_answers_no_worker_holds_is_refused(small_workers):
     model = ten_classes(probability=True)
     one = da.zeros((2_000_000, 2), chunks=(2_000_000, 2))
-    limited = start_cluster(1, 1, "470MiB", processes=False)
+    limited = start_cluster(1, 1, "530MiB", processes=False)
     with limited as cluster, Client(cluster, set_as_default=False) as client:
         model.set_params(client=client)
         refused = (

@@ -388,7 +388,7 @@ def saved(model, tmp_path):
     [
         (
             lambda a: a.update(daskls_format=99),
-            r"format 99; this daskls reads format 6\. Upg",
+            r"format 99; this daskls reads format 7\. Upg",
         ),
         (
             lambda a: a["meta"].update(estimator="os.system"),
@@ -410,7 +410,7 @@ def test_older_format(saved):
     # Up to format 5 a model's root was a Zarr group.
     shutil.rmtree(saved)
     zarr.create_group(saved, attributes={"kind": "model", "daskls_format": 5})
-    message = r"format 5, which daskls 0\.2 .*reads format 6\. Train"
+    message = r"format 5, which daskls 0\.2 .*reads format 7\. Train"
     for use in (daskls.load, lambda path: small_svc(store=path).fit(X, Y)):
         with pytest.raises(StoreError, match=message):
             use(saved)

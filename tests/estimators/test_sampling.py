@@ -461,7 +461,7 @@ def test_subsamples_that_fit_no_worker_are_refused_before_training(monkeypatch):
     X, y = checkers(60_000)
     trained = Calls(monkeypatch, train, "fit_large")
     refused = r"A subsample of 54000 rows.*; raise n_subsamples or lower sample_fraction below 1"
-    with task_memory(36 << 20):
+    with task_memory(90 << 20):
         with pytest.raises(MemoryPlanError, match=refused):
             small_local(1.0, n_subsamples=1).fit(X, y)
         with pytest.raises(MemoryPlanError, match=r"A subsample of 54000.*; lower sample_fraction"):
@@ -484,7 +484,7 @@ def test_a_sample_that_fits_no_worker_is_refused_before_its_training(make, messa
     kind = {"radius_scale": 2.0} if make is small_local else {"n_neighbors": 50}
     kind |= {"kernel": "poly", "degree": 2, "C": 0.1}
     make(0.05, **kind).fit(X, y)
-    with task_memory(56 << 20), pytest.raises(MemoryPlanError, match=message):
+    with task_memory(100 << 20), pytest.raises(MemoryPlanError, match=message):
         make(0.05, **kind).fit(X, y)
 
 

@@ -56,7 +56,7 @@ def test_training_on_a_sample(n, d, n_classes, tasks, monkeypatch):
     n_rows = int(model.path_.n_rows[0])
     assert model.path_.n_support[0] > 0.7 * n_rows
     monkeypatch.setattr(train, "has_bundle", lambda *args: False)
-    job.own.fit.open_rows()
+    job.fit.open_rows()
     sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, SolverSpec())
     projected = sample_nbytes(sizes, n_rows)
     peak = peak_of(lambda: train.fit_sample(step, job))

@@ -68,14 +68,12 @@ def fit_jointly(method: LandmarkSpec, state: FitState, regrouped: Regrouped) -> 
     _choose_landmarks(state, method)
     exchange, leaf_rows = regrouped.exchange, regrouped.leaf_rows
     cells = stored_cells(state.root)
-    spec = state.request.spec
-    job = JointJob(state.root.where(), state.fingerprint, exchange, state.seed, spec.cv, spec.tol)
     n_features = state.rows.n_features
-    n_problems = n_candidates(spec) * len(_positive(state))
+    n_problems = n_candidates(state.request.spec) * len(_positive(state))
     groups = group_cells(
         leaf_rows.tolist(), n_features, method.n_landmarks or n_features, n_problems
     )
-    _solve(state, cells, groups, leaf_rows, job)
+    _solve(state, cells, groups, leaf_rows, JointJob(state.fit, exchange))
 
 
 @undisturbed
@@ -148,7 +146,7 @@ def _choose_cost(
     if len(costs) == 1:
         none = {"cell_errors": [float("nan")] * n_cells, "n_open": 0, "n_problems": 0}
         return {"C": costs[0], **none}
-    codes, n_folds = _positive(state), job.n_folds
+    codes, n_folds = _positive(state), job.fit.spec.cv
     problems = [(k, C, f, 0.0) for C in costs for f in range(n_folds) for k in codes]
     solved = _search("select", problems, groups, job, state)
     shape = len(costs), n_folds, len(codes)
@@ -195,7 +193,7 @@ def _search(
 ) -> Solved:
     """Search the biases of all problems; a round solves all cells for one bias of each problem."""
     table = np.array(problems, np.float64)
-    searches = [BiasSearch(job.tol) for _ in problems]
+    searches = [BiasSearch(job.fit.spec.tol) for _ in problems]
     indices: list[dict[int, int]] = [{} for _ in problems]
     steps = np.zeros(groups[-1][1] + 1, np.int64)
     number, still = 0, list(range(len(problems)))
@@ -221,7 +219,7 @@ def _search(
             stored.add(number)
             needed = {number, *(search.best.round for search in searches)}
             for old in stored - needed:
-                drop_states(job.root, phase, old)
+                drop_states(job.fit.root, phase, old)
             stored &= needed
             still = [p for p in still if searches[p].is_open]
             number += 1
@@ -245,7 +243,7 @@ def _read_solution(
         own: list[Float64] = []
         counts = np.zeros(group[1] - group[0] + 1)
         for number, index in zip(solved.rounds.tolist(), solved.indices.tolist(), strict=True):
-            task = job.root, "train", number, group
+            task = job.fit.root, "train", number, group
             own.append(read_states(*task).theta[:, index])
             stats = read_stats(*task)
             assert stats is not None

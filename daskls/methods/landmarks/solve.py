@@ -22,6 +22,7 @@ from daskls.partition.shuffle import MOST_COPIES, row_keys
 from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as
 from daskls.records import Float64, Int64, Mask
+from daskls.run.contract import Fit
 from daskls.seeds import ROW_FOLDS
 from daskls.store.caches import cached
 from daskls.store.exchange import Exchange, Rows
@@ -30,12 +31,8 @@ from daskls.store.layout import Root, check_fit, root_stamp
 
 @dataclass(frozen=True)
 class JointJob:
-    root: str
-    fingerprint: str
+    fit: Fit
     exchange: Exchange
-    seed: int
-    n_folds: int
-    tol: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +84,7 @@ def _changed(root: str) -> StoreError:
 
 def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Rows, Float64]]:
     """Yield index, rows and projected rows of each cell; one cell in memory at a time."""
-    center, landmarks, gamma = load_landmarks(job.root, job.fingerprint)
+    center, landmarks, gamma = load_landmarks(job.fit.root, job.fit.fingerprint)
     for cell in range(cells[0], cells[1] + 1):
         rows = job.exchange.read_leaf(cell)
         yield cell - cells[0], rows, project_rows(rows.X, center, landmarks, gamma)
@@ -95,7 +92,7 @@ def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Ro
 
 def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
     """Solve all problems of a round in some cells; return the statistics, (c, p, N_STATS)."""
-    task = job.root, round.phase, round.number, cells
+    task = job.fit.root, round.phase, round.number, cells
     done = read_stats(*task)
     if done is not None:
         return done
@@ -114,23 +111,24 @@ def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:
                 round.problems,
                 start.theta[i],
                 start.deltas[i],
-                job.tol / 2,
+                job.fit.spec.tol / 2,
                 stats[i],
             )
-    check_fit(job.root, job.fingerprint)
+    check_fit(job.fit.root, job.fit.fingerprint)
     write_states(*task, start, stats)
     return stats
 
 
 def _folds(rows: Rows, job: JointJob) -> Int64:
     """Return the fold of each row of a cell; rows of equal features are in that of the first."""
-    folds = (row_keys(rows.numbers, ROW_FOLDS(job.seed)) % np.uint64(job.n_folds)).astype(np.int64)
+    n_folds = job.fit.spec.cv
+    folds = (row_keys(rows.numbers, ROW_FOLDS(job.fit.seed)) % np.uint64(n_folds)).astype(np.int64)
     found = find_copies(rows.X)
     if found is None:
         return folds
     first, group = found
     # Where most rows are equal, one fold would leave no others to train on.
-    is_few = np.bincount(group)[group] <= max(len(folds) // (2 * job.n_folds), MOST_COPIES)
+    is_few = np.bincount(group)[group] <= max(len(folds) // (2 * n_folds), MOST_COPIES)
     return np.where(is_few, folds[first[group]], folds)
 
 
@@ -140,10 +138,10 @@ def _start(cells: tuple[int, int], round: Round, job: JointJob) -> CellStates:
     n_problems = len(round.problems)
     biases = round.problems[:, 3]
     if round.number == 0:
-        n_landmarks = len(load_landmarks(job.root, job.fingerprint)[1])
+        n_landmarks = len(load_landmarks(job.fit.root, job.fit.fingerprint)[1])
         theta = np.zeros((n_cells, n_problems, n_landmarks))
         return CellStates(biases, theta, np.ones((n_cells, n_problems)))
-    last = read_states(job.root, round.phase, round.number - 1, cells)
+    last = read_states(job.fit.root, round.phase, round.number - 1, cells)
     moved = np.abs(biases - last.biases[round.before])
     # `take` gives rows without gaps, for which the solver is compiled; an index would not.
     theta, deltas = (a.take(round.before, axis=1) for a in (last.theta, last.deltas))
@@ -185,7 +183,7 @@ def _collect(cells: tuple[int, int], solutions: Solutions, job: JointJob) -> Flo
     """Return theta of all solutions, each from its own round: (cells, costs, folds, q, l)."""
     theta: Float64 | None = None
     for number in np.unique(solutions.rounds).tolist():
-        states = read_states(job.root, solutions.phase, number, cells)
+        states = read_states(job.fit.root, solutions.phase, number, cells)
         if theta is None:
             theta = np.empty((len(states.theta), *solutions.rounds.shape, states.theta.shape[-1]))
         own = solutions.rounds == number

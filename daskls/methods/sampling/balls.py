@@ -18,7 +18,6 @@ from daskls.methods.sampling.train import (
     SAMPLES,
     SUPPORT,
     SamplingJob,
-    TrainJob,
     as_arrays,
     fit_subsamples,
     join_rows,
@@ -79,8 +78,7 @@ class RadiusSearch(SampleSearch):
         n = self.job.draws.n_subsamples
         radii = None
         with self.state.clock.stage("subsamples", n, self.count(SUPPORT)):
-            job = TrainJob(self.job, self.drawn)
-            self.run(fit_subsamples, SUPPORT, [1] * n, job)
+            self.run(fit_subsamples, SUPPORT, [1] * n, self.job)
             n_support = self._count_support(n)
             if n_support:
                 self._join(n, n_support)

@@ -1,14 +1,20 @@
 """A fit that trains one SVM on a sample chosen around support rows, and the rounds of CGLQ."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from daskls.blas import one_blas_thread
 from daskls.methods.sampling.balls import INITIAL
 from daskls.methods.sampling.parts import has_part, read_part, read_part_rows
-from daskls.methods.sampling.plan import SEARCHED_ROWS, SamplingSpec, beside_svc, sample_nbytes
+from daskls.methods.sampling.plan import (
+    SEARCHED_ROWS,
+    SVC_NBYTES,
+    SamplingSpec,
+    beside_svc,
+    sample_nbytes,
+)
 from daskls.methods.sampling.search import SampleSearch, Step, errors_of, stalls
 from daskls.methods.sampling.train import KEPT, SAMPLES, SamplingJob, read_drawn, read_further
 from daskls.neighbors.search import find_nearest, order_by_leaf
@@ -26,13 +32,6 @@ from daskls.store.reader import write_index
 # without it gains less than it costs: on ijcnn1 errors are 2 % smaller for a quarter more time, on
 # three smaller data sets equal.
 LEAST_FALL = 0.01
-
-
-@dataclass(frozen=True)
-class EnrichJob:
-    own: SamplingJob
-    step: int
-    n_neighbors: int
 
 
 def fit_samples(
@@ -61,7 +60,7 @@ def _finish(root: Root, steps: list[Step], job: SamplingJob) -> None:
         }
         for step in steps
     ]
-    spec = job.spec
+    spec = job.fit.spec
     selected = {"C": (spec.C or (1.0,))[0], "gamma": spec.gamma[0] if spec.gamma else None}
     summary = {"best": best.value, "n_initial_support": _n_initial(root), "path": path}
     kept = [(best.number, best.number)]
@@ -99,33 +98,31 @@ class RoundSearch(SampleSearch):
     def _sample_round(self, number: int, steps: list[Step]) -> tuple[Int64, Int64]:
         draws = self.job.draws
         if number == 0:
-            rows, _, positions = read_drawn(self.job, self.drawn, 0, draws.n_sampled)
+            rows, _, positions = read_drawn(self.job, 0, draws.n_sampled)
             return rows.numbers, positions
         k = min(self.sampling.n_neighbors, draws.n_rows - draws.n_validation - 1)
         before, n_support = steps[-1].number, steps[-1].report.n_support
-        job = EnrichJob(self.job, before, k)
         kind = nearest_of(before)
         limit = min(self.share_of(n_support), SEARCHED_ROWS)
-        self.run(search_support, kind, [1] * n_support, job, limit)
-        tiles = self.tiles(kind, n_support)
-        return merge_round(before, tiles, self.drawn, self.job)
+        self.run(search_support, kind, [1] * n_support, self.job, before, k, limit=limit)
+        return merge_round(before, self.tiles(kind, n_support), self.job)
 
 
-def search_support(part: tuple[int, int], job: EnrichJob) -> None:
+def search_support(part: tuple[int, int], job: SamplingJob, step: int, n_neighbors: int) -> None:
     """Write the numbers and positions of the rows nearest to some of a step's support rows."""
-    own, kind = job.own, nearest_of(job.step)
-    if has_part(own.root, kind, *part):
+    kind = nearest_of(step)
+    if has_part(job.root, kind, *part):
         return
-    reader = own.fit.open_rows()
-    support = read_part_rows(own.root, KEPT, job.step, job.step)
+    reader = job.fit.open_rows()
+    support = read_part_rows(job.root, KEPT, step, step)
     with one_blas_thread():
         queries = order_by_leaf(support.X, reader.regions)[part[0] : part[1] + 1]
         found = find_nearest(
-            support.X[queries], job.n_neighbors + 1, reader.regions, _training(reader, own)
+            support.X[queries], n_neighbors + 1, reader.regions, _training(reader, job)
         )
     others = found.others(support.numbers[queries])
     numbers, first = np.unique(found.numbers[others], return_index=True)
-    own.write(kind, part, {"numbers": numbers, "positions": found.positions[others][first]})
+    job.write(kind, part, {"numbers": numbers, "positions": found.positions[others][first]})
 
 
 def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]:
@@ -138,15 +135,12 @@ def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]
 
 
 def merge_round(
-    step: int,
-    tiles: Sequence[tuple[int, int]],
-    drawn: Sequence[tuple[int, int]],
-    job: SamplingJob,
+    step: int, tiles: Sequence[tuple[int, int]], job: SamplingJob
 ) -> tuple[Int64, Int64]:
     """Return the row numbers and positions of the next sample, in the order of numbers."""
     size = job.draws.subsample_rows
     kept = read_part(job.root, KEPT, step, step, ("numbers", "positions"))
-    parts = [tuple(kept.values()), read_further(job, drawn, step * size, (step + 1) * size)]
+    parts = [tuple(kept.values()), read_further(job, step * size, (step + 1) * size)]
     for tile in tiles:
         near = read_part(job.root, nearest_of(step), *tile, ("numbers", "positions"))
         parts.append(tuple(near.values()))
@@ -169,5 +163,6 @@ def expected_samples(
     draws = plan_draws(n_rows, fraction, n_subsamples, 0)
     trained = int(min(growth * draws.n_sampled, n_rows - draws.n_validation))
     nbytes = sample_nbytes(sizes, max(trained, method.n_selecting(draws)))
-    largest = max(nbytes, gathering_nbytes(extent))
+    # A worker holds the SVC, once loaded, beside all that it does.
+    largest = max(nbytes, gathering_nbytes(extent)) + (0 if resources.has_svc else SVC_NBYTES)
     return Expected(n_subsamples + 1, 1, largest, model_nbytes(sizes, trained))

@@ -14,8 +14,8 @@ from daskls.plan.bundles import Extent, Resources, n_selecting
 from daskls.plan.checks import check_block, check_gather, check_usable, usable_nbytes
 from daskls.records import F4, F8, SolverSpec
 
-# Bytes that loading scikit-learn's SVC adds to a process, measured with pandas installed.
-SVC_NBYTES = 128 << 20
+# Bytes that loading scikit-learn's SVC adds to a process, measured.
+SVC_NBYTES = 72 << 20
 # Most support rows whose neighbors one task searches.
 SEARCHED_ROWS = 1 << 11
 # Pairs of a ball and a row that are collected before those beyond a ball's quota are dropped.
@@ -133,11 +133,10 @@ def most_pairs(
 
 
 def beside_svc(resources: Resources) -> Resources:
-    """Return the resources left once tasks have loaded scikit-learn's SVC, at least half."""
+    """Return the resources left once tasks have loaded scikit-learn's SVC."""
     if resources.has_svc:
         return resources
-    left = max(resources.task_nbytes - SVC_NBYTES, resources.task_nbytes // 2)
-    return replace(resources, task_nbytes=left)
+    return replace(resources, task_nbytes=max(resources.task_nbytes - SVC_NBYTES, 0))
 
 
 def cache_nbytes(sizes: TaskSizes, n_rows: int, resources: Resources) -> int:

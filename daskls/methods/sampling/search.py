@@ -17,7 +17,6 @@ from daskls.methods.sampling.train import (
     DRAWN,
     SAMPLES,
     SamplingJob,
-    TrainJob,
     draw_rows,
     fit_constant,
     fit_sample,
@@ -65,22 +64,21 @@ class SampleSearch:
         )
         draws = plan_draws(n_rows, self.fraction, n_subsamples, state.seed)
         self.n_selecting = sampling.n_selecting(draws)
+        spec = state.request.spec if sampling.percentiles else state.resolved_spec
         self.job = SamplingJob(
-            state.fit,
+            replace(state.fit, spec=spec),
             draws,
-            state.request.spec if sampling.percentiles else state.resolved_spec,
             n_classes,
             cache_nbytes(state.sizes, draws.subsample_rows, state.resources),
             max(self.n_rounds * draws.subsample_rows, self.n_selecting - draws.n_sampled),
         )
         self.reader = self.job.fit.open_rows()
-        self.drawn: tuple[tuple[int, int], ...] = ()
 
     def draw(self) -> None:
         n, rows = self.reader.n_leaves, np.diff(self.reader.first_positions)
         with self.state.clock.stage("draw", n, self.count(DRAWN)):
             self.run(draw_rows, DRAWN, rows.tolist(), self.job)
-        self.drawn = self.tiles(DRAWN, n)
+        self.job = replace(self.job, drawn=self.tiles(DRAWN, n))
 
     def select(self) -> None:
         if not self.n_selecting:
@@ -88,7 +86,7 @@ class SampleSearch:
         root = self.state.root
         selected = root.attributes.get("selected")
         if selected is None:
-            args = self.n_selecting, self.sampling.percentiles, TrainJob(self.job, self.drawn)
+            args = self.n_selecting, self.sampling.percentiles, self.job
             with self.state.clock.stage("select", 1, None):
                 selected = self.compute_small(evaluate_candidates, *args)
             # Before any training, so that a resumed fit does not select again.
@@ -98,7 +96,8 @@ class SampleSearch:
         spec = self.state.resolved_spec
         least = (min(spec.C or (1.0,)),)
         first = spec.gamma[:1] if spec.gamma else None
-        self.job = replace(self.job, spec=replace(spec, C=C or least, gamma=gamma or first))
+        spec = replace(spec, C=C or least, gamma=gamma or first)
+        self.job = replace(self.job, fit=replace(self.job.fit, spec=spec))
 
     def steps(self) -> list[Step]:
         raise NotImplementedError
@@ -108,7 +107,7 @@ class SampleSearch:
         task: Callable[..., Any],
         kind: str,
         costs: Sequence[float],
-        job: Any,
+        *shared: Any,
         limit: float | None = None,
     ) -> None:
         """Run a task on groups of the items that no stored part holds; ``costs`` has one per item.
@@ -118,7 +117,7 @@ class SampleSearch:
         limit = self.share_of(sum(costs)) if limit is None else limit
         parts, path = group_neighbors(costs, limit), kind_path(kind)
         missing = missing_bundles(self.root, parts, path)
-        run_each(task, missing, job, client=self.state.client)
+        run_each(task, missing, *shared, client=self.state.client)
 
     def share_of(self, cost: float) -> float:
         return math.ceil(cost / N_SEARCH_TASKS)
@@ -141,19 +140,18 @@ class SampleSearch:
         remedy += f", or lower sample_fraction below {self.fraction:g}"
         self.check(n_rows, f"The sample of step {number}", remedy)
         cache = cache_nbytes(self.state.sizes, n_rows, self.state.resources)
-        job = TrainJob(replace(self.job, cache_nbytes=cache), self.drawn)
-        self.compute_small(fit_sample, number, job)
+        self.compute_small(fit_sample, number, replace(self.job, cache_nbytes=cache))
         return self._reported(number, value)
 
     def _reported(self, number: int, value: float) -> Step:
-        table = BundleModels(self.root, number, number, self.job.spec).report()
+        table = BundleModels(self.root, number, number, self.job.fit.spec).report()
         return Step(number, value, CellReport(*table[0].item()))
 
     def constant(self, number: int, value: float) -> Step:
         """Train a constant where subsamples have no support rows; DataError if rows differ."""
         if not (self._has_equal_rows() or self._has_mixed_subsample()):
             self._refuse_one_class()
-        self.compute_small(fit_constant, number, TrainJob(self.job, self.drawn))
+        self.compute_small(fit_constant, number, self.job)
         return self._reported(number, value)
 
     def _has_equal_rows(self) -> bool:
@@ -166,7 +164,7 @@ class SampleSearch:
         draws = self.job.draws
         first = np.full(draws.n_subsamples, self.job.n_classes)
         last = np.full(draws.n_subsamples, -1)
-        for tile in self.drawn:
+        for tile in self.job.drawn:
             found = read_part(self.root, DRAWN, *tile, ("order", "codes"))
             sampled = found["order"] < draws.n_sampled
             subsample = found["order"][sampled] // draws.subsample_rows
@@ -205,20 +203,20 @@ class SampleSearch:
 
 
 def evaluate_candidates(
-    n_rows: int, percentiles: tuple[float, ...] | None, job: TrainJob
+    n_rows: int, percentiles: tuple[float, ...] | None, job: SamplingJob
 ) -> dict[str, Any]:
     """Return the best candidates on the first drawn rows; None where they do not differ."""
-    own = job.own
+    asked = job.fit.spec
     with one_blas_thread():
-        rows = own.fit.open_rows().read_positions(_positions(n_rows, job))
+        rows = job.fit.open_rows().read_positions(_positions(n_rows, job))
         # Fewer where copies of drawn rows validate.
         n_rows = len(rows.X)
-        spec = replace(own.spec, cv=min(own.spec.cv, n_rows), search="full")
-        seed = SELECTING(own.draws.seed, n_rows=n_rows)
+        spec = replace(asked, cv=min(asked.cv, n_rows), search="full")
+        seed = SELECTING(job.draws.seed, n_rows=n_rows)
         given = rows.X, rows.targets, rows.weights
         near = Neighborhood(*given, n_rows, spec, percentiles, seed)
         report = find_neighborhood_solver(spec).fit_neighborhood(near, BLANK_REPORT).report
-    has_gamma = find_kernel(own.spec.kernel).has_gamma and not math.isnan(report.gamma)
+    has_gamma = find_kernel(asked.kernel).has_gamma and not math.isnan(report.gamma)
     return {
         "C": None if math.isnan(report.C) else report.C,
         "gamma": report.gamma if has_gamma else None,
@@ -227,11 +225,10 @@ def evaluate_candidates(
     }
 
 
-def _positions(n_rows: int, job: TrainJob) -> Int64:
-    own = job.own
-    n_first = min(n_rows, own.draws.n_sampled)
-    rows, _, positions = read_drawn(own, job.tiles, 0, n_first)
-    numbers, further = read_further(own, job.tiles, 0, n_rows - n_first)
+def _positions(n_rows: int, job: SamplingJob) -> Int64:
+    n_first = min(n_rows, job.draws.n_sampled)
+    rows, _, positions = read_drawn(job, 0, n_first)
+    numbers, further = read_further(job, 0, n_rows - n_first)
     order = np.argsort(np.concatenate([rows.numbers, numbers]))
     found: Int64 = np.concatenate([positions, further])[order]
     return found

@@ -16,7 +16,7 @@ from daskls.methods.sampling.parts import (
 )
 from daskls.methods.scores import labels_of, model_scores, slab_rows
 from daskls.partition.shuffle import Draws
-from daskls.records import AnyArray, Int64, LocalModel, SolverSpec
+from daskls.records import AnyArray, Int64, LocalModel
 from daskls.run.contract import Fit
 from daskls.solvers.base import BLANK_REPORT
 from daskls.solvers.hinge.large import fit_large
@@ -33,14 +33,17 @@ FURTHER = ("further_order", "further_numbers", "further_positions")
 
 @dataclass(frozen=True)
 class SamplingJob:
-    """Arguments of all tasks of a fit on samples; ``n_further`` drawn rows are only recorded."""
+    """Arguments of all tasks of a fit on samples; ``n_further`` drawn rows are only recorded.
+
+    `drawn` are the parts of drawn rows, once they are written.
+    """
 
     fit: Fit
     draws: Draws
-    spec: SolverSpec
     n_classes: int
     cache_nbytes: int
     n_further: int = 0
+    drawn: tuple[tuple[int, int], ...] = ()
 
     @property
     def root(self) -> str:
@@ -93,13 +96,11 @@ def draw_rows(leaves: tuple[int, int], job: SamplingJob) -> None:
     )
 
 
-def read_drawn(
-    job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
-) -> tuple[Rows, Int64, Int64]:
+def read_drawn(job: SamplingJob, start: int, stop: int) -> tuple[Rows, Int64, Int64]:
     """Return a range of the permutation: its rows by number, their places in it, and positions."""
     parts: list[Rows] = []
     orders, positions = [], []
-    for tile in tiles:
+    for tile in job.drawn:
         found = read_part(job.root, DRAWN, *tile, ("order", "positions"))
         wanted = (found["order"] >= start) & (found["order"] < stop)
         parts.append(read_part_rows(job.root, DRAWN, *tile).take(np.flatnonzero(wanted)))
@@ -119,12 +120,10 @@ def join_rows(parts: Sequence[Rows]) -> Rows:
     return Rows(*(np.concatenate([getattr(p, name) for p in parts]) for name in fields))
 
 
-def read_further(
-    job: SamplingJob, tiles: Sequence[tuple[int, int]], start: int, stop: int
-) -> tuple[Int64, Int64]:
+def read_further(job: SamplingJob, start: int, stop: int) -> tuple[Int64, Int64]:
     numbers, positions = [], []
     first = job.draws.n_reserved
-    for tile in tiles:
+    for tile in job.drawn:
         order, number, position = read_part(job.root, DRAWN, *tile, FURTHER).values()
         wanted = (order >= first + start) & (order < first + stop)
         numbers.append(number[wanted])
@@ -132,75 +131,66 @@ def read_further(
     return np.concatenate(numbers), np.concatenate(positions)
 
 
-@dataclass(frozen=True)
-class TrainJob:
-    own: SamplingJob
-    tiles: tuple[tuple[int, int], ...]
-
-
-def fit_subsamples(which: tuple[int, int], job: TrainJob) -> None:
+def fit_subsamples(which: tuple[int, int], job: SamplingJob) -> None:
     """Write the support rows of some subsamples; one of a single class has none."""
-    own, size = job.own, job.own.draws.subsample_rows
-    if has_part(own.root, SUPPORT, *which):
+    size = job.draws.subsample_rows
+    if has_part(job.root, SUPPORT, *which):
         return
-    rows, order, positions = read_drawn(own, job.tiles, which[0] * size, (which[1] + 1) * size)
+    rows, order, positions = read_drawn(job, which[0] * size, (which[1] + 1) * size)
     support = []
     with one_blas_thread():
         for number in range(which[0], which[1] + 1):
             members = np.flatnonzero(order // size == number)
-            _, kept = _fit(rows.take(members), own)
+            _, kept = _fit(rows.take(members), job)
             support.append(members[kept])
     kept = np.concatenate(support)
-    own.write(SUPPORT, which, {**as_arrays(rows.take(kept)), "positions": positions[kept]})
+    job.write(SUPPORT, which, {**as_arrays(rows.take(kept)), "positions": positions[kept]})
 
 
 def _fit(rows: Rows, job: SamplingJob) -> tuple[LocalModel, Int64]:
-    return fit_large(rows.X, rows.codes, rows.weights, job.spec, BLANK_REPORT, job.cache_nbytes)
+    return fit_large(rows.X, rows.codes, rows.weights, job.fit.spec, BLANK_REPORT, job.cache_nbytes)
 
 
-def fit_sample(step: int, job: TrainJob) -> None:
+def fit_sample(step: int, job: SamplingJob) -> None:
     """Train the SVM of a step's sample and evaluate it; write the model and its support rows."""
-    own = job.own
-    if has_bundle(own.root, step, step):
+    if has_bundle(job.root, step, step):
         return
-    found = read_part(own.root, SAMPLES, step, step, ("positions",))
+    found = read_part(job.root, SAMPLES, step, step, ("positions",))
     with one_blas_thread():
-        rows = own.fit.open_rows().read_positions(found["positions"])
-        model, support = _fit(rows, own)
+        rows = job.fit.open_rows().read_positions(found["positions"])
+        model, support = _fit(rows, job)
         kept = rows.take(support)
         del rows
         error = _validation_error(model, job)
     positions = found["positions"][support]
     # Written before the model, which says that both are there.
-    own.write(KEPT, (step, step), {**as_arrays(kept), "positions": positions})
+    job.write(KEPT, (step, step), {**as_arrays(kept), "positions": positions})
     report = replace(model.report, validation_error=error)
-    write_bundle(own.root, step, step, [replace(model, report=report)], {})
+    write_bundle(job.root, step, step, [replace(model, report=report)], {})
 
 
-def fit_constant(step: int, job: TrainJob) -> None:
-    own = job.own
-    if has_bundle(own.root, step, step):
+def fit_constant(step: int, job: SamplingJob) -> None:
+    if has_bundle(job.root, step, step):
         return
-    reader = own.fit.open_rows()
-    totals = np.zeros(own.n_classes)
+    reader = job.fit.open_rows()
+    totals = np.zeros(job.n_classes)
     for start, stop in pairwise(reader.first_positions.tolist()):
         rows = read_positions(reader, np.arange(start, stop))
-        totals += np.bincount(rows.codes, rows.weights, own.n_classes)
+        totals += np.bincount(rows.codes, rows.weights, job.n_classes)
     codes = np.flatnonzero(totals)
     # Trained on equal rows, one of each class with the class's weight: only the weights matter.
     X = np.repeat(reader.read_positions(np.zeros(1, np.int64)).X, len(codes), axis=0)
     with one_blas_thread():
-        model, _ = fit_large(X, codes, totals[codes], own.spec, BLANK_REPORT, own.cache_nbytes)
+        model, _ = fit_large(X, codes, totals[codes], job.fit.spec, BLANK_REPORT, job.cache_nbytes)
         error = _validation_error(model, job)
-    check_fit(own.root, own.fit.fingerprint)
-    report = replace(model.report, n_rows=own.draws.n_rows, validation_error=error)
-    write_bundle(own.root, step, step, [replace(model, report=report)], {})
+    check_fit(job.root, job.fit.fingerprint)
+    report = replace(model.report, n_rows=job.draws.n_rows, validation_error=error)
+    write_bundle(job.root, step, step, [replace(model, report=report)], {})
 
 
-def _validation_error(model: LocalModel, job: TrainJob) -> float:
+def _validation_error(model: LocalModel, job: SamplingJob) -> float:
     """Return the weighted share of the validation rows that a model gets wrong; NaN without any."""
-    own = job.own
-    rows, _, _ = read_drawn(own, job.tiles, own.draws.n_sampled, own.draws.n_reserved)
+    rows, _, _ = read_drawn(job, job.draws.n_sampled, job.draws.n_reserved)
     if not len(rows.X):
         # Of few different rows all copies may be elsewhere.
         return float("nan")
@@ -208,6 +198,6 @@ def _validation_error(model: LocalModel, job: TrainJob) -> float:
     size = slab_rows(len(model.rows))
     for start in range(0, len(wrong), size):
         slab = slice(start, start + size)
-        scores = model_scores(model, rows.X[slab], own.n_classes)
-        wrong[slab] = labels_of(scores, np.arange(own.n_classes)) != rows.codes[slab]
+        scores = model_scores(model, rows.X[slab], job.n_classes)
+        wrong[slab] = labels_of(scores, np.arange(job.n_classes)) != rows.codes[slab]
     return float(np.average(wrong, weights=rows.weights))
