@@ -158,8 +158,8 @@ class FalkSVC(FalkEstimator, LocalClassifier):
         and the error of every candidate as nested lists (k, width from large to small, C).
     cover_ : dict. Rounds in which the centers were chosen, and rows searched for it.
     {stage_s_}
-    fit_report_ : record array (n_cells_,). One row per center; ``n_read`` counts the leaves that
-        its search read.
+    fit_report_ : record array (n_cells_,). One row per center; ``n_read`` counts the leaves, or
+        groups, that its search read.
 
     References
     ----------
@@ -279,7 +279,7 @@ class FalkSVR(FalkEstimator, LocalRegressor):
     {stage_s_}
     fit_report_ : record array (n_cells_,). One row per center: rows, C, gamma, seconds, and as
         validation error the mean squared error of left-out inner rows, in units of the variance of
-        y; ``n_read`` counts the leaves that its search read.
+        y; ``n_read`` counts the leaves, or groups, that its search read.
 
     References
     ----------

@@ -171,7 +171,9 @@ def _read_group(bundle: tuple[int, int], leaves: LeafReader) -> tuple[Group | No
     if not part.names:
         return None, 0
     rows = read_rows(bundle, leaves)
-    n, d = (0 if rows is None else rows.n_distinct), leaves.regions.centers.shape[1]
+    if rows is None:
+        raise damaged(part.where(), "it has a graph of no rows")
+    n, d = rows.n_distinct, rows.X.shape[1]
     with malformed_is_damage(part.where()):
         graph = Graph(
             part.read("order", shape=(n,), kind="i"),
@@ -184,6 +186,4 @@ def _read_group(bundle: tuple[int, int], leaves: LeafReader) -> tuple[Group | No
             part.read("state", shape=(3,), kind="i"),
         )
         graph.check()
-    if rows is None:
-        raise damaged(part.where(), "it has a graph of no rows")
     return Group(rows, GraphSearch(graph, rows.distinct())), rows.nbytes
