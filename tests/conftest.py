@@ -24,6 +24,7 @@ SHARED = {"one_worker", "two_workers"}
 STARTED = {*SHARED, "s3_endpoint"}
 ON_SHARED = (
     *("estimators/test_models.py", "estimators/test_predict.py", "estimators/test_same_seed.py"),
+    "estimators/test_to_zarr.py::test_with_a_client",
     "test_newcomers.py::test_a_lost_worker",
     "test_fit_plan.py::test_a_worker_",
     *("faults/test_removed.py", "::test_workers_leave_no_trace", "::test_a_killed_worker_costs"),

@@ -103,11 +103,11 @@ class KillsAt(WorkerPlugin):
 
     name = "kills"
 
-    def __init__(self, store, log, at):
-        self.store, self.log, self.at = str(store), str(log), at
+    def __init__(self, store, log, at, *, begun=False):
+        self.store, self.log, self.at, self.begun = str(store), str(log), at, begun
 
     def setup(self, worker=None):
-        self.writes = Writes(self.store, self.act).__enter__()
+        self.writes = Writes(self.store, self.act, begun=self.begun).__enter__()
 
     def teardown(self, worker=None):
         self.writes.__exit__()

@@ -48,15 +48,15 @@ def fit(
         typer.Option(metavar="NAME", help="Column of the rows' weights, of a table."),
     ] = None,
     missing: Annotated[
-        Literal["refuse", "median"],
+        Literal["auto", "refuse"],
         typer.Option(
-            help="Missing values of a table: refuse them, or fill in the median and add a flag.",
+            help="Missing values of a table: the median and a flag in their place, or an error.",
         ),
-    ] = "refuse",
+    ] = "auto",
     unknown: Annotated[
         Unseen,
         typer.Option(help="Categories of a query that no training row had."),
-    ] = "error",
+    ] = "zero",
     drop: Annotated[
         list[str] | None,
         typer.Option(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # What to learn; auto: decided by the labels.
 Task = Literal["auto", "classification", "regression"]
 # What to do with categories that no training row had.
-Unseen = Literal["error", "zero"]
+Unseen = Literal["zero", "error"]
 LabelColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column of the labels of a table."),

@@ -198,8 +198,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         y: Any = None,
         sample_weight: Any = None,
         *,
-        missing: Literal["refuse", "median"] = "refuse",
-        unknown: Literal["error", "zero"] = "error",
+        missing: Literal["auto", "refuse"] = "auto",
+        unknown: Literal["zero", "error"] = "zero",
         drop: str | Sequence[str] = (),
     ) -> Self:
         """Train on X and y, and keep a handle on the model.
@@ -218,10 +218,11 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
             weights, which is then not a feature. Multiplies C and weights validation errors and
             votes; rows of weight 0 are ignored. Methods that draw rows draw them regardless of
             their weights.
-        missing : "refuse" or "median". Missing values in a table are refused, or replaced by the
-            median of their column; an added feature marks them.
-        unknown : "error" or "zero". A category in a query that no training row had raises an
-            error, or becomes 0 in all columns of its feature.
+        missing : "auto" or "refuse". Missing values in a table are replaced by the median of
+            their column, and an added feature marks them where training rows had some; or they
+            are refused. Where only a query has some, a warning counts them.
+        unknown : "zero" or "error". A category in a query that no training row had becomes 0 in
+            all columns of its feature, with a warning that counts them; or it is an error.
         drop : names of table columns to leave out; several may be joined by commas
 
         Returns

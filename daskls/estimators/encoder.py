@@ -32,10 +32,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     label : str or None. The column of labels, which becomes no feature.
-    missing : "refuse" or "median". Missing values are refused, or replaced by the median of a
-        seeded sample of rows; an added feature marks them.
-    unknown : "error" or "zero". A category that no row of `fit` had raises an error, or becomes 0
-        in all columns of its feature, as with ``handle_unknown="ignore"`` of scikit-learn.
+    missing : "auto" or "refuse". Missing values are replaced by the median of a seeded sample of
+        rows, and an added feature marks them where rows of `fit` had some; or they are refused.
+    unknown : "zero" or "error". A category that no row of `fit` had becomes 0 in all columns of
+        its feature, with a warning, as with ``handle_unknown="ignore"`` of scikit-learn; or it is
+        an error.
     drop : names of columns to leave out
     random_state : int. Seed of the sample that medians are taken from. The sample has the same
         rows, however these are distributed over files, partitions and blocks.
@@ -55,7 +56,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> import pandas as pd
     >>> from daskls import TableEncoder
     >>> fruit = pd.DataFrame({"weight": [0.2, None, 0.4], "color": ["red", "green", "red"]})
-    >>> encoder = TableEncoder(missing="median").fit(fruit)
+    >>> encoder = TableEncoder().fit(fruit)
     >>> encoder.get_feature_names_out().tolist()
     ['weight', 'weight is missing', 'color=green', 'color=red']
     >>> encoder.transform(fruit)[1].round(6).tolist()
@@ -66,8 +67,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         label: Annotated[str | None, str, None] = None,
         *,
-        missing: Literal["refuse", "median"] = "refuse",
-        unknown: Literal["error", "zero"] = "error",
+        missing: Literal["auto", "refuse"] = "auto",
+        unknown: Literal["zero", "error"] = "zero",
         drop: Annotated[Any, "array-like"] = (),
         random_state: Annotated[int, int] = 0,
     ) -> None:

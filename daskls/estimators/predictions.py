@@ -15,8 +15,8 @@ from daskls.methods.predict import (
     most_rows,
     predict_array,
     predict_lazily,
-    predict_to_zarr,
 )
+from daskls.methods.to_zarr import predict_to_zarr
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, Float64, Labels
 from daskls.run.resources import answering_nbytes
@@ -77,9 +77,9 @@ def _write(
     estimator: Any, X: Source, path: str | os.PathLike[str], wanted: Wanted, on_progress: Any
 ) -> None:
     lazy, most, _ = _planned(estimator, X, wanted)
-    place, target = store_at(path, what="output").where(), estimator._reader.target
+    place = store_at(path, what="output").where()
     how = most, place, estimator.client, on_progress
-    predict_to_zarr(lazy, estimator._handle, wanted, target, *how)
+    predict_to_zarr(lazy, estimator._handle, wanted, estimator._reader, *how)
 
 
 def measure_rows(

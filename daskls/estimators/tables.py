@@ -18,7 +18,7 @@ from daskls.records import AnyArray, TargetKind
 from daskls.run.progress import Progress
 from daskls.sources.base import TableSource, guess_label
 from daskls.sources.door import Source, check_label, open_source
-from daskls.sources.encoding import ColumnEncoding, TableEncoding
+from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
 from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
@@ -26,13 +26,13 @@ from daskls.sources.write import WEIGHTS, encoded, write_features
 from daskls.store.objects import Objects, Scratch, expand_path, temporary_path
 
 Listener = Callable[[Progress], None] | None
-CHOICES = {"missing": ("refuse", "median"), "unknown": ("error", "zero")}
+CHOICES = {"missing": ("auto", "refuse"), "unknown": ("zero", "error")}
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    missing: Any = "refuse"
-    unknown: Any = "error"
+    missing: Any = "auto"
+    unknown: Any = "zero"
     drop: Sequence[str] = ()
     weight: str | None = None
 
@@ -223,10 +223,11 @@ def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyA
     """Return the features of a frame in memory; errors count rows from ``first_row``."""
     source = open_frame(rows, Path())
     encoding.check_columns(source.names)
-    blocks = [np.empty((0, len(encoding.feature_names)), encoding.dtype)]
+    blocks, news = [np.empty((0, len(encoding.feature_names)), encoding.dtype)], News()
     for batch in source.batches(encoding.column_names):
-        blocks.append(encoding.encode(batch, first_row))
+        blocks.append(encoding.encode(batch, first_row, news))
         first_row += batch.num_rows
+    news.warn()
     return np.concatenate(blocks)
 
 

@@ -6,13 +6,15 @@ from functools import partial
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes
+from daskls.methods.predict import held_nbytes, rows_within
 from daskls.plan.bundles import Extent, Resources, plan_sample
 from daskls.plan.checks import check_sample, growing_nbytes
 from daskls.plan.exchange import plan_exchange
 from daskls.plan.fit import FitPlan
-from daskls.records import F4
+from daskls.plan.prediction import PredictionPlan
+from daskls.records import F4, F8
 from daskls.run.blocks import BlockRows
-from daskls.run.contract import FitRequest, sizes_of
+from daskls.run.contract import QUERY_NBYTES, FitRequest, sizes_of
 from daskls.run.reserve import rows_expected
 from daskls.run.resources import free_nbytes
 from daskls.scaling.fit import plan_choice, usual_spec
@@ -70,8 +72,26 @@ def plan_fit(
         worker_nbytes=BASELINE_NBYTES + largest,
         exchange=exchange,
         model_nbytes=training.model_nbytes,
+        prediction=_plan_prediction(request, given, after, training.model_nbytes, resources),
         refusals=_refusals([*checks, *choice_checks]),
         notes=notes,
+    )
+
+
+def _plan_prediction(
+    request: FitRequest, given: TaskSizes, after: Extent, model_nbytes: int, resources: Resources
+) -> PredictionPlan:
+    """Return the plan of predicting as many rows; an answer is assumed to be a number."""
+    n_rows, n_partitions, sizes = after.n_rows, request.n_partitions, after.sizes
+    held = held_nbytes(given.n_features, sizes.n_features, given.itemsize, sizes.n_outputs)
+    most = rows_within(resources.task_nbytes, held + QUERY_NBYTES + F8 * n_partitions + F8)
+    return PredictionPlan(
+        n_rows,
+        -(-n_rows // most),
+        given.n_features * given.itemsize,
+        F8,
+        model_nbytes,
+        n_partitions if request.method.predicts_by_place else 0,
     )
 
 

@@ -1,9 +1,7 @@
 """Stage 4: predict labels, scores, probabilities, numbers or intervals of rows, in row order."""
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, Literal
 
 import dask.array as da
@@ -15,12 +13,10 @@ from daskls.methods.base import method_of
 from daskls.methods.scores import SLAB_ROWS, labels_of
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import F4, F8, MIB, Float64, Int64, Labels, Reals
-from daskls.run.blocks import BlockRows, block_start, map_rows, merge_chunks
+from daskls.run.blocks import block_start, merge_chunks
 from daskls.run.labels import first_bad_value, value_error
-from daskls.run.progress import Progress, watch
 from daskls.run.resources import find_slots, free_nbytes
 from daskls.run.rows import cut_large
-from daskls.store.arrays import ArrayHandle, new_output
 from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
 from daskls.targets import Target
@@ -44,28 +40,36 @@ CONVERTED_ROWS = 1 << 14
 
 
 def row_nbytes(reader: ModelReader, n_features: int, itemsize: int, wanted: Wanted) -> int:
-    # Merged from chunks; then scaled, and in the order of a search.
-    features = 2 * n_features * itemsize + 2 * reader.width * max(itemsize, F4)
-    scores = math.prod(reader.target.score_shape)
-    # And a copy: of a mean, in another order, or above a threshold.
+    held = held_nbytes(n_features, reader.width, itemsize, math.prod(reader.target.score_shape))
     cells = method_of(reader.method).query_nbytes(reader)
-    return features + cells + 2 * F8 * scores + answer_nbytes(reader.target, wanted)
+    return held + cells + answer_nbytes(reader.target, wanted)
+
+
+def held_nbytes(n_features: int, width: int, itemsize: int, n_scores: int) -> int:
+    """Return the bytes of a query's features, ``width`` of them scaled, and of its scores."""
+    # Merged from chunks; then scaled, and in the order of a search.
+    features = 2 * n_features * itemsize + 2 * width * max(itemsize, F4)
+    # And a copy: of a mean, in another order, or above a threshold.
+    return features + 2 * F8 * n_scores
 
 
 def answer_nbytes(target: Target, wanted: Wanted) -> int:
-    return math.prod(_width(wanted, target)) * _dtype(wanted).itemsize
+    return math.prod(answer_width(wanted, target)) * answer_dtype(wanted).itemsize
 
 
 def most_rows(
     reader: ModelReader, n_features: int, itemsize: int, wanted: Wanted, task_nbytes: int
 ) -> int:
-    nbytes = min(SUPER_NBYTES, task_nbytes // BLOCK_SHARE)
-    return max(nbytes // row_nbytes(reader, n_features, itemsize, wanted), SLAB_ROWS)
+    return rows_within(task_nbytes, row_nbytes(reader, n_features, itemsize, wanted))
+
+
+def rows_within(task_nbytes: int, row_nbytes: int) -> int:
+    return max(min(SUPER_NBYTES, task_nbytes // BLOCK_SHARE) // row_nbytes, SLAB_ROWS)
 
 
 def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | Labels:
     """Predict rows in memory with threads of this process; DataError names a bad row."""
-    _check_values(X, handle)
+    check_values(X, handle)
     slots = find_slots()
     with handle.in_use(), ThreadPoolExecutor(slots) as threads:
         reader = open_model(handle.location, handle.fingerprint)
@@ -87,7 +91,7 @@ def predict_lazily(
     # Merging copies rows, which is not worth it where chunks are large already.
     if max(merged) * row < BLOCK_NBYTES:
         merged = merge_chunks(merged, most)
-    width, dtype = _width(wanted, target), _dtype(wanted)
+    width, dtype = answer_width(wanted, target), answer_dtype(wanted)
     predicted = da.map_blocks(
         predict_block,
         X.rechunk({0: merged}, method="tasks"),
@@ -115,58 +119,15 @@ def check_chunks(X: da.Array, target: Target, wanted: Wanted, worker_nbytes: flo
         )
 
 
-def predict_to_zarr(
-    X: da.Array,
-    handle: ModelHandle,
-    wanted: Wanted,
-    target: Target,
-    most: int,
-    path: str,
-    client: Any = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> ArrayHandle:
-    """Predict all rows into a Zarr array, one chunk per block of at most ``most`` rows."""
-    rows = max(1, *merge_chunks(X.chunks[0], most))
-    # Of a larger chunk equal parts.
-    rows = -(-rows // -(-rows // most))
-    # Each block writes its own chunk of the output, so blocks must be of equal size.
-    X = X.rechunk({0: rows}, method="tasks")
-    if not isinstance(wanted, str) and wanted.dtype.kind == "O":
-        wanted = wanted.astype(str)
-    shape = (X.shape[0], *_width(wanted, target))
-    blocks = BlockRows(X, X)
-    with (
-        new_output(path, shape, _dtype(wanted).str, rows) as output,
-        watch("predict", blocks.n_blocks, output.count_chunks, on_progress),
-    ):
-        map_rows(write_block, blocks, X, client=client, handle=handle, wanted=wanted, target=output)
-    # Written elsewhere, and renamed.
-    return replace(output, path=str(path))
-
-
-def write_block(
-    X: Reals,
-    *,
-    handle: ModelHandle,
-    wanted: Wanted,
-    target: ArrayHandle,
-    block_info: Any = None,
-) -> int:
-    target.write(
-        block_start(block_info)[1], predict_block(X, handle, wanted, block_info=block_info)
-    )
-    return len(X)
-
-
 def _empty(n_rows: int, wanted: Wanted, target: Target) -> Float64 | Labels:
-    return np.empty((n_rows, *_width(wanted, target)), _dtype(wanted))
+    return np.empty((n_rows, *answer_width(wanted, target)), answer_dtype(wanted))
 
 
-def _dtype(wanted: Wanted) -> np.dtype[Any]:
+def answer_dtype(wanted: Wanted) -> np.dtype[Any]:
     return np.dtype(np.float64) if isinstance(wanted, str) else wanted.dtype
 
 
-def _width(wanted: Wanted, target: Target) -> tuple[int, ...]:
+def answer_width(wanted: Wanted, target: Target) -> tuple[int, ...]:
     if not isinstance(wanted, str):
         return ()
     if wanted == PROBABILITIES:
@@ -184,7 +145,7 @@ def predict_block(
     block_info: Any = None,
 ) -> Float64 | Labels:
     """Predict the rows of one block, at most ``most`` at once; DataError names a bad row."""
-    _check_values(X, handle, block_start(block_info)[1] if block_info else 0)
+    check_values(X, handle, block_start(block_info)[1] if block_info else 0)
     with handle.in_use():
         reader = open_model(handle.location, handle.fingerprint)
         found, most = _empty(len(X), wanted, reader.target), most or max(len(X), 1)
@@ -194,7 +155,7 @@ def predict_block(
     return found
 
 
-def _check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
+def check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
     bad = first_bad_value(X)
     if bad is not None:
         with handle.in_use():

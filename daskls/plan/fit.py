@@ -7,6 +7,7 @@ from html import escape
 from daskls.plan.bundles import Resources
 from daskls.plan.checks import mib
 from daskls.plan.exchange import ExchangePlan
+from daskls.plan.prediction import PredictionPlan
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class FitPlan:
 
     `n_tasks` read blocks, regroup rows and train; what all cells share takes some hundred more.
     Bytes are projected peaks: of the largest task, of the client without its baseline, of a worker
-    process with one slot and its baseline; those of the model are an upper bound. `refusals` name
-    the parameter to change, `notes` the assumptions.
+    process with one slot and its baseline; those of the model are an upper bound. `prediction` is
+    that of as many rows. `refusals` name the parameter to change, `notes` the assumptions.
     """
 
     estimator: str
@@ -46,6 +47,7 @@ class FitPlan:
     worker_nbytes: int
     exchange: ExchangePlan
     model_nbytes: int
+    prediction: PredictionPlan
     refusals: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -63,6 +65,7 @@ class FitPlan:
         yield "worker with one slot", mib(self.worker_nbytes)
         yield "exchange", f"{mib(exchange.nbytes)}, {exchange.requests:,} reads and writes"
         yield "model", f"at most {mib(self.model_nbytes)}"
+        yield "prediction", f"reads at most {mib(self.prediction.nbytes)} for as many rows"
         yield from (("refused", text) for text in self.refusals)
         yield from (("assumed", text) for text in self.notes)
 

@@ -162,6 +162,11 @@ class Method(ABC):
 
     # --- a model
 
+    @property
+    def predicts_by_place(self) -> bool:
+        """Whether a query is predicted by the cells of the partition that it lies in, alone."""
+        return self.is_local and not self.keeps_rows
+
     @abstractmethod
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         """Return the scores of rows: (m,) for two classes, (m, k) for more."""

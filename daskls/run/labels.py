@@ -155,8 +155,8 @@ def value_error(bad: BadValue, names: Sequence[str] | None = None) -> DataError:
         )
     return DataError(
         f"Input X contains NaN, {place}; values must be finite. Impute or remove the "
-        'rows, for example with scikit-learn\'s SimpleImputer; of a table, fit(df, "label", '
-        'missing="median") does so.'
+        "rows, for example with scikit-learn's SimpleImputer; of a table with its labels, "
+        'fit(df, "label") does so.'
     )
 
 

@@ -36,6 +36,7 @@ STAGE_LABELS = {
     "threshold": "scoring held-out rows",
     "intervals": "predicting held-out rows",
     "predict": "predicting blocks",
+    "order": "ordering answers of blocks",
     "convert": "converting rows",
     "write": "writing rows",
 }

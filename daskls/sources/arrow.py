@@ -33,7 +33,19 @@ def column_of(batch: Any, name: str) -> Any:
     values = batch.column(name)
     if isinstance(values, arrow.ChunkedArray):
         values = values.combine_chunks()
-    return values.dictionary_decode() if arrow.types.is_dictionary(values.type) else values
+    if arrow.types.is_dictionary(values.type):
+        return values.dictionary_decode()
+    if arrow.types.is_duration(values.type) or arrow.types.is_time(values.type):
+        return _seconds_of(values)
+    return values
+
+
+def _seconds_of(values: Any) -> Any:
+    """Return durations, or times of a day since midnight, as seconds."""
+    arrow, compute = import_arrow(), compute_module()
+    numbers = values.cast(arrow.int32() if values.type.bit_width == 32 else arrow.int64())
+    units = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+    return compute.divide(numbers.cast(arrow.float64(), safe=False), units[values.type.unit])
 
 
 def of_part(batch: Any, part: str) -> Any:
@@ -90,7 +102,8 @@ def is_text(kind: Any) -> bool:
 
 
 def is_date(kind: Any) -> bool:
-    return bool(import_arrow().types.is_temporal(kind))
+    types = import_arrow().types
+    return bool(types.is_timestamp(kind) or types.is_date(kind))
 
 
 def is_number(kind: Any) -> bool:

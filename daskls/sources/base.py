@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -16,6 +16,7 @@ from daskls.records import (
     AnyArray,
     Codes,
     Float64,
+    Keys,
     Labels,
     TargetKind,
     first_inexact,
@@ -23,6 +24,8 @@ from daskls.records import (
 
 # More different values are never classes.
 MAX_CLASSES = 65_536
+# Rows that a median is taken from: its rank is then within 1 % of the middle.
+MEDIAN_SAMPLE = 8192
 # Labels that a scan reads at once.
 SCAN_ROWS = 65_536
 # Values of a batch: 8 MiB of float64.
@@ -374,3 +377,24 @@ def narrowed(X: AnyArray, dtype: np.dtype[Any], where: Any) -> AnyArray:
             "float32."
         )
     return whole
+
+
+@dataclass
+class MedianSample:
+    """The values of the rows with the least keys, which do not depend on the batches."""
+
+    keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
+    values: Float64 = field(default_factory=lambda: np.empty(0))
+
+    def add(self, keys: Keys, values: Float64) -> None:
+        added = ~np.isnan(values)
+        if len(self.keys) >= MEDIAN_SAMPLE:
+            added &= keys < self.keys.max()
+        keys, values = np.r_[self.keys, keys[added]], np.r_[self.values, values[added]]
+        least = np.argsort(keys, kind="stable")[:MEDIAN_SAMPLE]
+        self.keys, self.values = keys[least], values[least]
+
+    def median(self) -> float:
+        """Return the median; 0 if there are no finite values."""
+        finite = self.values[np.isfinite(self.values)]
+        return float(np.median(finite)) if len(finite) else 0.0

@@ -3,12 +3,13 @@
 scikit-learn's encoders want all rows at once, and are kept as pickles.
 """
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from daskls.errors import DataError, listed
+from daskls.errors import DataError, listed, warn_user
 from daskls.records import AnyArray, Float64, Mask
 from daskls.sources.arrow import (
     as_numbers,
@@ -18,6 +19,7 @@ from daskls.sources.arrow import (
     import_arrow,
     whole_spelled,
 )
+from daskls.sources.dates import ISO, feature_names, features_of, not_a_date, read_dates
 
 Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
@@ -25,30 +27,66 @@ FLAGS = ("false", "true")
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """A "number", "flag" or "category"; `fill` replaces missing values, in queries `usual` may."""
+    """A "number", "flag", "category" or "date"; `fill` is what replaces missing values.
+
+    Where training rows had none, `usual` does in queries. Dates are spelled as `spelling`, in the
+    time zone `zone`, and become `parts` beside their seconds.
+    """
 
     name: str
     kind: str = "number"
     categories: tuple[str, ...] = ()
     fill: float | None = None
     usual: float | None = None
+    spelling: str = ISO
+    zone: str | None = None
+    parts: tuple[str, ...] = ()
 
     @property
     def feature_names(self) -> list[str]:
-        values = [f"{self.name}={value}" for value in self.categories]
-        missing = [] if self.fill is None else [f"{self.name} is missing"]
-        return [*(values if self.kind == "category" else [self.name]), *missing]
+        names = feature_names(self.name, self.parts)
+        if self.kind == "category":
+            names = [f"{self.name}={value}" for value in self.categories]
+        return [*names, *([] if self.fill is None else [f"{self.name} is missing"])]
 
     def describe(self) -> str:
         kinds = {
             "number": "a number",
             "flag": "true or false, as 1 or 0",
             "category": f"{len(self.categories)} categories, a column each",
+            "date": f"a date: {', '.join(['seconds since 1970', *self.parts])}",
         }
         if self.fill is None:
             return kinds[self.kind]
         filled = "zeros" if self.kind == "category" else f"{self.fill:g}"
+        if self.kind == "date":
+            filled = f"{np.datetime64(round(self.fill), 's')}"
         return f"{kinds[self.kind]}; missing values become {filled}, flagged by an added column"
+
+
+@dataclass
+class News:
+    """How many missing and unknown values queries have in columns whose training rows had none."""
+
+    gaps: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    first: dict[str, str] = field(default_factory=dict)
+
+    def warn(self) -> None:
+        if self.gaps:
+            counts = listed([f"{n:,} in {name!r}" for name, n in self.gaps.items()])
+            warn_user(
+                f"Missing values where training rows had none: {counts}. They count as the median "
+                "of the training rows, in categories as none of them.",
+                UserWarning,
+            )
+        if self.unknown:
+            names = [f"{n:,} in {name!r} ({self.first[name]})" for name, n in self.unknown.items()]
+            warn_user(
+                f"Values that no training row had: {listed(names)}. They count as none of those "
+                'that are known; fit(..., unknown="error"), or --unknown error, refuses them.',
+                UserWarning,
+            )
 
 
 @dataclass(frozen=True)
@@ -61,7 +99,7 @@ class TableEncoding:
 
     columns: tuple[ColumnEncoding, ...]
     label: str | None = None
-    unknown: Unknown = "error"
+    unknown: Unknown = "zero"
     dtype: str = "float64"
     weight: str | None = None
     has_header: bool = True
@@ -82,8 +120,10 @@ class TableEncoding:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         columns = tuple(
-            ColumnEncoding(**{**column, "categories": tuple(column.get("categories", ()))})
-            for column in values["columns"]
+            ColumnEncoding(
+                **{**own, **{k: tuple(v) for k, v in own.items() if isinstance(v, list)}}
+            )
+            for own in values["columns"]
         )
         has_header = not _are_places(values)
         return cls(**{"has_header": has_header, **values, "columns": columns})
@@ -93,9 +133,7 @@ class TableEncoding:
         plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
         lines = [] if self.label is None else [f"label: {self.label}"]
         lines += [] if self.weight is None else [f"weights: {self.weight}"]
-        filled = any(c.usual is not None for c in self.columns if c.name in set(plain))
-        queries = " (the median of training rows where a query has none)" if filled else ""
-        lines += [f"{len(plain)} numbers as they are{queries}: {listed(plain)}"] if plain else []
+        lines += [f"{len(plain)} numbers as they are: {listed(plain)}"] if plain else []
         others = [c for c in self.columns if c.name not in set(plain)]
         return lines + [f"{column.name}: {column.describe()}" for column in others]
 
@@ -109,25 +147,36 @@ class TableEncoding:
                 "training table, in any order."
             )
 
-    def encode(self, batch: Any, first_row: int) -> AnyArray:
-        """Return the features (m, d) of one batch; DataError names column and row."""
+    def encode(self, batch: Any, first_row: int, news: News) -> AnyArray:
+        """Return the features (m, d) of one batch; DataError names column and row.
+
+        What no training row had is counted in ``news``.
+        """
         X = np.zeros((batch.num_rows, len(self.feature_names)), self.dtype)
         start = 0
         for column in self.columns:
             stop = start + len(column.feature_names)
-            self._fill(X[:, start:stop], column, column_of(batch, column.name), first_row)
+            self._fill(X[:, start:stop], column, column_of(batch, column.name), first_row, news)
             start = stop
         return X
 
-    def _fill(self, out: AnyArray, column: ColumnEncoding, values: Any, first_row: int) -> None:
+    def _fill(
+        self, out: AnyArray, column: ColumnEncoding, values: Any, first_row: int, news: News
+    ) -> None:
         if column.kind == "number":
             numbers = as_numbers(values, column.name, first_row)
             missing = np.isnan(numbers)
             out[:, 0] = np.where(missing, column.fill or column.usual or 0.0, numbers)
+        elif column.kind == "date":
+            dates = read_dates(values, column.spelling, column.zone)
+            if dates is None:
+                raise not_a_date(column.name, values, first_row, column.spelling)
+            found, missing = features_of(dates, column.parts, column.fill or column.usual)
+            out[:, : found.shape[1]] = found
         else:
-            codes, missing = self._codes(column, values, first_row)
+            codes, missing = self._codes(column, values, first_row, news)
             if column.kind == "flag":
-                out[:, 0] = np.where(missing, 0.0, codes)
+                out[:, 0] = codes > 0
             else:
                 known = np.flatnonzero(codes >= 0)
                 out[known, codes[known].astype(np.intp)] = 1
@@ -137,11 +186,15 @@ class TableEncoding:
             row = first_row + int(np.argmax(missing))
             raise DataError(
                 f"Column {column.name!r} has a missing value in row {row} (the first is 0), but "
-                'had none in training. Fill it, remove the row, or train with missing="median" '
-                "(--missing median)."
+                'had none in training. Fill it, remove the row, or train with missing="auto" '
+                "(--missing auto)."
             )
+        elif missing.any():
+            news.gaps[column.name] += int(missing.sum())
 
-    def _codes(self, column: ColumnEncoding, values: Any, first_row: int) -> tuple[Float64, Mask]:
+    def _codes(
+        self, column: ColumnEncoding, values: Any, first_row: int, news: News
+    ) -> tuple[Float64, Mask]:
         """Return the index of each value's category, -1 if it has none; and the missing values."""
         compute = compute_module()
         text = as_text(values)
@@ -156,14 +209,18 @@ class TableEncoding:
         )
         codes: Float64 = np.asarray(compute.fill_null(found, -1)).astype(np.float64)
         unseen = (codes < 0) & ~missing
-        if unseen.any() and (self.unknown == "error" or column.kind == "flag"):
-            row = int(np.argmax(unseen))
+        if not unseen.any():
+            return codes, missing
+        row = int(np.argmax(unseen))
+        first = f"{text[row].as_py()!r} in row {first_row + row} (the first is 0)"
+        if self.unknown == "error":
             raise DataError(
-                f"Column {column.name!r} holds {text[row].as_py()!r} in row {first_row + row} (the "
-                f"first is 0), which no training row had; the known ones are {listed(known)}. "
-                "Correct it, or let unknown categories be zeros: --unknown zero, or fit(..., "
-                'unknown="zero").'
+                f"Column {column.name!r} holds {first}, which no training row had; the known ones "
+                f"are {listed(known)}. Correct it, or let unknown categories be zeros: --unknown "
+                'zero, or fit(..., unknown="zero").'
             )
+        news.unknown[column.name] += int(unseen.sum())
+        news.first.setdefault(column.name, first)
         return codes, missing
 
 
@@ -176,8 +233,7 @@ def _are_places(values: dict[str, Any]) -> bool:
 def _column_to_json(column: ColumnEncoding) -> dict[str, Any]:
     """Return one column as JSON values, without values that are the defaults."""
     default = asdict(ColumnEncoding(column.name, column.kind))
-    default["categories"] = []
-    values = {**asdict(column), "categories": list(column.categories)}
+    values = asdict(column)
     return {
         key: value
         for key, value in values.items()

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
 
-from daskls.errors import DataError, listed
+from daskls.errors import DataError, listed, warn_user
 from daskls.partition.shuffle import row_keys
 from daskls.records import INEXACT, Float64, Keys, TargetKind
 from daskls.seeds import MEDIAN_ROWS
@@ -30,25 +30,23 @@ from daskls.sources.base import (
     WITH_COMMA,
     WRITE_POINTS,
     LabelCoder,
+    MedianSample,
     NumberCoder,
     TableSource,
     one_spelling,
     reads_as_number,
     scan_of,
 )
+from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, read_dates, zone_of
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
 
-Missing = Literal["refuse", "median"]
+Missing = Literal["auto", "refuse"]
 MAX_CATEGORIES = 64
-# Rows that a median is taken from: its rank is then within 1 % of the middle.
-MEDIAN_SAMPLE = 8192
 PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 # A text that may stand for a missing value, as "?"; beside more numbers it is no category.
 NO_WORD, FEW_NUMBERS = re.compile(r"[^\w\s]+"), 20
 UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing"
-# The beginning of an ISO date.
-DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 # Arrow types whose values float32 holds exactly.
 SMALL = ("int8", "int16", "uint8", "uint16", "bool", "halffloat", "float")
 
@@ -65,8 +63,8 @@ def scan_table(
     label: str | None,
     *,
     drop: list[str] | None = None,
-    missing: Missing = "refuse",
-    unknown: Unknown = "error",
+    missing: Missing = "auto",
+    unknown: Unknown = "zero",
     seed: int = 0,
     kind: TargetKind = "classes",
 ) -> ScannedTable:
@@ -78,7 +76,7 @@ def scan_table(
     kinds = {name: source.schema.field(name).type for name in names}
     refused = {name: why for name, kind in kinds.items() if (why := _refused_type(kind))}
     columns = [
-        _Column(PartTypes(source.where, name), kind, with_median=missing == "median")
+        _Column(PartTypes(source.where, name), kind, with_median=missing == "auto")
         for name, kind in kinds.items()
         if name not in refused
     ]
@@ -130,27 +128,6 @@ def scan_labels(
     return row, scan.finish()
 
 
-@dataclass
-class _MedianSample:
-    """The values of the rows with the least keys, which do not depend on the batches."""
-
-    keys: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
-    values: Float64 = field(default_factory=lambda: np.empty(0))
-
-    def add(self, keys: Keys, values: Float64) -> None:
-        added = ~np.isnan(values)
-        if len(self.keys) >= MEDIAN_SAMPLE:
-            added &= keys < self.keys.max()
-        keys, values = np.r_[self.keys, keys[added]], np.r_[self.values, values[added]]
-        least = np.argsort(keys, kind="stable")[:MEDIAN_SAMPLE]
-        self.keys, self.values = keys[least], values[least]
-
-    def median(self) -> float:
-        """Return the median; 0 if there are no finite values."""
-        finite = self.values[np.isfinite(self.values)]
-        return float(np.median(finite)) if len(finite) else 0.0
-
-
 class _Column:
     def __init__(self, types: PartTypes, kind: Any, *, with_median: bool) -> None:
         self.name, self.types = types.name, types
@@ -177,7 +154,9 @@ class _Column:
         # Text in the first row of a file, a line of units; None if other rows hold text, too.
         self.unit: str | None = ""
         self.n_below_unit, self.part = 0, ""
-        self.sample = _MedianSample() if with_median else None
+        self.sample = MedianSample() if with_median else None
+        # What each spelling makes of dates; none is left once a value is no date in any.
+        self.dates: dict[str, DateScan] | None = None
 
     @property
     def may_be_number(self) -> bool:
@@ -213,7 +192,9 @@ class _Column:
                 self._note_fraction(numbers)
         if numbers is None and is_text(values.type):
             self._note_spelling(values, is_first=is_first)
-        if self.values is not None:
+        if numbers is None and not self.is_category:
+            self._note_dates(values, keys)
+        if self.values is not None and not is_date(values.type):
             found = as_text(values.unique()).drop_null().to_pylist()
             self.values = set(one_spelling(self.values.union(found)).values())
             if len(self.values) > MAX_CATEGORIES:
@@ -224,6 +205,19 @@ class _Column:
         if numbers is not None and self.first_fraction is None:
             other = ~(is_whole(numbers) | np.isnan(numbers))
             self.first_fraction = float(numbers[other.argmax()]) if other.any() else None
+
+    def _note_dates(self, values: Any, keys: Keys) -> None:
+        """Keep the spellings in which all values so far are dates, with what they make of them."""
+        if self.dates is None:
+            first = values.drop_null()[0].as_py()
+            maybe = not isinstance(first, str) or MAYBE.match(first)
+            zone = zone_of(values)
+            spellings = (SPELLINGS if is_text(values.type) else (ISO,)) if maybe else ()
+            self.dates = {own: DateScan(zone, MedianSample()) for own in spellings}
+        read = {own: read_dates(values, own, scan.zone) for own, scan in self.dates.items()}
+        self.dates = {own: self.dates[own] for own, dates in read.items() if dates is not None}
+        for own, scan in self.dates.items():
+            scan.add(read[own], keys)
 
     def _note_spelling(self, values: Any, *, is_first: bool) -> None:
         """Note whether text is numbers with commas, or numbers below a line of units."""
@@ -286,6 +280,8 @@ class _Column:
         return numbers
 
     def encoding(self) -> ColumnEncoding:
+        if self.dates and not self.may_be_number:
+            return self._date_encoding(self.dates)
         fill = None if self.sample is None else self.sample.median() if self.may_be_number else 0.0
         values = self.values or set()
         is_flag = values and {value.lower() for value in values} <= set(FLAGS)
@@ -295,11 +291,29 @@ class _Column:
             return ColumnEncoding(self.name, kind, categories, usual=fill)
         return ColumnEncoding(self.name, kind, categories, fill)
 
+    def _date_encoding(self, dates: dict[str, DateScan]) -> ColumnEncoding:
+        spelling, scan = next(iter(dates.items()))
+        if spelling.startswith("%d") and any(other.startswith("%m") for other in dates):
+            warn_user(
+                f"Every date of column {self.name!r} reads day first and month first; the day is "
+                "taken to be first. Write dates as 2024-12-31 to be sure.",
+                UserWarning,
+            )
+        median = None if self.sample is None else scan.sample.median()
+        fill, usual = (None, median) if self.first_missing is None else (median, None)
+        return ColumnEncoding(
+            self.name,
+            "date",
+            fill=fill,
+            usual=usual,
+            spelling=spelling,
+            zone=scan.zone,
+            parts=scan.parts,
+        )
+
     def refusal(self) -> str | None:
-        if self.refused or self.may_be_number:
+        if self.refused or self.may_be_number or self.dates:
             return self.refused
-        if self.values and all(map(DATE.match, self.values)):
-            return "text that is dates"
         values, first = self.values, self.first_text
         if values is None:
             known = "" if first is None else f" ({first[1]!r} is the first, from row {first[0]} on)"
@@ -343,13 +357,11 @@ def _feature_columns(source: TableSource, label: str | None, drop: list[str]) ->
 
 
 def _refused_type(kind: Any) -> str | None:
-    if is_date(kind):
-        return f"dates or times ({kind})"
     types = import_arrow().types
-    known = is_number(kind) or is_text(kind) or is_category(kind)
+    known = is_number(kind) or is_text(kind) or is_category(kind) or types.is_temporal(kind)
     if known or types.is_boolean(kind) or types.is_null(kind):
         return None
-    return f"{kind}, which is neither numbers, text nor categories"
+    return f"{kind}, which is neither numbers, text, categories nor dates"
 
 
 def _check_columns(
@@ -369,13 +381,13 @@ def _check_columns(
         reasons.append(
             f"{bad}. No distance is defined for that. Leave such columns out: "
             f"{_drop_line(list(refused))}, or fit(..., drop={list(refused)}); or make numbers of "
-            "them first, of dates as days since a fixed one."
+            "them first."
         )
     if gaps:
         bad = listed([f"column {n!r} has a missing value in row {row}" for n, row in gaps.items()])
         reasons.append(
             f"{bad} (the first is 0). Fill or remove such rows, or replace them by the median and "
-            'add a column that flags them: --missing median, or fit(..., missing="median").'
+            'add a column that flags them: --missing auto, or fit(..., missing="auto").'
         )
     if reasons:
         raise DataError(f"{where}: {' Besides, '.join(reasons)}")

@@ -24,7 +24,7 @@ from daskls.sources.base import (
     narrowed,
     pick_label,
 )
-from daskls.sources.encoding import TableEncoding
+from daskls.sources.encoding import News, TableEncoding
 from daskls.sources.labels import raw_labels
 from daskls.sources.scan import scan_labels
 from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
@@ -68,15 +68,16 @@ def encoded(
     own = [name for name in (label, encoding.weight) if name is not None]
 
     def blocks() -> Iterator[Block]:
-        first = 0
+        first, news = 0, News()
         # A column of weights may be a feature, too.
         for batch in source.batches(list(dict.fromkeys([*encoding.column_names, *own]))):
             y = None if label is None else raw_labels(column_of(batch, label), source)
-            X, weights = encoding.encode(batch, first), None
+            X, weights = encoding.encode(batch, first, news), None
             if encoding.weight is not None:
                 weights = as_numbers(column_of(batch, encoding.weight), encoding.weight, first)
             yield X, y, weights
             first += batch.num_rows
+        news.warn()
 
     names, dtype = encoding.feature_names, np.dtype(encoding.dtype)
     own_names = names if with_names else None

@@ -7,6 +7,8 @@ range of leaves, a *window*. The manifest, one file per window, then says where 
 lie. Stage 3 reads a leaf as one range from every block, or from every group.
 
 Within a leaf, rows are in the order of their global row numbers, whatever the blocks were.
+
+Queries of very many rows travel the same way, and so do their answers: `Exchange.read_run`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,7 +42,7 @@ from daskls.store.artifact import (
     write_artifact,
 )
 from daskls.store.caches import cached
-from daskls.store.errors import damaged
+from daskls.store.errors import GO_ON, damaged
 from daskls.store.objects import Location, Objects, open_store
 
 # Files of a bucket that are opened concurrently, as each request waits.
@@ -119,7 +121,7 @@ class Exchange:
     """A handle on the exchange: its location and the shape of what it holds.
 
     Leaves are numbered through all partitions; each partition holds every row once. `group_blocks`
-    blocks are merged into one group; 1: none are.
+    blocks are merged into one group; 1: none are. `then` is as for `Objects`.
     """
 
     location: str
@@ -131,6 +133,7 @@ class Exchange:
     target_dtype: str = "<i4"
     target_width: int = 1
     group_blocks: int = 1
+    then: str = GO_ON
 
     @cached_property
     def _record(self) -> np.dtype[Any]:
@@ -140,7 +143,9 @@ class Exchange:
 
     @cached_property
     def _store(self) -> Objects:
-        return open_store(self.location.rpartition("/")[0])
+        store = open_store(self.location.rpartition("/")[0])
+        store.then = self.then
+        return store
 
     @property
     def _folder(self) -> str:
@@ -335,6 +340,18 @@ class Exchange:
                 for stops, sizes in zip(ends.T, n_rows.T, strict=True):
                     runs = zip(stops - sizes, stops, strict=True)
                     yield unpack_rows(np.concatenate([records[i:j] for i, j in runs]))
+
+    def read_run(self, leaves: tuple[int, int], blocks: tuple[int, int]) -> Rows:
+        """Return the rows of neighboring leaves in neighboring blocks, block by block, by leaf.
+
+        Both are given as the first and the one after the last. No manifest is read.
+        """
+        files, ends = self._open([self._block(block) for block in range(*blocks)]), []
+        for file in files:
+            own = slice(leaves[0], leaves[1] + 1)
+            offsets = file.read(OFFSETS, own, shape=(self.n_leaves + 1,), kind="i")
+            ends.append(offsets[[0, -1]])
+        return unpack_rows(self._read_together(files, np.stack(ends)[None])[0])
 
     def _read_together(self, files: list[Artifact], entries: Int64) -> tuple[Table, Int64, Int64]:
         """Return the records of neighboring leaves, sorted by file, then by leaf.

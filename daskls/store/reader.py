@@ -14,6 +14,7 @@ from daskls.records import (
     AnyArray,
     CellReport,
     Float64,
+    Int64,
     Ints,
     LocalModel,
     Reals,
@@ -190,6 +191,10 @@ class ModelReader:
         """The values that a method of one model tried, and its choice; empty for other methods."""
         with malformed_is_damage(self.index.where()):
             return dict(self.index.attrs.get("summary", {}))
+
+    def bundles_of(self, cells: Ints) -> Int64:
+        """Return the number of the bundle that holds each cell."""
+        return np.searchsorted(self._first_cell, cells, side="right") - 1
 
     def read_cells(self, cells: Ints) -> Iterator[LocalModel]:
         """Yield the models of cells, given in increasing order, bundle by bundle.

@@ -108,11 +108,11 @@ def test_a_model_removed_in_a_prediction(data, tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 4, 10])
 def test_an_output_removed_in_a_prediction(at, data, tmp_path, monkeypatch):
-    from daskls.methods import predict
+    from daskls.methods import to_zarr
 
     model = small_svc().fit(*data)
     X = da.from_array(checkers(500, seed=1)[0], (50, 2))
-    predict_block, n_calls = predict.predict_block, []
+    predict_block, n_calls = to_zarr.predict_block, []
 
     def removed(*args, **kwargs):
         answer = predict_block(*args, **kwargs)
@@ -122,7 +122,7 @@ def test_an_output_removed_in_a_prediction(at, data, tmp_path, monkeypatch):
             remove(next(tmp_path.glob(".out.*")))
         return answer
 
-    monkeypatch.setattr(predict, "predict_block", removed)
+    monkeypatch.setattr(to_zarr, "predict_block", removed)
     tiny_blocks(monkeypatch, 800)
     with (
         dask.config.set(scheduler="sync"),

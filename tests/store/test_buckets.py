@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import s3
 from s3_front import KINDS, in_front
-from support import HERE, few, run_cli, small_svc
+from support import HERE, few, run_cli, small_svc, tiny_blocks
 
 import daskls
 from daskls import StoreError
 from daskls.errors import DamageError
 from daskls.methods.cells import fit
+from daskls.plan import prediction
 from daskls.scaling.regions import RegionJob, _region_key, read_region
 from daskls.store import bucket
 from daskls.store.arrays import find_array, new_output
@@ -271,7 +272,7 @@ def test_a_fork_of_a_process_that_uses_a_bucket_does_not_wait_for_ever(bucket_ur
 # --- data
 
 
-def test_data_and_predictions_by_url(bucket_url, tmp_path):
+def test_data_and_predictions_by_url(bucket_url, monkeypatch):
     data = f"{bucket_url}-rows"
     with DatasetWriter(data, 3, "f4", classes=[5, 6]) as writer:
         writer.append(X, Y)
@@ -286,6 +287,13 @@ def test_data_and_predictions_by_url(bucket_url, tmp_path):
     np.testing.assert_array_equal(find_array(f"{bucket_url}-labels").read(0, len(X)), expected)
     with pytest.raises(StoreError, match="exists already; give another path"):
         model.predict_to_zarr(f"{data}/X", f"{bucket_url}-labels")
+    monkeypatch.setattr(prediction, "GATHERING_SPARES", -1)
+    tiny_blocks(monkeypatch, 100 * X.itemsize * X.shape[1])
+    model.predict_to_zarr(f"{data}/X", f"{bucket_url}-gathered")
+    np.testing.assert_array_equal(find_array(f"{bucket_url}-gathered").read(0, len(X)), expected)
+    assert {key.partition("/")[0] for key in Bucket(f"{bucket_url}-gathered").sizes()} == {
+        *("c", "zarr.json"),
+    }
 
 
 DAMAGED_CHUNKS = {

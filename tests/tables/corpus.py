@@ -164,7 +164,7 @@ def _enter(door: str, path: Path, target: Path) -> Dataset:
     if door == "convert":
         return convert(path, target)
     label = next((n for n in ("label", "Class") if n in _first_line(path)), None)
-    encoder = TableEncoder(label or "2", missing="median").fit(path)
+    encoder = TableEncoder(label or "2").fit(path)
     return encoder.to_zarr(path, target)
 
 

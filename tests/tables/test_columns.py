@@ -21,11 +21,11 @@ from support import run_cli as run
 
 import daskls
 from daskls import DataError, ParameterError, StoreError
-from daskls.sources.base import BATCH_FIELDS
+from daskls.sources.base import BATCH_FIELDS, MEDIAN_SAMPLE
 from daskls.sources.door import open_source
-from daskls.sources.encoding import ColumnEncoding, TableEncoding
+from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
 from daskls.sources.files import TEXT_BLOCK_NBYTES
-from daskls.sources.scan import MAX_CATEGORIES, MEDIAN_SAMPLE, scan_table
+from daskls.sources.scan import MAX_CATEGORIES, scan_table
 
 PARAMS = {
     **PAPERS,
@@ -78,7 +78,7 @@ def by_hand(frame, median):
 
 @pytest.fixture(scope="module")
 def trained():
-    return daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", missing="median")
+    return daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind")
 
 
 def write(frame, path):
@@ -105,7 +105,7 @@ def test_features_are_what_pandas_makes_of_the_columns(trained):
 
 def test_a_text_file_gives_the_model_of_the_frame(trained, tmp_path):
     path = write(TRAIN, tmp_path / "train.csv")
-    model = daskls.VoronoiSVC(**PARAMS).fit(path, "kind", missing="median")
+    model = daskls.VoronoiSVC(**PARAMS).fit(path, "kind")
     np.testing.assert_array_equal(model.decision_function(TEST), trained.decision_function(TEST))
     queries = write(TEST, tmp_path / "test.csv")
     assert model.predict(queries).tolist() == trained.predict(TEST).tolist()
@@ -124,7 +124,7 @@ def test_the_encoding_is_json_in_the_model(trained, tmp_path):
 
 def test_a_model_without_a_table_has_no_encoding(trained):
     X = by_hand(TRAIN, 0.0)
-    model = daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", missing="median")
+    model = daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind")
     assert not hasattr(model.fit(X, TRAIN.kind.to_numpy()), "table_")
     assert "table" not in model._reader.meta
 
@@ -135,17 +135,17 @@ def test_medians_are_of_the_same_rows_however_they_are_dealt(n_parts, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.standard_cauchy(n_rows), "kind": rng.integers(0, 2, n_rows)})
     frame.loc[::5, "a"] = np.nan
-    whole = scan(frame, missing="median", seed=3).columns[0].fill
-    dealt = scan(dd.from_pandas(frame, npartitions=n_parts), missing="median", seed=3)
+    whole = scan(frame, seed=3).columns[0].fill
+    dealt = scan(dd.from_pandas(frame, npartitions=n_parts), seed=3)
     assert dealt.columns[0].fill == whole
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=n_rows // n_parts)
-    assert scan(tmp_path / "rows.parquet", missing="median", seed=3).columns[0].fill == whole
+    assert scan(tmp_path / "rows.parquet", seed=3).columns[0].fill == whole
     # A sample: near the median of all, another with another seed.
     assert abs(whole - frame.a.median()) < 0.05
-    assert scan(frame, missing="median", seed=4).columns[0].fill != whole
+    assert scan(frame, seed=4).columns[0].fill != whole
     # Few rows are all looked at.
     few = frame.iloc[:1000]
-    assert scan(few, missing="median", seed=3).columns[0].fill == few.a.median()
+    assert scan(few, seed=3).columns[0].fill == few.a.median()
 
 
 def test_kinds_do_not_depend_on_where_a_block_of_text_ends(tmp_path, monkeypatch):
@@ -160,21 +160,21 @@ def test_kinds_do_not_depend_on_where_a_block_of_text_ends(tmp_path, monkeypatch
     assert len(whole.columns[0].categories) == 41
 
 
-def test_missing_values_are_refused_by_default(tmp_path):
+def test_missing_values_may_be_refused(tmp_path):
     row = int(TRAIN.age.isna().argmax())
     for source in (TRAIN, write(TRAIN, tmp_path / "train.csv")):
         with pytest.raises(DataError, match=rf"'age' has a missing value in row {row}, .*median"):
-            daskls.VoronoiSVC(**PARAMS).fit(source, "kind")
+            daskls.VoronoiSVC(**PARAMS).fit(source, "kind", missing="refuse")
     text = "age,kind\n1,a\nNA,b\n"
     (tmp_path / "na.csv").write_text(text)
     fit = ("fit", tmp_path / "na.csv", tmp_path / "m.zarr", "--label", "kind", *HERE)
-    result = run(*fit, code=1)
-    assert "--missing median" in result.stderr
+    result = run(*fit, "--missing", "refuse", code=1)
+    assert "--missing auto" in result.stderr
     assert not (tmp_path / "m.zarr").exists()
 
 
 def test_a_missing_value_in_a_column_that_had_none_is_an_error(tmp_path):
-    trained = daskls.VoronoiSVC(**PARAMS).fit(TRAIN.dropna(), "kind")
+    trained = daskls.VoronoiSVC(**PARAMS).fit(TRAIN.dropna(), "kind", missing="refuse")
     gap = make_frame(200, 1).fillna({"age": 30.0, "city": "Bern"})
     gap.loc[7, "income"] = np.nan
     gap.loc[5, "color"] = None
@@ -185,7 +185,9 @@ def test_a_missing_value_in_a_column_that_had_none_is_an_error(tmp_path):
         trained.predict(gap.assign(color="red"))
 
 
-def test_an_unseen_category_is_an_error_or_zeros(trained, tmp_path):
+@pytest.mark.filterwarnings("default:Values that no training row had")
+def test_an_unseen_category_is_an_error_or_zeros(tmp_path):
+    trained = daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", unknown="error")
     strange = TEST.copy()
     strange.loc[[3, 9], "color"] = ["violet", "pink"]
     with pytest.raises(DataError, match=r"'color' holds 'violet' in row 3 .*blue, green, red"):
@@ -193,12 +195,13 @@ def test_an_unseen_category_is_an_error_or_zeros(trained, tmp_path):
     with pytest.raises(DataError, match=r"'violet' in row 3 |'pink' in row 9 "):
         trained.predict(dd.from_pandas(strange, npartitions=60)).compute()
     train, test = write(TRAIN, tmp_path / "train.csv"), write(strange, tmp_path / "test.csv")
-    fit = ("fit", train, tmp_path / "m.zarr", "--label", "kind", "--missing", "median", *SMALL)
-    run(*fit, *HERE)
+    fit = ("fit", train, tmp_path / "m.zarr", "--label", "kind", *SMALL)
+    run(*fit, *HERE, "--unknown", "error")
     predict = ("predict", tmp_path / "m.zarr", test, tmp_path / "out.csv")
     assert "--unknown zero" in run(*predict, *HERE, code=1).stderr
     assert not (tmp_path / "out.csv").exists()
-    run(*predict, "--unknown", "zero", *HERE)
+    told = "no training row had: 2 in 'color' ('violet' in row 3 "
+    assert told in run(*predict, "--unknown", "zero", *HERE).stderr
     zeros = by_hand(strange, TRAIN.age.median())
     assert (zeros[[3, 9], 3:6] == 0).all()
     wanted = daskls.load(tmp_path / "m.zarr")
@@ -207,11 +210,12 @@ def test_an_unseen_category_is_an_error_or_zeros(trained, tmp_path):
     assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == labels.tolist()
     assert wanted.predict(TEST).tolist() == wanted.predict(write(TEST, train)).tolist()
     # Said in training, it holds for all queries.
-    open_model = daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind", missing="median", unknown="zero")
-    assert open_model.predict(strange).tolist() == labels.tolist()
+    open_model = daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind")
+    with pytest.warns(UserWarning, match=re.escape(told)):
+        assert open_model.predict(strange).tolist() == labels.tolist()
     score = ("score", tmp_path / "m.zarr", test, *HERE)
     assert "violet" in run(*score, code=1).stderr
-    run(*score, "--unknown", "zero")
+    assert told in run(*score, "--unknown", "zero").stderr
 
 
 def test_text_among_numbers_of_a_query_is_named(trained, tmp_path):
@@ -229,9 +233,6 @@ def test_columns_of_a_query_are_found_by_name(trained):
 
 
 REFUSED = {
-    "dates": (lambda n: pd.date_range("2020", periods=n), r"'odd' holds dates or times.*days"),
-    "text of dates": (lambda n: ["2020-01-02", "2021-03-04"] * (n // 2), "text that is dates"),
-    "durations": (lambda n: pd.to_timedelta(np.arange(n), "s"), "dates or times"),
     "many categories": (lambda n: [f"name {i}" for i in range(n)], "more than 64 different"),
     "lists": (lambda n: [[1, 2]] * n, "neither numbers, text nor"),
     "mixed kinds": (lambda n: [1, "a"] * (n // 2), "neither numbers nor text nor"),
@@ -249,7 +250,7 @@ def test_a_column_that_becomes_no_number_is_refused_or_left_out(what, tmp_path):
         return
     model = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind", drop=["odd"])
     assert model.feature_names_in_.tolist() == ["income"]
-    if what in ("dates", "many categories"):
+    if what == "many categories":
         path = write(frame, tmp_path / "rows.csv")
         fit = ("fit", path, tmp_path / "m.zarr", "--label", "kind", *SMALL, *HERE)
         assert "--drop" in run(*fit, code=1).stderr
@@ -259,7 +260,7 @@ def test_a_column_that_becomes_no_number_is_refused_or_left_out(what, tmp_path):
 def test_up_to_the_bound_categories_become_a_column_each():
     values = [f"v{i:02}" for i in range(MAX_CATEGORIES)]
     frame = pd.DataFrame({"a": values * 2, "kind": [0, 1] * MAX_CATEGORIES})
-    assert scan(frame).columns == (ColumnEncoding("a", "category", tuple(values)),)
+    assert scan(frame).columns == (ColumnEncoding("a", "category", tuple(values), usual=0.0),)
     more = pd.concat([frame, pd.DataFrame({"a": ["one more"], "kind": [0]})])
     with pytest.raises(DataError, match=f"more than {MAX_CATEGORIES} "):
         scan(more)
@@ -268,9 +269,9 @@ def test_up_to_the_bound_categories_become_a_column_each():
 def test_categories_of_numbers_are_categories():
     frame = pd.DataFrame({"zone": pd.Categorical([3, 1, 3, 1]), "kind": [0, 1, 0, 1]})
     encoding = scan(frame)
-    assert encoding.columns == (ColumnEncoding("zone", "category", ("1", "3")),)
+    assert encoding.columns == (ColumnEncoding("zone", "category", ("1", "3"), usual=0.0),)
     batch = pa.table({"zone": [1, 3, 1]})
-    assert encoding.encode(batch, 0).tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert encoding.encode(batch, 0, News()).tolist() == [[1, 0], [0, 1], [1, 0]]
 
 
 # On the command line a warning is a line, not an error as elsewhere in the tests.
@@ -415,7 +416,7 @@ def test_weights_that_are_none_are_refused():
 
 def test_options_of_tables_are_refused_for_arrays(tmp_path):
     X, y = by_hand(TRAIN, 0.0), TRAIN.kind.to_numpy()
-    for options in ({"missing": "median"}, {"unknown": "zero"}, {"drop": ["a"]}):
+    for options in ({"missing": "refuse"}, {"unknown": "error"}, {"drop": ["a"]}):
         with pytest.raises(ParameterError, match="no effect on X with y apart"):
             daskls.VoronoiSVC(**PARAMS).fit(X, y, **options)
     with pytest.raises(ParameterError, match="missing is 'mean'"):
@@ -429,7 +430,7 @@ def test_options_of_tables_are_refused_for_arrays(tmp_path):
 
 def test_the_same_command_trains_nothing_again_and_another_table_is_refused(tmp_path):
     path = write(TRAIN, tmp_path / "train.csv")
-    options = as_options(label="kind", missing="median", **PARAMS)
+    options = as_options(label="kind", **PARAMS)
     fit = ("fit", path, tmp_path / "m.zarr", *options, *HERE)
     run(*fit)
     written = {p: p.stat().st_mtime_ns for p in (tmp_path / "m.zarr").rglob("*") if p.is_file()}
@@ -459,7 +460,7 @@ def test_json_keeps_every_part_of_an_encoding():
 
 
 def test_the_encoder_is_the_transformer_of_what_fit_does(trained, tmp_path):
-    encoder = daskls.TableEncoder("kind", missing="median").fit(TRAIN)
+    encoder = daskls.TableEncoder("kind").fit(TRAIN)
     X = by_hand(TEST, TRAIN.age.median())
     np.testing.assert_array_equal(encoder.transform(TEST), X)
     assert encoder.get_feature_names_out().tolist() == CODED
@@ -498,7 +499,7 @@ def test_an_xarray_of_rows_and_features_is_an_array(is_lazy):
 def test_labels_of_a_dask_frame_may_be_a_series(trained):
     frame = dd.from_pandas(TRAIN, npartitions=3)
     rows = frame.drop(columns="kind")
-    model = daskls.VoronoiSVC(**PARAMS).fit(rows, frame["kind"], missing="median")
+    model = daskls.VoronoiSVC(**PARAMS).fit(rows, frame["kind"])
     np.testing.assert_array_equal(model.decision_function(TEST), trained.decision_function(TEST))
     test = dd.from_pandas(TEST, npartitions=2)
     assert model.score(test.drop(columns="kind"), test["kind"]) == trained.score(TEST)
@@ -522,7 +523,7 @@ def test_a_file_without_names_counts_its_columns(label, tmp_path):
 @pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["blue", "green", "red"]), pl.String])
 def test_categories_of_polars_are_those_of_pandas(kind, trained):
     frame = pl.from_pandas(TRAIN).with_columns(pl.col("color").cast(kind))
-    model = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind", missing="median")
+    model = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind")
     assert model.table_ == trained.table_
     np.testing.assert_array_equal(model.decision_function(TEST), trained.decision_function(TEST))
 
@@ -532,7 +533,7 @@ def test_every_method_takes_tables(name):
     params = {"FalkSVC": {"n_neighbors": 100}, "LandmarkSVC": {"n_cells": 4, "C": 1.0}}
     params = params.get(name, {})
     make = getattr(daskls, name)
-    model = make(**params, random_state=0).fit(TRAIN, "kind", missing="median")
+    model = make(**params, random_state=0).fit(TRAIN, "kind")
     X = by_hand(TRAIN, TRAIN.age.median())
     same = make(**params, random_state=0).fit(X, TRAIN.kind.to_numpy())
     X = by_hand(TEST, TRAIN.age.median())
@@ -588,7 +589,7 @@ def test_a_dask_frame_is_answered_lazily_by_a_model_of_an_array():
 @pytest.mark.slow
 def test_a_killed_fit_of_a_table_goes_on(tmp_path):
     path = write(make_frame(30_000), tmp_path / "train.csv")
-    options = as_options(label="kind", missing="median", random_state=0, **PAPERS)
+    options = as_options(label="kind", random_state=0, **PAPERS)
     options += [*as_options(cell_size=1000, search="full", cv=2), *HERE]
     store = tmp_path / "m.zarr"
     command = [sys.executable, "-m", "daskls", "fit", path, store, *options]
@@ -684,7 +685,7 @@ def test_arrays_load_none_of_the_packages_of_tables(tmp_path):
 def test_a_cluster_of_processes_takes_tables(tmp_path, trained):
     train, test = write(TRAIN, tmp_path / "train.csv"), write(TEST, tmp_path / "test.csv")
     cluster = ("--workers", "1", "--memory-limit", "1GiB", "--quiet")
-    options = ("--label", "kind", "--missing", "median", *SMALL)
+    options = ("--label", "kind", *SMALL)
     run("fit", train, tmp_path / "m.zarr", *options, *cluster)
     run("predict", tmp_path / "m.zarr", test, tmp_path / "out.csv", *cluster)
     assert pd.read_csv(tmp_path / "out.csv").kind.tolist() == trained.predict(TEST).tolist()
@@ -694,7 +695,7 @@ def test_an_index_that_pandas_wrote_is_no_feature(tmp_path):
     frame = TRAIN.sort_values("kind")
     frame.to_parquet(tmp_path / "rows.parquet")
     frame.to_csv(tmp_path / "rows.csv")
-    given = {"missing": "median", "drop": [c for c in TRAIN if c not in ("age", "income", "kind")]}
+    given = {"drop": [c for c in TRAIN if c not in ("age", "income", "kind")]}
     wanted = daskls.VoronoiSVC(**PARAMS).fit(frame, "kind", **given)
     assert wanted.table_.column_names == ["age", "income"]
     for table in (tmp_path / "rows.parquet", pa.Table.from_pandas(frame)):
@@ -802,7 +803,7 @@ def test_a_mark_of_missing_values_among_numbers_is_told(tmp_path, n_values):
     with pytest.raises(
         DataError, match=r"'age' holds .*where '\?' stands for a missing value, leave"
     ):
-        daskls.VoronoiSVC(**PARAMS).fit(path, "kind", missing="median")
+        daskls.VoronoiSVC(**PARAMS).fit(path, "kind")
 
 
 def test_several_marks_among_numbers_are_told_and_none_in_a_frame(tmp_path):
@@ -839,12 +840,12 @@ def test_queries_may_lack_what_training_rows_had(tmp_path):
     whole = TRAIN.dropna()
     gaps = whole.head(20).copy()
     gaps["age"] = np.nan
-    with pytest.raises(DataError, match=r"'age' has a missing value in row 0 .*--missing median"):
-        daskls.VoronoiSVC(**PARAMS).fit(whole, "kind").predict(gaps)
-    model = daskls.VoronoiSVC(**PARAMS).fit(whole, "kind", missing="median")
-    assert "median of training rows where a query has none): " in model.table_.describe()[1]
+    with pytest.raises(DataError, match=r"'age' has a missing value in row 0 .*--missing auto"):
+        daskls.VoronoiSVC(**PARAMS).fit(whole, "kind", missing="refuse").predict(gaps)
+    model = daskls.VoronoiSVC(**PARAMS).fit(whole, "kind")
     filled = gaps.assign(age=whole.age.median())
-    np.testing.assert_array_equal(model.decision_function(gaps), model.decision_function(filled))
     model.save(tmp_path / "m")
-    found = daskls.load(tmp_path / "m").decision_function(gaps)
+    for own in (model, daskls.load(tmp_path / "m")):
+        with pytest.warns(UserWarning, match=r"none: 20 in 'age'\. They count as the median"):
+            found = own.decision_function(gaps)
     np.testing.assert_array_equal(found, model.decision_function(filled))

@@ -65,7 +65,7 @@ def test_numbers_become_the_categories_of_the_text_in_another_part(write, order,
     parts = frames(pd.Series(CODES, dtype="int8"), GAPS, WORDS)
     parts = [parts[i] for i in order]
     table = write(parts, tmp_path / "t")
-    encoder = TableEncoder("t", missing="median").fit(table)
+    encoder = TableEncoder("t").fit(table)
     assert encoder.table_.columns[1].categories == ("01", "1", "2", "3", "A")
     text = [str(v).removesuffix(".0") for part in parts for v in part.c]
     wanted = [[value == own for own in ("01", "1", "2", "3", "A", "nan")] for value in text]
@@ -119,7 +119,7 @@ def test_parts_of_one_kind_are_one_column_in_either_order(one, two, kind, write,
     found = []
     for i, parts in enumerate((frames(one, two), frames(two, one))):
         table = write(parts, tmp_path / f"{i}")
-        found.append(TableEncoder("t", missing="median").fit(table).table_.columns[1])
+        found.append(TableEncoder("t").fit(table).table_.columns[1])
     assert found[0] == found[1]
     assert found[0].kind == kind
 
@@ -160,10 +160,10 @@ def test_convert_takes_a_type_that_holds_all_parts(tmp_path):
 )
 def test_types_that_no_text_joins_are_refused(one, two, types, write, tmp_path):
     with pytest.raises(DataError, match=part_error("c", *types)):
-        TableEncoder("t", missing="median").fit(write(frames(one, two), tmp_path / "0"))
+        TableEncoder("t").fit(write(frames(one, two), tmp_path / "0"))
     if types[1] != "timestamp":
         with pytest.raises(DataError, match=part_error("c", *types[::-1])):
-            TableEncoder("t", missing="median").fit(write(frames(two, one), tmp_path / "1"))
+            TableEncoder("t").fit(write(frames(two, one), tmp_path / "1"))
 
 
 def part_error(name, one, two):
@@ -257,5 +257,5 @@ def test_a_column_of_nulls_in_a_file_has_the_type_of_the_others(tmp_path):
     for i, values in enumerate(([None, None], ["a", "b"], [None, "b"])):
         table = pa.table({"x": [1.0, 2.0], "c": values, "t": [0, 1]})
         parquet.write_table(table, tmp_path / "t" / f"{i}.parquet")
-    encoder = TableEncoder("t", missing="median").fit(tmp_path / "t")
+    encoder = TableEncoder("t").fit(tmp_path / "t")
     assert encoder.table_.columns[1].categories == ("a", "b")

@@ -1,0 +1,172 @@
+"""Dates: what becomes of them, against pandas, in any container, unit and spelling."""
+
+import warnings
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import daskls
+from daskls import DataError, TableEncoder
+from daskls.sources.dates import CIRCLES
+from daskls.sources.encoding import TableEncoding
+
+PARTS = ("year", "month", "day", "weekday", "hour")
+CONTAINERS = {
+    "pandas": lambda frame, _: frame,
+    "polars": lambda frame, _: pl.from_pandas(frame),
+    "arrow": lambda frame, _: pa.Table.from_pandas(frame, preserve_index=False),
+    "dask": lambda frame, _: dd.from_pandas(frame, npartitions=3),
+    "parquet": lambda frame, folder: _written(frame.to_parquet, folder / "rows.parquet"),
+    "csv": lambda frame, folder: _written(frame.to_csv, folder / "rows.csv"),
+}
+SPELLINGS = ("%Y-%m-%d %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%d.%m.%Y %H:%M:%S")
+
+
+def _written(write, path):
+    write(path, index=False)
+    return str(path)
+
+
+# Before 2037, up to which Arrow knows summer time.
+def drawn_dates(seed, n=60, zone=None, unit="ns", every="17h"):
+    start = pd.Timestamp(np.random.default_rng(seed).integers(0, 15 * 10**8), unit="s")
+    return pd.Series(pd.date_range(start.floor("min"), periods=n, freq=every, tz=zone, unit=unit))
+
+
+def by_hand(dates):
+    """Return the features of dates without gaps, all of whose parts differ."""
+    seconds = [when.timestamp() for when in dates]
+    columns = [np.array(seconds)]
+    for part in PARTS:
+        name = "day_of_week" if part == "weekday" else part
+        columns.append(getattr(dates.dt, name).to_numpy(np.float64))
+        if part in CIRCLES:
+            angle = 2 * np.pi * columns[-1] / CIRCLES[part]
+            columns += [np.cos(angle), np.sin(angle)]
+    return np.column_stack(columns)
+
+
+def frame_of(dates):
+    return pd.DataFrame({"when": dates, "y": np.arange(len(dates)) % 2})
+
+
+def features(table, query=None):
+    encoder = TableEncoder("y").fit(table)
+    found = encoder.transform(table if query is None else query)
+    return encoder, np.asarray(found.compute() if hasattr(found, "compute") else found)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("zone", [None, "America/New_York"])
+def test_features_are_those_of_pandas_in_any_container(container, zone, tmp_path):
+    dates = drawn_dates(3, 400, zone, every="171h")
+    table = CONTAINERS[container](frame_of(dates), tmp_path)
+    if container in ("csv", "parquet"):
+        encoder = TableEncoder("y").fit(table)
+        found = zarr.open_array(f"{encoder.to_zarr(table, tmp_path / 'out').path}/X")[:]
+    else:
+        encoder, found = features(table)
+    # Text knows the offset from UTC alone, not the zone.
+    wanted = dates.dt.tz_convert("UTC") if zone and container == "csv" else dates
+    np.testing.assert_allclose(found, by_hand(wanted), rtol=0, atol=1e-6)
+    assert encoder.table_.feature_names[:2] == ["when", "when year"]
+    again = TableEncoding.from_json(encoder.table_.to_json())
+    assert again == encoder.table_
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 1000),
+    unit=st.sampled_from(["s", "ms", "us", "ns"]),
+    spelling=st.sampled_from(SPELLINGS),
+    zone=st.sampled_from([None, "Europe/Berlin", "Asia/Kolkata"]),
+    parts=st.integers(1, 7),
+)
+def test_units_spellings_and_partitions_do_not_matter(seed, unit, spelling, zone, parts):
+    dates = drawn_dates(seed, unit=unit)
+    encoder, wanted = features(frame_of(dates.astype("datetime64[ns]")))
+    for other in (dates, dates.dt.strftime(spelling)):
+        own, found = features(frame_of(other))
+        assert own.table_.feature_names == encoder.table_.feature_names
+        seconds = 60 if "%S" not in spelling and other is not dates else 0
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=seconds)
+    table = dd.from_pandas(frame_of(dates.dt.tz_localize(zone)), npartitions=parts)
+    assert TableEncoder("y").fit(table).table_ == TableEncoder("y").fit(table.compute()).table_
+
+
+def test_an_order_that_cannot_be_told_is_said():
+    both = frame_of(pd.Series(["01/02/2020", "03/04/2021"] * 4))
+    with pytest.warns(UserWarning, match=r"'when' reads day first and month first; the day is"):
+        _, found = features(both)
+    assert pd.Timestamp(found[0, 0], unit="s") == pd.Timestamp("2020-02-01")
+    one = frame_of(pd.Series(["01/02/2020", "03/14/2021"] * 4))
+    assert pd.Timestamp(features(one)[1][0, 0], unit="s") == pd.Timestamp("2020-01-02")
+
+
+def test_a_gap_is_the_median_and_flagged():
+    dates = drawn_dates(1, 61)
+    gaps = dates.copy()
+    gaps[[4, 50]] = pd.NaT
+    encoder, found = features(frame_of(gaps))
+    assert encoder.table_.feature_names[-1] == "when is missing"
+    assert np.flatnonzero(found[:, -1]).tolist() == [4, 50]
+    kept = gaps.dropna()
+    median = float(np.median([when.timestamp() for when in kept]))
+    np.testing.assert_allclose(found[4, 0], median, atol=1e-6)
+    instant = pd.Series(pd.to_datetime([median], unit="s"))
+    assert found[4, encoder.table_.feature_names.index("when hour")] == instant.dt.hour[0]
+    # A query's first gap.
+    with pytest.warns(UserWarning, match="none: 2 in 'when'"):
+        features(frame_of(dates), frame_of(gaps))
+
+
+def test_parts_of_one_value_become_no_feature():
+    days = frame_of(pd.Series(pd.date_range("2024-03-04", periods=5)))
+    names = TableEncoder("y").fit(days).table_.feature_names
+    weekdays = [f"when weekday{end}" for end in ("", " (cos)", " (sin)")]
+    assert names == ["when", "when day", *weekdays]
+
+
+def test_durations_and_times_of_a_day_are_seconds():
+    table = pa.table(
+        {
+            "long": pa.array([90, None], pa.duration("ms")),
+            "at": pa.array([3600, 7200], pa.time32("s")),
+            "y": [0, 1],
+        }
+    )
+    _, found = features(table)
+    np.testing.assert_array_equal(found, [[0.09, 0.0, 3600.0], [0.09, 1.0, 7200.0]])
+
+
+def test_a_query_may_spell_its_dates_in_another_way_or_is_refused():
+    dates = drawn_dates(2)
+    encoder, wanted = features(frame_of(dates))
+    np.testing.assert_array_equal(encoder.transform(frame_of(dates.astype(str))), wanted)
+    bad = frame_of(dates.astype(str))
+    bad.loc[7, "when"] = "soon"
+    with pytest.raises(DataError, match=r"'when' holds 'soon' in row 7 .*dates, as ISO 8601"):
+        encoder.transform(bad)
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        aware = frame_of(dates.dt.tz_localize("UTC"))
+        local = frame_of(dates.dt.tz_localize("UTC").dt.tz_convert(zone))
+        own = TableEncoder("y").fit(aware)
+        np.testing.assert_array_equal(own.transform(local), own.transform(aware))
+
+
+def test_dates_train_and_predict_from_a_file(tmp_path):
+    dates = drawn_dates(5, 300, every="7h")
+    frame = frame_of(dates).assign(y=np.where(dates.dt.hour < 12, "early", "late"))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", daskls.AdviceWarning)
+        model = daskls.VoronoiSVC(random_state=0).fit(tmp_path / "rows.csv", "y")
+    assert model.score(tmp_path / "rows.csv", "y") > 0.97
+    assert "when: a date: seconds since 1970" in "\n".join(model.table_.describe())
