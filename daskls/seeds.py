@@ -100,6 +100,8 @@ SELECTED_ROWS = Stream(
 # The same for the neighborhood of a query, and of a training row that is left out of it.
 QUERY = Stream(("row", 6), users=("methods.neighborhoods.method",), meets=("CELL_FOLDS",))
 LEFT_OUT = Stream(("row", 7), users=("methods.neighborhoods.noise",), meets=("CELL_FOLDS",))
+# The graph of a group of leaves, by the first of them.
+GRAPH = Stream(("leaf", 0, 13), users=("methods.neighborhoods.groups",))
 # The order in which rows are considered as centers.
 CENTER_ORDER = KeyStream(0, users=("partition.cover",))
 

@@ -101,11 +101,18 @@ VARIANT = json.loads(os.environ.get("DASKLS_CONTRACT", "{}"))
 PLACES = {path.partition(":")[2]: path for entry in METHODS for path in entry.estimators}
 ENTRIES = [name for name in PLACES if not VARIANT or name in VARIANT]
 CLASSIFIERS = [name for entry in METHODS if (name := entry.estimator.partition(":")[2]) in ENTRIES]
+# What keeps the promises of a method as well: a class with other parameters, by a name of its own.
+NEARLY = {
+    f"{name} approximate": (name, {"neighbors": "approximate"})
+    for name in ("KernelKNNClassifier", "KNNSVC", "FalkSVC")
+}
+CASES = [*ENTRIES, *(NEARLY if not VARIANT else ())]
 # For `make test-all`: all but what solves is that of a classifier, and of VoronoiSVR, which every
 # change is tried with. KNNSVC finds neighbors by the same code, LocalSamplingSVC keeps samples so.
 LATE = (
     *("RandomChunkSVR", "FalkSVR", "KernelKNNRegressor", "VoronoiQuantileRegressor"),
     *("KernelKNNClassifier", "NeighborSamplingSVC"),
+    *NEARLY,
 )
 # What tells how a fit went, and not what came of it.
 NOT_BITS = ("seconds", "n_read")
@@ -113,11 +120,12 @@ N_QUERIES = 400
 
 
 def small(name, **params):
-    """Return an estimator of a registered class that trains in a blink."""
+    """Return an estimator of a registered class, or of a case, that trains in a blink."""
+    name, own = NEARLY.get(name, (name, {}))
     estimator = load_object(PLACES[name])
     known = signature(estimator).parameters
     chosen = {key: value for key, value in SMALL.items() if key in known}
-    return estimator(**{**chosen, **OWN.get(name, {}), **VARIANT.get(name, {}), **params})
+    return estimator(**{**chosen, **OWN.get(name, {}), **VARIANT.get(name, {}), **own, **params})
 
 
 def ways(names=ENTRIES):
@@ -225,8 +233,12 @@ def few_draws(patch, n_pairs):
 
 
 def small_leaves(patch, n_rows=100):
-    """Let searches look at leaves of so few rows: part of what a model is."""
-    set_sizes(patch, {"daskls.estimators.base.SEARCH_REGION_ROWS": n_rows})
+    """Let searches look at leaves, and groups of them, of so few rows: part of what a model is."""
+    sizes = {
+        "daskls.estimators.base.SEARCH_REGION_ROWS": n_rows,
+        "daskls.neighbors.approximate.GRAPH_ROWS": 5 * n_rows + 50,
+    }
+    set_sizes(patch, sizes)
 
 
 # Where work is cut into tiles, rounds or samples of pairs: of any size, with the same result.

@@ -50,7 +50,7 @@ LEVELS = {
 # The public face names everything; the command line is built on it, as any user's code is.
 FACE = "__init__"
 MAY_USE_FACE = {"cli"}
-ONLY_IMPORTER = {"zarr": "store", "sklearn.base": "estimators"}
+ONLY_IMPORTER = {"zarr": "store", "sklearn.base": "estimators", "pynndescent": "neighbors"}
 
 
 def unit_of(path, root):

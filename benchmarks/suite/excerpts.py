@@ -24,7 +24,7 @@ EXCERPT = re.compile(
 
 def pages() -> list[Path]:
     """Return the pages that hold tables of experiments."""
-    every = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    every = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [page for page in every if EXCERPT.search(page.read_text(encoding="utf-8"))]
 
 

@@ -170,6 +170,16 @@ degree : int, >= 1, default 3. Power of "poly".""",
 coef0 : float, >= 0, default 0. Constant of "poly"; 0 makes it homogeneous.""",
     "svc_tol": """
 tol : float, > 0, default 1e-3. As scikit-learn's: the violation of the optimality conditions.""",
+    "neighbors": """
+neighbors : "exact" or "approximate", default "exact"
+    How the nearest rows are found. "approximate": PyNNDescent builds a graph of the rows of each
+    group of leaves, of up to 60,000 rows or 32 MiB; a query asks ``n_groups`` groups, and what
+    their graphs propose is ranked exactly. It misses some neighbors, refuses kernel="poly", and
+    building costs more than it saves below some ten thousands of queries, or with few features:
+    pynndescent alone compiles for some 40 s in each process that builds.""",
+    "n_groups": """
+n_groups : int, >= 1, default 3
+    Groups that a query asks, of neighbors="approximate": more cost more and miss less.""",
     "k_tol": """
 tol : float, > 0, default 1e-3. A solver stops at a duality gap of tol x C x k.""",
     # Features.

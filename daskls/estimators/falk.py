@@ -16,6 +16,7 @@ from daskls.estimators.neighborhoods import (
     SELECTION_C,
     advice_on_selection,
     asked_of,
+    groups_of,
     local_spec,
     selection_of,
 )
@@ -51,7 +52,7 @@ class FalkEstimator(LocalEstimator):
         spec = local_spec(self, params)
         C = spec.C or (self._c_candidates if params["selection"] else (1.0,))
         spec = replace(spec, C=C)
-        method = _method(params, spec)
+        method = replace(_method(params, spec), n_groups=groups_of(self, params))
         _check_candidates(params, spec)
         n_folds = spec.cv if method.selection and "cv" in params else None
         return {**asked_of(params, method, spec), "n_folds": n_folds}
@@ -114,7 +115,7 @@ class FalkSVC(FalkEstimator, LocalClassifier):
     Centers are training rows, chosen so that every row is among the ``n_assigned`` nearest rows of
     at least one. Around each center an SVM with offset is trained on its ``n_neighbors`` nearest
     rows. A query is predicted by the SVM of the center that its nearest training row belongs to.
-    Neighbors are exact, and found without holding the rows in memory.
+    Neighbors are found without holding the rows in memory.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ class FalkSVC(FalkEstimator, LocalClassifier):
         None: with a selection and "rbf", 1 / q^2 with q a percentile of the distances within each
         neighborhood; else scikit-learn's "scale", 1 / (d x variance of the sampled rows).
         The papers' width sigma is 1 / sqrt(2 gamma) or 1 / sqrt(gamma), by program.
-    {degree, coef0}
+    {degree, coef0, neighbors, n_groups}
     percentiles : sequence of float in [0, 100], default (1, 10, 50, 90)
         Candidates of the width where gamma is None and there is a selection.
     cv : int, >= 2, default 5. Folds of a selection.
@@ -157,8 +158,8 @@ class FalkSVC(FalkEstimator, LocalClassifier):
         and the error of every candidate as nested lists (k, width from large to small, C).
     cover_ : dict. Rounds in which the centers were chosen, and rows searched for it.
     {stage_s_}
-    fit_report_ : record array (n_cells_,). One row per center; ``n_read`` counts the leaves that
-        its search read.
+    fit_report_ : record array (n_cells_,). One row per center; ``n_read`` counts the leaves, or
+        groups, that its search read.
 
     References
     ----------
@@ -198,6 +199,8 @@ class FalkSVC(FalkEstimator, LocalClassifier):
         gamma: param.Candidates = None,
         degree: param.Count = 3,
         coef0: param.NotNegative = 0.0,
+        neighbors: param.NeighborSearch = "exact",
+        n_groups: param.Count = 3,
         percentiles: param.Percentiles = PERCENTILES,
         cv: param.Folds = 5,
         tol: param.Positive = 1e-3,
@@ -259,7 +262,7 @@ class FalkSVR(FalkEstimator, LocalRegressor):
     gamma : float, sequence of float (not of "poly"), or None
         None: with a selection and "rbf", 1 / q^2 with q a percentile of the distances within each
         neighborhood; else scikit-learn's "scale", 1 / (d x variance of the sampled rows).
-    {degree, coef0}
+    {degree, coef0, neighbors, n_groups}
     percentiles : sequence of float in [0, 100], default (10, 50, 90, 100)
         Candidates of the width where gamma is None and there is a selection.
     {feature_scale, store, client, random_state, verbose}
@@ -276,7 +279,7 @@ class FalkSVR(FalkEstimator, LocalRegressor):
     {stage_s_}
     fit_report_ : record array (n_cells_,). One row per center: rows, C, gamma, seconds, and as
         validation error the mean squared error of left-out inner rows, in units of the variance of
-        y; ``n_read`` counts the leaves that its search read.
+        y; ``n_read`` counts the leaves, or groups, that its search read.
 
     References
     ----------
@@ -313,6 +316,8 @@ class FalkSVR(FalkEstimator, LocalRegressor):
         gamma: param.Candidates = None,
         degree: param.Count = 3,
         coef0: param.NotNegative = 0.0,
+        neighbors: param.NeighborSearch = "exact",
+        n_groups: param.Count = 3,
         percentiles: param.Percentiles = NUMBER_PERCENTILES,
         feature_scale: param.FeatureScale = None,
         store: param.Store = None,

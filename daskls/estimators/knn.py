@@ -12,6 +12,7 @@ from daskls.estimators.neighborhoods import (
     advice_on_selection,
     asked_of,
     check_single,
+    groups_of,
     local_spec,
     one_count,
     select,
@@ -32,7 +33,7 @@ class KNNSVC(LocalClassifier):
 
     `fit` only regroups the rows, and selects C and the width where neither is given, leaving out
     1 % of the rows (2000 at least, 5000 at most) one at a time. That costs about as much as
-    predicting five times as many rows. Neighbors are exact. Neighborhoods of one class need no
+    predicting five times as many rows. Neighborhoods of one class need no
     training; queries of a block with the same neighbors share an SVM.
 
     Parameters
@@ -41,8 +42,8 @@ class KNNSVC(LocalClassifier):
         k, the rows of a neighborhood; at most the number of rows, which gives the usual SVM.
     {kernel}
         For "poly", neighbors are nearest in the kernel's feature space.
-    {selected_C, selected_gamma, degree, coef0, k_tol, feature_scale, class_weight, probability}
-    {store, client, random_state, verbose}
+    {selected_C, selected_gamma, degree, coef0, neighbors, n_groups, k_tol, feature_scale}
+    {class_weight, probability, store, client, random_state, verbose}
 
     Attributes
     ----------
@@ -85,6 +86,8 @@ class KNNSVC(LocalClassifier):
         gamma: param.Candidates = None,
         degree: param.Count = 3,
         coef0: param.NotNegative = 0.0,
+        neighbors: param.NeighborSearch = "exact",
+        n_groups: param.Count = 3,
         tol: param.Positive = 1e-3,
         feature_scale: param.FeatureScale = None,
         class_weight: param.ClassWeight = None,
@@ -102,7 +105,9 @@ class KNNSVC(LocalClassifier):
         if not find_kernel(spec.kernel).is_euclidean:
             check_single(replace(spec, C=None))
         selection = "left_out" if is_open else None
-        return asked_of(params, KNNSVM((k,), selection=selection, percentiles=widths), spec)
+        n_groups = groups_of(self, params)
+        method = KNNSVM((k,), selection=selection, percentiles=widths, n_groups=n_groups)
+        return asked_of(params, method, spec)
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all neighborhoods")
@@ -129,6 +134,8 @@ class KernelKNN(LocalEstimator):
         gamma: param.Candidates = None,
         degree: param.Count = 3,
         coef0: param.NotNegative = 0.0,
+        neighbors: param.NeighborSearch = "exact",
+        n_groups: param.Count = 3,
         feature_scale: param.FeatureScale = None,
         store: param.Store = None,
         client: Any = None,
@@ -139,7 +146,8 @@ class KernelKNN(LocalEstimator):
 
     def _asked(self, params: param.Params) -> dict[str, Any]:
         spec = check_single(local_spec(self, params, C=(1.0,)))
-        return asked_of(params, KNN(n_neighbors=(one_count(self, params),)), spec)
+        k, n_groups = one_count(self, params), groups_of(self, params)
+        return asked_of(params, KNN(n_neighbors=(k,), n_groups=n_groups), spec)
 
 
 @complete()
@@ -153,7 +161,7 @@ class KernelKNNClassifier(KernelKNN, LocalClassifier):
     {kernel}
         "rbf" and "linear" order rows as the Euclidean distance does.
     gamma : float or None. Of "poly"; None: scikit-learn's "scale", of the sampled rows.
-    {degree, coef0, feature_scale, store, client, random_state, verbose}
+    {degree, coef0, neighbors, n_groups, feature_scale, store, client, random_state, verbose}
 
     Attributes
     ----------
@@ -190,7 +198,7 @@ class KernelKNNRegressor(KernelKNN, LocalRegressor):
     {kernel}
         "rbf" and "linear" order rows as the Euclidean distance does.
     gamma : float or None. Of "poly"; None: scikit-learn's "scale", of the sampled rows.
-    {degree, coef0, feature_scale, store, client, random_state, verbose}
+    {degree, coef0, neighbors, n_groups, feature_scale, store, client, random_state, verbose}
 
     Attributes
     ----------

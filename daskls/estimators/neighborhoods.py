@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.estimators.param import Params, counts, has_width, params_of, read, widths
+from daskls.estimators.param import (
+    Params,
+    check_unused,
+    counts,
+    has_width,
+    params_of,
+    read,
+    widths,
+)
 from daskls.estimators.scales import checks_units, scaling_of
+from daskls.kernels.kernel import find_kernel
 from daskls.methods.neighborhoods.method import NeighborMethod
 from daskls.records import SolverSpec
 
@@ -38,6 +47,19 @@ def asked_of(params: Params, method: NeighborMethod, spec: SolverSpec) -> dict[s
         "scaling": scaling,
         "checks_units": checks_units(params),
     }
+
+
+def groups_of(estimator: Any, params: Params) -> int | None:
+    """Return how many groups of rows a query asks; None where neighbors are exact."""
+    if params["neighbors"] == "exact":
+        check_unused(estimator, ["n_groups"], 'neighbors="exact"')
+        return None
+    if not find_kernel(params["kernel"]).is_euclidean:
+        raise ParameterError(
+            f'neighbors="approximate" with kernel={params["kernel"]!r}: graphs are of Euclidean '
+            'distances. Pass neighbors="exact", or another kernel.'
+        )
+    return int(params["n_groups"])
 
 
 def one_count(estimator: Any, params: Params) -> int:

@@ -247,8 +247,8 @@ class FalkNoiseFilter(NoiseFilter):
 
     Parameters
     ----------
-    n_neighbors, n_assigned, selection, kernel, C, gamma, degree, coef0, percentiles, cv,
-    tol, feature_scale, store, client, random_state, verbose : as for `FalkSVC`
+    n_neighbors, n_assigned, selection, kernel, C, gamma, degree, coef0, neighbors, n_groups,
+    percentiles, cv, tol, feature_scale, store, client, random_state, verbose : as for `FalkSVC`
 
     Attributes
     ----------
@@ -286,6 +286,8 @@ class FalkNoiseFilter(NoiseFilter):
         gamma: param.Candidates = None,
         degree: param.Count = 3,
         coef0: param.NotNegative = 0.0,
+        neighbors: param.NeighborSearch = "exact",
+        n_groups: param.Count = 3,
         percentiles: param.Percentiles = PERCENTILES,
         cv: param.Folds = 5,
         tol: param.Positive = 1e-3,
@@ -315,8 +317,8 @@ class KNNSVMNoiseFilter(NoiseFilter):
     threshold : float in [0, 1], default 0.5. Rows of a smaller probability are noise.
     C : float or None. Box bound of a row of weight 1; None: 1.
     {gamma}
-    kernel, degree, coef0, tol, feature_scale, store, client, random_state, verbose : as for
-        `KNNSVC`
+    kernel, degree, coef0, neighbors, n_groups, tol, feature_scale, store, client, random_state,
+    verbose : as for `KNNSVC`
 
     Attributes
     ----------
@@ -354,6 +356,8 @@ class KNNSVMNoiseFilter(NoiseFilter):
         gamma: param.OneValue = None,
         degree: param.Count = 3,
         coef0: param.NotNegative = 0.0,
+        neighbors: param.NeighborSearch = "exact",
+        n_groups: param.Count = 3,
         tol: param.Positive = 1e-3,
         feature_scale: param.FeatureScale = None,
         store: param.Store = None,

@@ -63,6 +63,7 @@ Candidates = Annotated[float | Sequence[float] | None, POSITIVE, "array-like", N
 OneValue = Annotated[float | None, POSITIVE, "array-like", None]
 CellKernel = Annotated[str, StrOptions({*KERNELS, "auto"})]
 SearchedKernel = Annotated[str, StrOptions(set(kernels_with("is_everywhere")))]
+NeighborSearch = Literal["exact", "approximate"]
 ClassLoss = Annotated[str, StrOptions(set(losses_of("classes")))]
 NumberLoss = Annotated[str, StrOptions(set(losses_of("numbers")))]
 LevelLoss = Annotated[str, StrOptions(set(losses_of("numbers", of_levels=True)))]

@@ -98,13 +98,13 @@ def find_nearest(
         found = find_nearest(queries[first], n_neighbors, leaves, read_leaf, metric)
         return found.take(of_query)
     is_euclidean = find_kernel(metric.name).is_euclidean
-    tile: Callable[..., _Tile] = _Tile if is_euclidean else partial(_PolynomialTile, kernel=metric)
+    tile: Callable[..., Tile] = Tile if is_euclidean else partial(_PolynomialTile, kernel=metric)
     parts = [
         tile(queries[start : start + TILE_QUERIES], n_neighbors).search(leaves, read_leaf)
         for start in range(0, len(queries), TILE_QUERIES)
     ]
     if not parts:
-        parts = [_Tile(queries, n_neighbors).result()]
+        parts = [Tile(queries, n_neighbors).result()]
     return Neighbors(
         np.concatenate([part.distances for part in parts]),
         np.concatenate([part.numbers for part in parts]),
@@ -142,7 +142,7 @@ def order_by_leaf(X: Reals, regions: Regions) -> Int64:
     return np.argsort(nearest, kind="stable")
 
 
-class _Tile:
+class Tile:
     """Some queries and the heaps of their nearest rows so far, by Euclidean distances."""
 
     def __init__(self, queries: Reals, n_neighbors: int) -> None:
@@ -203,7 +203,7 @@ class _Tile:
         offer_blocks(self.exact, active, blocks, leaf.X, leaf.numbers, leaf.positions, heaps)
 
 
-class _PolynomialTile(_Tile):
+class _PolynomialTile(Tile):
     """The same by distances in a polynomial kernel's feature space, for which there is no bound."""
 
     def __init__(self, queries: Reals, n_neighbors: int, kernel: KernelSpec) -> None:

@@ -25,6 +25,7 @@ STAGE_LABELS = {
     "regroup": "regrouping blocks",
     "merge": "merging blocks",
     "gather": "gathering rows",
+    "link": "linking near rows",
     "select": "choosing parameters",
     "cover": "covering rows",
     "draw": "drawing rows",

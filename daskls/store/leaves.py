@@ -112,7 +112,7 @@ class LeafReader:
         starts, stops = zip(*self._bundles, (n_leaves, 0), strict=True)
         if starts != (0, *(last + 1 for last in stops[:-1])):
             raise damaged(where, "its bundles are not those of its leaves")
-        self._store, self._target = root.store, root.target
+        self.store, self._target = root.store, root.target
         self.first_positions = check_counts(where, "leaf_rows", leaf_rows, root.n_rows)
         self._region_ptr = check_counts(where, "n_regions", n_regions, len(self._region_rows))
         by_region = check_counts(where, "region_rows", self._region_rows, root.n_rows)
@@ -122,7 +122,7 @@ class LeafReader:
         self.regions = unpack(index.read("leaves", shape=(n_leaves, width), finite=False))
         self._inner_regions = unpack(index.read("regions", shape=shape, kind="f", finite=False))
         self._first_leaves = np.array([first for first, _ in self._bundles])
-        self._cache = SizedCache(cache_nbytes)
+        self.cache = SizedCache(cache_nbytes)
         self._parts: dict[int, Artifact] = {}
 
     @property
@@ -134,9 +134,9 @@ class LeafReader:
         return len(self.regions.r_max)
 
     def check_bundles(self) -> None:
-        missing = set(self._bundles) - set(finished_bundles(self._store, ROWS_KIND))
+        missing = set(self._bundles) - set(finished_bundles(self.store, ROWS_KIND))
         if missing:
-            where = self._store.where(bundle_key(*min(missing), ROWS_KIND))
+            where = self.store.where(bundle_key(*min(missing), ROWS_KIND))
             raise damaged(where, "it is missing")
 
     def leaf_of(self, positions: Int64) -> Int64:
@@ -145,7 +145,7 @@ class LeafReader:
 
     def read_leaf(self, leaf: int) -> LeafRows:
         """Return one leaf's rows, cached."""
-        found: LeafRows | None = self._cache.get((leaf, "rows"))
+        found: LeafRows | None = self.cache.get((leaf, "rows"))
         if found is None:
             inner = slice(*self._region_ptr[leaf : leaf + 2])
             found = LeafRows(
@@ -155,20 +155,20 @@ class LeafReader:
                 self._inner_regions.take(inner),
                 int(self.first_positions[leaf]),
             )
-            self._cache.put((leaf, "rows"), found, found.nbytes)
+            self.cache.put((leaf, "rows"), found, found.nbytes)
         return found
 
     def _read_labels(self, leaf: int) -> tuple[Targets, Float64]:
-        found: tuple[Targets, Float64] | None = self._cache.get((leaf, "labels"))
+        found: tuple[Targets, Float64] | None = self.cache.get((leaf, "labels"))
         if found is None:
             codes = self._column(leaf, "codes")
             if self._target.kind == "classes":
                 # They index the votes.
-                where = self._store.where(ROWS_KIND)
+                where = self.store.where(ROWS_KIND)
                 check_codes(where, "codes", codes, self._target.n_classes)
             found = codes, self._column(leaf, "weights")
             # Successive chunks of neighborhoods read the same leaves.
-            self._cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
+            self.cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
         return found
 
     def _column(self, leaf: int, name: str, whole: bool = False) -> AnyArray:
@@ -176,7 +176,7 @@ class LeafReader:
         first, last = self._bundles[int(np.searchsorted(self._first_leaves, leaf, "right")) - 1]
         if first not in self._parts:
             # Kept open: its description is needed for every read.
-            self._parts[first] = open_leaf_part(self._store, first, last)
+            self._parts[first] = open_leaf_part(self.store, first, last)
         begin, start, stop, end = self.first_positions[[first, leaf, leaf + 1, last + 1]].tolist()
         widths = {"X": (self.regions.low.shape[1],)}
         if self._target.kind == "numbers":

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_regressor
 from small import (
-    ENTRIES,
+    CASES,
     LATE,
     VARIANT,
     answers_of,
@@ -47,7 +47,7 @@ TWO = Y > 0
 BLOCKS = (100,) * 6
 # Begun names of what shows who writes into a store, and whether workers see it.
 OWNED = (".owner", "..owner", ".probe", "..probe")
-SLOW = {name for name in ENTRIES if name != "VoronoiSVC"}
+SLOW = {name for name in CASES if name != "VoronoiSVC"}
 
 
 # One whose fit is its stages alone, and one with rounds between them.
@@ -66,7 +66,7 @@ MORE = {
 
 def with_more(marks=()):
     """Return (name, way) of every method, and of the ways whose models hold more."""
-    late = [pytest.param(n, {}, marks=pytest.mark.slow if n in LATE else (), id=n) for n in ENTRIES]
+    late = [pytest.param(n, {}, marks=pytest.mark.slow if n in LATE else (), id=n) for n in CASES]
     # A variant is of a method as it is.
     more = () if VARIANT else MORE.items()
     return [*late, *(pytest.param(*own, marks=marks, id=id) for id, own in more)]
@@ -81,7 +81,7 @@ def one_of_parts(*parts):
     """Return (name, part of a fit): at every change one part of two methods, by turns."""
     return [
         pytest.param(name, part, marks=() if is_early else pytest.mark.slow)
-        for i, name in enumerate(ENTRIES)
+        for i, name in enumerate(CASES)
         for part in parts
         for is_early in [name in EARLY and part == parts[i % len(parts)]]
     ]
@@ -128,7 +128,7 @@ def reference(small_leaves):
     return find
 
 
-@pytest.fixture(params=late_marked(ENTRIES))
+@pytest.fixture(params=late_marked(CASES))
 def name(request):
     """Return the name of a registered estimator."""
     return request.param
@@ -169,7 +169,7 @@ class TestMethod:
 
     # --- one seed, one model
 
-    @pytest.mark.parametrize(("name", "way"), ways(), ids=str)
+    @pytest.mark.parametrize(("name", "way"), ways(CASES), ids=str)
     def test_chunks_tasks_and_threads_leave_no_trace(self, name, way, reference):
         expected = reference(name, tuple(way.items()))
         for scheduler, chunks, n_bundles in [
@@ -266,7 +266,7 @@ class TestMethod:
     @pytest.mark.slow
     @pytest.mark.parametrize(
         "name",
-        [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in ENTRIES],
+        [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in CASES],
     )
     def test_a_killed_client_loses_nothing_that_is_finished(
         self, name, tmp_path, reference, n_written

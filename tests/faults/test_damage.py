@@ -33,12 +33,23 @@ X, Y = (da.from_array(a, chunks=100) for a in checkers(N))
 QUERIES = checkers(100, seed=1)[0]
 # What a fit that ends in the middle puts in place last, of each method that has it.
 ENDS = (
-    *("exchange-", "partition", "regions", "rows", "leaves", "centers", "sampling", "joint"),
+    *(
+        "exchange-",
+        "partition",
+        "regions",
+        "rows",
+        "leaves",
+        "graphs",
+        "centers",
+        "sampling",
+        "joint",
+    ),
     "bundles",
 )
 WAYS = {
     **{name: (name, {}) for name in ENTRIES},
     "partitions": ("VoronoiSVC", {"n_partitions": 2}),
+    "approximate": ("KernelKNNClassifier", {"neighbors": "approximate"}),
     "center": ("FalkSVC", {"assign": "center", "selection": "local", "C": [1.0, 10.0]}),
 }
 # At every change few of them.

@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import dask
 import numpy as np
@@ -18,6 +19,14 @@ from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.parts import read_centers
 from daskls.methods.neighborhoods.plan import SHARED_BY, neighborhood_nbytes
 from daskls.methods.neighborhoods.train import CenterBundle, NeighborJob, fit_centers
+from daskls.neighbors.approximate import (
+    Group,
+    GroupRows,
+    build,
+    building_nbytes,
+    group_nbytes,
+)
+from daskls.neighbors.graph import GraphSearch
 from daskls.neighbors.search import find_nearest
 from daskls.records import SolverSpec
 from daskls.run import regroup
@@ -144,3 +153,21 @@ def test_projections_grow_with_what_they_project():
     assert neighborhood_nbytes(sizes, 1000, 1000, 9000, 4) > base
     assert neighborhood_nbytes(sizes, 500, 1000, 9900, 4) > base
     assert neighborhood_nbytes(sizes, 500, 1000, 9000, 8) > base
+
+
+@pytest.mark.parametrize(("d", "dtype"), few([(300, "f8"), (300, "f4"), (20, "f8")]))
+def test_building_and_searching_a_graph(d, dtype):
+    X, numbers = rows_of(8000, d, 2)[0].astype(dtype), np.arange(8000)
+    leaf = SimpleNamespace(X=X, numbers=numbers, positions=numbers)
+    graph, queries = build(GroupRows([leaf]), 0), X[:100].astype(float)
+
+    def search():
+        rows = GroupRows([leaf])
+        assert (Group(rows, GraphSearch(graph, rows.distinct())).find(queries, 10) >= 0).all()
+
+    peak, projected = peak_of(search), group_nbytes(8000, d)
+    assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
+    # Room for the updates of 16,384 rows is there, but no page of it that 8000 do not fill.
+    peak = peak_of(lambda: build(GroupRows([leaf]), 0)) - (2**14 - 8000) * 330 * 12
+    projected = building_nbytes(8000, d)
+    assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from daskls.cluster import run_each
 from daskls.memory import TaskSizes
+from daskls.methods.neighborhoods.groups import build_graphs
 from daskls.methods.neighborhoods.parts import Centers
 from daskls.methods.neighborhoods.plan import (
     MODELS_NBYTES,
     NeighborSpec,
+    grouped_rows,
     neighborhood_nbytes,
     plan_batch,
 )
@@ -19,6 +21,7 @@ from daskls.methods.neighborhoods.train import (
     choose_centers,
     fit_centers,
 )
+from daskls.neighbors.approximate import building_nbytes, graph_nbytes
 from daskls.neighbors.search import metric_of
 from daskls.plan.bundles import Extent, Resources, bundle_work, model_nbytes
 from daskls.plan.checks import gathering_nbytes
@@ -34,6 +37,7 @@ OVERLAP = 2.1
 
 def fit_rows(method: NeighborSpec, state: FitState) -> None:
     method = method.for_rows(state.scan.n_kept)
+    build_graphs(method, state)
     chosen = select(state, method, state.fit)
     spec, percentiles = chosen.spec, chosen.percentiles
     C, gamma, percentile = (
@@ -47,12 +51,13 @@ def fit_rows(method: NeighborSpec, state: FitState) -> None:
 def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     method = method.for_rows(state.scan.n_kept)
     root, fit = state.root, state.fit
+    build_graphs(method, state)
     chosen = select(state, method, fit)
     k = chosen.n_neighbors
     centers = choose_centers(state, fit, method.inner(k), metric_of(chosen.spec))
     own = replace(method, percentiles=chosen.percentiles)
     largest, n_rows = state.sampling.largest_rows, state.scan.n_kept
-    batch = plan_batch(state.sizes, k, largest, n_rows, state.resources)
+    batch = plan_batch(state.sizes, k, largest, n_rows, state.resources, method.n_groups)
     job = NeighborJob(fit, chosen.spec, own, k, batch)
     bundles = _bundles(state, centers, k)
 
@@ -99,23 +104,32 @@ def expected_rows(method: NeighborSpec, extent: Extent, resources: Resources) ->
     nbytes = gathering_nbytes(extent)
     if method.selection is not None:
         k = max(method.for_rows(extent.n_rows).n_neighbors)
-        nbytes = max(
-            nbytes, neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, extent.n_rows, 1)
+        needed = neighborhood_nbytes(
+            extent.sizes, k, extent.leaf_rows, extent.n_rows, 1, method.n_groups
         )
-    return Expected(0, 0, nbytes, extent.n_rows * extent.sizes.row_nbytes)
+        nbytes = max(nbytes, needed)
+    kept = extent.n_rows * extent.sizes.row_nbytes
+    if method.n_groups is None:
+        return Expected(0, 0, nbytes, kept)
+    d = extent.sizes.n_features
+    grouped = grouped_rows(d, extent.leaf_rows, extent.n_rows)
+    nbytes = max(nbytes, building_nbytes(grouped, d))
+    return Expected(-(-extent.n_rows // grouped), 0, nbytes, kept + graph_nbytes(extent.n_rows, d))
 
 
 def expected_centers(method: NeighborSpec, extent: Extent, resources: Resources) -> Expected:
     method, rows = method.for_rows(extent.n_rows), expected_rows(method, extent, resources)
     k = method.n_neighbors[len(method.n_neighbors) // 2]
     n_centers = _n_centers(extent.n_rows, method.inner(k))
-    batch = plan_batch(extent.sizes, k, extent.leaf_rows, extent.n_rows, resources)
+    own = extent.sizes, k, extent.leaf_rows, extent.n_rows
+    batch = plan_batch(*own, resources, method.n_groups)
     n_tasks = -(-n_centers // _bundle_size(extent.sizes, n_centers, k))
-    nbytes = neighborhood_nbytes(extent.sizes, k, extent.leaf_rows, extent.n_rows, batch)
+    nbytes = neighborhood_nbytes(*own, batch, method.n_groups)
     models = model_nbytes(extent.sizes, n_centers * k)
     kept = rows.model_nbytes if method.assign == "point" else 0
     client = NBYTES_PER_ROW * extent.n_rows
-    return Expected(n_tasks, n_centers, max(nbytes, rows.nbytes), models + kept, client)
+    n_tasks, nbytes = n_tasks + rows.n_tasks, max(nbytes, rows.nbytes)
+    return Expected(n_tasks, n_centers, nbytes, models + kept, client)
 
 
 def _n_centers(n_rows: int, n_inner: int) -> int:

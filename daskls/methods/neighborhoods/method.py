@@ -7,6 +7,12 @@ from typing import cast
 import numpy as np
 
 from daskls.errors import StoreError
+from daskls.methods.neighborhoods.groups import (
+    GRAPH_PARTS,
+    GRAPHS,
+    open_searched,
+    search_batches,
+)
 from daskls.methods.neighborhoods.parts import (
     CENTER_PARTS,
     find_owners,
@@ -16,7 +22,7 @@ from daskls.methods.neighborhoods.parts import (
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size, check_neighborhoods
 from daskls.methods.probability import shares
 from daskls.methods.scores import empty_scores, mean_of_views, model_scores
-from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
+from daskls.neighbors.search import metric_of
 from daskls.plan.bundles import Extent, Resources
 from daskls.plan.fit import Expected
 from daskls.records import F8, Float64, Int64, Ints, LocalModel, Reals
@@ -28,8 +34,8 @@ from daskls.store.contents import StorePart
 from daskls.store.errors import damaged
 from daskls.store.exchange import Rows
 from daskls.store.layout import Root
-from daskls.store.leaves import LeafReader, open_leaves
-from daskls.store.models import finished_bundles
+from daskls.store.leaves import LeafReader
+from daskls.store.models import all_bundles, finished_bundles
 from daskls.store.reader import ModelReader
 
 
@@ -40,8 +46,12 @@ class NeighborMethod(NeighborSpec, Method):
     keeps_rows = True
     is_local = True
 
+    @classmethod
+    def parts(cls) -> tuple[StorePart, ...]:
+        return GRAPH_PARTS
+
     def check(self, extent: Extent, resources: Resources) -> None:
-        check_neighborhoods(extent, resources, max(self.n_neighbors))
+        check_neighborhoods(extent, resources, max(self.n_neighbors), self.n_groups)
 
     def expected(
         self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
@@ -63,7 +73,13 @@ class NeighborMethod(NeighborSpec, Method):
 
     def check_complete(self, root: Root) -> None:
         super().check_complete(root)
-        LeafReader(root).check_bundles()
+        self.check_rows(root)
+
+    def check_rows(self, root: Root) -> None:
+        leaves = LeafReader(root)
+        leaves.check_bundles()
+        if self.n_groups is not None:
+            all_bundles(root.store, leaves.n_leaves, GRAPHS)
 
     def progress(self, root: Root) -> str:
         done = sum(last - first + 1 for first, last in finished_bundles(root.store))
@@ -80,7 +96,7 @@ class Falk(NeighborMethod):
 
     @classmethod
     def parts(cls) -> tuple[StorePart, ...]:
-        return CENTER_PARTS
+        return (*GRAPH_PARTS, *CENTER_PARTS)
 
     def expected(
         self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
@@ -96,7 +112,7 @@ class Falk(NeighborMethod):
 
     def scores(self, reader: ModelReader, X: Reals) -> Float64:
         if self.assign == "point":
-            return mean_of_views(reader, X, [find_owners(reader, X)])
+            return mean_of_views(reader, X, [find_owners(self, reader, X)])
         n_centers = self.n_centers if self.assign == "k_centers" else 1
         found = nearest_centers(reader, X, min(n_centers, reader.n_cells))
         return mean_of_views(reader, X, list(found.T))
@@ -105,14 +121,14 @@ class Falk(NeighborMethod):
         """Also removes the rows where predictions only need the centers."""
         super().clean_up(root)
         if self.assign != "point":
-            root.store.drop("rows")
+            root.store.drop("rows", GRAPHS)
 
     def check_complete(self, root: Root) -> None:
         ModelReader(root.store)
         if read_centers(root) is None:
             raise StoreError(f"{root.where('centers')} is missing")
         if self.assign == "point":
-            LeafReader(root).check_bundles()
+            self.check_rows(root)
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
         from daskls.methods.neighborhoods.noise import agrees
@@ -173,14 +189,11 @@ def _neighborhoods(
     method: NeighborSpec, reader: ModelReader, X: Reals
 ) -> Iterator[tuple[Int64, Rows]]:
     """Yield batches of nearby queries, and their neighbors' rows in the order of row numbers."""
-    leaves = open_leaves(reader.root.where(), reader.fingerprint)
+    leaves = open_searched(method, reader)
     k = min(method.n_neighbors[0], leaves.n_rows)
     size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
-    order = order_by_leaf(X, leaves.regions)
     metric = metric_of(reader.spec)
-    for start in range(0, len(X), size):
-        queries = order[start : start + size]
-        found = find_nearest(X[queries], k, leaves.regions, leaves.read_leaf, metric)
+    for queries, found in search_batches(method, leaves, X, k, metric, size):
         # Sorted, so that equal sets of neighbors give equal models, bit for bit, for every query.
         by_number = np.argsort(found.numbers, axis=1)
         yield queries, leaves.read_positions(np.take_along_axis(found.positions, by_number, axis=1))

@@ -8,15 +8,15 @@ import numpy as np
 
 from daskls.blas import one_blas_thread, undisturbed
 from daskls.methods.base import method_of
+from daskls.methods.neighborhoods.groups import open_searched, search_batches
 from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size
 from daskls.methods.scores import SLAB_ROWS, labels_of
-from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
+from daskls.neighbors.search import metric_of
 from daskls.records import Float64, Int64, Ints, Labels, Reals
 from daskls.run.blocks import block_start
 from daskls.run.resources import find_slots
 from daskls.seeds import LEFT_OUT
 from daskls.solvers.hinge.neighborhood import label_probability
-from daskls.store.leaves import open_leaves
 from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
 
@@ -89,17 +89,14 @@ def agrees(reader: ModelReader, X: Reals, codes: Ints) -> Float64:
 def leave_one_out(
     method: NeighborSpec, reader: ModelReader, X: Reals, codes: Ints, first: int
 ) -> Float64:
-    leaves = open_leaves(reader.root.where(), reader.fingerprint)
+    leaves = open_searched(method, reader)
     k = min(method.n_neighbors[0], leaves.n_rows - 1)
     metric = metric_of(reader.spec)
     size = batch_size(k, X.shape[1], reader.target.nbytes)
-    order = order_by_leaf(X, leaves.regions)
     agreement = np.empty(len(X))
     seed = int(reader.meta["seed"])
     with one_blas_thread():
-        for start in range(0, len(X), size):
-            queries = order[start : start + size]
-            found = find_nearest(X[queries], k + 1, leaves.regions, leaves.read_leaf, metric)
+        for queries, found in search_batches(method, leaves, X, k + 1, metric, size):
             others = found.others(first + queries)
             rows = leaves.read_positions(found.positions[others].reshape(len(queries), -1))
             for i, query in enumerate(queries.tolist()):

@@ -6,6 +6,8 @@ import numpy as np
 
 from daskls.errors import StoreError
 from daskls.methods.base import one_leaf
+from daskls.methods.neighborhoods.groups import nearest_rows, open_searched
+from daskls.methods.neighborhoods.plan import NeighborSpec
 from daskls.neighbors.search import find_nearest, metric_of, order_by_leaf
 from daskls.records import Int32, Int64, Ints, LeafRows, Reals, Regions
 from daskls.store.artifact import Artifact
@@ -13,7 +15,6 @@ from daskls.store.caches import cached
 from daskls.store.contents import StorePart
 from daskls.store.errors import check_codes, damaged, malformed_is_damage
 from daskls.store.layout import Root
-from daskls.store.leaves import open_leaves
 from daskls.store.reader import ModelReader
 
 CENTERS = "centers"
@@ -103,12 +104,12 @@ def count_cover(reader: ModelReader) -> dict[str, int]:
     return {"n_rounds": centers.n_rounds, "n_searched": centers.n_searched}
 
 
-def find_owners(reader: ModelReader, X: Reals) -> Int64:
+def find_owners(method: NeighborSpec, reader: ModelReader, X: Reals) -> Int64:
     """Return the center of each query's nearest training row (equation 15)."""
-    leaves = open_leaves(reader.root.where(), reader.fingerprint)
+    leaves = open_searched(method, reader)
     centers = _centers_of(reader)
     order = order_by_leaf(X, leaves.regions)
-    found = find_nearest(X[order], 1, leaves.regions, leaves.read_leaf, metric_of(reader.spec))
+    found = nearest_rows(method, leaves, X[order], 1, metric_of(reader.spec))
     positions = np.empty(len(X), np.int64)
     positions[order] = found.positions[:, 0]
     cells = np.empty(len(X), np.int64)

@@ -5,8 +5,9 @@ from typing import ClassVar, Self
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, neighbor_search_nbytes
+from daskls.neighbors.approximate import building_nbytes, group_nbytes, most_grouped
 from daskls.plan.bundles import Extent, Resources, cell_nbytes, model_nbytes
-from daskls.plan.checks import check_block, check_gather, excess, usable_nbytes
+from daskls.plan.checks import check_block, check_gather, check_usable, excess, usable_nbytes
 from daskls.records import F8
 
 # Neighborhoods that local selection evaluates.
@@ -25,7 +26,8 @@ class NeighborSpec:
 
     A query is predicted by the center of its nearest row, `assign` "point", the nearest one,
     "center", or the nearest `n_centers` together, "k_centers". `percentiles`, decreasing, are
-    widths of a neighborhood's distances, None where gamma is given.
+    widths of a neighborhood's distances, None where gamma is given. Neighbors are approximate, of
+    `n_groups` groups of leaves, unless that is None.
     """
 
     n_neighbors: tuple[int, ...]
@@ -34,6 +36,7 @@ class NeighborSpec:
     n_centers: int = 3
     selection: str | None = None
     percentiles: tuple[float, ...] | None = None
+    n_groups: int | None = None
 
     # Whether neighbors vote or are averaged, instead of training a model.
     votes: ClassVar[bool] = False
@@ -47,46 +50,79 @@ class NeighborSpec:
         return replace(self, n_neighbors=candidates, n_assigned=n_assigned)
 
 
-def check_neighborhoods(extent: Extent, resources: Resources, n_neighbors: int) -> None:
+def check_neighborhoods(
+    extent: Extent, resources: Resources, n_neighbors: int, n_groups: int | None
+) -> None:
     check_block(extent, resources)
     check_gather(extent, resources)
     sizes, leaf_rows, usable = extent.sizes, extent.leaf_rows, usable_nbytes(resources)
+    exact = ""
+    if n_groups is not None:
+        exact = 'pass neighbors="exact", '
+        n_rows = grouped_rows(sizes.n_features, leaf_rows, extent.n_rows)
+        check_usable(
+            f"The graph of {n_rows} rows x {sizes.n_features} features",
+            building_nbytes(n_rows, sizes.n_features),
+            resources,
+            'pass neighbors="exact"',
+        )
     k = min(n_neighbors, extent.n_rows)
     n_rows = extent.n_rows
-    needed = neighborhood_nbytes(sizes, k, leaf_rows, n_rows, 1)
+    own = leaf_rows, n_rows, 1, n_groups
+    needed = neighborhood_nbytes(sizes, k, *own)
     if needed > usable:
         fitting = k
-        while fitting > 1 and neighborhood_nbytes(sizes, fitting, leaf_rows, n_rows, 1) > usable:
+        while fitting > 1 and neighborhood_nbytes(sizes, fitting, *own) > usable:
             fitting //= 2
         raise MemoryPlanError(
             f"A neighborhood of {k} rows x {sizes.n_features} features needs "
             f"{excess(needed, usable)} for it; lower "
-            f"n_neighbors to about {fitting}, or {resources.more}"
+            f"n_neighbors to about {fitting}, {exact}or {resources.more}"
         )
 
 
+def grouped_rows(n_features: int, leaf_rows: int, n_rows: int) -> int:
+    """Return the most rows of a group of leaves."""
+    return min(max(most_grouped(n_features), leaf_rows), n_rows)
+
+
 def neighborhood_nbytes(
-    sizes: TaskSizes, n_neighbors: int, leaf_rows: int, n_rows: int, batch: int
+    sizes: TaskSizes,
+    n_neighbors: int,
+    leaf_rows: int,
+    n_rows: int,
+    batch: int,
+    n_groups: int | None = None,
 ) -> int:
     """Return the peak bytes of a task that gathers and trains ``batch`` neighborhoods at once.
 
     It holds the lists of neighbors, their rows, the matrices of one neighborhood, and the models of
     its bundle, which are copied when they are written.
     """
-    rows = batch * n_neighbors * _row_nbytes(sizes.n_features, sizes.target_nbytes)
-    searching = neighbor_search_nbytes(sizes, batch, n_neighbors, leaf_rows)
+    d, n_searched, group = sizes.n_features, batch, 0
+    if n_groups is not None:
+        # All rows of a task ask a group that is read, and most are those of a bundle.
+        n_searched = min(max(MODELS_NBYTES // model_nbytes(sizes, n_neighbors), 256), n_rows)
+        group = group_nbytes(grouped_rows(d, leaf_rows, n_rows), d)
+    rows = batch * n_neighbors * _row_nbytes(d, sizes.target_nbytes)
+    searching = group + neighbor_search_nbytes(sizes, n_searched, n_neighbors, leaf_rows)
     bundle = min(model_nbytes(sizes, SHARED_BY * n_rows), MODELS_NBYTES)
     models = 2 * max(model_nbytes(sizes, n_neighbors), bundle)
     return max(searching, rows + cell_nbytes(sizes, n_neighbors)) + rows + models
 
 
 def plan_batch(
-    sizes: TaskSizes, n_neighbors: int, leaf_rows: int, n_rows: int, resources: Resources
+    sizes: TaskSizes,
+    n_neighbors: int,
+    leaf_rows: int,
+    n_rows: int,
+    resources: Resources,
+    n_groups: int | None,
 ) -> int:
     batch = batch_size(n_neighbors, sizes.n_features, sizes.target_nbytes)
     usable = usable_nbytes(resources)
     own = sizes, n_neighbors, leaf_rows, n_rows
-    while batch > 1 and neighborhood_nbytes(*own, batch) > usable:
+    while batch > 1 and neighborhood_nbytes(*own, batch, n_groups) > usable:
         batch //= 2
     return batch
 

@@ -127,7 +127,7 @@ def left_out_errors(
     # One more than the neighbors, as a row finds itself.
     k = min(neighbors.n_neighbors[0] + 1, state.scan.n_kept)
     largest, n_rows = state.sampling.largest_rows, state.scan.n_kept
-    batch = plan_batch(state.sizes, k, largest, n_rows, state.resources)
+    batch = plan_batch(state.sizes, k, largest, n_rows, state.resources, neighbors.n_groups)
     job = NeighborJob(fit, spec, neighbors, k, batch)
     shape = 1, count_gammas(spec, job.neighbors.percentiles), spec.n_costs
     running = np.arange(shape[1] * shape[2])

@@ -10,9 +10,10 @@ from daskls.blas import one_blas_thread
 from daskls.cluster import compute_each
 from daskls.errors import MemoryPlanError
 from daskls.live.events import report_cells
+from daskls.methods.neighborhoods.groups import in_batches, nearest_of_rows
 from daskls.methods.neighborhoods.parts import Centers, read_centers, write_centers
 from daskls.methods.neighborhoods.plan import NeighborSpec
-from daskls.neighbors.search import Neighbors, find_nearest, metric_of, rows_beyond
+from daskls.neighbors.search import Neighbors, metric_of, rows_beyond
 from daskls.partition.cover import Cover, n_ranked_rows, order_rows
 from daskls.records import (
     BundleReport,
@@ -150,8 +151,7 @@ def search_positions(
 def search_block(positions: Int64, n_neighbors: int, fit: Fit, metric: KernelSpec) -> Ints:
     reader = fit.open_rows()
     with one_blas_thread():
-        X = reader.read_positions(positions).X
-        found = find_nearest(X, n_neighbors, reader.regions, reader.read_leaf, metric)
+        found = nearest_of_rows(fit.method, reader, positions, n_neighbors, metric)
     return _compact(found.positions, reader)
 
 
@@ -202,10 +202,13 @@ def _fit_all(
 def gather_neighborhoods(
     reader: LeafReader, positions: Int64, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
-    metric, read_leaf = metric_of(job.spec), reader.read_leaf
-    for start in range(0, len(positions), job.batch):
-        X = reader.read_positions(positions[start : start + job.batch]).X
-        found = find_nearest(X, job.n_neighbors, reader.regions, read_leaf, metric)
+    metric = metric_of(job.spec)
+
+    def find(own: Int64) -> Neighbors:
+        return nearest_of_rows(job.neighbors, reader, own, job.n_neighbors, metric)
+
+    n_searched = job.batch if job.neighbors.n_groups is None else len(positions)
+    for _, found in in_batches(find, positions, n_searched, job.batch):
         yield found, reader.read_positions(found.positions)
 
 

@@ -1,0 +1,151 @@
+"""Estimators with approximate neighbors: what they ask, refuse and keep."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from support import checkers, python_env
+
+import daskls
+from daskls import (
+    KNNSVC,
+    FalkNoiseFilter,
+    FalkSVC,
+    FalkSVR,
+    KernelKNNClassifier,
+    KernelKNNRegressor,
+    KNNSVMNoiseFilter,
+    MemoryPlanError,
+    ParameterError,
+    StoreError,
+)
+from daskls.errors import DamageError
+from daskls.memory import TaskSizes
+from daskls.methods.neighborhoods.method import KNN
+from daskls.plan.bundles import Extent, Resources
+from daskls.records import SolverSpec
+from daskls.store.caches import drop_caches
+
+APPROXIMATE = {"neighbors": "approximate", "random_state": 0}
+X, Y = checkers(2000)
+SVM = {"C": 10.0, "gamma": 20.0}
+GIVEN = {
+    **{KernelKNNClassifier: {}, KernelKNNRegressor: {}, KNNSVC: SVM},
+    **{kind: {**SVM, "selection": None} for kind in (FalkSVC, FalkSVR)},
+}
+
+
+def test_the_parameters_have_no_effect_unseen():
+    with pytest.raises(ParameterError, match=r'n_groups=5 has no effect with neighbors="exact"'):
+        KernelKNNClassifier(n_groups=5).fit(X, Y)
+    with pytest.raises(ParameterError, match='Pass neighbors="exact", or another kernel'):
+        KernelKNNClassifier(kernel="poly", gamma=1.0, neighbors="approximate").fit(X, Y)
+    with pytest.raises(ValueError, match="'neighbors' parameter"):
+        KernelKNNClassifier(neighbors="nearly").fit(X, Y)
+
+
+def test_exact_neighbors_load_no_pynndescent():
+    code = "import sys, daskls; daskls.KernelKNNClassifier(1).fit([[0.0], [1.0]], [0, 1])"
+    code = f"{code}.predict([[0.0]]); assert 'pynndescent' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], env=python_env(), check=True)
+
+
+def test_a_graph_that_does_not_fit_is_refused_before_it_is_built():
+    sizes = TaskSizes(1000, 4, 2, 1000, SolverSpec())
+    extent, resources = Extent(sizes, 10**6, 1000, 100), Resources(1, 100 << 20)
+    KNN((5,)).check(extent, resources)
+    with pytest.raises(MemoryPlanError, match=r'The graph of 8388 rows .*pass neighbors="exact"'):
+        KNN((5,), n_groups=3).check(extent, resources)
+
+
+@pytest.mark.slow
+class TestFitted:
+    """Graphs are built: pynndescent compiles."""
+
+    @pytest.mark.parametrize("kind", GIVEN)
+    def test_answers_are_nearly_the_exact_ones(self, kind):
+        exact = kind(20, random_state=0, **GIVEN[kind]).fit(X, Y)
+        near = kind(20, **APPROXIMATE, **GIVEN[kind]).fit(X, Y)
+        assert np.mean(np.abs(exact.predict(X) - near.predict(X)) < 0.05) > 0.98
+        assert len(near._reader.root.store.names("graphs")) == 1
+        assert not exact._reader.root.store.names("graphs")
+
+    def test_a_selection_searches_as_predictions_do(self):
+        model = KNNSVC(20, **APPROXIMATE).fit(X, Y)
+        assert model.selected_["C"] is not None
+        assert model.score(X, Y) > 0.95
+
+    def test_centers_cover_all_rows_and_keep_no_graph_that_they_do_not_need(self):
+        # Of pairs of equal rows: a row may be in the list of its copy alone.
+        rows, y = np.repeat(X[:1000], 2, axis=0), np.repeat(Y[:1000], 2)
+        model = FalkSVC(2, n_assigned=1, assign="center", n_groups=1, **APPROXIMATE, **SVM)
+        model.fit(rows, y)
+        assert 1000 <= model.n_cells_ <= 2000
+        assert model.score(rows, y) > 0.95
+        assert not model._reader.root.store.names("graphs")
+
+    @pytest.mark.parametrize("kind", [FalkNoiseFilter, KNNSVMNoiseFilter])
+    def test_a_noise_filter_finds_what_the_exact_one_finds(self, kind):
+        wrong = np.arange(0, 2000, 100)
+        y = Y.copy()
+        y[wrong] = 1 - y[wrong]
+        found = [
+            kind(20, **SVM, **own).fit(X, y).keep_ for own in ({"random_state": 0}, APPROXIMATE)
+        ]
+        assert np.mean(found[0] == found[1]) > 0.99
+        assert not found[1][wrong].all()
+
+    def test_a_model_tells_how_it_searches(self, tmp_path):
+        model = KernelKNNClassifier(5, n_groups=2, **APPROXIMATE).fit(X, Y)
+        model.save(tmp_path / "m")
+        loaded = daskls.load(tmp_path / "m")
+        params = loaded.get_params()
+        assert (params["neighbors"], params["n_groups"]) == ("approximate", 2)
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+    def test_a_damaged_graph_is_told_and_made_again(self, tmp_path):
+        store = tmp_path / "m"
+        model = KernelKNNClassifier(5, **APPROXIMATE, store=store).fit(X, Y)
+        expected = model.predict(X)
+        (graph,) = (store / "graphs").iterdir()
+        graph.write_bytes(graph.read_bytes()[:-100] + bytes(100))
+        drop_caches()
+        with pytest.raises(DamageError, match="graphs"):
+            daskls.load(store).predict(X)
+        graph.unlink()
+        drop_caches()
+        with pytest.raises(StoreError, match="graphs lacks"):
+            daskls.load(store).predict(X)
+        again = KernelKNNClassifier(5, **APPROXIMATE, store=store).fit(X, Y)
+        np.testing.assert_array_equal(again.predict(X), expected)
+
+    @pytest.mark.parametrize("kind", [KernelKNNClassifier, FalkSVC])
+    @pytest.mark.parametrize(
+        ("rows", "k"),
+        [
+            (X[:3], 5),
+            (X[:40], 100),
+            (X, 1900),
+            (X[:, :1], 5),
+            (np.hstack([X, np.ones((2000, 2))]), 5),
+            (np.ones((2000, 2)), 5),
+        ],
+        ids=[
+            *("three rows", "k above the rows", "k above a quarter of a group", "one feature"),
+            *("constant features", "equal rows"),
+        ],
+    )
+    def test_odd_rows_are_answered_as_by_exact_neighbors(self, rows, k, kind):
+        y = Y[: len(rows)].copy()
+        y[:2] = 0, 1
+        exact = kind(k, random_state=0, **GIVEN[kind]).fit(rows, y)
+        near = kind(k, **APPROXIMATE, **GIVEN[kind]).fit(rows, y)
+        np.testing.assert_array_equal(
+            near.decision_function(rows[:200]), exact.decision_function(rows[:200])
+        )
+
+    def test_the_plan_tells_the_graphs(self):
+        exact, near = (KernelKNNClassifier(5, **own).plan((10**6, 50)) for own in ({}, APPROXIMATE))
+        assert near.model_nbytes > exact.model_nbytes
+        assert near.n_bundles == 17
