@@ -19,7 +19,7 @@ class TaskSizes:
     `n_classes` counts numbers per row in a regression; `n_block_copies` of a block exist at once
     while it is regrouped. A chunk of X larger than a block stays in memory for its blocks
     (`source_nbytes`), and takes more to unpack. `raw_nbytes` are of a row before it is coded or
-    scaled.
+    scaled. `leaf_rows` of the largest leaf are "expected", or "found" once rows are regrouped.
     """
 
     n_features: int
@@ -32,6 +32,10 @@ class TaskSizes:
     source_nbytes: int = 0
     unpack_nbytes: int = 0
     raw_nbytes: int = 0
+    n_rows: int = 0
+    leaf_rows: int = 0
+    block_rows: int = 0
+    at: str = "expected"
 
     @property
     def n_outputs(self) -> int:

@@ -119,7 +119,7 @@ def begin(
     if not find_root(store):
         # A fit that is resumed may have chosen already.
         n_sample = planned.sampling.n_sample
-        for check in plan_choice(planned.request, planned.extent(), n_sample, resources)[1]:
+        for check in plan_choice(planned.request, planned.sizes, n_sample, resources)[1]:
             check()
     with clock.stage("sample", rows.n_blocks, None):
         drawn = planned.sampling.n_sample, seed, client, reserve

@@ -14,7 +14,6 @@ from daskls.methods.sampling.method import CGLQ, LocalSampling
 from daskls.methods.sampling.plan import WAITING_PAIRS, most_pairs
 from daskls.partition.shuffle import plan_draws
 from daskls.plan.bundles import (
-    Extent,
     Resources,
     group_nbytes,
     model_nbytes,
@@ -102,7 +101,7 @@ def test_a_sample_too_large_for_the_client_is_refused():
 
 def test_few_wide_rows_need_no_scatter_matrix():
     sizes = sizes_of(n_features=20_000)
-    check_cells(Extent(sizes, 200, 200, 200), Resources(1, 2**29))
+    check_cells(replace(sizes, n_rows=200, leaf_rows=200, block_rows=200), Resources(1, 2**29))
 
 
 def test_a_leaf_of_few_cells_keeps_two_standard_deviations_below_them():
@@ -190,9 +189,14 @@ def test_no_leaves_and_empty_ones():
 def test_what_fits_is_not_refused():
     sizes = sizes_of()
     needed = max(group_nbytes(sizes, 14_000, 10**7), assign_nbytes(sizes, 100_000))
-    check_cells(Extent(sizes, 10**7, 14_000, 100_000), Resources(2, needed))
+    check_cells(
+        replace(sizes, n_rows=10**7, leaf_rows=14_000, block_rows=100_000), Resources(2, needed)
+    )
     with pytest.raises(MemoryPlanError):
-        check_cells(Extent(sizes, 10**7, 14_000, 100_000), Resources(2, needed - 1))
+        check_cells(
+            replace(sizes, n_rows=10**7, leaf_rows=14_000, block_rows=100_000),
+            Resources(2, needed - 1),
+        )
 
 
 @pytest.mark.parametrize("n_features", [2, 100, 784])
@@ -202,7 +206,9 @@ def test_smaller_blocks_as_advised_fit(share, block_rows, n_features):
     sizes = sizes_of(n_features)
     limit = int(share * assign_nbytes(sizes, block_rows))
     with pytest.raises(MemoryPlanError, match="rechunk X in blocks") as caught:
-        check_cells(Extent(sizes, 10**6, 1, block_rows), Resources(1, limit))
+        check_cells(
+            replace(sizes, n_rows=10**6, leaf_rows=1, block_rows=block_rows), Resources(1, limit)
+        )
     message = str(caught.value)
     assert f"{block_rows} rows" in message
     assert f"{limit // MIB} MiB" in message
@@ -216,7 +222,10 @@ def test_smaller_blocks_as_advised_fit(share, block_rows, n_features):
 def refused_cell_size(sizes, n_rows, leaf_rows, limit):
     """Return the cell_size that the refusal advises."""
     with pytest.raises(MemoryPlanError, match="The largest cell group") as caught:
-        check_cells(Extent(sizes, n_rows, leaf_rows, 1, "in leaf 3"), Resources(1, limit))
+        check_cells(
+            replace(sizes, n_rows=n_rows, leaf_rows=leaf_rows, block_rows=1, at="in leaf 3"),
+            Resources(1, limit),
+        )
     message = str(caught.value)
     assert f"{leaf_rows} rows in leaf 3" in message
     assert f"cells of up to {sizes.cell_size}" in message
@@ -243,21 +252,26 @@ def test_a_smaller_cell_size_as_advised_fits(share, n_rows, n_features):
     # Who follows it gets the leaves of that cell_size, not the same leaves shrunk.
     smaller = sizes_of(n_features, cell_size=advised)
     rows_then = plan_sample(n_rows, n_features, advised).largest_rows
-    check_cells(Extent(smaller, n_rows, rows_then, 1), Resources(1, limit))
+    check_cells(
+        replace(smaller, n_rows=n_rows, leaf_rows=rows_then, block_rows=1), Resources(1, limit)
+    )
 
 
 def test_no_cell_size_is_named_where_none_fits():
     # Not even the rows of one cell of a single row fit, though a block of one row does.
     sizes = sizes_of(n_features=10**6)
     with pytest.raises(MemoryPlanError, match=r"may use [^;]*; give each worker"):
-        check_cells(Extent(sizes, 4000, 4000, 1), Resources(1, assign_nbytes(sizes, 1)))
+        check_cells(
+            replace(sizes, n_rows=4000, leaf_rows=4000, block_rows=1),
+            Resources(1, assign_nbytes(sizes, 1)),
+        )
 
 
 def refused_sampling(sampling, n_rows, error=ParameterError, nbytes=1 << 40, **sizes):
     """Return the message that refuses a method on samples."""
-    extent = Extent(sizes_of(**sizes), n_rows, min(n_rows, 1024), 1000)
+    sizes = replace(sizes_of(**sizes), n_rows=n_rows, leaf_rows=min(n_rows, 1024), block_rows=1000)
     with pytest.raises(error) as caught:
-        sampling.check(extent, Resources(1, nbytes))
+        sampling.check(sizes, Resources(1, nbytes))
     return str(caught.value).split("; ")[-1]
 
 
@@ -287,7 +301,7 @@ def test_remedies_of_small_subsamples_can_be_followed(fraction, n_subsamples, n_
 def test_neighbors_are_planned_as_many_as_there_are():
     many = CGLQ(0.1, n_neighbors=10**6)
     roomy = Resources(1, 1 << 30)
-    many.check(Extent(sizes_of(2), 400, 400, 400), roomy)
+    many.check(replace(sizes_of(2), n_rows=400, leaf_rows=400, block_rows=400), roomy)
     message = refused_sampling(many, 4000, MemoryPlanError, 256 << 20, n_features=2)
     assert message.startswith("lower n_neighbors below 3599, or give each worker")
 
@@ -296,7 +310,7 @@ def test_rows_of_large_balls_are_drawn_in_parts():
     # Ten million rows, of which balls may draw all: a task keeps the pairs of a few balls.
     own = LocalSampling(0.002, 20, radius_scale=300.0)
     laptop = Resources(2, 1 << 30)
-    own.check(Extent(sizes_of(28), 10**7, 8192, 10**5), laptop)
+    own.check(replace(sizes_of(28), n_rows=10**7, leaf_rows=8192, block_rows=10**5), laptop)
     most = most_pairs(sizes_of(28), 20_000, 8192, laptop, 0.02)
     assert WAITING_PAIRS < most < 10**7
     larger = replace(laptop, task_nbytes=1 << 31)
@@ -306,13 +320,16 @@ def test_rows_of_large_balls_are_drawn_in_parts():
 def test_pairs_that_wait_are_planned():
     own = LocalSampling(0.002, 3, radius_scale=300.0)
     # No other fraction would change what they need.
-    message = refused_sampling(own, 10**6, MemoryPlanError, 30 << 20, n_features=2)
+    message = refused_sampling(own, 10**6, MemoryPlanError, 87 << 20, n_features=2)
     assert message == "give each worker more memory or fewer threads."
     few = replace(own, sample_fraction=0.9, n_subsamples=1000)
-    message = refused_sampling(few, 10**5, MemoryPlanError, 50 << 20, n_features=2)
+    message = refused_sampling(few, 10**5, MemoryPlanError, 97 << 20, n_features=2)
     assert message.startswith("lower sample_fraction below 0.9, or give")
 
 
 def test_large_sizes_are_told_in_gib():
     with pytest.raises(MemoryPlanError, match=r"\d+\.\d GiB"):
-        check_cells(Extent(sizes_of(cell_size=10**5), 10**6, 10**5, 1), Resources(1, 10**9))
+        check_cells(
+            replace(sizes_of(cell_size=10**5), n_rows=10**6, leaf_rows=10**5, block_rows=1),
+            Resources(1, 10**9),
+        )

@@ -7,7 +7,7 @@ from functools import partial
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes
 from daskls.methods.predict import held_nbytes, rows_within
-from daskls.plan.bundles import Extent, Resources, plan_sample
+from daskls.plan.bundles import Resources, plan_sample
 from daskls.plan.checks import check_sample, growing_nbytes
 from daskls.plan.exchange import plan_exchange
 from daskls.plan.fit import FitPlan
@@ -35,28 +35,27 @@ def plan_fit(
     n_reserved = 0 if reserved is None else rows_expected(reserved, n_rows, row_nbytes)
     request = request.for_data(n_rows - n_reserved, rows.n_features, target.n_aims)
     rows, method = rows.planned(resources.task_nbytes), request.method
-    given = sizes_of(request, rows, replace(target, quantile=request.spec.quantile))
+    given = sizes_of(request, rows, replace(target, quantile=request.spec.quantile), n_rows)
     sampling = plan_sample(n_rows, rows.n_features, request.cell_size)
-    before = Extent(given, n_rows, min(sampling.largest_rows, n_rows), rows.block_rows)
-    after = replace(before, sizes=_chosen(request, given))
+    chosen = _chosen(request, given)
 
     n_partitions = request.n_partitions
     n_leaves = n_partitions * method.expected_leaves(n_rows, sampling, request.cell_size)
-    exchange = plan_exchange(after.sizes, n_rows, n_leaves, n_partitions, resources.task_nbytes)
-    training = method.expected(after, n_leaves, n_partitions, resources)
+    exchange = plan_exchange(chosen, n_rows, n_leaves, n_partitions, resources.task_nbytes)
+    training = method.expected(chosen, n_leaves, n_partitions, resources)
     # Two tasks a block draw the sample, as the first counts labels; one regroups it.
     n_tasks = 3 * rows.n_blocks + exchange.n_windows + training.n_tasks
     if exchange.n_windows > 1:
         n_tasks += exchange.n_groups * exchange.n_windows
 
-    chosen_nbytes, choice_checks = plan_choice(request, before, sampling.n_sample, resources)
+    chosen_nbytes, choice_checks = plan_choice(request, given, sampling.n_sample, resources)
     largest = max(training.nbytes, exchange.manifest_nbytes, chosen_nbytes)
-    largest = max(largest, *(assign_nbytes(own.sizes, rows.block_rows) for own in (before, after)))
+    largest = max(largest, *(assign_nbytes(own, rows.block_rows) for own in (given, chosen)))
     checks = [partial(check_sample, sampling, given, free_nbytes(), request.sample_remedy)]
     # A method reports only the first task that does not fit. Where that is a block's, checking
     # again with blocks of one row finds the next.
-    extents = before, _without_blocks(before), after, _without_blocks(after)
-    checks += [partial(method.check, own, resources) for own in extents]
+    asked = given, _without_blocks(given), chosen, _without_blocks(chosen)
+    checks += [partial(method.check, own, resources) for own in asked]
     return FitPlan(
         estimator=request.estimator,
         n_rows=n_rows,
@@ -72,18 +71,22 @@ def plan_fit(
         worker_nbytes=BASELINE_NBYTES + largest,
         exchange=exchange,
         model_nbytes=training.model_nbytes,
-        prediction=_plan_prediction(request, given, after, training.model_nbytes, resources),
+        prediction=_plan_prediction(request, given, chosen, training.model_nbytes, resources),
         refusals=_refusals([*checks, *choice_checks]),
         notes=notes,
     )
 
 
 def _plan_prediction(
-    request: FitRequest, given: TaskSizes, after: Extent, model_nbytes: int, resources: Resources
+    request: FitRequest,
+    given: TaskSizes,
+    chosen: TaskSizes,
+    model_nbytes: int,
+    resources: Resources,
 ) -> PredictionPlan:
     """Return the plan of predicting as many rows; an answer is assumed to be a number."""
-    n_rows, n_partitions, sizes = after.n_rows, request.n_partitions, after.sizes
-    held = held_nbytes(given.n_features, sizes.n_features, given.itemsize, sizes.n_outputs)
+    n_rows, n_partitions = chosen.n_rows, request.n_partitions
+    held = held_nbytes(given.n_features, chosen.n_features, given.itemsize, chosen.n_outputs)
     most = rows_within(resources.task_nbytes, held + QUERY_NBYTES + F8 * n_partitions + F8)
     return PredictionPlan(
         n_rows,
@@ -102,9 +105,8 @@ def _chosen(request: FitRequest, sizes: TaskSizes) -> TaskSizes:
     return replace(sizes, itemsize=F4, raw_nbytes=sizes.n_features * sizes.itemsize)
 
 
-def _without_blocks(extent: Extent) -> Extent:
-    sizes = replace(extent.sizes, source_nbytes=0, unpack_nbytes=0)
-    return replace(extent, sizes=sizes, block_rows=1)
+def _without_blocks(sizes: TaskSizes) -> TaskSizes:
+    return replace(sizes, source_nbytes=0, unpack_nbytes=0, block_rows=1)
 
 
 def _refusals(checks: Sequence[Callable[[], None]]) -> tuple[str, ...]:

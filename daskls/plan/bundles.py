@@ -87,17 +87,6 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class Extent:
-    """The sizes of the parts of a fit: "expected", or "found" once rows are regrouped."""
-
-    sizes: TaskSizes
-    n_rows: int
-    leaf_rows: int
-    block_rows: int
-    at: str = "expected"
-
-
-@dataclass(frozen=True)
 class SamplePlan:
     """The plan of stage 1: rows to sample, and the bound of a leaf in full and in sampled rows."""
 

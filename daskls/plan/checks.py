@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, assign_nbytes, gather_nbytes, grow_nbytes, largest_block
-from daskls.plan.bundles import Extent, Resources, SamplePlan
+from daskls.plan.bundles import Resources, SamplePlan
 from daskls.records import MIB
 
 # Rows are gathered in N_GATHERS tasks, which lets some dozens of slots end together; small data in
@@ -34,8 +34,8 @@ def growing_nbytes(sampling: SamplePlan, sizes: TaskSizes) -> int:
     return held + grow_nbytes(sampling.n_sample, sizes.n_features, sampling.max_sampled_rows)
 
 
-def check_block(extent: Extent, resources: Resources) -> None:
-    sizes, block_rows = extent.sizes, extent.block_rows
+def check_block(sizes: TaskSizes, resources: Resources) -> None:
+    block_rows = sizes.block_rows
     block = assign_nbytes(sizes, block_rows)
     if block > resources.task_nbytes and (sizes.source_nbytes or sizes.unpack_nbytes):
         # The chunk is either cut into blocks (source_nbytes), or is itself a block.
@@ -56,10 +56,10 @@ def check_block(extent: Extent, resources: Resources) -> None:
         )
 
 
-def gathering_nbytes(extent: Extent) -> int:
+def gathering_nbytes(sizes: TaskSizes) -> int:
     """Return the peak bytes of gathering: of a leaf, and of those gathered until written."""
-    gathered = most_gathered(extent.n_rows, extent.sizes) * extent.sizes.row_nbytes
-    return gather_nbytes(extent.sizes, extent.leaf_rows) + 2 * gathered
+    gathered = most_gathered(sizes.n_rows, sizes) * sizes.row_nbytes
+    return gather_nbytes(sizes, sizes.leaf_rows) + 2 * gathered
 
 
 def most_gathered(n_rows: int, sizes: TaskSizes) -> int:
@@ -68,9 +68,9 @@ def most_gathered(n_rows: int, sizes: TaskSizes) -> int:
     return min(max(n_rows // N_GATHERS, least), most)
 
 
-def check_gather(extent: Extent, resources: Resources) -> None:
-    leaf_rows, at = extent.leaf_rows, extent.at
-    leaf, usable = gathering_nbytes(extent), usable_nbytes(resources)
+def check_gather(sizes: TaskSizes, resources: Resources) -> None:
+    leaf_rows, at = sizes.leaf_rows, sizes.at
+    leaf, usable = gathering_nbytes(sizes), usable_nbytes(resources)
     if leaf > usable:
         raise MemoryPlanError(
             f"Gathering the largest leaf ({leaf_rows} rows {at}) needs "

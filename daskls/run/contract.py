@@ -19,7 +19,6 @@ from daskls.partition.base import Partition
 from daskls.partition.space import grow_forest
 from daskls.partition.stored import model_partition
 from daskls.plan.bundles import (
-    Extent,
     Resources,
     SamplePlan,
     expected_cells,
@@ -115,7 +114,7 @@ class Method(ABC):
     # --- a fit
 
     @abstractmethod
-    def check(self, extent: Extent, resources: Resources) -> None:
+    def check(self, sizes: TaskSizes, resources: Resources) -> None:
         """Raise MemoryPlanError for tasks that would not fit; asked again once sizes are known."""
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
@@ -125,14 +124,14 @@ class Method(ABC):
         return -(-n_rows // sampling.leaf_rows)
 
     def expected(
-        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+        self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
         """Return what `fit` is expected to take; by default that of cells with one model each."""
-        n_rows, sizes = n_partitions * extent.n_rows, extent.sizes
+        n_rows = n_partitions * sizes.n_rows
         # Of very many leaves, the bundles are extrapolated.
         known = min(n_leaves, MOST_LEAVES)
         bundles = plan_bundles(sizes, [n_rows // n_leaves] * known)
-        n_cells = n_partitions * expected_cells(extent.n_rows, sizes.cell_size)
+        n_cells = n_partitions * expected_cells(sizes.n_rows, sizes.cell_size)
         n_bundles = len(bundles) * n_leaves // known
         largest = max(bundle.nbytes for bundle in bundles)
         return Expected(n_bundles, n_cells, largest, model_nbytes(sizes, n_rows))
@@ -263,7 +262,7 @@ class Scanned:
 
     @property
     def sizes(self) -> TaskSizes:
-        return sizes_of(self.request, self.rows, self.scan.target)
+        return sizes_of(self.request, self.rows, self.scan.target, self.scan.n_kept)
 
     @property
     def sampling(self) -> SamplePlan:
@@ -274,19 +273,17 @@ class Scanned:
         """The weight of each class, by its code."""
         return class_weights(self.request.class_weight, self.rows, self.scan)
 
-    def extent(self, largest_leaf: int | None = None) -> Extent:
-        """Return the sizes of the parts of the fit; the largest leaf is known once it is found."""
-        n_rows, at = self.scan.n_kept, "found"
-        if largest_leaf is None:
-            largest_leaf, at = min(self.sampling.largest_rows, n_rows), "expected"
-        return Extent(self.sizes, n_rows, largest_leaf, self.rows.block_rows, at)
-
     def check_memory(self, largest_leaf: int | None = None) -> None:
-        """Raise MemoryPlanError for tasks that would not fit."""
-        self.request.method.check(self.extent(largest_leaf), self.resources)
+        """Raise MemoryPlanError for tasks that would not fit; the largest leaf may be known."""
+        sizes = self.sizes
+        if largest_leaf is not None:
+            sizes = replace(sizes, leaf_rows=largest_leaf, at="found")
+        self.request.method.check(sizes, self.resources)
 
 
-def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
+def sizes_of(request: FitRequest, rows: BlockRows, target: Target, n_rows: int) -> TaskSizes:
+    """Return the expected sizes of a fit; ``n_rows`` count."""
+    sampling = plan_sample(n_rows, rows.n_features, request.cell_size)
     return TaskSizes(
         rows.n_features,
         rows.X.dtype.itemsize,
@@ -298,6 +295,9 @@ def sizes_of(request: FitRequest, rows: BlockRows, target: Target) -> TaskSizes:
         n_block_copies=2 if rows.weights is None and request.reserved_for is None else 3,
         source_nbytes=rows.source_nbytes,
         unpack_nbytes=rows.unpack_nbytes,
+        n_rows=n_rows,
+        leaf_rows=min(sampling.largest_rows, n_rows),
+        block_rows=rows.block_rows,
     )
 
 

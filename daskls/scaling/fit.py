@@ -12,7 +12,8 @@ from daskls.errors import ParameterError
 from daskls.kernels.copies import find_copies
 from daskls.kernels.frame import scaled
 from daskls.kernels.kernel import find_kernel, kernels_with
-from daskls.plan.bundles import Extent, Resources
+from daskls.memory import TaskSizes
+from daskls.plan.bundles import Resources
 from daskls.records import (
     LARGEST_FEATURE,
     Coding,
@@ -110,19 +111,19 @@ def is_open(scaling: ScalingSpec) -> bool:
 
 
 def plan_choice(
-    request: FitRequest, extent: Extent, n_sample: int, resources: Resources
+    request: FitRequest, sizes: TaskSizes, n_sample: int, resources: Resources
 ) -> tuple[int, list[Callable[[], None]]]:
     """Return the peak bytes of the tasks of a choice, before codings, and what refuses them."""
-    sizes, scaling = extent.sizes, request.scaling
+    scaling = request.scaling
     if scaling is None or not is_open(scaling):
         return 0, []
-    is_whole, cell_rows = n_sample == extent.n_rows, min(request.cell_size, MAX_CELL_ROWS)
+    is_whole, cell_rows = n_sample == sizes.n_rows, min(request.cell_size, MAX_CELL_ROWS)
     parts = expected_parts(n_sample, cell_rows, has_cells=is_whole and not scaling.by_chance)
     raced = race_nbytes(parts, sizes.n_features, sizes.n_outputs)
     check = partial(check_race, parts, sizes.n_features, sizes, resources)
     if is_whole or scaling.by_chance:
         return raced, [check]
-    regions = sizes, extent.block_rows, cell_rows
+    regions = sizes, sizes.block_rows, cell_rows
     return max(raced, regions_nbytes(*regions)), [
         check,
         partial(check_regions, *regions, resources),

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from daskls import (
 from daskls.errors import DamageError
 from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.method import KNN
-from daskls.plan.bundles import Extent, Resources
+from daskls.plan.bundles import Resources
 from daskls.records import SolverSpec
 from daskls.store.caches import drop_caches
 
@@ -52,11 +53,11 @@ def test_exact_neighbors_load_no_pynndescent():
 
 
 def test_a_graph_that_does_not_fit_is_refused_before_it_is_built():
-    sizes = TaskSizes(1000, 4, 2, 1000, SolverSpec())
-    extent, resources = Extent(sizes, 10**6, 1000, 100), Resources(1, 100 << 20)
-    KNN((5,)).check(extent, resources)
+    sizes, resources = TaskSizes(1000, 4, 2, 1000, SolverSpec()), Resources(1, 100 << 20)
+    sizes = replace(sizes, n_rows=10**6, leaf_rows=1000, block_rows=100)
+    KNN((5,)).check(sizes, resources)
     with pytest.raises(MemoryPlanError, match=r'The graph of 8388 rows .*pass neighbors="exact"'):
-        KNN((5,), n_groups=3).check(extent, resources)
+        KNN((5,), n_groups=3).check(sizes, resources)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """What cells search, hold and choose by: n_grid, cache_size and scoring."""
 
 import re
+from dataclasses import replace
 
 import naive
 import numpy as np
@@ -19,7 +20,7 @@ from daskls import (
 from daskls.datasets import write
 from daskls.memory import TaskSizes
 from daskls.methods.cells.method import check_cells
-from daskls.plan.bundles import Extent, Resources
+from daskls.plan.bundles import Resources
 from daskls.plotting import GridDisplay
 from daskls.records import MIB, SolverSpec
 from daskls.solvers.hinge.solver import HINGE
@@ -158,8 +159,8 @@ def test_cells_of_the_papers_largest_size_are_refused_with_the_number():
     def check(gib, cache_size=None):
         spec = SolverSpec(n_grid=(20, 20), search="full", cache_size=cache_size)
         sizes = TaskSizes(631, 4, 2, 100_000, spec)
-        extent = Extent(sizes, 32_000_000, 100_000, 10_000)
-        check_cells(extent, Resources(1, gib * 1024 * MIB))
+        sizes = replace(sizes, n_rows=32_000_000, leaf_rows=100_000, block_rows=10_000)
+        check_cells(sizes, Resources(1, gib * 1024 * MIB))
 
     with pytest.raises(
         MemoryPlanError, match=r"100000 rows.* needs 77\.4 GiB .*give cache_size=9536\.7"

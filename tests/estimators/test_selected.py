@@ -3,6 +3,8 @@
 The oracles train scikit-learn's SVC.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from samplings import small_local, small_near
@@ -15,7 +17,7 @@ from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import TaskSizes
 from daskls.methods.sampling.plan import check_selection
 from daskls.partition.shuffle import shuffle_numbers
-from daskls.plan.bundles import Extent, Resources, n_selecting
+from daskls.plan.bundles import Resources, n_selecting
 from daskls.plotting import SelectionDisplay
 from daskls.records import SolverSpec
 from daskls.seeds import SUBSAMPLES
@@ -153,8 +155,8 @@ def test_a_sample_keeps_no_errors_to_draw():
 def test_selecting_is_planned():
     assert n_selecting(10**9) == 5000
     sizes = TaskSizes(10, 4, 2, 2000, SolverSpec())
-    extent = Extent(sizes, 10**6, 10_000, 10_000)
-    check_selection(extent, Resources(1, 1 << 30), 5000)
+    sizes = replace(sizes, n_rows=10**6, leaf_rows=10_000, block_rows=10_000)
+    check_selection(sizes, Resources(1, 1 << 30), 5000)
     message = "Selecting C and gamma on 5000 rows x 10 features needs .* MiB.*; give one value"
     with pytest.raises(MemoryPlanError, match=message):
-        check_selection(extent, Resources(1, 100 << 20), 5000)
+        check_selection(sizes, Resources(1, 100 << 20), 5000)

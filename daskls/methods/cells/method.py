@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from daskls.errors import MemoryPlanError
+from daskls.memory import TaskSizes
 from daskls.methods.scores import mean_of_all, mean_of_views
 from daskls.partition.base import Partition
 from daskls.partition.stored import read_partition
-from daskls.plan.bundles import Extent, Resources, SamplePlan, group_nbytes, plan_sample
+from daskls.plan.bundles import Resources, SamplePlan, group_nbytes, plan_sample
 from daskls.plan.checks import check_block, excess
 from daskls.plan.fit import Expected
 from daskls.records import F4, MIB, Float64, Reals
@@ -46,8 +47,8 @@ class Voronoi(Method):
         """Stores of this method, the oldest, hold no name."""
         return {}
 
-    def check(self, extent: Extent, resources: Resources) -> None:
-        check_cells(extent, resources)
+    def check(self, sizes: TaskSizes, resources: Resources) -> None:
+        check_cells(sizes, resources)
 
     def cut(self, state: FitState) -> Partition:
         merges = find_solver(state.request.spec).merges_targets
@@ -92,8 +93,8 @@ class Chunked(Voronoi):
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name}
 
-    def check(self, extent: Extent, resources: Resources) -> None:
-        check_chunks(extent, resources)
+    def check(self, sizes: TaskSizes, resources: Resources) -> None:
+        check_chunks(sizes, resources)
 
     def cut(self, state: FitState) -> Partition:
         from daskls.partition.shuffle import Chunks
@@ -105,31 +106,31 @@ class Chunked(Voronoi):
         return -(-n_rows // cell_size)
 
     def expected(
-        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+        self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
-        own = super().expected(extent, n_leaves, n_partitions, resources)
+        own = super().expected(sizes, n_leaves, n_partitions, resources)
         return replace(own, n_models=n_leaves)
 
 
-def check_cells(extent: Extent, resources: Resources) -> None:
-    check_block(extent, resources)
-    sizes, leaf_rows = extent.sizes, extent.leaf_rows
-    leaf = group_nbytes(sizes, leaf_rows, extent.n_rows)
+def check_cells(sizes: TaskSizes, resources: Resources) -> None:
+    check_block(sizes, resources)
+    leaf_rows = sizes.leaf_rows
+    leaf = group_nbytes(sizes, leaf_rows, sizes.n_rows)
     if leaf > resources.task_nbytes:
         raise MemoryPlanError(
-            f"The largest cell group ({leaf_rows} rows {extent.at}, cells of up to "
+            f"The largest cell group ({leaf_rows} rows {sizes.at}, cells of up to "
             f"{sizes.cell_size}) needs "
-            f"{excess(leaf, resources.task_nbytes)}; {_remedy(extent, resources)}"
-            f"{_cache_remedy(extent, leaf_rows, resources)}{resources.more}"
+            f"{excess(leaf, resources.task_nbytes)}; {_remedy(sizes, resources)}"
+            f"{_cache_remedy(sizes, leaf_rows, resources)}{resources.more}"
         )
 
 
-def _remedy(extent: Extent, resources: Resources) -> str:
+def _remedy(sizes: TaskSizes, resources: Resources) -> str:
     """Return advice to lower cell_size, by halving, if that makes leaves small enough."""
-    sizes, n_rows = extent.sizes, extent.n_rows
+    n_rows = sizes.n_rows
     d = sizes.n_features
     # A leaf may hold more rows than planned: assume the same excess for smaller cells.
-    overshoot = extent.leaf_rows / plan_sample(n_rows, d, sizes.cell_size).largest_rows
+    overshoot = sizes.leaf_rows / plan_sample(n_rows, d, sizes.cell_size).largest_rows
     cell_size = sizes.cell_size
     while cell_size > 3:
         cell_size //= 2
@@ -140,26 +141,25 @@ def _remedy(extent: Extent, resources: Resources) -> str:
     return ""
 
 
-def check_chunks(extent: Extent, resources: Resources) -> None:
+def check_chunks(sizes: TaskSizes, resources: Resources) -> None:
     """The largest leaf does not matter, as the sizes of chunks are known beforehand."""
-    check_block(extent, resources)
-    sizes = extent.sizes
-    size = min(sizes.cell_size, extent.n_rows)
-    needed = group_nbytes(sizes, size, extent.n_rows)
+    check_block(sizes, resources)
+    size = min(sizes.cell_size, sizes.n_rows)
+    needed = group_nbytes(sizes, size, sizes.n_rows)
     if needed > resources.task_nbytes:
         fitting = size
-        while fitting > 2 and group_nbytes(sizes, fitting, extent.n_rows) > resources.task_nbytes:
+        while fitting > 2 and group_nbytes(sizes, fitting, sizes.n_rows) > resources.task_nbytes:
             fitting //= 2
         raise MemoryPlanError(
             f"A chunk of {size} rows x {sizes.n_features} features needs "
             f"{excess(needed, resources.task_nbytes)}; lower chunk_size to about "
-            f"{fitting}, or {_cache_remedy(extent, size, resources)}{resources.more}"
+            f"{fitting}, or {_cache_remedy(sizes, size, resources)}{resources.more}"
         )
 
 
-def _cache_remedy(extent: Extent, leaf_rows: int, resources: Resources) -> str:
+def _cache_remedy(sizes: TaskSizes, leaf_rows: int, resources: Resources) -> str:
     """Return advice to give the largest cache_size, a share of K, whose groups fit; else ""."""
-    sizes, spec = extent.sizes, extent.sizes.spec
+    spec = sizes.spec
     K = min(leaf_rows, sizes.cell_size) ** 2 * F4 / MIB
     if not find_loss(spec).caches_rows or spec.fit_intercept:
         return ""
@@ -168,6 +168,6 @@ def _cache_remedy(extent: Extent, leaf_rows: int, resources: Resources) -> str:
         if cache <= 0 or (spec.cache_size is not None and cache >= spec.cache_size):
             continue
         smaller = replace(sizes, spec=replace(spec, cache_size=cache))
-        if group_nbytes(smaller, leaf_rows, extent.n_rows) <= resources.task_nbytes:
+        if group_nbytes(smaller, leaf_rows, sizes.n_rows) <= resources.task_nbytes:
             return f"give cache_size={cache:g}, or "
     return ""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.memory import TaskSizes
 from daskls.methods.landmarks.parts import (
     LANDMARK_PARTS,
     count_rounds,
@@ -18,7 +19,7 @@ from daskls.methods.landmarks.plan import (
     expected_landmarks,
 )
 from daskls.partition.base import Partition
-from daskls.plan.bundles import Extent, Resources, SamplePlan
+from daskls.plan.bundles import Resources, SamplePlan
 from daskls.plan.fit import Expected
 from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method, Regrouped
@@ -36,16 +37,16 @@ class L3(LandmarkSpec, Method):
     def parts(cls) -> tuple[StorePart, ...]:
         return LANDMARK_PARTS
 
-    def check(self, extent: Extent, resources: Resources) -> None:
-        check_landmarks(self, extent, resources)
+    def check(self, sizes: TaskSizes, resources: Resources) -> None:
+        check_landmarks(self, sizes, resources)
 
     def expected_leaves(self, n_rows: int, sampling: SamplePlan, cell_size: int) -> int:
         return min(self.n_cells or count_clusters(n_rows), sampling.n_sample)
 
     def expected(
-        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+        self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
-        return expected_landmarks(self, extent, n_leaves)
+        return expected_landmarks(self, sizes, n_leaves)
 
     def cut(self, state: FitState) -> Partition:
         from daskls.methods.landmarks.fit import cluster_sample

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from daskls.errors import MemoryPlanError, ParameterError
 from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
-from daskls.plan.bundles import Extent, Resources, group_neighbors, plan_sample, share_of
+from daskls.plan.bundles import Resources, group_neighbors, plan_sample, share_of
 from daskls.plan.checks import check_block, excess
 from daskls.plan.fit import Expected
 from daskls.records import F8, Mask, SolverSpec
@@ -48,9 +48,9 @@ def count_clusters(n_rows: int) -> int:
     return min(max(int((n_rows / ROWS_OF_ONE) ** 1.5), 2), MOST_CLUSTERS)
 
 
-def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) -> None:
+def check_landmarks(method: LandmarkSpec, sizes: TaskSizes, resources: Resources) -> None:
     """Refuse more landmarks than the data allows, and cells that would not fit in a task."""
-    sizes, n_rows = extent.sizes, extent.n_rows
+    n_rows = sizes.n_rows
     most = most_landmarks(method, n_rows, sizes.n_features)
     wanted = method.n_landmarks or 1
     if wanted > most:
@@ -58,21 +58,21 @@ def check_landmarks(method: LandmarkSpec, extent: Extent, resources: Resources) 
             f"n_landmarks={wanted}, but {n_rows} rows of {sizes.n_features} features give at most "
             f"{most} landmarks with landmarks={method.landmarks!r}; lower it."
         )
-    check_block(extent, resources)
-    rows = min(sizes.cell_size, n_rows) if extent.at == "expected" else extent.leaf_rows
+    check_block(sizes, resources)
+    rows = min(sizes.cell_size, n_rows) if sizes.at == "expected" else sizes.leaf_rows
     n_problems = n_candidates(sizes.spec) * sizes.n_outputs
     used = method.n_landmarks or sizes.n_features
     needed = landmark_nbytes(sizes, rows, used, n_problems)
     if needed > resources.task_nbytes:
         raise MemoryPlanError(
-            f"The largest cell ({rows} rows {extent.at}, {used} landmarks, {n_problems} problems) "
+            f"The largest cell ({rows} rows {sizes.at}, {used} landmarks, {n_problems} problems) "
             f"needs {excess(needed, resources.task_nbytes)}; "
             f"raise n_cells, lower n_landmarks, give fewer values of C, or {resources.more}"
         )
 
 
-def expected_landmarks(method: LandmarkSpec, extent: Extent, n_cells: int) -> Expected:
-    sizes, rows = extent.sizes, max(extent.n_rows // n_cells, 1)
+def expected_landmarks(method: LandmarkSpec, sizes: TaskSizes, n_cells: int) -> Expected:
+    rows = max(sizes.n_rows // n_cells, 1)
     n_landmarks = method.n_landmarks or sizes.n_features
     n_problems = n_candidates(sizes.spec) * sizes.n_outputs
     groups = group_cells([rows] * n_cells, sizes.n_features, n_landmarks, n_problems)

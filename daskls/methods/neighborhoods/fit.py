@@ -23,7 +23,7 @@ from daskls.methods.neighborhoods.train import (
 )
 from daskls.neighbors.approximate import building_nbytes, graph_nbytes
 from daskls.neighbors.search import metric_of
-from daskls.plan.bundles import Extent, Resources, bundle_work, model_nbytes
+from daskls.plan.bundles import Resources, bundle_work, model_nbytes
 from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
 from daskls.run.contract import FitState
@@ -99,35 +99,33 @@ def _bundle_size(sizes: TaskSizes, n_centers: int, n_neighbors: int) -> int:
 # ---- what a fit is expected to take ----
 
 
-def expected_rows(method: NeighborSpec, extent: Extent, resources: Resources) -> Expected:
+def expected_rows(method: NeighborSpec, sizes: TaskSizes, resources: Resources) -> Expected:
     """Return what methods take that only gather rows, and train or vote when they predict."""
-    nbytes = gathering_nbytes(extent)
+    nbytes = gathering_nbytes(sizes)
     if method.selection is not None:
-        k = max(method.for_rows(extent.n_rows).n_neighbors)
-        needed = neighborhood_nbytes(
-            extent.sizes, k, extent.leaf_rows, extent.n_rows, 1, method.n_groups
-        )
+        k = max(method.for_rows(sizes.n_rows).n_neighbors)
+        needed = neighborhood_nbytes(sizes, k, sizes.leaf_rows, sizes.n_rows, 1, method.n_groups)
         nbytes = max(nbytes, needed)
-    kept = extent.n_rows * extent.sizes.row_nbytes
+    kept = sizes.n_rows * sizes.row_nbytes
     if method.n_groups is None:
         return Expected(0, 0, nbytes, kept)
-    d = extent.sizes.n_features
-    grouped = grouped_rows(d, extent.leaf_rows, extent.n_rows)
+    d = sizes.n_features
+    grouped = grouped_rows(d, sizes.leaf_rows, sizes.n_rows)
     nbytes = max(nbytes, building_nbytes(grouped, d))
-    return Expected(-(-extent.n_rows // grouped), 0, nbytes, kept + graph_nbytes(extent.n_rows, d))
+    return Expected(-(-sizes.n_rows // grouped), 0, nbytes, kept + graph_nbytes(sizes.n_rows, d))
 
 
-def expected_centers(method: NeighborSpec, extent: Extent, resources: Resources) -> Expected:
-    method, rows = method.for_rows(extent.n_rows), expected_rows(method, extent, resources)
+def expected_centers(method: NeighborSpec, sizes: TaskSizes, resources: Resources) -> Expected:
+    method, rows = method.for_rows(sizes.n_rows), expected_rows(method, sizes, resources)
     k = method.n_neighbors[len(method.n_neighbors) // 2]
-    n_centers = _n_centers(extent.n_rows, method.inner(k))
-    own = extent.sizes, k, extent.leaf_rows, extent.n_rows
+    n_centers = _n_centers(sizes.n_rows, method.inner(k))
+    own = sizes, k, sizes.leaf_rows, sizes.n_rows
     batch = plan_batch(*own, resources, method.n_groups)
-    n_tasks = -(-n_centers // _bundle_size(extent.sizes, n_centers, k))
+    n_tasks = -(-n_centers // _bundle_size(sizes, n_centers, k))
     nbytes = neighborhood_nbytes(*own, batch, method.n_groups)
-    models = model_nbytes(extent.sizes, n_centers * k)
+    models = model_nbytes(sizes, n_centers * k)
     kept = rows.model_nbytes if method.assign == "point" else 0
-    client = NBYTES_PER_ROW * extent.n_rows
+    client = NBYTES_PER_ROW * sizes.n_rows
     n_tasks, nbytes = n_tasks + rows.n_tasks, max(nbytes, rows.nbytes)
     return Expected(n_tasks, n_centers, nbytes, models + kept, client)
 

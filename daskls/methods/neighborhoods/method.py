@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 
 from daskls.errors import StoreError
+from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.groups import (
     GRAPH_PARTS,
     GRAPHS,
@@ -23,7 +24,7 @@ from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size, check_ne
 from daskls.methods.probability import shares
 from daskls.methods.scores import empty_scores, mean_of_views, model_scores
 from daskls.neighbors.search import metric_of
-from daskls.plan.bundles import Extent, Resources
+from daskls.plan.bundles import Resources
 from daskls.plan.fit import Expected
 from daskls.records import F8, Float64, Int64, Ints, LocalModel, Reals
 from daskls.run.contract import FitState, Method, Regrouped
@@ -50,15 +51,15 @@ class NeighborMethod(NeighborSpec, Method):
     def parts(cls) -> tuple[StorePart, ...]:
         return GRAPH_PARTS
 
-    def check(self, extent: Extent, resources: Resources) -> None:
-        check_neighborhoods(extent, resources, max(self.n_neighbors), self.n_groups)
+    def check(self, sizes: TaskSizes, resources: Resources) -> None:
+        check_neighborhoods(sizes, resources, max(self.n_neighbors), self.n_groups)
 
     def expected(
-        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+        self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
         from daskls.methods.neighborhoods.fit import expected_rows
 
-        return expected_rows(self, extent, resources)
+        return expected_rows(self, sizes, resources)
 
     def train(self, state: FitState, regrouped: Regrouped | None) -> None:
         from daskls.methods.neighborhoods.fit import fit_rows
@@ -99,11 +100,11 @@ class Falk(NeighborMethod):
         return (*GRAPH_PARTS, *CENTER_PARTS)
 
     def expected(
-        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+        self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
         from daskls.methods.neighborhoods.fit import expected_centers
 
-        return expected_centers(self, extent, resources)
+        return expected_centers(self, sizes, resources)
 
     def train(self, state: FitState, regrouped: Regrouped | None) -> None:
         from daskls.methods.neighborhoods.fit import fit_centers_of

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 from daskls.errors import MemoryPlanError
 from daskls.memory import TaskSizes, neighbor_search_nbytes
 from daskls.neighbors.approximate import building_nbytes, group_nbytes, most_grouped
-from daskls.plan.bundles import Extent, Resources, cell_nbytes, model_nbytes
+from daskls.plan.bundles import Resources, cell_nbytes, model_nbytes
 from daskls.plan.checks import check_block, check_gather, check_usable, excess, usable_nbytes
 from daskls.records import F8
 
@@ -51,23 +51,23 @@ class NeighborSpec:
 
 
 def check_neighborhoods(
-    extent: Extent, resources: Resources, n_neighbors: int, n_groups: int | None
+    sizes: TaskSizes, resources: Resources, n_neighbors: int, n_groups: int | None
 ) -> None:
-    check_block(extent, resources)
-    check_gather(extent, resources)
-    sizes, leaf_rows, usable = extent.sizes, extent.leaf_rows, usable_nbytes(resources)
+    check_block(sizes, resources)
+    check_gather(sizes, resources)
+    leaf_rows, usable = sizes.leaf_rows, usable_nbytes(resources)
     exact = ""
     if n_groups is not None:
         exact = 'pass neighbors="exact", '
-        n_rows = grouped_rows(sizes.n_features, leaf_rows, extent.n_rows)
+        n_rows = grouped_rows(sizes.n_features, leaf_rows, sizes.n_rows)
         check_usable(
             f"The graph of {n_rows} rows x {sizes.n_features} features",
             building_nbytes(n_rows, sizes.n_features),
             resources,
             'pass neighbors="exact"',
         )
-    k = min(n_neighbors, extent.n_rows)
-    n_rows = extent.n_rows
+    k = min(n_neighbors, sizes.n_rows)
+    n_rows = sizes.n_rows
     own = leaf_rows, n_rows, 1, n_groups
     needed = neighborhood_nbytes(sizes, k, *own)
     if needed > usable:

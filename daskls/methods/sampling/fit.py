@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from daskls.blas import one_blas_thread
+from daskls.memory import TaskSizes
 from daskls.methods.sampling.balls import INITIAL
 from daskls.methods.sampling.parts import has_part, read_part, read_part_rows
 from daskls.methods.sampling.plan import (
@@ -19,7 +20,7 @@ from daskls.methods.sampling.search import SampleSearch, Step, errors_of, stalls
 from daskls.methods.sampling.train import KEPT, SAMPLES, SamplingJob, read_drawn, read_further
 from daskls.neighbors.search import find_nearest, order_by_leaf
 from daskls.partition.shuffle import plan_draws, sampling_sizes
-from daskls.plan.bundles import Extent, Resources, model_nbytes
+from daskls.plan.bundles import Resources, model_nbytes
 from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
 from daskls.records import Int64, LeafRows
@@ -153,10 +154,10 @@ def nearest_of(step: int) -> str:
 
 
 def expected_samples(
-    method: SamplingSpec, extent: Extent, resources: Resources, growth: float
+    method: SamplingSpec, sizes: TaskSizes, resources: Resources, growth: float
 ) -> Expected:
     """Return what samples take whose largest has ``growth`` rows for each subsampled one."""
-    sizes, n_rows = extent.sizes, extent.n_rows
+    n_rows = sizes.n_rows
     fraction, n_subsamples = sampling_sizes(
         method.sample_fraction, method.n_subsamples, n_rows, sizes.n_classes
     )
@@ -164,5 +165,5 @@ def expected_samples(
     trained = int(min(growth * draws.n_sampled, n_rows - draws.n_validation))
     nbytes = sample_nbytes(sizes, max(trained, method.n_selecting(draws)))
     # A worker holds the SVC, once loaded, beside all that it does.
-    largest = max(nbytes, gathering_nbytes(extent)) + (0 if resources.has_svc else SVC_NBYTES)
+    largest = max(nbytes, gathering_nbytes(sizes)) + (0 if resources.has_svc else SVC_NBYTES)
     return Expected(n_subsamples + 1, 1, largest, model_nbytes(sizes, trained))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from daskls.memory import TaskSizes
 from daskls.methods.sampling.parts import SAMPLING_PARTS
 from daskls.methods.sampling.plan import (
     SamplingSpec,
@@ -15,7 +16,7 @@ from daskls.methods.sampling.plan import (
     most_pairs,
 )
 from daskls.methods.scores import mean_of_views
-from daskls.plan.bundles import Extent, Resources
+from daskls.plan.bundles import Resources
 from daskls.plan.fit import Expected
 from daskls.records import Float64, Reals
 from daskls.run.contract import FitState, Method, Regrouped
@@ -47,11 +48,11 @@ class Sampling(SamplingSpec, Method):
         """Return the class of the search, which trains one model after the other."""
 
     def expected(
-        self, extent: Extent, n_leaves: int, n_partitions: int, resources: Resources
+        self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
         from daskls.methods.sampling.fit import expected_samples
 
-        return expected_samples(self, extent, resources, self.growth)
+        return expected_samples(self, sizes, resources, self.growth)
 
     def train(self, state: FitState, regrouped: Regrouped | None) -> None:
         from daskls.methods.sampling.fit import fit_samples
@@ -81,10 +82,10 @@ class LocalSampling(Sampling):
     step = "radius_scale"
     growth = 6.0
 
-    def check(self, extent: Extent, resources: Resources) -> None:
+    def check(self, sizes: TaskSizes, resources: Resources) -> None:
         lighter = beside_svc(resources)
-        draws, fraction = check_subsamples(self, extent, lighter, "raise n_subsamples or ")
-        most_pairs(extent.sizes, draws.n_sampled, extent.leaf_rows, lighter, fraction)
+        draws, fraction = check_subsamples(self, sizes, lighter, "raise n_subsamples or ")
+        most_pairs(sizes, draws.n_sampled, sizes.leaf_rows, lighter, fraction)
 
     def searcher(self) -> "type[SampleSearch]":
         from daskls.methods.sampling.balls import RadiusSearch
@@ -100,10 +101,10 @@ class CGLQ(Sampling):
     step = "round"
     growth = 2.5
 
-    def check(self, extent: Extent, resources: Resources) -> None:
+    def check(self, sizes: TaskSizes, resources: Resources) -> None:
         lighter = beside_svc(resources)
-        draws, _ = check_subsamples(self, extent, lighter)
-        check_rounds(extent, lighter, draws, self.n_neighbors)
+        draws, _ = check_subsamples(self, sizes, lighter)
+        check_rounds(sizes, lighter, draws, self.n_neighbors)
 
     def searcher(self) -> "type[SampleSearch]":
         from daskls.methods.sampling.fit import RoundSearch

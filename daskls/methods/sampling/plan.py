@@ -10,7 +10,7 @@ from daskls.memory import TaskSizes, neighbor_search_nbytes
 from daskls.methods.scores import LEAST_SLAB_ROWS, slab_rows
 from daskls.neighbors.balls import MARKED_PAIRS
 from daskls.partition.shuffle import Draws, plan_draws, sampling_sizes
-from daskls.plan.bundles import Extent, Resources, n_selecting
+from daskls.plan.bundles import Resources, n_selecting
 from daskls.plan.checks import check_block, check_gather, check_usable, usable_nbytes
 from daskls.records import F4, F8, SolverSpec
 
@@ -48,10 +48,10 @@ class SamplingSpec:
 
 
 def check_subsamples(
-    method: SamplingSpec, extent: Extent, resources: Resources, split: str = ""
+    method: SamplingSpec, sizes: TaskSizes, resources: Resources, split: str = ""
 ) -> tuple[Draws, float]:
     """Refuse what would not fit in a task; return the draws and the fraction."""
-    sizes, n_rows = extent.sizes, extent.n_rows
+    n_rows = sizes.n_rows
     fraction, n_drawn = sampling_sizes(
         method.sample_fraction, method.n_subsamples, n_rows, sizes.n_classes
     )
@@ -62,12 +62,12 @@ def check_subsamples(
             f"validate, in n_subsamples={n_drawn} gives subsamples of {draws.subsample_rows} "
             f"row(s), but an SVM needs 2 at least; {_larger_subsamples(draws, fraction)}."
         )
-    check_block(extent, resources)
-    check_gather(extent, resources)
+    check_block(sizes, resources)
+    check_gather(sizes, resources)
     remedy = f"{split}lower sample_fraction below {fraction:g}"
     check_trained(sizes, draws.subsample_rows, resources, what="A subsample", remedy=remedy)
     if method.selects:
-        check_selection(extent, resources, method.n_selecting(draws))
+        check_selection(sizes, resources, method.n_selecting(draws))
     return draws, fraction
 
 
@@ -94,22 +94,21 @@ def _rounded_up(value: float) -> str:
     return f"{math.ceil(value * 10**digits - 1e-9) / 10**digits:.2g}"
 
 
-def check_selection(extent: Extent, resources: Resources, n_rows: int) -> None:
+def check_selection(sizes: TaskSizes, resources: Resources, n_rows: int) -> None:
     # Imported here, as below, so that a process that only predicts never loads the trainers.
     from daskls.solvers.hinge.solver import HINGE
 
-    sizes = extent.sizes
     needed = 2 * n_rows * sizes.row_nbytes + HINGE.nbytes(sizes, n_rows)
     what = f"Selecting C and gamma on {n_rows} rows x {sizes.n_features} features"
     check_usable(what, needed, resources, "give one value of each")
 
 
-def check_rounds(extent: Extent, resources: Resources, draws: Draws, n_neighbors: int) -> None:
+def check_rounds(sizes: TaskSizes, resources: Resources, draws: Draws, n_neighbors: int) -> None:
     # Capped as in the fit: a row has at most all others as neighbors.
-    n_trained = extent.n_rows - draws.n_validation
+    n_trained = sizes.n_rows - draws.n_validation
     found, queries = min(n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)
     needed, least = (
-        neighbor_search_nbytes(extent.sizes, queries, k + 1, extent.leaf_rows) for k in (found, 1)
+        neighbor_search_nbytes(sizes, queries, k + 1, sizes.leaf_rows) for k in (found, 1)
     )
     what = f"Searching {found} neighbors of {queries} support rows"
     check_usable(what, needed, resources, f"lower n_neighbors below {found}", least)
