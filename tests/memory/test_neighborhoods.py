@@ -90,7 +90,7 @@ def assert_projected(path, spec, neighbors, centers, batch, shape, target_nbytes
     (k,), (d, n_classes) = neighbors.n_neighbors, shape
     own = str(path), Root.open(path).fingerprint
     fit = Fit(*own, neighbors, spec, 0, 0, np.array([4000]), cache_nbytes=0)
-    job = NeighborJob(fit, spec, neighbors, k, batch)
+    job = NeighborJob(fit, k, batch)
     bundle = CenterBundle(0, len(centers) - 1, tuple(centers))
 
     def run():

@@ -1,7 +1,5 @@
 """A fit on neighborhoods: gather rows by leaf, select parameters, choose and train centers."""
 
-from dataclasses import replace
-
 from daskls.cluster import run_each
 from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.groups import build_graphs
@@ -38,11 +36,9 @@ OVERLAP = 2.1
 def fit_rows(method: NeighborSpec, state: FitState) -> None:
     method = method.for_rows(state.scan.n_kept)
     build_graphs(method, state)
-    chosen = select(state, method, state.fit)
-    spec, percentiles = chosen.spec, chosen.percentiles
-    C, gamma, percentile = (
-        values[0] if values else None for values in (spec.C, spec.gamma, percentiles)
-    )
+    fit, _ = select(state, method)
+    chosen = fit.spec.C, fit.spec.gamma, fit.method.percentiles
+    C, gamma, percentile = (values[0] if values else None for values in chosen)
     # Predictions use the selected parameters, so they are part of the model.
     selected = {"C": C, "gamma": gamma, "percentile": percentile}
     write_index(state.root, {}, selected, [], [0])
@@ -50,15 +46,13 @@ def fit_rows(method: NeighborSpec, state: FitState) -> None:
 
 def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     method = method.for_rows(state.scan.n_kept)
-    root, fit = state.root, state.fit
+    root = state.root
     build_graphs(method, state)
-    chosen = select(state, method, fit)
-    k = chosen.n_neighbors
-    centers = choose_centers(state, fit, method.inner(k), metric_of(chosen.spec))
-    own = replace(method, percentiles=chosen.percentiles)
+    fit, k = select(state, method)
+    centers = choose_centers(state, fit, method.inner(k), metric_of(fit.spec))
     largest, n_rows = state.sampling.largest_rows, state.scan.n_kept
     batch = plan_batch(state.sizes, k, largest, n_rows, state.resources, method.n_groups)
-    job = NeighborJob(fit, chosen.spec, own, k, batch)
+    job = NeighborJob(fit, k, batch)
     bundles = _bundles(state, centers, k)
 
     def finished() -> int:
@@ -69,7 +63,7 @@ def fit_centers_of(method: NeighborSpec, state: FitState) -> None:
     listed = all_bundles(root.store, len(centers.positions))
     reader = fit.open_rows()
     rows = reader.read_positions(centers.positions)
-    gamma = chosen.spec.gamma[0] if chosen.spec.gamma and len(chosen.spec.gamma) == 1 else None
+    gamma = fit.spec.gamma[0] if fit.spec.gamma and len(fit.spec.gamma) == 1 else None
     first_cells = [*(first for first, _ in listed), len(rows.X)]
     arrays = {"centers": rows.X, "numbers": rows.numbers}
     write_index(root, arrays, {"gamma": gamma}, listed, first_cells)

@@ -6,7 +6,7 @@ they choose parameters with an error of 12.0 % on test rows, left-out rows choos
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +22,7 @@ from daskls.methods.neighborhoods.train import (
 )
 from daskls.methods.scores import misses_of, model_scores
 from daskls.plan.bundles import n_selecting
-from daskls.records import Float64, Int64, Mask, SolverSpec
+from daskls.records import Float64, Int64, Mask
 from daskls.run.contract import Fit, FitState
 from daskls.seeds import EVALUATED, SELECTED_ROWS
 from daskls.solvers.base import Neighborhood
@@ -41,51 +41,41 @@ N_RUNNING = (4, 2)
 N_TASKS = 64
 
 
-@dataclass(frozen=True)
-class Selected:
-    n_neighbors: int
-    spec: SolverSpec
-    percentiles: tuple[float, ...] | None
-
-
-def select(state: FitState, neighbors: NeighborSpec, fit: Fit) -> Selected:
+def select(state: FitState, neighbors: NeighborSpec) -> tuple[Fit, int]:
+    """Return the fit with the parameters that are selected, and k."""
     resolved = state.resolved_spec if neighbors.percentiles is None else state.request.spec
+    fit = replace(state.fit, method=neighbors, spec=resolved)
     if neighbors.selection not in ("local", "left_out"):
-        return Selected(neighbors.n_neighbors[0], resolved, neighbors.percentiles)
+        return fit, neighbors.n_neighbors[0]
     stored = state.root.attributes.get("selected")
     if stored is None:
         with state.clock.stage("select", 1, None):
-            stored = _best(*_evaluate(state, neighbors, resolved, fit), neighbors, resolved)
+            stored = _best(*_evaluate(state, fit), fit)
         # Before any training, so that a resumed fit does not select again.
         state.root.update(selected=stored)
     gamma, percentile = stored["gamma"], stored["percentile"]
     chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))
-    return Selected(
-        int(stored["n_neighbors"]), chosen, None if percentile is None else (percentile,)
-    )
+    own = replace(neighbors, percentiles=None if percentile is None else (percentile,))
+    return replace(fit, method=own, spec=chosen), int(stored["n_neighbors"])
 
 
-def _evaluate(
-    state: FitState, neighbors: NeighborSpec, spec: SolverSpec, fit: Fit
-) -> tuple[Float64, Mask]:
+def _evaluate(state: FitState, fit: Fit) -> tuple[Float64, Mask]:
     """Return the errors of candidates and which may be chosen, both (n_k, n_gammas, n_costs)."""
-    if neighbors.selection == "left_out":
+    if fit.method.selection == "left_out":
         drawn = _drawn_positions(state, n_selecting(state.scan.n_kept), fit)
-        return left_out_errors(state, neighbors, spec, fit, drawn)
-    errors = _local_errors(state, neighbors, spec, fit)
+        return left_out_errors(state, fit, drawn)
+    errors = _local_errors(state, fit)
     return errors, np.ones(errors.shape, np.bool_)
 
 
-def _best(
-    errors: Float64, eligible: Mask, neighbors: NeighborSpec, spec: SolverSpec
-) -> dict[str, Any]:
+def _best(errors: Float64, eligible: Mask, fit: Fit) -> dict[str, Any]:
     """Return the best candidate: of equal ones the smallest k, the widest, the smallest C."""
     k, g, i = np.unravel_index(int(np.where(eligible, errors, np.inf).argmin()), errors.shape)
-    costs = sorted(spec.C or ())
-    gammas = sorted(spec.gamma) if spec.gamma is not None else [None]
-    percentiles = neighbors.percentiles
+    costs = sorted(fit.spec.C or ())
+    gammas = sorted(fit.spec.gamma) if fit.spec.gamma is not None else [None]
+    percentiles = fit.method.percentiles
     return {
-        "n_neighbors": neighbors.n_neighbors[k],
+        "n_neighbors": fit.method.n_neighbors[k],
         "C": costs[i],
         "gamma": gammas[g] if percentiles is None else None,
         "percentile": None if percentiles is None else percentiles[g],
@@ -103,8 +93,8 @@ def _drawn_positions(state: FitState, n_drawn: int, fit: Fit) -> Int64:
     return positions
 
 
-def _local_errors(state: FitState, neighbors: NeighborSpec, spec: SolverSpec, fit: Fit) -> Float64:
-    job = NeighborJob(fit, spec, neighbors, max(neighbors.n_neighbors), 1)
+def _local_errors(state: FitState, fit: Fit) -> Float64:
+    job = NeighborJob(fit, max(fit.method.n_neighbors), 1)
     positions = _drawn_positions(state, N_SELECTED, fit)
     tasks = [(position, job) for position in positions.tolist()]
     evaluated = totals(np.array(compute_each(evaluate_row, tasks, state.client)))
@@ -112,24 +102,18 @@ def _local_errors(state: FitState, neighbors: NeighborSpec, spec: SolverSpec, fi
     return errors
 
 
-def left_out_errors(
-    state: FitState,
-    neighbors: NeighborSpec,
-    spec: SolverSpec,
-    fit: Fit,
-    positions: Int64,
-) -> tuple[Float64, Mask]:
+def left_out_errors(state: FitState, fit: Fit, positions: Int64) -> tuple[Float64, Mask]:
     """Return the weighted error of every candidate on rows that are left out one at a time.
 
-    `neighbors` has one k. Errors are (1, n_gammas, n_costs); so is which were evaluated on all
+    The method has one k. Errors are (1, n_gammas, n_costs); so is which were evaluated on all
     rows.
     """
     # One more than the neighbors, as a row finds itself.
-    k = min(neighbors.n_neighbors[0] + 1, state.scan.n_kept)
-    largest, n_rows = state.sampling.largest_rows, state.scan.n_kept
-    batch = plan_batch(state.sizes, k, largest, n_rows, state.resources, neighbors.n_groups)
-    job = NeighborJob(fit, spec, neighbors, k, batch)
-    shape = 1, count_gammas(spec, job.neighbors.percentiles), spec.n_costs
+    method, n_rows = fit.method, state.scan.n_kept
+    k, largest = min(method.n_neighbors[0] + 1, n_rows), state.sampling.largest_rows
+    batch = plan_batch(state.sizes, k, largest, n_rows, state.resources, method.n_groups)
+    job = NeighborJob(fit, k, batch)
+    shape = 1, count_gammas(fit.spec, method.percentiles), fit.spec.n_costs
     running = np.arange(shape[1] * shape[2])
     ends = [0, *(max(int(len(positions) * share), 1) for share in ROUNDS)]
     found: list[Float64] = []
@@ -159,8 +143,8 @@ def evaluate_left_out(
     positions: Int64, running: Int64, job: NeighborJob, target: Target
 ) -> Float64:
     """Return (missed weight, weight), 0 if not running, on each row: (m, n_candidates, 2)."""
-    n_gammas = count_gammas(job.spec, job.neighbors.percentiles)
-    counted = np.zeros((len(positions), n_gammas * job.spec.n_costs, 2))
+    n_gammas = count_gammas(job.fit.spec, job.fit.method.percentiles)
+    counted = np.zeros((len(positions), n_gammas * job.fit.spec.n_costs, 2))
     reader = job.fit.open_rows()
     asked = reader.read_positions(positions)
     row = 0
@@ -198,12 +182,12 @@ def _misses(
 ) -> Iterator[tuple[int, float]]:
     if not len(rows.X):
         return
-    costs = sorted(job.spec.C or ())
+    costs = sorted(job.fit.spec.C or ())
     seed = EVALUATED(job.fit.seed, row=int(asked.numbers[0]), n_neighbors=job.n_neighbors)
     for g in np.unique(running // len(costs)).tolist():
         own = running[running // len(costs) == g]
-        spec = replace(job.spec, C=tuple(costs[c] for c in own % len(costs)))
-        percentiles = job.neighbors.percentiles
+        spec = replace(job.fit.spec, C=tuple(costs[c] for c in own % len(costs)))
+        percentiles = job.fit.method.percentiles
         if percentiles is not None:
             percentiles = (percentiles[g],)
         elif spec.gamma is not None:

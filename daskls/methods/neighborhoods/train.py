@@ -12,7 +12,6 @@ from daskls.errors import MemoryPlanError
 from daskls.live.events import report_cells
 from daskls.methods.neighborhoods.groups import in_batches, nearest_of_rows
 from daskls.methods.neighborhoods.parts import Centers, read_centers, write_centers
-from daskls.methods.neighborhoods.plan import NeighborSpec
 from daskls.neighbors.search import Neighbors, metric_of, rows_beyond
 from daskls.partition.cover import Cover, n_ranked_rows, order_rows
 from daskls.records import (
@@ -24,7 +23,6 @@ from daskls.records import (
     KernelSpec,
     LocalModel,
     RowNumbers,
-    SolverSpec,
 )
 from daskls.run.contract import Fit, FitState
 from daskls.run.resources import free_nbytes
@@ -49,9 +47,6 @@ ROUND_POSITIONS = 1 << 22
 @dataclass(frozen=True)
 class NeighborJob:
     fit: Fit
-    # As selected, where those of `fit` may still hold candidates.
-    spec: SolverSpec
-    neighbors: NeighborSpec
     n_neighbors: int
     batch: int
 
@@ -60,9 +55,9 @@ class NeighborJob:
             rows.X[i, :k],
             rows.targets[i, :k],
             rows.weights[i, :k],
-            self.neighbors.inner(k),
-            self.spec,
-            self.neighbors.percentiles,
+            self.fit.method.inner(k),
+            self.fit.spec,
+            self.fit.method.percentiles,
             seed,
         )
 
@@ -187,7 +182,7 @@ def _fit_all(
     bundle: CenterBundle, positions: Int64, reader: LeafReader, job: NeighborJob
 ) -> Iterator[LocalModel]:
     """Yield the model of each center; one neighborhood's matrices in memory at a time."""
-    number, solver = bundle.first, find_neighborhood_solver(job.spec)
+    number, solver = bundle.first, find_neighborhood_solver(job.fit.spec)
     leaves = reader.leaf_of(positions)
     for found, rows in gather_neighborhoods(reader, positions, job):
         for i in range(len(rows.X)):
@@ -202,23 +197,23 @@ def _fit_all(
 def gather_neighborhoods(
     reader: LeafReader, positions: Int64, job: NeighborJob
 ) -> Iterator[tuple[Neighbors, Rows]]:
-    metric = metric_of(job.spec)
+    metric = metric_of(job.fit.spec)
 
     def find(own: Int64) -> Neighbors:
-        return nearest_of_rows(job.neighbors, reader, own, job.n_neighbors, metric)
+        return nearest_of_rows(job.fit.method, reader, own, job.n_neighbors, metric)
 
-    n_searched = job.batch if job.neighbors.n_groups is None else len(positions)
+    n_searched = job.batch if job.fit.method.n_groups is None else len(positions)
     for _, found in in_batches(find, positions, n_searched, job.batch):
         yield found, reader.read_positions(found.positions)
 
 
 def evaluate_row(position: int, job: NeighborJob) -> Float64:
     """Return `grid_errors` around one row for every k: (n_k, n_gammas, n_costs, 2)."""
-    reader, solver = job.fit.open_rows(), find_neighborhood_solver(job.spec)
+    reader, solver = job.fit.open_rows(), find_neighborhood_solver(job.fit.spec)
     with one_blas_thread():
         found, rows = next(gather_neighborhoods(reader, np.array([position]), job))
         evaluated = []
-        for k in job.neighbors.n_neighbors:
+        for k in job.fit.method.n_neighbors:
             seed = EVALUATED(job.fit.seed, row=int(found.numbers[0, 0]), n_neighbors=k)
             evaluated.append(solver.grid_errors(job.near(rows, 0, k, seed)))
     return np.stack(evaluated)
