@@ -234,7 +234,7 @@ def test_columns_of_a_query_are_found_by_name(trained):
 
 REFUSED = {
     "many categories": (lambda n: [f"name {i}" for i in range(n)], "more than 64 different"),
-    "lists": (lambda n: [[1, 2]] * n, "neither numbers, text nor"),
+    "lists": (lambda n: [[1, 2]] * n, "neither numbers, text, categories nor"),
     "mixed kinds": (lambda n: [1, "a"] * (n // 2), "neither numbers nor text nor"),
     "complex numbers": (lambda n: np.arange(n) * 1j, "neither numbers nor text nor"),
 }
