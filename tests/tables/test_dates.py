@@ -178,7 +178,7 @@ def test_text_may_have_an_offset_in_some_rows():
 def test_days_that_no_month_has_are_no_dates(day):
     mark = next(mark for mark in "./-" if mark in day)
     first = mark.join("28" if part in ("30", "31") else part for part in day.split(mark))
-    encoder, found = features(frame_of(pd.Series([first, first, None])))
+    encoder, _ = features(frame_of(pd.Series([first, first, None])))
     assert encoder.table_.columns[0].kind == "date"
     with pytest.raises(DataError, match=f"'when' holds '{day}' in row 1"):
         encoder.transform(frame_of(pd.Series([first, day])))
