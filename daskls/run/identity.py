@@ -149,7 +149,7 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
 def _difference(name: str, before: Any, value: Any) -> str:
     if name == "columns" and before and value:
         # Of a table: the first that differs, as there may be very many.
-        pairs = zip_longest(before, value, fillvalue={})
+        pairs: list[Any] = [*zip_longest(before, value, fillvalue={})]
         before, value = next(pair for pair in pairs if pair[0] != pair[1])
         name = f"column {(before or value)['name']!r}"
     return f"{name} was {_shortened(before)}, is {_shortened(value)}"

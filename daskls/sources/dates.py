@@ -25,7 +25,7 @@ MAYBE = re.compile(r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\
 # In ISO 8601, after the date.
 OFFSET = "[T ].*[Z+-]"
 # The first three of a date in another spelling.
-NUMBERS = r"^(?P<a>\d+)\D(?P<b>\d+)\D(?P<c>\d+)"
+DATE_NUMBERS = r"^(?P<a>\d+)\D(?P<b>\d+)\D(?P<c>\d+)"
 # Calendar parts, as functions of pyarrow.compute, and the length of the circle that some run on.
 PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week", "hour": "hour"}
 CIRCLES = {"month": 12, "weekday": 7, "hour": 24}
@@ -70,7 +70,7 @@ def _parsed(text: Any, spelling: str) -> Any:
 def _are_in_calendar(dates: Any, text: Any, spelling: str) -> bool:
     """Whether all days are those written: Arrow takes February 30 as a day of March."""
     compute = compute_module()
-    fields = compute.extract_regex(text, NUMBERS).flatten()
+    fields = compute.extract_regex(text, DATE_NUMBERS).flatten()
     written = fields[re.findall("[dmY]", spelling).index("d")].cast(import_arrow().int64())
     same = compute.equal(written, compute.day(dates))
     return bool(compute.all(same, min_count=0).as_py())
