@@ -166,7 +166,11 @@ def with_own(found: Neighbors, numbers: RowNumbers, positions: Int64) -> Neighbo
 
 class _GroupTile(Tile):
     def ask(self, groups: Groups, n_groups: int) -> Neighbors:
-        asked = asked_groups(self.exact, self.keys.shape[1], groups, n_groups)
+        # The distances to all leaves are held of one tile at once.
+        tiles = range(0, max(len(self.exact), 1), TILE_QUERIES)
+        own = (self.exact[start : start + TILE_QUERIES] for start in tiles)
+        k = self.keys.shape[1]
+        asked = np.concatenate([asked_groups(tile, k, groups, n_groups) for tile in own])
         for number in np.flatnonzero(asked.any(axis=0)).tolist():
             active = np.flatnonzero(asked[:, number])
             group = groups.read_group(number)

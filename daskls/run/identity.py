@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,8 @@ from daskls.store.dataset import kind_at
 from daskls.store.layout import MODEL_KIND, Root, drop_parts, find_root, list_parts, part_of
 from daskls.store.objects import ROOT, Location, open_store
 
+# Characters of a value in an error.
+MOST_TOLD = 200
 # Bytes that one task of a repair reads: enough to make its overhead small.
 TASK_NBYTES = 64 << 20
 T = TypeVar("T")
@@ -136,11 +139,26 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
         if isinstance(value, dict) and isinstance(before, dict):
             keys = dict.fromkeys([*value, *before])
             names = [k for k in keys if before.get(k) != value.get(k)]
-            parts += [f"{k} was {before.get(k)!r}, is {value.get(k)!r}" for k in names]
+            parts += [_difference(k, before.get(k), value.get(k)) for k in names]
         else:
             which = "rows, labels or weights differ: " if name == "checksum" else ""
-            parts.append(f"{which}{name} was {before!r}, is {value!r}")
+            parts.append(which + _difference(name, before, value))
     return "; ".join(parts)
+
+
+def _difference(name: str, before: Any, value: Any) -> str:
+    if name == "columns" and before and value:
+        # Of a table: the first that differs, as there may be very many.
+        pairs: list[Any] = [*zip_longest(before, value, fillvalue={})]
+        before, value = next(pair for pair in pairs if pair[0] != pair[1])
+        name = f"column {(before or value)['name']!r}"
+    return f"{name} was {_shortened(before)}, is {_shortened(value)}"
+
+
+def _shortened(value: Any) -> str:
+    """Return a value as text; of a long one, as of many classes, the beginning."""
+    text = repr(value)
+    return text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
 
 
 def repair(root: Root, method: Method, client: Any = None) -> None:
@@ -158,7 +176,9 @@ def repair(root: Root, method: Method, client: Any = None) -> None:
     # The check could fail on a damaged file.
     lack = None if files else _find_lack(root, method)
     for what in [*files, *([lack] if lack else [])]:
-        log.warning("The store %s is damaged and is being repaired: %s.", root.where(), what)
+        log.warning(
+            "The store %s is damaged and is being repaired: %s.", root.where(), what.rstrip(".")
+        )
     if files or lack:
         drop_parts(root, _damaged_keys(root, files, own), own)
 

@@ -174,7 +174,9 @@ def inexact_integer(values: Any, numbers: Float64) -> tuple[int, int] | None:
 def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float64:
     """Return values as float64, with NaN for missing ones; DataError names the row."""
     arrow = import_arrow()
-    if is_text(values.type) or is_number(values.type) or arrow.types.is_null(values.type):
+    if values.null_count == len(values):
+        return np.full(len(values), np.nan)
+    if is_text(values.type) or is_number(values.type):
         numbers = try_numbers(values)
         inexact = None if numbers is None else inexact_integer(values, numbers)
         if inexact is not None:

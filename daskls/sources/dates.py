@@ -4,6 +4,7 @@ Text is dates where all of it has one of a few spellings; pandas and Arrow guess
 """
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -21,6 +22,10 @@ ORDERS = ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d")
 TIMES = ("", " %H:%M", " %H:%M:%S")
 SPELLINGS = (ISO, *(a.format(b) + c for a, b, c in product(ORDERS, "/.-", TIMES)))
 MAYBE = re.compile(r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})")
+# In ISO 8601, after the date.
+OFFSET = "[T ].*[Z+-]"
+# The first three of a date in another spelling.
+DATE_NUMBERS = r"^(?P<a>\d+)\D(?P<b>\d+)\D(?P<c>\d+)"
 # Calendar parts, as functions of pyarrow.compute, and the length of the circle that some run on.
 PARTS = {"year": "year", "month": "month", "day": "day", "weekday": "day_of_week", "hour": "hour"}
 CIRCLES = {"month": 12, "weekday": 7, "hour": 24}
@@ -32,8 +37,13 @@ def read_dates(values: Any, spelling: str, zone: str | None = None) -> Any:
     Dates without a zone are local ones; with one, where ``zone`` is None, those of UTC.
     """
     arrow, compute = import_arrow(), compute_module()
-    if is_text(values.type):
-        values = _parsed(compute.utf8_trim_whitespace(as_text(values)), spelling)
+    if values.null_count == len(values):
+        values = arrow.nulls(len(values))
+    elif is_text(values.type):
+        text = compute.utf8_trim_whitespace(as_text(values))
+        values = _parsed(text, spelling)
+        if values is None and spelling == ISO:
+            return _read_mixed(text, zone)
     if values is None or not (is_date(values.type) or arrow.types.is_null(values.type)):
         return None
     own = getattr(values.type, "tz", None)
@@ -47,13 +57,34 @@ def _parsed(text: Any, spelling: str) -> Any:
     arrow, compute = import_arrow(), compute_module()
     if spelling != ISO:
         found = compute.strptime(text, format=spelling, unit="us", error_is_null=True)
-        return found if found.null_count == text.null_count else None
+        is_whole = found.null_count == text.null_count
+        return found if is_whole and _are_in_calendar(found, text, spelling) else None
     for zone in (None, "UTC"):
         try:
             return compute.cast(text, arrow.timestamp("us", zone))
         except arrow.ArrowInvalid:
             continue
     return None
+
+
+def _are_in_calendar(dates: Any, text: Any, spelling: str) -> bool:
+    """Whether all days are those written: Arrow takes February 30 as a day of March."""
+    compute = compute_module()
+    fields = compute.extract_regex(text, DATE_NUMBERS).flatten()
+    written = fields[re.findall("[dmY]", spelling).index("d")].cast(import_arrow().int64())
+    same = compute.equal(written, compute.day(dates))
+    return bool(compute.all(same, min_count=0).as_py())
+
+
+def _read_mixed(text: Any, zone: str | None) -> Any:
+    """Return text as dates where some have an offset from UTC; None if some are not dates."""
+    compute = compute_module()
+    has_offset = compute.match_substring_regex(text, OFFSET)
+    parts = [compute.if_else(own, text, None) for own in (has_offset, compute.invert(has_offset))]
+    if any(part.null_count == len(text) for part in parts):
+        return None
+    found = [read_dates(part, ISO, zone) for part in parts]
+    return None if any(dates is None for dates in found) else compute.coalesce(*found)
 
 
 def zone_of(values: Any) -> str | None:
@@ -132,10 +163,16 @@ class DateScan:
         return tuple(part for part, (low, high) in self.ranges.items() if low < high)
 
 
+def first_other(values: Any, spelling: str) -> int:
+    """Return the first of values that are not all dates which is none."""
+    return bisect_left(
+        range(len(values)), True, key=lambda i: read_dates(values[: i + 1], spelling) is None
+    )
+
+
 def not_a_date(name: str, values: Any, first_row: int, spelling: str) -> DataError:
     """Return the error for values that are not all dates."""
-    rows = range(len(values))
-    row = next(i for i in rows if read_dates(values[i : i + 1], spelling) is None)
+    row = first_other(values, spelling)
     return DataError(
         f"Column {name!r} holds {values[row].as_py()!r} in row {first_row + row} (the first is 0), "
         f"where the training table has dates, as {spelling}. Correct it, or leave it empty."

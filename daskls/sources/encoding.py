@@ -77,14 +77,15 @@ class News:
             counts = listed([f"{n:,} in {name!r}" for name, n in self.gaps.items()])
             warn_user(
                 f"Missing values where training rows had none: {counts}. They count as the median "
-                "of the training rows, in categories as none of them.",
+                "of the training rows; of categories all columns are 0, and of true or false the "
+                "one.",
                 UserWarning,
             )
         if self.unknown:
             names = [f"{n:,} in {name!r} ({self.first[name]})" for name, n in self.unknown.items()]
             warn_user(
-                f"Values that no training row had: {listed(names)}. They count as none of those "
-                'that are known; fit(..., unknown="error"), or --unknown error, refuses them.',
+                f"Values that no training row had: {listed(names)}. They become 0 in all columns "
+                'of their feature; fit(..., unknown="error"), or --unknown error, refuses them.',
                 UserWarning,
             )
 

@@ -37,7 +37,7 @@ from daskls.sources.base import (
     reads_as_number,
     scan_of,
 )
-from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, read_dates, zone_of
+from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates, zone_of
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
 
@@ -92,7 +92,8 @@ def scan_table(
         if labels is not None:
             add_labels(labels, batch, source, types, row)
         row += batch.num_rows
-    if not row:
+    # Where nothing can be read, it is said below why.
+    if not row and (read or label is not None):
         raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
     for column in columns:
         column.check_types()
@@ -157,6 +158,8 @@ class _Column:
         self.sample = MedianSample() if with_median else None
         # What each spelling makes of dates; none is left once a value is no date in any.
         self.dates: dict[str, DateScan] | None = None
+        # The first value, and its row, that is no date after some that are.
+        self.no_date: tuple[int, str] | None = None
 
     @property
     def may_be_number(self) -> bool:
@@ -192,8 +195,8 @@ class _Column:
                 self._note_fraction(numbers)
         if numbers is None and is_text(values.type):
             self._note_spelling(values, is_first=is_first)
-        if numbers is None and not self.is_category:
-            self._note_dates(values, keys)
+        if numbers is None and (is_date(values.type) or not self.is_category):
+            self._note_dates(values, keys, row)
         if self.values is not None and not is_date(values.type):
             found = as_text(values.unique()).drop_null().to_pylist()
             self.values = set(one_spelling(self.values.union(found)).values())
@@ -206,7 +209,7 @@ class _Column:
             other = ~(is_whole(numbers) | np.isnan(numbers))
             self.first_fraction = float(numbers[other.argmax()]) if other.any() else None
 
-    def _note_dates(self, values: Any, keys: Keys) -> None:
+    def _note_dates(self, values: Any, keys: Keys, row: int) -> None:
         """Keep the spellings in which all values so far are dates, with what they make of them."""
         if self.dates is None:
             first = values.drop_null()[0].as_py()
@@ -215,6 +218,9 @@ class _Column:
             spellings = (SPELLINGS if is_text(values.type) else (ISO,)) if maybe else ()
             self.dates = {own: DateScan(zone, MedianSample()) for own in spellings}
         read = {own: read_dates(values, own, scan.zone) for own, scan in self.dates.items()}
+        if read and all(dates is None for dates in read.values()):
+            at = max(first_other(values, own) for own in read)
+            self.no_date = (row + at, str(values[at].as_py()))
         self.dates = {own: self.dates[own] for own, dates in read.items() if dates is not None}
         for own, scan in self.dates.items():
             scan.add(read[own], keys)
@@ -318,6 +324,9 @@ class _Column:
         if values is None:
             known = "" if first is None else f" ({first[1]!r} is the first, from row {first[0]} on)"
             hint = "" if first is None or not NO_WORD.fullmatch(first[1]) else _if_missing(first[1])
+            if self.no_date is not None:
+                row, value = self.no_date
+                hint = f"; all are dates up to {value!r} in row {row} (the first is 0)"
             return f"text{known} of more than {MAX_CATEGORIES} different values{hint}"
         marks = sorted(text for text in values if not reads_as_number(text))
         is_marked = self.is_of_file and marks and all(map(NO_WORD.fullmatch, marks))

@@ -7,6 +7,7 @@ from pathlib import Path
 import dask
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import zarr
@@ -375,6 +376,21 @@ def test_store_of_other_data(model, tmp_path):
     ]:
         with pytest.raises(StoreError, match=rf"belongs to another fit: .*{message}"):
             svc.fit(*rows, sample_weight=weights)
+
+
+@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
+def test_store_of_another_table(tmp_path):
+    table = pd.DataFrame(X, columns=[*"ab"]).assign(y=Y)
+    svc = small_svc(store=tmp_path / "m").fit(table, "y")
+    with pytest.raises(
+        StoreError, match=r"fit: column 'a' was \{.*'usual'.*\}, is \{[^{]*\}\. Give"
+    ):
+        svc.fit(table, "y", missing="refuse")
+    # 100 classes of 3 rows.
+    many = [f"label {i % 100:06d}" for i in range(N)]
+    with pytest.raises(StoreError, match=r"values was \[0, 1\], is \['label 0.*\.\.\.") as error:
+        svc.fit(table[["a", "b"]], many)
+    assert len(str(error.value)) < 1500
 
 
 @pytest.fixture

@@ -161,6 +161,55 @@ def test_a_query_may_spell_its_dates_in_another_way_or_is_refused():
         np.testing.assert_array_equal(own.transform(local), own.transform(aware))
 
 
+def test_text_may_have_an_offset_in_some_rows():
+    aware = frame_of(drawn_dates(3).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
+    encoder, _ = features(aware)
+    local, fixed = (drawn_dates(3), drawn_dates(3).dt.tz_localize("UTC"))
+    for order in (1, -1):
+        texts = [local[0].isoformat(), fixed[1].isoformat()][::order]
+        both = encoder.transform(frame_of(pd.Series(texts)))
+        alone = [encoder.transform(frame_of(pd.Series([text]))) for text in texts]
+        np.testing.assert_array_equal(both, np.concatenate(alone))
+    with pytest.raises(DataError, match="'when' holds 'soon' in row 2"):
+        encoder.transform(frame_of(pd.Series([*texts, "soon"])))
+
+
+@pytest.mark.parametrize("day", ["30.02.2020", "02-30-2020", "2021/11/31"])
+def test_days_that_no_month_has_are_no_dates(day):
+    mark = next(mark for mark in "./-" if mark in day)
+    first = mark.join("28" if part in ("30", "31") else part for part in day.split(mark))
+    encoder, _ = features(frame_of(pd.Series([first, first, None])))
+    assert encoder.table_.columns[0].kind == "date"
+    with pytest.raises(DataError, match=f"'when' holds '{day}' in row 1"):
+        encoder.transform(frame_of(pd.Series([first, day])))
+    assert features(frame_of(pd.Series([first, day])))[0].table_.columns[0].kind == "category"
+
+
+def test_categories_of_dates_are_dates():
+    dates = drawn_dates(4)
+    _, wanted = features(frame_of(dates))
+    np.testing.assert_array_equal(features(frame_of(dates.astype("category")))[1], wanted)
+
+
+def test_a_column_without_values_may_be_of_any_type():
+    for first, empty in (
+        (pd.Series([1.0, 2.0]), pd.to_datetime([None, None])),
+        (drawn_dates(6), [np.nan, np.nan]),
+        (pd.Series(pd.to_datetime([None, None])), [None, None]),
+    ):
+        encoder, _ = features(frame_of(first))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = encoder.transform(frame_of(pd.Series(empty)))
+        assert np.isfinite(found).all()
+
+
+def test_the_value_that_makes_dates_text_is_named():
+    dates = pd.Series([*pd.date_range("2020-01-01", periods=99).astype(str), "soon"])
+    with pytest.raises(DataError, match="all are dates up to 'soon' in row 99"):
+        features(frame_of(dates))
+
+
 def test_dates_train_and_predict_from_a_file(tmp_path):
     dates = drawn_dates(5, 300, every="7h")
     frame = frame_of(dates).assign(y=np.where(dates.dt.hour < 12, "early", "late"))
