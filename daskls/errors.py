@@ -177,7 +177,9 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     for depth, (frame, _) in enumerate(traceback.walk_stack(sys._getframe(1)), 1):
         if frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
             outermost = depth
-    warnings.warn(message, category, stacklevel=outermost + 2)
+    # From a task of a cluster to the client as well.
+    warn = getattr(sys.modules.get("distributed"), "warn", warnings.warn)
+    warn(message, category, stacklevel=outermost + 2)
 
 
 def listed(words: Sequence[str], most: int = 20, between: str = ", ") -> str:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 
 import dask
 import dask.array as da
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pytest
 import xarray as xr
 import zarr
+from small import connected
 from support import HERE, PAPERS, as_options, python_env, read_plain
 from support import run_cli as run
 
@@ -216,6 +218,19 @@ def test_an_unseen_category_is_an_error_or_zeros(tmp_path):
     score = ("score", tmp_path / "m.zarr", test, *HERE)
     assert "violet" in run(*score, code=1).stderr
     assert told in run(*score, "--unknown", "zero").stderr
+
+
+def test_a_client_is_warned_of_what_its_workers_read(one_worker):
+    model = daskls.VoronoiSVC(**PARAMS).fit(TRAIN, "kind")
+    lazy = dd.from_pandas(TEST.assign(color="violet"), npartitions=2)
+    with connected(one_worker) as client, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        client.compute(model.predict(lazy.partitions[0])).result()
+        # The worker's words come after its answers.
+        end = time.monotonic() + 60
+        while not told and time.monotonic() < end:
+            time.sleep(0.02)
+    assert "in 'color' ('violet' in row 0" in str(told[0].message)
 
 
 def test_text_among_numbers_of_a_query_is_named(trained, tmp_path):
