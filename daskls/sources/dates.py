@@ -137,7 +137,8 @@ def features_of(dates: Any, parts: tuple[str, ...], usual: float | None) -> tupl
         columns.append(part_of_dates(dates, part))
         if part in CIRCLES:
             angle = 2 * np.pi / CIRCLES[part] * columns[-1]
-            columns += [np.cos(angle), np.sin(angle)]
+            # Rounded, as processors of other makes differ in the last digit.
+            columns += [np.cos(angle).round(12), np.sin(angle).round(12)]
     return np.column_stack(columns), missing
 
 
