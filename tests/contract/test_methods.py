@@ -182,7 +182,7 @@ class TestMethod:
 
     def test_memory_and_slots_leave_no_trace(self, name, reference):
         expected = reference(name)
-        for nbytes, n_slots in [(48 << 20, 7), (4 << 30, 1)]:
+        for nbytes, n_slots in [(112 << 20, 7), (4 << 30, 1)]:
             with task_memory(nbytes, n_slots), tiny_tasks(N_BUNDLES=n_slots):
                 assert_same_bits(expected, small(name).fit(*rows_of()))
 
