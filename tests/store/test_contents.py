@@ -100,6 +100,10 @@ def stores(tmp_path_factory):
         covering = daskls.VoronoiSVR(120, interval=0.8, store=folder / "covering", random_state=0)
         covering.set_params(kernel="rbf", C=1.0, gamma=5.0, feature_scale=None)
         covering.fit(*draw_rows("two"))
+        # As of more rows than a search without a graph pays for.
+        patch.setattr("daskls.neighbors.approximate.LEAST_LINKED", 100)
+        linked = daskls.KernelKNNClassifier(5, neighbors="approximate", store=folder / "linked")
+        linked.fit(*draw_rows("two"))
         # As of more cells than an index holds.
         patch.setattr("daskls.methods.cells.fit.INDEX_NBYTES", -1)
         nested = daskls.VoronoiSVC(120, store=folder / "nested", random_state=0)
@@ -111,7 +115,7 @@ def stores(tmp_path_factory):
         patch.setattr("daskls.run.rows.BLOCK_NBYTES", 1600)
         dense = daskls.VoronoiSVC(120, store=folder / "dense", random_state=0)
         dense.fit(*draw_rows("three"))
-    more = "learned", "spread", "bounded", "covering", "nested", "dense"
+    more = "learned", "spread", "bounded", "covering", "linked", "nested", "dense"
     return [Folder(str(folder / case)) for case in (*CASES, *more)]
 
 
