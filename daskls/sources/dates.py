@@ -87,14 +87,6 @@ def _read_mixed(text: Any, zone: str | None) -> Any:
     return None if any(dates is None for dates in found) else compute.coalesce(*found)
 
 
-def zone_of(values: Any) -> str | None:
-    """Return the time zone of dates, or of text that ends in an offset from UTC."""
-    if not is_text(values.type):
-        return getattr(values.type, "tz", None)
-    found = _parsed(compute_module().utf8_trim_whitespace(as_text(values)), ISO)
-    return None if found is None else found.type.tz
-
-
 def seconds_of(dates: Any) -> Float64:
     """Return the seconds since 1970, NaN where there is no date."""
     microseconds = dates.cast(import_arrow().int64())

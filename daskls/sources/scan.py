@@ -37,7 +37,7 @@ from daskls.sources.base import (
     reads_as_number,
     scan_of,
 )
-from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates, zone_of
+from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
 
@@ -214,7 +214,8 @@ class _Column:
         if self.dates is None:
             first = values.drop_null()[0].as_py()
             maybe = not isinstance(first, str) or MAYBE.match(first)
-            zone = zone_of(values)
+            # Of text none, even if it has offsets: some batches may lack them.
+            zone = getattr(values.type, "tz", None)
             spellings = (SPELLINGS if is_text(values.type) else (ISO,)) if maybe else ()
             self.dates = {own: DateScan(zone, MedianSample()) for own in spellings}
         read = {own: read_dates(values, own, scan.zone) for own, scan in self.dates.items()}
