@@ -152,6 +152,8 @@ BALLS = KeyStream(1 << 52, users=("partition.shuffle",))
 
 # The rows that give the medians of columns with missing values.
 MEDIAN_ROWS = KeyStream(1 << 57, users=("sources.scan",))
+# The fold of each row, without which the statistics of its values are counted.
+STATISTIC_FOLDS = KeyStream(1 << 59, users=("sources.statistics",))
 
 # ---- generated data sets ----
 # Not part of any fit. A data set and a fit of the same seed meet, which is harmless: the stream

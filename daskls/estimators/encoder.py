@@ -7,15 +7,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import DataError
+from daskls.errors import DataError, warn_user
 from daskls.estimators import param
 from daskls.estimators.docs import complete
 from daskls.estimators.tables import TableOptions, encoded_lazily
 from daskls.sources.base import TableSource
 from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
-from daskls.sources.labels import pick_label_column
+from daskls.sources.labels import kind_of_column, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
+from daskls.sources.statistics import CrossFit
 from daskls.sources.write import encoded, write_features
 from daskls.store.dataset import Dataset
 from daskls.store.objects import Scratch, store_at
@@ -23,7 +24,7 @@ from daskls.store.objects import Scratch, store_at
 
 @complete()
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Encode named columns as features: numbers as they are, categories one-hot, gaps filled.
+    """Encode named columns as features: numbers, categories one-hot or by target, gaps filled.
 
     The encoding that every estimator's ``fit`` applies to a table, as a streaming transformer. It
     takes CSV, TSV and Parquet files, folders and patterns of them, pandas, Polars and Dask
@@ -31,15 +32,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    label : str or None. The column of labels, which becomes no feature.
+    label : str or None. The column of labels, which becomes no feature. Text of more than 64
+        values becomes statistics of it, as by scikit-learn's ``TargetEncoder``; without a label it
+        is refused.
     missing : "auto" or "refuse". Missing values are replaced by the median of a seeded sample of
         rows, and an added feature marks them where rows of `fit` had some; or they are refused.
     unknown : "zero" or "error". A category that no row of `fit` had becomes 0 in all columns of
         its feature, with a warning, as with ``handle_unknown="ignore"`` of scikit-learn; or it is
         an error.
     drop : names of columns to leave out
-    random_state : int. Seed of the sample that medians are taken from. The sample has the same
-        rows, however these are distributed over files, partitions and blocks.
+    random_state : int. Seed of the sample that medians are taken from, and of the folds of
+        `fit_transform`. Both have the same rows, however these are distributed over files,
+        partitions and blocks.
 
     Attributes
     ----------
@@ -91,6 +95,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         DataError : columns that cannot become features, with the reason and a remedy
         ParameterError : a parameter is not one of its choices
         """
+        self._learn(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Return the features of the rows that `fit` reads: statistics are those of other folds.
+
+        Parameters
+        ----------
+        X : frame
+        y : ignored; scikit-learn's transformers take it
+
+        Returns
+        -------
+        features : array (n, d), as of `transform`
+
+        Raises
+        ------
+        DataError : as `fit`; a file
+        ParameterError : as `fit`
+        """
+        return self._features(X, self._learn(X))
+
+    def _learn(self, X: Any) -> CrossFit:
         self._validate_params()
         options = TableOptions(self.missing, self.unknown, tuple(self.drop))
         with Scratch.temporary() as scratch:
@@ -103,11 +130,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 missing=options.missing,
                 unknown=options.unknown,
                 seed=self.random_state,
+                kind="classes" if label is None else kind_of_column(source, label)[0],
             )
         self.table_ = found.encoding
         self.feature_names_in_ = np.array(found.encoding.column_names, dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
-        return self
+        return found.cross_fit
 
     def transform(self, X: Any) -> Any:
         """Return the features of a frame; columns are found by name, in any order.
@@ -126,6 +154,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             column of numbers
         """
         check_is_fitted(self, "table_")
+        return self._features(X, None)
+
+    def _features(self, X: Any, cross_fit: CrossFit | None) -> Any:
         source = open_source(X)
         if source.files or not source.has_columns:
             raise DataError(
@@ -133,9 +164,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "to_zarr(file, path), which holds one batch in memory at a time."
             )
         if source.kind == "dask table":
-            return encoded_lazily(X, self.table_)
+            return encoded_lazily(X, self.table_, cross_fit)
         with Scratch.temporary() as scratch:
-            features = encoded(self._open(source, scratch), self.table_)
+            features = encoded(self._open(source, scratch), self.table_, cross_fit=cross_fit)
             none = np.empty((0, features.n_features), features.dtype)
             return np.concatenate([none, *(rows for rows, _, _ in features.blocks())])
 
@@ -162,7 +193,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             label = self.label if self.label in source.names else None
             n_rows, labels = source.n_rows, None
             if label is not None:
-                n_rows, labels = scan_labels(source, label)
+                kind, _ = kind_of_column(source, label)
+                n_rows, labels = scan_labels(source, label, kind)
+                if any(column.kind == "statistics" for column in self.table_.columns):
+                    warn_user(
+                        "Rows that fit has read hold their own label in the statistics written "
+                        "here; to train on them pass their table itself: fit(X, label).",
+                        UserWarning,
+                    )
             features = encoded(source, self.table_, label=label, labels=labels, n_rows=n_rows)
             return write_features(features, store_at(path, what="data set").where())
 

@@ -22,6 +22,7 @@ from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
 from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
+from daskls.sources.statistics import CrossFit
 from daskls.sources.write import WEIGHTS, encoded, write_features
 from daskls.store.objects import Objects, Scratch, expand_path, temporary_path
 
@@ -104,14 +105,22 @@ def _convert_table(
     found = scan_table(
         source,
         label,
-        drop=[*options.drop, *([] if weight is None else [weight])],
+        drop=[*options.drop],
         missing=options.missing,
         unknown=options.unknown,
         seed=seed,
         kind=kind,
+        weight=weight,
     )
     encoding = replace(found.encoding, weight=weight)
-    features = encoded(source, encoding, label=label, labels=found.labels, n_rows=found.n_rows)
+    features = encoded(
+        source,
+        encoding,
+        label=label,
+        labels=found.labels,
+        n_rows=found.n_rows,
+        cross_fit=found.cross_fit,
+    )
     progress = rows_done("convert", on_progress)
     return write_features(features, f"{scratch.shared}/rows", on_rows=progress).path, encoding
 
@@ -219,19 +228,21 @@ def _named(names: Sequence[str]) -> TableEncoding:
     return TableEncoding(tuple(ColumnEncoding(str(name)) for name in names))
 
 
-def encode_partition(rows: Any, encoding: TableEncoding, first_row: int) -> AnyArray:
+def encode_partition(
+    rows: Any, encoding: TableEncoding, first_row: int, cross_fit: CrossFit | None = None
+) -> AnyArray:
     """Return the features of a frame in memory; errors count rows from ``first_row``."""
     source = open_frame(rows, Path())
     encoding.check_columns(source.names)
     blocks, news = [np.empty((0, len(encoding.feature_names)), encoding.dtype)], News()
     for batch in source.batches(encoding.column_names):
-        blocks.append(encoding.encode(batch, first_row, news))
+        blocks.append(encoding.encode(batch, first_row, news, cross_fit))
         first_row += batch.num_rows
     news.warn()
     return np.concatenate(blocks)
 
 
-def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:
+def encoded_lazily(X: Any, encoding: TableEncoding, cross_fit: CrossFit | None = None) -> da.Array:
     """Return the features of a Dask DataFrame as a lazy array; partition lengths are computed."""
     encoding.check_columns([str(name) for name in X.columns])
     boxes = boxes_of(X[encoding.column_names])
@@ -241,14 +252,18 @@ def encoded_lazily(X: Any, encoding: TableEncoding) -> da.Array:
         encode_block,
         boxes,
         encoding=encoding,
+        cross_fit=cross_fit,
         chunks=(lengths, (len(encoding.feature_names),)),
         dtype=dtype,
         meta=np.empty((0, 0), dtype),
     )
 
 
-def encode_block(boxes: AnyArray, encoding: TableEncoding, block_info: Any = None) -> AnyArray:
-    return encode_partition(boxes[0, 0], encoding, block_info[None]["array-location"][0][0])
+def encode_block(
+    boxes: AnyArray, encoding: TableEncoding, cross_fit: CrossFit | None, block_info: Any = None
+) -> AnyArray:
+    first_row = block_info[None]["array-location"][0][0]
+    return encode_partition(boxes[0, 0], encoding, first_row, cross_fit)
 
 
 def answer_table(estimator: Any, X: Source, answer: Callable[[Source], Any]) -> Any:

@@ -119,6 +119,10 @@ class LabelScan:
 
 @dataclass(frozen=True)
 class NumberCoder:
+    """The range of targets, which stay as they are."""
+
+    low: float = 0.0
+    high: float = 0.0
     classes: None = None
     dtype: ClassVar[str] = "float64"
 
@@ -127,6 +131,9 @@ class NumberCoder:
 
 
 class NumberScan:
+    def __init__(self) -> None:
+        self._low, self._high = np.inf, -np.inf
+
     def add(self, numbers: Labels, first_row: int, name: str = "y") -> None:
         if numbers.dtype.kind not in "iuf":
             raise DataError(
@@ -145,6 +152,11 @@ class NumberScan:
                 f"The target {name!r} of row {first_row + place} (the first is 0) is "
                 f"{numbers[place]}; {INEXACT}."
             )
+        if len(numbers):
+            self._take(float(numbers.min()), float(numbers.max()))
+
+    def _take(self, low: float, high: float) -> None:
+        self._low, self._high = min(self._low, low), max(self._high, high)
 
     def add_text(self, number: str, where: str) -> None:
         if WITH_COMMA.fullmatch(number):
@@ -156,9 +168,10 @@ class NumberScan:
             )
         if isinstance(_number(number), int) and int(number) != float(number):
             raise DataError(f"{where}: the target is {number}; {INEXACT}.")
+        self._take(float(number), float(number))
 
     def finish(self) -> NumberCoder:
-        return NumberCoder()
+        return NumberCoder(self._low, self._high)
 
 
 def reads_as_number(text: str) -> bool:

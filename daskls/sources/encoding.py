@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from daskls.errors import DataError, listed, warn_user
-from daskls.records import AnyArray, Float64, Mask
+from daskls.records import AnyArray, Int64, Mask
 from daskls.sources.arrow import (
     as_numbers,
     as_text,
@@ -20,6 +20,7 @@ from daskls.sources.arrow import (
     whole_spelled,
 )
 from daskls.sources.dates import ISO, feature_names, features_of, not_a_date, read_dates
+from daskls.sources.statistics import MOST_VALUES, CrossFit
 
 Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
@@ -27,10 +28,11 @@ FLAGS = ("false", "true")
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """A "number", "flag", "category" or "date"; `fill` is what replaces missing values.
+    """A "number", "flag", "category", "date" or "statistics"; `fill` replaces missing values.
 
     Where training rows had none, `usual` does in queries. Dates are spelled as `spelling`, in the
-    time zone `zone`, and become `parts` beside their seconds.
+    time zone `zone`, and become `parts` beside their seconds. The statistics of `categories` are
+    those named by `parts`: `statistics` holds them by rows, of a gap and of any other value last.
     """
 
     name: str
@@ -41,10 +43,13 @@ class ColumnEncoding:
     spelling: str = ISO
     zone: str | None = None
     parts: tuple[str, ...] = ()
+    statistics: tuple[float, ...] = ()
 
     @property
     def feature_names(self) -> list[str]:
         names = feature_names(self.name, self.parts)
+        if self.kind == "statistics":
+            names = [f"{self.name}: {part}" for part in self.parts]
         if self.kind == "category":
             names = [f"{self.name}={value}" for value in self.categories]
         return [*names, *([] if self.fill is None else [f"{self.name} is missing"])]
@@ -55,10 +60,13 @@ class ColumnEncoding:
             "flag": "true or false, as 1 or 0",
             "category": f"{len(self.categories)} categories, a column each",
             "date": f"a date: {', '.join(['seconds since 1970', *self.parts])}",
+            "statistics": f"{len(self.categories):,} values: {', '.join(self.parts)} of each",
         }
         if self.fill is None:
             return kinds[self.kind]
         filled = "zeros" if self.kind == "category" else f"{self.fill:g}"
+        if self.kind == "statistics":
+            filled = "a value of their own"
         if self.kind == "date":
             filled = f"{np.datetime64(round(self.fill), 's')}"
         return f"{kinds[self.kind]}; missing values become {filled}, flagged by an added column"
@@ -78,14 +86,15 @@ class News:
             warn_user(
                 f"Missing values where training rows had none: {counts}. They count as the median "
                 "of the training rows; of categories all columns are 0, and of true or false the "
-                "one.",
+                "one; of statistics the mean is that of all rows.",
                 UserWarning,
             )
         if self.unknown:
             names = [f"{n:,} in {name!r} ({self.first[name]})" for name, n in self.unknown.items()]
             warn_user(
                 f"Values that no training row had: {listed(names)}. They become 0 in all columns "
-                'of their feature; fit(..., unknown="error"), or --unknown error, refuses them.',
+                "of their feature, of statistics the mean of all rows; fit(..., "
+                'unknown="error"), or --unknown error, refuses them.',
                 UserWarning,
             )
 
@@ -148,21 +157,30 @@ class TableEncoding:
                 "training table, in any order."
             )
 
-    def encode(self, batch: Any, first_row: int, news: News) -> AnyArray:
+    def encode(
+        self, batch: Any, first_row: int, news: News, cross_fit: CrossFit | None = None
+    ) -> AnyArray:
         """Return the features (m, d) of one batch; DataError names column and row.
 
-        What no training row had is counted in ``news``.
+        What no training row had is counted in ``news``; training rows have their ``cross_fit``.
         """
         X = np.zeros((batch.num_rows, len(self.feature_names)), self.dtype)
         start = 0
         for column in self.columns:
             stop = start + len(column.feature_names)
-            self._fill(X[:, start:stop], column, column_of(batch, column.name), first_row, news)
+            values = column_of(batch, column.name)
+            self._fill(X[:, start:stop], column, values, first_row, news, cross_fit)
             start = stop
         return X
 
     def _fill(
-        self, out: AnyArray, column: ColumnEncoding, values: Any, first_row: int, news: News
+        self,
+        out: AnyArray,
+        column: ColumnEncoding,
+        values: Any,
+        first_row: int,
+        news: News,
+        cross_fit: CrossFit | None,
     ) -> None:
         if column.kind == "number":
             numbers = as_numbers(values, column.name, first_row)
@@ -178,9 +196,18 @@ class TableEncoding:
             codes, missing = self._codes(column, values, first_row, news)
             if column.kind == "flag":
                 out[:, 0] = codes > 0
-            else:
+            elif column.kind == "category":
                 known = np.flatnonzero(codes >= 0)
-                out[known, codes[known].astype(np.intp)] = 1
+                out[known, codes[known]] = 1
+            else:
+                places = np.where(missing, -2, codes)
+                n = len(column.parts)
+                table = np.reshape(column.statistics, (-1, n))
+                out[:, :n] = (
+                    table[places]
+                    if cross_fit is None
+                    else cross_fit.features(column.name, places, first_row)
+                )
         if column.fill is not None:
             out[:, -1] = missing
         elif missing.any() and column.usual is None:
@@ -195,7 +222,7 @@ class TableEncoding:
 
     def _codes(
         self, column: ColumnEncoding, values: Any, first_row: int, news: News
-    ) -> tuple[Float64, Mask]:
+    ) -> tuple[Int64, Mask]:
         """Return the index of each value's category, -1 if it has none; and the missing values."""
         compute = compute_module()
         text = as_text(values)
@@ -208,9 +235,10 @@ class TableEncoding:
             compute.index_in(text, value_set=categories),
             compute.index_in(whole_spelled(text), value_set=whole_spelled(categories)),
         )
-        codes: Float64 = np.asarray(compute.fill_null(found, -1)).astype(np.float64)
+        codes: Int64 = np.asarray(compute.fill_null(found, -1)).astype(np.int64)
         unseen = (codes < 0) & ~missing
-        if not unseen.any():
+        # Of more values only the most frequent ones are known.
+        if not unseen.any() or len(known) == MOST_VALUES:
             return codes, missing
         row = int(np.argmax(unseen))
         first = f"{text[row].as_py()!r} in row {first_row + row} (the first is 0)"

@@ -40,6 +40,7 @@ from daskls.sources.base import (
 from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
+from daskls.sources.statistics import CrossFit, Statistics, finish_statistics, sum_targets
 
 Missing = Literal["auto", "refuse"]
 MAX_CATEGORIES = 64
@@ -56,6 +57,7 @@ class ScannedTable:
     n_rows: int
     encoding: TableEncoding
     labels: LabelCoder | NumberCoder | None
+    cross_fit: CrossFit
 
 
 def scan_table(
@@ -67,12 +69,14 @@ def scan_table(
     unknown: Unknown = "zero",
     seed: int = 0,
     kind: TargetKind = "classes",
+    weight: str | None = None,
 ) -> ScannedTable:
-    """Read a table once and choose the encoding of its columns.
+    """Read a table and choose the encoding of its columns.
 
-    The seed is of the sample that medians are taken from.
+    Columns of many values are read twice, for statistics of their targets. The seed is of the
+    sample that medians are taken from, and of the folds of statistics.
     """
-    names = _feature_columns(source, label, drop or [])
+    names = _feature_columns(source, label, [*(drop or []), *([] if weight is None else [weight])])
     kinds = {name: source.schema.field(name).type for name in names}
     refused = {name: why for name, kind in kinds.items() if (why := _refused_type(kind))}
     columns = [
@@ -101,7 +105,7 @@ def scan_table(
     refused |= {
         column.name: why
         for column in columns
-        if column.name not in mistaken and (why := column.refusal())
+        if column.name not in mistaken and (why := column.refusal(has_target=label is not None))
     }
     bad = {*refused, *mistaken}
     gaps = [column for column in columns if missing == "refuse" and column.name not in bad]
@@ -111,12 +115,26 @@ def scan_table(
         mistaken,
         {c.name: c.first_missing for c in gaps if c.first_missing is not None},
     )
-    encodings = tuple(column.encoding() for column in columns)
+    coder = None if labels is None else labels.finish()
+    statistics: dict[str, Statistics] = {}
+    if label is not None and coder is not None:
+        many = [column.name for column in columns if column.has_many]
+        sums = sum_targets(source, many, label, coder, weight, seed) if many else {}
+        # In a frame, where numbers are no text, text is meant as such.
+        texts = {} if source.is_typed else {name: own.first_text for name, own in sums.items()}
+        marked = {name: _marked(text) for name, text in texts.items() if text is not None}
+        _check_columns(source.where, marked, {}, {})
+        statistics = finish_statistics(sums, source.where)
+        columns = [c for c in columns if not c.has_many or c.name in statistics]
+    if not columns:
+        raise _no_features(source, label)
+    encodings = tuple(column.encoding(statistics.get(column.name)) for column in columns)
     seen = {*map(str, kinds.values())}.union(*(column.seen for column in columns))
     dtype = "float32" if source.is_typed and seen <= set(SMALL) else "float64"
     encoding = TableEncoding(encodings, label, unknown, dtype, has_header=source.has_header)
     _check_features(encoding.feature_names, source.where)
-    return ScannedTable(row, encoding, None if labels is None else labels.finish())
+    cross_fit = CrossFit(seed, {name: own.of_others for name, own in statistics.items()})
+    return ScannedTable(row, encoding, coder, cross_fit)
 
 
 def scan_labels(
@@ -286,7 +304,12 @@ class _Column:
             self.first_text = (row, str(next(texts, present[0])))
         return numbers
 
-    def encoding(self) -> ColumnEncoding:
+    @property
+    def has_many(self) -> bool:
+        """Whether it holds more values than become categories."""
+        return self.values is None and not self.may_be_number and not self.dates
+
+    def encoding(self, statistics: Statistics | None) -> ColumnEncoding:
         if self.dates and not self.may_be_number:
             return self._date_encoding(self.dates)
         fill = None if self.sample is None else self.sample.median() if self.may_be_number else 0.0
@@ -294,9 +317,18 @@ class _Column:
         is_flag = values and {value.lower() for value in values} <= set(FLAGS)
         kind = "number" if self.may_be_number else "flag" if is_flag else "category"
         categories = tuple(sorted(values)) if kind == "category" else ()
-        if self.first_missing is None:
-            return ColumnEncoding(self.name, kind, categories, usual=fill)
-        return ColumnEncoding(self.name, kind, categories, fill)
+        fill, usual = (None, fill) if self.first_missing is None else (fill, None)
+        if statistics is None:
+            return ColumnEncoding(self.name, kind, categories, fill, usual)
+        return ColumnEncoding(
+            self.name,
+            "statistics",
+            statistics.values,
+            fill,
+            usual,
+            parts=statistics.names,
+            statistics=tuple(statistics.of_all.ravel().tolist()),
+        )
 
     def _date_encoding(self, dates: dict[str, DateScan]) -> ColumnEncoding:
         spelling, scan = next(iter(dates.items()))
@@ -318,22 +350,29 @@ class _Column:
             parts=scan.parts,
         )
 
-    def refusal(self) -> str | None:
+    def refusal(self, *, has_target: bool) -> str | None:
         if self.refused or self.may_be_number or self.dates:
             return self.refused
         values, first = self.values, self.first_text
+        if self.has_many and has_target and self.no_date is None:
+            return None
         if values is None:
             known = "" if first is None else f" ({first[1]!r} is the first, from row {first[0]} on)"
             hint = "" if first is None or not NO_WORD.fullmatch(first[1]) else _if_missing(first[1])
             if self.no_date is not None:
                 row, value = self.no_date
                 hint = f"; all are dates up to {value!r} in row {row} (the first is 0)"
-            return f"text{known} of more than {MAX_CATEGORIES} different values{hint}"
+            label = "" if has_target else "; with a label they would become its statistics"
+            return f"text{known} of more than {MAX_CATEGORIES} different values{hint or label}"
         marks = sorted(text for text in values if not reads_as_number(text))
         is_marked = self.is_of_file and marks and all(map(NO_WORD.fullmatch, marks))
         if is_marked and len(values) - len(marks) > FEW_NUMBERS:
-            return f"numbers and {listed([*map(repr, marks)])}{_if_missing(marks[0])}"
+            return _marked(*marks)
         return None
+
+
+def _marked(*marks: str) -> str:
+    return f"numbers and {listed([*map(repr, marks)])}{_if_missing(marks[0])}"
 
 
 def _if_missing(mark: str) -> str:
@@ -362,8 +401,12 @@ def _feature_columns(source: TableSource, label: str | None, drop: list[str]) ->
         )
     names = source.feature_columns(without=dropped if label is None else {label, *dropped})
     if not names:
-        raise DataError(f"{source.where} has no feature columns besides the label {label!r}.")
+        raise _no_features(source, label)
     return names
+
+
+def _no_features(source: TableSource, label: str | None) -> DataError:
+    return DataError(f"{source.where} has no feature columns besides the label {label!r}.")
 
 
 def _refused_type(kind: Any) -> str | None:

@@ -27,6 +27,7 @@ from daskls.sources.base import (
 from daskls.sources.encoding import News, TableEncoding
 from daskls.sources.labels import raw_labels
 from daskls.sources.scan import scan_labels
+from daskls.sources.statistics import CrossFit
 from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
 from daskls.store.dataset import Dataset, DatasetWriter
 from daskls.store.errors import disk_errors, exists_already
@@ -62,8 +63,12 @@ def encoded(
     labels: LabelCoder | NumberCoder | None = None,
     n_rows: int | None = None,
     with_names: bool = True,
+    cross_fit: CrossFit | None = None,
 ) -> Features:
-    """Return a table's features, encoded as a model needs them; `n_rows` is for progress."""
+    """Return a table's features, encoded as a model needs them; `n_rows` is for progress.
+
+    Training rows have their ``cross_fit``.
+    """
     encoding.check_columns(source.names)
     own = [name for name in (label, encoding.weight) if name is not None]
 
@@ -72,7 +77,7 @@ def encoded(
         # A column of weights may be a feature, too.
         for batch in source.batches(list(dict.fromkeys([*encoding.column_names, *own]))):
             y = None if label is None else raw_labels(column_of(batch, label), source)
-            X, weights = encoding.encode(batch, first, news), None
+            X, weights = encoding.encode(batch, first, news, cross_fit), None
             if encoding.weight is not None:
                 weights = as_numbers(column_of(batch, encoding.weight), encoding.weight, first)
             yield X, y, weights

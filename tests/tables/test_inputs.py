@@ -395,7 +395,6 @@ CODES = np.arange(80) % 2
 NESTED = xr.Dataset({"a": (("r", "c"), np.ones((80, 2))), "kind": (("r",), CODES)})
 # What `fit` is given, by its name in docs/data.md.
 REFUSED = {
-    "text of more than 64 values": lambda _: (table(name=[f"n{i}" for i in range(80)]), "kind"),
     'missing values, with `missing="refuse"`': lambda _: (table(b=GAP), "kind"),
     "a missing label": lambda _: (table(kind=GAP), "kind"),
     "no label named, nor of a usual name": lambda _: (table(), None),

@@ -1,0 +1,244 @@
+"""Target statistics: a column of many values as the mean target of each value, and its count.
+
+A mean is shrunk to that of all rows by an empirical Bayes weight. A training row gets the means of
+the other folds, so that no row sees its own target; a query those of all rows. Sums are of whole
+numbers, so that they do not depend on how rows are dealt to blocks.
+
+Sources: Micci-Barreca 2001; the weight is that of scikit-learn's ``TargetEncoder(smooth="auto")``.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from daskls.errors import listed, warn_user
+from daskls.partition.shuffle import row_keys
+from daskls.records import Float64, Int64
+from daskls.seeds import STATISTIC_FOLDS
+from daskls.sources.arrow import as_numbers, as_text, column_of, import_arrow, whole_spelled
+from daskls.sources.base import LabelCoder, NumberCoder, RawLabels, TableSource, reads_as_number
+from daskls.sources.labels import raw_labels
+
+N_FOLDS = 5
+# Values of a column that have means of their own, the most frequent ones.
+MOST_VALUES = 10_000
+# What the sums of a column may take; of more values the first ones are counted.
+SUMS_NBYTES = 64 << 20
+# Features of a column beside its count.
+MOST_TARGETS = 8
+# Parts of a number in [-1, 1] are summed in units of 2**-30, and of 2**-60.
+RESOLUTION = 2.0**30
+# A column whose values have fewer rows on average holds a name of each row.
+ROWS_PER_VALUE = 2
+COUNT = "log of count"
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What is averaged, as numbers in [-1, 1]: each class's share, or the target itself."""
+
+    names: tuple[str, ...]
+    center: Float64
+    scale: Float64
+    to_numbers: Callable[[RawLabels], Float64]
+
+    @classmethod
+    def of(cls, coder: LabelCoder | NumberCoder) -> Self:
+        if isinstance(coder, NumberCoder):
+            center = coder.low / 2 + coder.high / 2
+            # A power of two, so that dividing by it is exact.
+            exponent = np.frexp(max(coder.high - center, center - coder.low))[1]
+            scale = 2.0 ** min(exponent, 1023)
+            return cls(
+                ("mean",),
+                np.array([center]),
+                np.array([scale]),
+                lambda raw: (coder.encode(raw)[:, None] - center) / scale,
+            )
+        n, codes = len(coder.classes), np.arange(len(coder.classes))
+        if n > MOST_TARGETS:
+            n_bits = min(MOST_TARGETS, int(n - 1).bit_length())
+            shares = (codes[:, None] >> np.arange(n_bits) & 1).astype(np.float64)
+            names = tuple(f"bit {i} of the class's number" for i in range(n_bits))
+        else:
+            # Of two classes one share says all.
+            shown = coder.classes[1:] if n == 2 else coder.classes
+            shares = np.eye(n)[:, n - len(shown) :]
+            names = tuple(f"share of {name}" for name in shown)
+        zero, one = np.zeros(len(names)), np.ones(len(names))
+        return cls(names, zero, one, lambda raw: shares[coder.encode(raw)])
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The features of a column's values: a row a value, then a gap's, then that of any other.
+
+    ``of_others`` are those of training rows by fold, (N_FOLDS, values + 2, f), counted without
+    their own fold.
+    """
+
+    values: tuple[str, ...]
+    names: tuple[str, ...]
+    of_all: Float64
+    of_others: Float64
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """The statistics of training rows, of the columns that have some."""
+
+    seed: int
+    of_others: dict[str, Float64]
+
+    def features(self, name: str, codes: Int64, first_row: int) -> Float64:
+        """Return the features of rows in order, whose values are ``codes``."""
+        folds = folds_of(first_row, len(codes), self.seed)
+        found: Float64 = self.of_others[name][folds, codes]
+        return found
+
+
+class TargetSums:
+    """The number of a column's rows and the sums of their targets, by value and fold."""
+
+    def __init__(self, targets: Targets) -> None:
+        self.targets = targets
+        width = 1 + 4 * len(targets.names)
+        self.most = SUMS_NBYTES // (8 * N_FOLDS * width)
+        # The place of each value among the sums, None for gaps; place 0 is that of all rows.
+        self.places: dict[str | None, int] = {}
+        self._sums = np.zeros((1, N_FOLDS, width), np.int64)
+
+    def add(self, values: Any, folds: Int64, parts: Int64) -> None:
+        """Add the values of rows, with their ``parts`` from `_parts`."""
+        found = spelled(values).dictionary_encode(null_encoding="encode")
+        own = found.dictionary.to_pylist()
+        new = [value for value in own if value not in self.places]
+        for value in new[: self.most - len(self.places)]:
+            self.places[value] = len(self.places) + 1
+        if len(self._sums) <= len(self.places):
+            grown = np.zeros((2 * len(self.places) + 1, *self._sums.shape[1:]), np.int64)
+            grown[: len(self._sums)] = self._sums
+            self._sums = grown
+        at = np.array([self.places.get(value, 0) for value in own], np.int64)
+        places = at[found.indices.to_numpy()]
+        counted = places > 0
+        np.add.at(self._sums, (places[counted], folds[counted]), parts[counted])
+        np.add.at(self._sums[0], folds, parts)
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the column names each row, so that its values tell nothing of others."""
+        n_rows = int(self._sums[1 : len(self.places) + 1, :, 0].sum())
+        return n_rows < ROWS_PER_VALUE * len(self.places)
+
+    @property
+    def first_text(self) -> str | None:
+        """The first value that is no number, where most are numbers."""
+        texts = [value for value in self.places if value is not None and not reads_as_number(value)]
+        return texts[0] if texts and 2 * len(texts) < len(self.places) else None
+
+    def finish(self) -> Statistics:
+        counts = self._sums[:, :, 0].sum(axis=1)
+        kept = [value for value in self.places if value is not None]
+        # Of equally frequent ones the first.
+        kept = sorted(kept, key=lambda value: -counts[self.places[value]])[:MOST_VALUES]
+        values = tuple(sorted(kept))
+        gap = self.places.get(None)
+        at = [*(self.places[value] for value in values), *([] if gap is None else [gap])]
+        sums = self._sums[[0, *at]]
+        everyone = sums.sum(axis=1)
+        by_fold = [everyone - sums[:, fold] for fold in range(N_FOLDS)]
+        has_gap = gap is not None
+        return Statistics(
+            values,
+            (*self.targets.names, COUNT),
+            _features(everyone, self.targets, 1.0, has_gap=has_gap),
+            np.stack(
+                [
+                    _features(own, self.targets, N_FOLDS / (N_FOLDS - 1), has_gap=has_gap)
+                    for own in by_fold
+                ]
+            ),
+        )
+
+
+def _features(sums: Int64, targets: Targets, times: float, *, has_gap: bool) -> Float64:
+    """Return the features of values whose sums are given, those of all rows first."""
+    f = len(targets.names)
+    n = sums[:, :1].astype(np.float64)
+    high, low, square_high, square_low = np.split(sums[:, 1:].astype(np.float64), 4, axis=1)
+    total, squares = (
+        (high + low / RESOLUTION) / RESOLUTION,
+        (square_high + square_low / RESOLUTION) / RESOLUTION,
+    )
+    known = n > 0
+    mean = np.divide(total, n, out=np.zeros_like(total), where=known)
+    deviations = np.maximum(squares - n * mean**2, 0)
+    variance = deviations[0] / max(n[0, 0], 1)
+    evidence = variance * n
+    doubt = evidence + np.divide(deviations, n, out=np.zeros_like(total), where=known)
+    weight = np.divide(evidence, doubt, out=np.zeros_like(total), where=doubt > 0)
+    shrunk = weight * mean + (1 - weight) * mean[0]
+    # Rounded, as processors of other makes differ in the last digit.
+    count = np.log1p(times * n).round(12)
+    features = np.hstack([targets.center + targets.scale * shrunk, count])
+    none = np.array([*features[0, :f], 0.0])
+    return np.vstack([features[1:], *([] if has_gap else [none]), none])
+
+
+def _parts(numbers: Float64) -> Int64:
+    """Return a count of 1, and numbers in [-1, 1] and their squares in parts that are whole."""
+    both = [numbers * RESOLUTION, numbers**2 * RESOLUTION]
+    whole = [np.floor(own) for own in both]
+    rest = [np.floor((own - w) * RESOLUTION) for own, w in zip(both, whole, strict=True)]
+    columns = [whole[0], rest[0], whole[1], rest[1]]
+    return np.hstack([np.ones((len(numbers), 1)), *columns]).astype(np.int64)
+
+
+def folds_of(first_row: int, n_rows: int, seed: int) -> Int64:
+    keys = row_keys(np.arange(first_row, first_row + n_rows), STATISTIC_FOLDS(seed))
+    return (keys % np.uint64(N_FOLDS)).astype(np.int64)
+
+
+def spelled(values: Any) -> Any:
+    """Return values as text in which a whole number is one value, be it 1 or 1.0."""
+    return whole_spelled(as_text(values))
+
+
+def sum_targets(
+    source: TableSource,
+    names: Sequence[str],
+    label: str,
+    coder: LabelCoder | NumberCoder,
+    weight: str | None,
+    seed: int,
+) -> dict[str, TargetSums]:
+    """Read columns with the label, and return the sums of each; rows of weight 0 do not count."""
+    targets = Targets.of(coder)
+    found = {name: TargetSums(targets) for name in names}
+    row = 0
+    for batch in source.batches([*names, label, *([] if weight is None else [weight])]):
+        folds = folds_of(row, batch.num_rows, seed)
+        parts = _parts(targets.to_numbers(raw_labels(column_of(batch, label), source)))
+        counted = np.ones(batch.num_rows, bool)
+        if weight is not None:
+            counted = as_numbers(column_of(batch, weight), weight, row) > 0
+        for name, sums in found.items():
+            values = column_of(batch, name).filter(import_arrow().array(counted))
+            sums.add(values, folds[counted], parts[counted])
+        row += batch.num_rows
+    return found
+
+
+def finish_statistics(sums: dict[str, TargetSums], where: str) -> dict[str, Statistics]:
+    """Return the statistics of each column but those that name each row, with a warning."""
+    ids = [name for name, own in sums.items() if own.is_name]
+    if ids:
+        warn_user(
+            f"{where}: nearly each row has a value of its own in {listed([*map(repr, ids)])}, left "
+            "out as a name of the row.",
+            UserWarning,
+        )
+    return {name: own.finish() for name, own in sums.items() if name not in ids}

@@ -1,0 +1,252 @@
+"""Columns of many values: statistics of their targets, equal to scikit-learn's TargetEncoder."""
+
+import json
+from itertools import pairwise
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.preprocessing import TargetEncoder
+from small import small
+
+import daskls
+from daskls import DataError
+from daskls.sources import statistics
+from daskls.sources.door import open_source
+from daskls.sources.encoding import TableEncoding
+from daskls.sources.scan import scan_table
+from daskls.sources.statistics import N_FOLDS, folds_of
+from daskls.sources.write import encoded
+
+N_ROWS, N_VALUES = 600, 90
+KINDS = {"two": "binary", "several": "multiclass", "numbers": "continuous"}
+
+
+def drawn(kind, seed=0, with_gaps=True):
+    """Return a table of a number, a city of many values and the target y."""
+    rng = np.random.default_rng(seed)
+    codes = np.r_[np.arange(N_VALUES), rng.zipf(1.5, N_ROWS - N_VALUES) % N_VALUES]
+    city = np.array([f"city {code}" for code in rng.permutation(codes)], object)
+    score = rng.normal(size=N_VALUES)[codes] + rng.normal(size=N_ROWS)
+    y = {
+        "two": np.where(score > 0, "yes", "no"),
+        "several": np.digitize(score, [-1, 0, 1]),
+        "numbers": 1e6 + 10 * score,
+    }[kind]
+    # No city loses all of its rows.
+    often = city == pd.Series(city).mode()[0]
+    city[often & (rng.random(N_ROWS) < 0.3 * with_gaps)] = None
+    return pd.DataFrame({"a": rng.normal(size=N_ROWS), "city": city, "y": y})
+
+
+def scan(table, kind="two", **options):
+    targets = "numbers" if kind == "numbers" else "classes"
+    return scan_table(open_source(table).open("y", None), "y", kind=targets, **options)
+
+
+def features(table, found, *, of_training):
+    cross_fit = found.cross_fit if of_training else None
+    source = open_source(table).open("y", None)
+    blocks = encoded(source, found.encoding, cross_fit=cross_fit).blocks()
+    return np.concatenate([X for X, _, _ in blocks])
+
+
+@settings(max_examples=10)
+@given(kind=st.sampled_from(sorted(KINDS)), seed=st.integers(0, 2**31), with_gaps=st.booleans())
+def test_means_are_those_of_scikit_learn(kind, seed, with_gaps):
+    table = drawn(kind, seed, with_gaps)
+    found = scan(table, kind, seed=seed)
+    city, y = table[["city"]].to_numpy(), table.y.to_numpy()
+    oracle = TargetEncoder(target_type=KINDS[kind], smooth="auto")
+
+    def check(rows, others, of_training):
+        expected = oracle.fit(city[others], y[others]).transform(city[rows])
+        means = features(table, found, of_training=of_training)[rows, 1 : 1 + expected.shape[1]]
+        np.testing.assert_allclose(means, expected, rtol=1e-9, atol=1e-9)
+
+    everyone = np.ones(len(y), bool)
+    check(everyone, everyone, of_training=False)
+    folds = folds_of(0, len(y), seed)
+    for fold in range(N_FOLDS):
+        check(folds == fold, folds != fold, of_training=True)
+
+
+def test_counts_of_training_rows_are_scaled_to_those_of_queries():
+    table = drawn("two", with_gaps=False)
+    found = scan(table)
+    n_rows = table.groupby("city").city.transform("size")
+    log_of_count = features(table, found, of_training=False)[:, 2]
+    np.testing.assert_allclose(log_of_count, np.log1p(n_rows), rtol=1e-9)
+    others = (
+        N_FOLDS
+        / (N_FOLDS - 1)
+        * (n_rows - table.groupby([table.city, folds_of(0, N_ROWS, 0)]).city.transform("size"))
+    )
+    log_of_count = features(table, found, of_training=True)[:, 2]
+    np.testing.assert_allclose(log_of_count, np.log1p(others), rtol=1e-9)
+
+
+@settings(max_examples=10)
+@given(
+    cuts=st.lists(st.integers(1, N_ROWS - 1), max_size=5),
+    magnitude=st.sampled_from([1e-290, 1.0, 1e290]),
+    outlier=st.sampled_from([1.0, 1e9]),
+)
+def test_statistics_do_not_depend_on_the_parts(cuts, magnitude, outlier):
+    table = drawn("numbers")
+    table["y"] = magnitude * (table.y - 1e6)
+    table.loc[5, "y"] *= outlier
+    whole = scan(table, "numbers")
+    rows = [0, *sorted(set(cuts)), N_ROWS]
+    parts = [table.iloc[a:b] for a, b in pairwise(rows)]
+    cut = scan(dd.concat([dd.from_pandas(part, npartitions=1) for part in parts]), "numbers")
+    assert cut.encoding == whole.encoding
+    assert np.isfinite(whole.encoding.columns[1].statistics).all()
+    for name, others in whole.cross_fit.of_others.items():
+        assert others.tobytes() == cut.cross_fit.of_others[name].tobytes()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "many classes"])
+def test_a_fit_codes_training_rows_without_their_fold_and_queries_by_all(kind, tmp_path):
+    table = drawn("numbers" if kind == "many classes" else kind)
+    if kind == "many classes":
+        table["y"] = pd.qcut(table.y, 12, labels=False)
+    name = "VoronoiSVR" if kind == "numbers" else "VoronoiSVC"
+    model = small(name).fit(table, "y", drop=["a"])
+    found = scan(table, "numbers" if kind == "numbers" else "two", drop=["a"])
+    assert model.feature_names_in_.tolist() == found.encoding.feature_names
+    same = small(name).fit(features(table, found, of_training=True), table.y.to_numpy())
+    queries = drawn("two", seed=1).drop(columns="y")
+    X = features(queries, found, of_training=False)
+    assert model.predict(queries).tolist() == same.predict(X).tolist()
+    model.save(tmp_path / "model")
+    assert daskls.load(tmp_path / "model").predict(queries).tolist() == same.predict(X).tolist()
+
+
+def test_an_unknown_value_has_the_mean_of_all_rows_and_is_counted():
+    table = drawn("two", with_gaps=False)
+    model = small("VoronoiSVC").fit(table, "y")
+    queries = table.drop(columns="y").iloc[:3].assign(city=["Atlantis", None, "city 1"])
+    found = scan(table)
+    with (
+        pytest.warns(UserWarning, match=r"1 in 'city' \('Atlantis' in row 0"),
+        pytest.warns(UserWarning, match="1 in 'city'. They count"),
+    ):
+        model.predict(queries)
+    with pytest.warns(UserWarning, match="no training row had"):
+        X = features(queries[:1], found, of_training=False)
+    assert X[0, 1:].tolist() == [(table.y == "yes").mean(), 0.0]
+    strict = small("VoronoiSVC").fit(table, "y", unknown="error", missing="refuse")
+    with pytest.raises(DataError, match="'city' holds 'Atlantis' in row 0"):
+        strict.predict(queries[:1])
+    with pytest.raises(DataError, match="'city' has a missing value in row 0"):
+        strict.predict(queries[1:2])
+
+
+def test_of_too_many_values_the_most_frequent_are_known(monkeypatch):
+    for module in (statistics, daskls.sources.encoding):
+        monkeypatch.setattr(module, "MOST_VALUES", 10)
+    table = drawn("two", with_gaps=False)
+    found = scan(table, unknown="error")
+    city = found.encoding.columns[1]
+    assert set(city.categories) <= set(table.city.value_counts(sort=True).index[:20])
+    least = table.city.value_counts()[list(city.categories)].min()
+    assert (table.city.value_counts() > least).sum() < 10
+    X = features(table, found, of_training=False)
+    rare = ~table.city.isin(city.categories)
+    assert (X[rare, 1] == (table.y == "yes").mean()).all()
+
+
+def test_more_values_than_sums_have_room_for_are_as_unknown_ones(monkeypatch):
+    monkeypatch.setattr(statistics, "SUMS_NBYTES", 8 * N_FOLDS * 5 * 70)
+    table = drawn("two", with_gaps=False)
+    found = scan(table)
+    assert set(found.encoding.columns[1].categories) == set(table.city.unique()[:70])
+
+
+def test_rows_of_weight_0_do_not_count():
+    table = drawn("numbers").assign(w=1.0)
+    table.loc[table.index % 3 == 0, "w"] = 0.0
+    found = scan(table, "numbers", weight="w")
+    statistics_of = [own.statistics for own in found.encoding.columns]
+    others = table.assign(y=table.y.where(table.w > 0, -5.0))
+    again = scan(others, "numbers", weight="w")
+    np.testing.assert_allclose(statistics_of[1], again.encoding.columns[1].statistics, rtol=1e-9)
+
+
+def test_a_name_of_each_row_is_left_out_and_said():
+    table = drawn("two").assign(id=[f"row {i}" for i in range(N_ROWS)])
+    with pytest.warns(UserWarning, match="nearly each row has a value of its own in 'id'"):
+        model = small("VoronoiSVC").fit(table, "y")
+    assert not any("id" in name for name in model.feature_names_in_)
+    model.predict(table.drop(columns=["y", "id"]))
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(DataError, match="no feature columns besides"),
+    ):
+        small("VoronoiSVC").fit(table[["id", "y"]], "y")
+
+
+def test_numbers_with_a_mark_are_told_in_a_file_and_are_text_in_a_frame(tmp_path):
+    rng = np.random.default_rng(0)
+    table = drawn("two").assign(code=[str(code) for code in rng.integers(0, 200, N_ROWS)])
+    table.loc[7, "code"] = "much"
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(DataError, match="column 'code' holds numbers and 'much'; where"):
+        small("VoronoiSVC").fit(tmp_path / "rows.csv", "y")
+    assert scan(table).encoding.columns[2].kind == "statistics"
+
+
+def test_whole_numbers_of_a_category_are_one_value_in_either_spelling():
+    codes = np.arange(N_ROWS) % 100
+    table = drawn("two").assign(city=pd.Categorical(codes))
+    found = scan(table)
+    X = features(table, found, of_training=False)
+    other = features(table.assign(city=codes.astype(float)), found, of_training=False)
+    np.testing.assert_array_equal(X, other)
+
+
+def test_the_record_of_statistics_survives_json():
+    encoding = scan(drawn("several")).encoding
+    assert TableEncoding.from_json(json.loads(json.dumps(encoding.to_json()))) == encoding
+    assert "90 values: share of 0, share of 1" in "\n".join(encoding.describe())
+
+
+def test_the_encoder_has_no_statistics_without_a_label():
+    table = drawn("numbers")
+    with pytest.raises(DataError, match="with a label they would become its statistics"):
+        daskls.TableEncoder(drop=["y"]).fit(table)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "dask"])
+def test_the_encoder_fits_and_transforms_as_a_fit_does(library, tmp_path):
+    table = drawn("numbers")
+    wrap = {
+        "pandas": lambda own: own,
+        "polars": pl.from_pandas,
+        "dask": lambda own: dd.from_pandas(own, npartitions=3),
+    }[library]
+    found = scan(table, "numbers")
+    encoder = daskls.TableEncoder("y")
+    X = np.asarray(encoder.fit_transform(wrap(table)))
+    np.testing.assert_array_equal(X, features(table, found, of_training=True))
+    X = np.asarray(encoder.transform(wrap(table)))
+    np.testing.assert_array_equal(X, features(table, found, of_training=False))
+    with pytest.warns(UserWarning, match="hold their own label in the statistics"):
+        encoder.to_zarr(table, tmp_path / "rows")
+
+
+def test_a_column_that_tells_nothing_is_of_no_use_on_new_rows():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "name": [f"v{code}" for code in np.r_[np.arange(500), rng.integers(0, 500, 3500)]],
+            "y": rng.choice(["a", "b"], 4000),
+        }
+    )
+    model = small("VoronoiSVC").fit(table[:2000], "y")
+    assert abs(model.score(table[2000:], "y") - 0.5) < 0.05
