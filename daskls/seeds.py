@@ -155,6 +155,9 @@ MEDIAN_ROWS = KeyStream(1 << 57, users=("sources.scan",))
 # The fold of each row, without which the statistics of its values are counted.
 STATISTIC_FOLDS = KeyStream(1 << 59, users=("sources.statistics",))
 
+# The first vectors from which directions of text are found.
+LETTERS = LegacyStream(users=("sources.letters",))
+
 # ---- generated data sets ----
 # Not part of any fit. A data set and a fit of the same seed meet, which is harmless: the stream
 # that made the rows then assigns other rows to folds, or draws other cuts.

@@ -20,7 +20,8 @@ from daskls.sources.arrow import (
     whole_spelled,
 )
 from daskls.sources.dates import ISO, feature_names, features_of, not_a_date, read_dates
-from daskls.sources.statistics import MOST_VALUES, CrossFit
+from daskls.sources.letters import N_DIRECTIONS, letters_of
+from daskls.sources.statistics import MOST_VALUES, CrossFit, spelled
 
 Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
@@ -33,6 +34,7 @@ class ColumnEncoding:
     Where training rows had none, `usual` does in queries. Dates are spelled as `spelling`, in the
     time zone `zone`, and become `parts` beside their seconds. The statistics of `categories` are
     those named by `parts`: `statistics` holds them by rows, of a gap and of any other value last.
+    Beside them, or alone, are positions by `letters`.
     """
 
     name: str
@@ -44,12 +46,14 @@ class ColumnEncoding:
     zone: str | None = None
     parts: tuple[str, ...] = ()
     statistics: tuple[float, ...] = ()
+    letters: str = ""
 
     @property
     def feature_names(self) -> list[str]:
         names = feature_names(self.name, self.parts)
         if self.kind == "statistics":
-            names = [f"{self.name}: {part}" for part in self.parts]
+            letters = [f"letters {i}" for i in range(N_DIRECTIONS if self.letters else 0)]
+            names = [f"{self.name}: {part}" for part in (*self.parts, *letters)]
         if self.kind == "category":
             names = [f"{self.name}={value}" for value in self.categories]
         return [*names, *([] if self.fill is None else [f"{self.name} is missing"])]
@@ -60,7 +64,7 @@ class ColumnEncoding:
             "flag": "true or false, as 1 or 0",
             "category": f"{len(self.categories)} categories, a column each",
             "date": f"a date: {', '.join(['seconds since 1970', *self.parts])}",
-            "statistics": f"{len(self.categories):,} values: {', '.join(self.parts)} of each",
+            "statistics": self._describe_statistics(),
         }
         if self.fill is None:
             return kinds[self.kind]
@@ -70,6 +74,13 @@ class ColumnEncoding:
         if self.kind == "date":
             filled = f"{np.datetime64(round(self.fill), 's')}"
         return f"{kinds[self.kind]}; missing values become {filled}, flagged by an added column"
+
+    def _describe_statistics(self) -> str:
+        letters = f"{N_DIRECTIONS} directions of the pieces that its values share"
+        if not self.parts:
+            return f"text: {letters}"
+        also = f"; {letters}" if self.letters else ""
+        return f"{len(self.categories):,} values: {', '.join(self.parts)} of each{also}"
 
 
 @dataclass
@@ -200,14 +211,16 @@ class TableEncoding:
                 known = np.flatnonzero(codes >= 0)
                 out[known, codes[known]] = 1
             else:
-                places = np.where(missing, -2, codes)
                 n = len(column.parts)
-                table = np.reshape(column.statistics, (-1, n))
-                out[:, :n] = (
-                    table[places]
-                    if cross_fit is None
-                    else cross_fit.features(column.name, places, first_row)
-                )
+                places = np.where(missing, -2, codes)
+                if n and cross_fit is None:
+                    out[:, :n] = np.reshape(column.statistics, (-1, n))[places]
+                elif n and cross_fit is not None:
+                    out[:, :n] = cross_fit.features(column.name, places, first_row)
+                if column.letters:
+                    found = spelled(values).dictionary_encode(null_encoding="encode")
+                    positions = letters_of(column.letters).positions(found.dictionary.to_pylist())
+                    out[:, n : n + N_DIRECTIONS] = positions[found.indices.to_numpy()]
         if column.fill is not None:
             out[:, -1] = missing
         elif missing.any() and column.usual is None:
@@ -237,8 +250,9 @@ class TableEncoding:
         )
         codes: Int64 = np.asarray(compute.fill_null(found, -1)).astype(np.int64)
         unseen = (codes < 0) & ~missing
-        # Of more values only the most frequent ones are known.
-        if not unseen.any() or len(known) == MOST_VALUES:
+        # Of many values the most frequent ones are known, of letters alone none.
+        is_cut = column.kind == "statistics" and len(known) in (0, MOST_VALUES)
+        if not unseen.any() or is_cut:
             return codes, missing
         row = int(np.argmax(unseen))
         first = f"{text[row].as_py()!r} in row {first_row + row} (the first is 0)"

@@ -40,7 +40,8 @@ from daskls.sources.base import (
 from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
-from daskls.sources.statistics import CrossFit, Statistics, finish_statistics, sum_targets
+from daskls.sources.many_values import ManyValues
+from daskls.sources.statistics import CrossFit, Statistics
 
 Missing = Literal["auto", "refuse"]
 MAX_CATEGORIES = 64
@@ -119,12 +120,7 @@ def scan_table(
     statistics: dict[str, Statistics] = {}
     if label is not None and coder is not None:
         many = [column.name for column in columns if column.has_many]
-        sums = sum_targets(source, many, label, coder, weight, seed) if many else {}
-        # In a frame, where numbers are no text, text is meant as such.
-        texts = {} if source.is_typed else {name: own.first_text for name, own in sums.items()}
-        marked = {name: _marked(text) for name, text in texts.items() if text is not None}
-        _check_columns(source.where, marked, {}, {})
-        statistics = finish_statistics(sums, source.where)
+        statistics = _read_many(source, many, label, coder, weight, seed) if many else {}
         columns = [c for c in columns if not c.has_many or c.name in statistics]
     if not columns:
         raise _no_features(source, label)
@@ -135,6 +131,23 @@ def scan_table(
     _check_features(encoding.feature_names, source.where)
     cross_fit = CrossFit(seed, {name: own.of_others for name, own in statistics.items()})
     return ScannedTable(row, encoding, coder, cross_fit)
+
+
+def _read_many(
+    source: TableSource,
+    names: list[str],
+    label: str,
+    coder: LabelCoder | NumberCoder,
+    weight: str | None,
+    seed: int,
+) -> dict[str, Statistics]:
+    found = ManyValues(names, coder, seed)
+    found.read(source, label, weight)
+    # In a frame, where numbers are no text, text is meant as such.
+    texts = {} if source.is_typed else {name: own.first_text for name, own in found.sums.items()}
+    marked = {name: _marked(text) for name, text in texts.items() if text is not None}
+    _check_columns(source.where, marked, {}, {})
+    return found.finish(source.where)
 
 
 def scan_labels(
@@ -328,6 +341,7 @@ class _Column:
             usual,
             parts=statistics.names,
             statistics=tuple(statistics.of_all.ravel().tolist()),
+            letters="" if statistics.letters is None else statistics.letters.to_text(),
         )
 
     def _date_encoding(self, dates: dict[str, DateScan]) -> ColumnEncoding:

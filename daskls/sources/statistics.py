@@ -13,13 +13,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskls.errors import listed, warn_user
 from daskls.partition.shuffle import row_keys
-from daskls.records import Float64, Int64
+from daskls.records import Float64, Int64, Keys
 from daskls.seeds import STATISTIC_FOLDS
-from daskls.sources.arrow import as_numbers, as_text, column_of, import_arrow, whole_spelled
-from daskls.sources.base import LabelCoder, NumberCoder, RawLabels, TableSource, reads_as_number
-from daskls.sources.labels import raw_labels
+from daskls.sources.arrow import as_text, whole_spelled
+from daskls.sources.base import LabelCoder, NumberCoder, RawLabels, reads_as_number
+from daskls.sources.letters import Letters
 
 N_FOLDS = 5
 # Values of a column that have means of their own, the most frequent ones.
@@ -30,7 +29,7 @@ SUMS_NBYTES = 64 << 20
 MOST_TARGETS = 8
 # Parts of a number in [-1, 1] are summed in units of 2**-30, and of 2**-60.
 RESOLUTION = 2.0**30
-# A column whose values have fewer rows on average holds a name of each row.
+# A column whose values have fewer rows on average names nearly each row.
 ROWS_PER_VALUE = 2
 COUNT = "log of count"
 
@@ -76,13 +75,25 @@ class Statistics:
     """The features of a column's values: a row a value, then a gap's, then that of any other.
 
     ``of_others`` are those of training rows by fold, (N_FOLDS, values + 2, f), counted without
-    their own fold.
+    their own fold. ``letters`` are features besides; of letters alone there are no names.
     """
 
     values: tuple[str, ...]
     names: tuple[str, ...]
     of_all: Float64
     of_others: Float64
+    letters: Letters | None = None
+
+    @classmethod
+    def of_letters(cls, letters: Letters) -> Self:
+        return cls((), (), np.empty((2, 0)), np.empty((N_FOLDS, 2, 0)), letters)
+
+    def held_out(self, values: Sequence[str | None], folds: Int64) -> Float64:
+        """Return the features of training rows of these values and folds."""
+        codes = {own: code for code, own in enumerate(self.values)}
+        known = [-2 if own is None else codes.get(own, -1) for own in values]
+        found: Float64 = self.of_others[folds, known]
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +105,7 @@ class CrossFit:
 
     def features(self, name: str, codes: Int64, first_row: int) -> Float64:
         """Return the features of rows in order, whose values are ``codes``."""
-        folds = folds_of(first_row, len(codes), self.seed)
+        _, folds = keys_and_folds(first_row, len(codes), self.seed)
         found: Float64 = self.of_others[name][folds, codes]
         return found
 
@@ -111,8 +122,8 @@ class TargetSums:
         self._sums = np.zeros((1, N_FOLDS, width), np.int64)
 
     def add(self, values: Any, folds: Int64, parts: Int64) -> None:
-        """Add the values of rows, with their ``parts`` from `_parts`."""
-        found = spelled(values).dictionary_encode(null_encoding="encode")
+        """Add rows of text from `spelled`, with their ``parts`` from `parts_of`."""
+        found = values.dictionary_encode(null_encoding="encode")
         own = found.dictionary.to_pylist()
         new = [value for value in own if value not in self.places]
         for value in new[: self.most - len(self.places)]:
@@ -128,8 +139,8 @@ class TargetSums:
         np.add.at(self._sums[0], folds, parts)
 
     @property
-    def is_name(self) -> bool:
-        """Whether the column names each row, so that its values tell nothing of others."""
+    def names_rows(self) -> bool:
+        """Whether nearly each row has a value of its own, so that it tells nothing of others."""
         n_rows = int(self._sums[1 : len(self.places) + 1, :, 0].sum())
         return n_rows < ROWS_PER_VALUE * len(self.places)
 
@@ -188,7 +199,7 @@ def _features(sums: Int64, targets: Targets, times: float, *, has_gap: bool) -> 
     return np.vstack([features[1:], *([] if has_gap else [none]), none])
 
 
-def _parts(numbers: Float64) -> Int64:
+def parts_of(numbers: Float64) -> Int64:
     """Return a count of 1, and numbers in [-1, 1] and their squares in parts that are whole."""
     both = [numbers * RESOLUTION, numbers**2 * RESOLUTION]
     whole = [np.floor(own) for own in both]
@@ -197,48 +208,11 @@ def _parts(numbers: Float64) -> Int64:
     return np.hstack([np.ones((len(numbers), 1)), *columns]).astype(np.int64)
 
 
-def folds_of(first_row: int, n_rows: int, seed: int) -> Int64:
+def keys_and_folds(first_row: int, n_rows: int, seed: int) -> tuple[Keys, Int64]:
     keys = row_keys(np.arange(first_row, first_row + n_rows), STATISTIC_FOLDS(seed))
-    return (keys % np.uint64(N_FOLDS)).astype(np.int64)
+    return keys, (keys % np.uint64(N_FOLDS)).astype(np.int64)
 
 
 def spelled(values: Any) -> Any:
     """Return values as text in which a whole number is one value, be it 1 or 1.0."""
     return whole_spelled(as_text(values))
-
-
-def sum_targets(
-    source: TableSource,
-    names: Sequence[str],
-    label: str,
-    coder: LabelCoder | NumberCoder,
-    weight: str | None,
-    seed: int,
-) -> dict[str, TargetSums]:
-    """Read columns with the label, and return the sums of each; rows of weight 0 do not count."""
-    targets = Targets.of(coder)
-    found = {name: TargetSums(targets) for name in names}
-    row = 0
-    for batch in source.batches([*names, label, *([] if weight is None else [weight])]):
-        folds = folds_of(row, batch.num_rows, seed)
-        parts = _parts(targets.to_numbers(raw_labels(column_of(batch, label), source)))
-        counted = np.ones(batch.num_rows, bool)
-        if weight is not None:
-            counted = as_numbers(column_of(batch, weight), weight, row) > 0
-        for name, sums in found.items():
-            values = column_of(batch, name).filter(import_arrow().array(counted))
-            sums.add(values, folds[counted], parts[counted])
-        row += batch.num_rows
-    return found
-
-
-def finish_statistics(sums: dict[str, TargetSums], where: str) -> dict[str, Statistics]:
-    """Return the statistics of each column but those that name each row, with a warning."""
-    ids = [name for name, own in sums.items() if own.is_name]
-    if ids:
-        warn_user(
-            f"{where}: nearly each row has a value of its own in {listed([*map(repr, ids)])}, left "
-            "out as a name of the row.",
-            UserWarning,
-        )
-    return {name: own.finish() for name, own in sums.items() if name not in ids}

@@ -1,6 +1,7 @@
 """Columns of many values: statistics of their targets, equal to scikit-learn's TargetEncoder."""
 
 import json
+from contextlib import nullcontext as nothing
 from itertools import pairwise
 
 import dask.dataframe as dd
@@ -15,11 +16,11 @@ from small import small
 
 import daskls
 from daskls import DataError
-from daskls.sources import statistics
+from daskls.sources import many_values, statistics
 from daskls.sources.door import open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.scan import scan_table
-from daskls.sources.statistics import N_FOLDS, folds_of
+from daskls.sources.statistics import N_FOLDS, keys_and_folds
 from daskls.sources.write import encoded
 
 N_ROWS, N_VALUES = 600, 90
@@ -55,7 +56,7 @@ def features(table, found, *, of_training):
     return np.concatenate([X for X, _, _ in blocks])
 
 
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(kind=st.sampled_from(sorted(KINDS)), seed=st.integers(0, 2**31), with_gaps=st.booleans())
 def test_means_are_those_of_scikit_learn(kind, seed, with_gaps):
     table = drawn(kind, seed, with_gaps)
@@ -70,7 +71,7 @@ def test_means_are_those_of_scikit_learn(kind, seed, with_gaps):
 
     everyone = np.ones(len(y), bool)
     check(everyone, everyone, of_training=False)
-    folds = folds_of(0, len(y), seed)
+    folds = keys_and_folds(0, len(y), seed)[1]
     for fold in range(N_FOLDS):
         check(folds == fold, folds != fold, of_training=True)
 
@@ -84,13 +85,16 @@ def test_counts_of_training_rows_are_scaled_to_those_of_queries():
     others = (
         N_FOLDS
         / (N_FOLDS - 1)
-        * (n_rows - table.groupby([table.city, folds_of(0, N_ROWS, 0)]).city.transform("size"))
+        * (
+            n_rows
+            - table.groupby([table.city, keys_and_folds(0, N_ROWS, 0)[1]]).city.transform("size")
+        )
     )
     log_of_count = features(table, found, of_training=True)[:, 2]
     np.testing.assert_allclose(log_of_count, np.log1p(others), rtol=1e-9)
 
 
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(
     cuts=st.lists(st.integers(1, N_ROWS - 1), max_size=5),
     magnitude=st.sampled_from([1e-290, 1.0, 1e290]),
@@ -250,3 +254,76 @@ def test_a_column_that_tells_nothing_is_of_no_use_on_new_rows():
     )
     model = small("VoronoiSVC").fit(table[:2000], "y")
     assert abs(model.score(table[2000:], "y") - 0.5) < 0.05
+
+
+LEVELS = ("Senior", "Junior", "Chief", "Deputy")
+TRADES = ("Accountant", "Engineer", "Librarian", "Inspector", "Nurse", "Architect", "Planner")
+UNITS = (
+    "Health",
+    "Transport",
+    "Finance",
+    "Parks",
+    "Police",
+    "Housing",
+    "Energy",
+    "Water",
+    "Schools",
+    "Courts",
+    "Taxes",
+    "Harbors",
+    "Forests",
+    "Archives",
+    "Traffic",
+    "Weather",
+)
+
+
+def titles(n_rows, seed=0):
+    """Return titles of pieces that each have a worth, most titles in few rows."""
+    rng = np.random.default_rng(seed)
+    pieces = [rng.integers(0, len(own), n_rows) for own in (LEVELS, TRADES, UNITS)]
+    worth = sum(np.cos(3 * own + place) for place, own in enumerate(pieces))
+    title = [f"{LEVELS[i]} {TRADES[j]} of {UNITS[k]}" for i, j, k in zip(*pieces, strict=True)]
+    return pd.DataFrame({"title": title, "y": worth + 0.1 * rng.normal(size=n_rows)})
+
+
+@pytest.mark.parametrize(("n_rows", "has_statistics"), [(250, False), (2000, True)])
+def test_text_that_shares_pieces_becomes_letters_and_new_values_have_a_place(
+    n_rows, has_statistics
+):
+    table = titles(n_rows)
+    held = table.title.isin(table.title.unique()[::4])
+    (column,) = scan(table[~held], "numbers").encoding.columns
+    assert column.letters
+    assert bool(column.parts) == has_statistics
+    model = daskls.VoronoiSVR(random_state=0).fit(table[~held], "y")
+    with pytest.warns(UserWarning, match="no training row had") if has_statistics else nothing():
+        score = model.score(table[held], "y")
+    assert score > 0.5
+    assert "15 directions of the pieces" in column.describe()
+    assert len(column.feature_names) == len(column.parts) + 15
+
+
+def test_text_whose_pieces_tell_nothing_has_no_letters():
+    rng = np.random.default_rng(0)
+    names = np.array([f"{own:x}" for own in rng.integers(2**40, 2**41, 100)])
+    codes = rng.integers(0, 100, 3000)
+    table = pd.DataFrame({"name": names[codes], "y": rng.normal(size=100)[codes]})
+    (column,) = scan(table, "numbers").encoding.columns
+    assert not column.letters
+
+
+@settings(max_examples=5, deadline=None)
+@given(cuts=st.lists(st.integers(1, 1999), max_size=4), seed=st.integers(0, 99))
+def test_letters_do_not_depend_on_the_parts(cuts, seed):
+    table = titles(2000)
+    rows = [0, *sorted(set(cuts)), 2000]
+    parts = [dd.from_pandas(table.iloc[a:b], npartitions=1) for a, b in pairwise(rows)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(many_values, "SAMPLED_ROWS", 500)
+        whole, cut = scan(table, "numbers", seed=seed), scan(dd.concat(parts), "numbers", seed=seed)
+    assert cut.encoding == whole.encoding
+    queries = table[::20]
+    X = features(queries, whole, of_training=False)
+    one_by_one = [features(queries[i : i + 1], whole, of_training=False) for i in range(100)]
+    np.testing.assert_array_equal(X, np.concatenate(one_by_one))

@@ -1,0 +1,133 @@
+"""The second pass over a table: columns of many values, read with the label.
+
+Each becomes statistics of its targets, letters, or both, as held-out rows of a sample decide; text
+that names each row becomes letters, or is left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from daskls.blas import one_blas_thread
+from daskls.errors import listed, warn_user
+from daskls.records import AnyArray, Float64, Int64, Keys
+from daskls.sources.arrow import as_numbers, column_of, import_arrow
+from daskls.sources.base import LabelCoder, NumberCoder, TableSource
+from daskls.sources.labels import raw_labels
+from daskls.sources.letters import Letters
+from daskls.sources.statistics import (
+    N_FOLDS,
+    Statistics,
+    Targets,
+    TargetSums,
+    keys_and_folds,
+    parts_of,
+    spelled,
+)
+
+# Rows on which the features of a column are compared.
+SAMPLED_ROWS = 8192
+# Letters must explain this share of what is left.
+LEAST_GAIN = 0.01
+# The weight of a ridge penalty, for features of variance 1.
+PENALTY = 1.0
+# Columns of the sample beside those of text; no column of a table is named so.
+FOLDS, NUMBERS = "\0folds", "\0numbers"
+
+
+class RowSample:
+    """The rows of least keys, which do not depend on how rows are dealt to blocks."""
+
+    def __init__(self) -> None:
+        self.keys: Keys = np.empty(0, np.uint64)
+        self.columns: dict[str, AnyArray] = {}
+
+    def add(self, keys: Keys, columns: dict[str, AnyArray]) -> None:
+        near = np.ones(len(keys), bool)
+        if len(self.keys) == SAMPLED_ROWS:
+            near = keys < self.keys.max()
+        keys = np.concatenate([self.keys, keys[near]])
+        least = np.argsort(keys, kind="stable")[:SAMPLED_ROWS]
+        for name, own in columns.items():
+            held = self.columns.get(name, own[:0])
+            self.columns[name] = np.concatenate([held, own[near]])[least]
+        self.keys = keys[least]
+
+
+class ManyValues:
+    """Sums of targets by value, and a sample of rows, of several columns."""
+
+    def __init__(self, names: Sequence[str], coder: LabelCoder | NumberCoder, seed: int) -> None:
+        self.targets, self.seed = Targets.of(coder), seed
+        self.sums = {name: TargetSums(self.targets) for name in names}
+        self._sample = RowSample()
+
+    def read(self, source: TableSource, label: str, weight: str | None) -> None:
+        """Read the columns with the label; rows of weight 0 do not count."""
+        row, own = 0, [label, *([] if weight is None else [weight])]
+        for batch in source.batches([*self.sums, *own]):
+            keys, folds = keys_and_folds(row, batch.num_rows, self.seed)
+            numbers = self.targets.to_numbers(raw_labels(column_of(batch, label), source))
+            counted = np.ones(batch.num_rows, bool)
+            if weight is not None:
+                counted = as_numbers(column_of(batch, weight), weight, row) > 0
+            folds, numbers = folds[counted], numbers[counted]
+            parts = parts_of(numbers)
+            texts = {}
+            for name, sums in self.sums.items():
+                values = spelled(column_of(batch, name).filter(import_arrow().array(counted)))
+                sums.add(values, folds, parts)
+                texts[name] = values.to_numpy(zero_copy_only=False)
+            self._sample.add(keys[counted], {**texts, FOLDS: folds, NUMBERS: numbers})
+            row += batch.num_rows
+
+    def finish(self, where: str) -> dict[str, Statistics]:
+        """Return what becomes of each column; those that only name rows are left out, and told."""
+        found = {name: self._choose(name) for name in self.sums}
+        names = [name for name, own in found.items() if own is None]
+        if names:
+            left_out = listed([*map(repr, names)])
+            warn_user(
+                f"{where}: nearly each row has a value of its own in {left_out}, left out as a "
+                "name of the row.",
+                UserWarning,
+            )
+        return {name: own for name, own in found.items() if own is not None}
+
+    def _choose(self, name: str) -> Statistics | None:
+        """Return the features that explain most on held-out rows of the sample."""
+        columns = self._sample.columns
+        texts, folds, numbers = columns[name].tolist(), columns[FOLDS], columns[NUMBERS]
+        letters = Letters.fit(sorted({text for text in texts if text is not None}), self.seed)
+        positions = letters.positions(texts)
+        none = np.empty((len(texts), 0))
+        if self.sums[name].names_rows:
+            error, least = _error(positions, numbers, folds), _error(none, numbers, folds)
+            return Statistics.of_letters(letters) if error < (1 - LEAST_GAIN) * least else None
+        statistics = self.sums[name].finish()
+        own = statistics.held_out(texts, folds)
+        alone = _error(own, numbers, folds)
+        both = _error(np.hstack([own, positions]), numbers, folds)
+        if both >= (1 - LEAST_GAIN) * alone:
+            return statistics
+        if _error(positions, numbers, folds) <= both:
+            return Statistics.of_letters(letters)
+        return replace(statistics, letters=letters)
+
+
+def _error(X: Float64, numbers: Float64, folds: Int64) -> float:
+    """Return the squared error of ridge regression on held-out folds, over the variance."""
+    # First to [-1, 1], as squares may overflow.
+    X = X / np.maximum(np.abs(X).max(axis=0, initial=0), np.finfo(np.float64).tiny)
+    spread = X.std(axis=0)
+    X = np.hstack([(X - X.mean(axis=0)) / np.where(spread > 0, spread, 1), np.ones((len(X), 1))])
+    error = np.zeros(numbers.shape[1])
+    with one_blas_thread():
+        for fold in range(N_FOLDS):
+            own, others = folds == fold, folds != fold
+            products = X[others].T @ X[others] + PENALTY * np.eye(X.shape[1])
+            weights = np.linalg.solve(products, X[others].T @ numbers[others])
+            error += ((numbers[own] - X[own] @ weights) ** 2).sum(axis=0)
+    variance = numbers.var(axis=0)
+    return float((error / np.where(variance > 0, variance, 1)).sum())
