@@ -248,8 +248,8 @@ def check_columns(X: Any) -> None:
     if bad:
         more = f" and {len(bad) - MAX_SHOWN} more" if len(bad) > MAX_SHOWN else ""
         raise DataError(
-            f"X has columns that are not numeric: {', '.join(bad[:MAX_SHOWN])}{more}. The model was "
-            "trained on numbers; pass those, or train it on such columns, which fit(X, y) encodes."
+            f"X has columns that are not numeric: {', '.join(bad[:MAX_SHOWN])}{more}. The model "
+            "was trained on numbers; pass those, or train it on such columns, which fit encodes."
         )
     for place, (name, values) in enumerate(_wide_integers(X)):
         found = first_bad_value(values)
