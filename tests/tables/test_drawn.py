@@ -402,8 +402,8 @@ def test_labels_beside_a_frame_are_those_of_a_column():
 
 
 @pytest.mark.slow
-def test_labels_beside_hundreds_of_frames_are_those_of_a_column():
-    run_beside(600)
+def test_labels_beside_many_frames_are_those_of_a_column():
+    run_beside(200)
 
 
 @pytest.mark.slow
