@@ -208,7 +208,7 @@ feature_scale : None or "none", "spread", "learned" or array (d,), default <defa
 coded_features_ : list of str. The features that distances are computed from: those of X,
     ``rank(name)``, or ``name=value``.""",
     "feature_scale_": """
-feature_scale_ : float array. The factor of each feature in distances; 1 if it is not scaled.
+feature_scale_ : float array (d,). The factor of each feature in distances; 1 if it is not scaled.
 feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1; absent
     if features are not scaled.""",
     # Rows that are held out of everything.
