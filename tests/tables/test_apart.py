@@ -2,10 +2,12 @@
 
 import pickle
 
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import zarr
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
@@ -14,7 +16,9 @@ from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from small import answers_of, small
+from small import answers_of, connected, small
+from support import HERE
+from support import run_cli as run
 
 import daskls
 from daskls import DataError, FalkNoiseFilter, ParameterError, StoreError, TableEncoder
@@ -264,6 +268,27 @@ def test_queries():
     with pytest.raises(DataError, match="known label column"):
         model.score(Q.assign(t=Y))
     assert model.score(Q.assign(t=Y), "t") == model.score(Q, Y)
+
+
+def test_queries_in_other_containers(tmp_path):
+    svc(store=tmp_path / "m").fit(X, Y)
+    model = daskls.load(tmp_path / "m")
+    want = model.predict(Q).tolist()
+    Q.assign(t=Y).to_csv(tmp_path / "q.csv", index=False)
+    assert model.predict(tmp_path / "q.csv").tolist() == want
+    assert model.score(tmp_path / "q.csv", "t") == model.score(Q, Y)
+    assert model.predict(dd.from_pandas(Q, npartitions=3)).compute().tolist() == want
+    model.predict_to_zarr(Q, tmp_path / "q.zarr")
+    assert zarr.open_array(tmp_path / "q.zarr")[:].tolist() == want
+    run("predict", tmp_path / "m", tmp_path / "q.csv", tmp_path / "out.csv", *HERE)
+    assert pd.read_csv(tmp_path / "out.csv").label.tolist() == want
+
+
+def test_workers_in_processes(one_worker):
+    with connected(one_worker) as client:
+        model = svc(client=client).fit(X, Y)
+        found = model.decision_function(Q)
+    np.testing.assert_array_equal(found, svc().fit(X, Y).decision_function(Q))
 
 
 def test_another_table_is_another_fit(tmp_path):
