@@ -18,7 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.cluster import current_client, log_losses, shared_with_workers
 from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError, warn_user
-from daskls.estimators.inputs import check_input, check_names, keep_names
+from daskls.estimators.inputs import (
+    check_input,
+    check_names,
+    keep_names,
+    plain_rows,
+    target_apart,
+)
 from daskls.estimators.param import Params, draw_seed, params_of, saved_params
 from daskls.estimators.plan import count_rows, planned_resources, unread_rows
 from daskls.estimators.predictions import answer_rows, measure_rows
@@ -158,12 +164,16 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         # Read the index now, so that the first query reads only its own cell.
         method_of(reader.method, f"The model at {reader.root.where()}").check_index(reader)
         meta = reader.meta
-        self.n_features_in_ = int(meta["n_features"])
-        keep_names(self, meta.get("feature_names"))
+        self.n_features_in_ = reader.n_features
+        keep_names(self, reader.feature_names)
         for name in ("table_", "false_alarm_", "interval_"):
             self.__dict__.pop(name, None)
         if meta.get("table") is not None:
             self.table_ = TableEncoding.from_json(meta["table"])
+            if self.table_.label is None:
+                # X came without labels: as in scikit-learn these are its columns.
+                self.n_features_in_ = len(self.table_.columns)
+                keep_names(self, self.table_.column_names)
         if reader.false_alarm is not None:
             self.false_alarm_ = reader.false_alarm
         if reader.interval is not None:
@@ -212,8 +222,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
             an xarray Dataset.
         y : array (n,), of any of these kinds: labels, or numbers for a regressor, then also
             (n, t); None if X is the path of a data set. For a table, the name of its column of
-            labels or numbers; None takes the column named y, label, target or class, with a
-            warning.
+            labels or numbers, or for a pandas or Polars DataFrame or an Arrow table an array;
+            None takes the column named y, label, target or class, with a warning.
         sample_weight : array (n,), >= 0, or None; for a table also the name of its column of
             weights, which is then not a feature. Multiplies C and weights validation errors and
             votes; rows of weight 0 are ignored. Methods that draw rows draw them regardless of
@@ -245,12 +255,14 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         options = TableOptions(missing, unknown, dropped, weight)
         X, y = with_labels(X, y)
         source = open_source(X)
-        if source.is_table(y):
+        is_table = source.is_table(y) or (source.kind == "frame" and options != TableOptions())
+        rows = None if is_table else plain_rows(self, source)
+        if rows is None:
             handle, result = self._fit_table(request, source, y, sample_weight, options)
         else:
-            options.check_unused("X with y apart")
+            options.check_unused("an array")
             request = replace(request, feature_names=source.names)
-            data = check_input(self, source, y, sample_weight)
+            data = check_input(self, rows, y, sample_weight)
             store, keep = choose_store(self.store)
             with own_store(store):
                 result = self._run(request, data, store)
@@ -268,24 +280,26 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         request: FitRequest,
         source: Source,
-        label: Any,
+        y: Any,
         sample_weight: Any,
         options: "TableOptions",
     ) -> "tuple[ModelHandle, FitResult]":
         """Write a table as a data set in the store, and train on that."""
         from daskls.estimators.tables import training_rows, unless_empty
 
+        target = target_apart(self, source, y)
+        label = y if target is None else None
         check_label(label)
         store, keep = choose_store(self.store)
         scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
         seed = int(self.random_state) if isinstance(self.random_state, Integral) else 0
-        given = label, scratch, options, seed, self.verbose, self._kind
+        given = label, target, scratch, options, seed, self.verbose, self._kind
         with unless_empty(store), own_store(store), training_rows(source, *given) as converted:
             path, table, weights = converted
             rows = open_source(path)
             encoding = None if table is None else table.to_json()
             request = replace(request, feature_names=rows.names, table=encoding)
-            data = check_input(self, rows, None, weights or sample_weight)
+            data = check_input(self, rows, target, weights or sample_weight)
             result = self._run(request, data, store)
         return ModelHandle(store.where(), result.fingerprint, keep), result
 
@@ -331,7 +345,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     def _warn_about_units(self, units: tuple[int, int, float] | None) -> None:
         """Warn if two features differ so much in spread that distances ignore one of them."""
         if units is not None:
-            names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+            names = self._reader.feature_names or range(self._reader.n_features)
             warn_user(
                 f"The spread of feature {names[units[0]]!s} is {units[2]:.2g} times that of "
                 f"feature {names[units[1]]!s}, so distances hardly depend on the latter. Pass "

@@ -208,7 +208,7 @@ feature_scale : None or "none", "spread", "learned" or array (d,), default <defa
 coded_features_ : list of str. The features that distances are computed from: those of X,
     ``rank(name)``, or ``name=value``.""",
     "feature_scale_": """
-feature_scale_ : float array (n_features_in_,). The factor of each feature; 1 if it is not scaled.
+feature_scale_ : float array (d,). The factor of each feature in distances; 1 if it is not scaled.
 feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1; absent
     if features are not scaled.""",
     # Rows that are held out of everything.
@@ -274,7 +274,7 @@ verbose : int. Above 0, a fit shows its progress: bars in a terminal, a picture 
     "classes_": """
 classes_ : array (n_classes,)""",
     "n_features_in_": """
-n_features_in_ : int""",
+n_features_in_ : int. Number of features; of columns, if X was a DataFrame with y apart""",
     "feature_names_in_": """
 feature_names_in_ : array (n_features_in_,) of str, only if columns have names""",
     "stage_s_": """

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
+from daskls.cluster import compute
 from daskls.errors import DataError, warn_user
 from daskls.records import AnyArray, Float64, Labels, Reals, TargetKind
 from daskls.run.labels import (
@@ -89,18 +90,37 @@ def check_input(
         X = Source(check_rows(estimator, X.given, n_least=2), "memory")
     target = None if y is None else open_named(y, "y")
     if target is not None and target.in_memory:
-        labels = _check_target(estimator, target.given)
-        target = Source(labels, "memory")
-        if X.in_memory:
-            with _one_error():
-                check_consistent_length(X.given, labels)
+        target = Source(_check_target(estimator, X, target.given), "memory")
     weight = None if sample_weight is None else open_named(sample_weight, "sample_weight")
     if weight is not None and weight.in_memory:
         weight = Source(check_weights(weight.given), "memory")
     return X, target, weight
 
 
-def _check_target(estimator: BaseEstimator, y: Any) -> AnyArray:
+def plain_rows(estimator: BaseEstimator, X: Source) -> Source | None:
+    """Return a frame as an array; None if some of it is no number, and other rows as they are."""
+    if X.kind != "frame":
+        return X
+    if other_columns(X.given):
+        return None
+    rows = check_rows(estimator, X.given, n_least=2)
+    # Of values of which one is NaN the least is, too: no mask of all of them is made.
+    return None if np.isnan(rows.min()) else Source(rows, "memory")
+
+
+def target_apart(estimator: Any, X: Source, y: Any) -> AnyArray | None:
+    """Return the labels or numbers beside a frame; None if they are one of a table's columns."""
+    if X.is_table(y):
+        return None
+    target = open_named(y, "y")
+    values = target.given
+    if not target.in_memory:
+        (values,) = compute([read_targets(target, estimator._kind)], estimator.client)
+    return _check_target(estimator, X, values)
+
+
+def _check_target(estimator: BaseEstimator, X: Source, y: Any) -> AnyArray:
+    """Return labels or numbers in memory as an array, as many as X has rows."""
     is_column = estimator._kind == "numbers" and getattr(y, "shape", ())[1:] == (1,)
     if is_column and not get_tags(estimator).target_tags.multi_output:
         # As in scikit-learn: an estimator of one number per row warns of a column vector.
@@ -111,6 +131,9 @@ def _check_target(estimator: BaseEstimator, y: Any) -> AnyArray:
             # Each class twice, so that scikit-learn does not warn of classes with few rows: the
             # fit does, which counts labels in any container.
             check_classification_targets(np.tile(np.unique(found), 2))
+    if X.in_memory:
+        with _one_error():
+            check_consistent_length(X.given, found)
     return found
 
 
@@ -202,6 +225,8 @@ def _is_text(labels: Labels) -> bool:
 def check_names(estimator: Any, X: Source) -> None:
     """Refuse other names, or another order, than in training; warn where one side has none."""
     fitted, given = getattr(estimator, "feature_names_in_", None), X.names
+    if hasattr(estimator, "table_"):
+        fitted = estimator.table_.feature_names
     name = type(estimator).__name__
     if fitted is None and given is not None:
         message = f"X has feature names, but {name} was fitted without feature names"
@@ -219,14 +244,12 @@ def check_columns(X: Any) -> None:
     if sparse and len(sparse) == len(X.columns):
         # Beside dense columns scikit-learn makes them dense, with a warning.
         raise sparse_error("X", sparse)
-    bad = [f"{name!r} ({held})" for name, held in _kinds(X) if held is not None]
+    bad = other_columns(X)
     if bad:
         more = f" and {len(bad) - MAX_SHOWN} more" if len(bad) > MAX_SHOWN else ""
         raise DataError(
-            f"X has columns that are not numeric: {', '.join(bad[:MAX_SHOWN])}{more}. Pass the "
-            'table with its labels, fit(df, "label"), which encodes text and categories; or encode '
-            "them first, with daskls.TableEncoder in a pipeline or scikit-learn's OneHotEncoder, "
-            "dates as days since a fixed one."
+            f"X has columns that are not numeric: {', '.join(bad[:MAX_SHOWN])}{more}. The model "
+            "was trained on numbers; pass those, or train it on such columns, which fit encodes."
         )
     for place, (name, values) in enumerate(_wide_integers(X)):
         found = first_bad_value(values)
@@ -240,7 +263,14 @@ def _wide_integers(X: Any) -> Iterable[tuple[str, AnyArray]]:
         column = X.iloc[:, i] if hasattr(X, "iloc") else X[name]
         if WIDE.match(str(getattr(column, "dtype", getattr(column, "type", "")))):
             values = np.asarray(column.to_numpy())
-            yield str(name), values.reshape(-1, 1)
+            # Of a column with gaps these are floats.
+            if values.dtype.kind != "f":
+                yield str(name), values.reshape(-1, 1)
+
+
+def other_columns(X: Any) -> list[str]:
+    """Return the columns that are not numeric, with what they hold."""
+    return [f"{name!r} ({held})" for name, held in _kinds(X) if held is not None]
 
 
 def _kinds(X: Any) -> Iterable[tuple[Any, str | None]]:

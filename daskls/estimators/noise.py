@@ -23,7 +23,7 @@ from daskls.records import Float64, SolverSpec, TargetKind
 from daskls.run.contract import FitRequest
 from daskls.run.labels import check_values
 from daskls.run.rows import as_declared, open_rows
-from daskls.sources.door import open_source
+from daskls.sources.door import Source, open_source
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
 from daskls.store.objects import Scratch
 
@@ -84,7 +84,11 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
         self.model_ = self._classifier().fit(source, y)
         self.classes_ = self.model_.classes_
         self.n_features_in_ = self.model_.n_features_in_
-        keep_names(self, self.model_._reader.meta.get("feature_names"))
+        keep_names(self, getattr(self.model_, "feature_names_in_", None))
+        if hasattr(self.model_, "table_"):
+            from daskls.estimators.tables import encode_partition
+
+            source = Source(encode_partition(source.given, self.model_.table_, 0), "memory")
         handle = self.model_._handle
         rows, target, _ = check_input(self, source, y, None)
         if rows.in_memory and target is not None and target.in_memory:

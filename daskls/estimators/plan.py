@@ -10,6 +10,7 @@ import numpy as np
 
 from daskls.datasets.convert import open_files
 from daskls.errors import DataError, ParameterError
+from daskls.estimators.inputs import other_columns
 from daskls.plan.bundles import Resources
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, TargetKind
@@ -24,6 +25,7 @@ from daskls.targets import Target
 
 # Assumed of a shape, and of a target that is not known.
 USUAL_DTYPE, USUAL_CLASSES = np.dtype(np.float32), 2
+ENCODED = "one feature per column; columns of text become one per category"
 
 
 # Rows on Zarr, or a lazy array of their shape; the target with the expected number of classes or of
@@ -43,6 +45,7 @@ def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
     target, notes = _target(y, source, kind)
     if source.in_memory:
         array = source.given if hasattr(source.given, "shape") else np.asarray(source.given)
+        notes = (*notes, *([ENCODED] if other_columns(array) else []))
         return _of_shape(array.shape, _dtype_of(array), target, notes)
     return source, target, notes
 
@@ -86,8 +89,7 @@ def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
         assert label is not None
         n_rows, labels = scan_labels(table, label, kind)
         shape = n_rows, len(table.feature_columns(without=[label]))
-    note = "one feature per column; columns of text become one per category"
-    return _of_shape(shape, USUAL_DTYPE, *_target_of(labels, kind), note)
+    return _of_shape(shape, USUAL_DTYPE, *_target_of(labels, kind), ENCODED)
 
 
 def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadRows:

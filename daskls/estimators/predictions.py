@@ -50,10 +50,11 @@ def _planned(estimator: Any, X: Source, wanted: Wanted) -> tuple[da.Array, int, 
 
 
 def _check_width(estimator: Any, n_features: int) -> None:
-    if n_features != estimator.n_features_in_:
+    wanted = estimator._reader.n_features
+    if n_features != wanted:
         raise DataError(
             f"X has {n_features} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input. Pass the columns it was trained on."
+            f"{wanted} features as input. Pass the columns it was trained on."
         )
 
 

@@ -67,12 +67,12 @@ def scaling_of(params: Params, coding: FeatureCoding = "none") -> ScalingSpec | 
 def scale_factors(estimator: Any) -> Float64:
     """The factor of each of `coded_features_`, float64; a feature with factor 0 is left out.
 
-    Shape ``(n_features_in_,)`` if features are not coded.
+    One a feature if features are not coded.
     """
     check_is_fitted(estimator)
     scale = estimator._reader.resolved.scale
     if scale is None:
-        return np.ones(int(estimator._reader.meta["n_features"]))
+        return np.ones(estimator._reader.n_features)
     factors: Float64 = scale.factors.copy()
     return factors
 
@@ -83,17 +83,17 @@ def coded_features(estimator: Any) -> list[str]:
     Each is a feature of X, ``rank(name)`` or ``name=value``.
     """
     check_is_fitted(estimator)
-    names = [str(own) for own in getattr(estimator, "feature_names_in_", ())]
-    names = names or default_names(int(estimator._reader.meta["n_features"]))
-    return encoded_names(names, estimator._reader.resolved.scale)
+    reader = estimator._reader
+    names = reader.feature_names or default_names(reader.n_features)
+    return encoded_names(names, reader.resolved.scale)
 
 
 def feature_importances(estimator: Any) -> Float64:
     """The weight of each feature in distances, shape ``(n_features_in_,)``, summing to 1.
 
     The factor times the spread of the feature, so that units cancel, summed over its
-    indicators. A model that does not scale its features has no importances: its distances
-    depend on the features' units.
+    indicators; of a frame with labels apart, over all features that a column became. A model that
+    does not scale its features has no importances: its distances depend on the features' units.
     """
     check_is_fitted(estimator)
     resolved = estimator._reader.resolved
@@ -103,7 +103,9 @@ def feature_importances(estimator: Any) -> Float64:
             'with feature_scale="learned".'
         )
     own = resolved.scale.factors * np.array(resolved.summary["spread"])
-    n_features = int(estimator._reader.meta["n_features"])
-    weights = np.bincount(resolved.scale.sources, own, n_features)
+    weights = np.bincount(resolved.scale.sources, own, estimator._reader.n_features)
+    if estimator.n_features_in_ != len(weights):
+        widths = [len(column.feature_names) for column in estimator.table_.columns]
+        weights = np.bincount(np.repeat(np.arange(len(widths)), widths), weights)
     importances: Float64 = weights / weights.sum()
     return importances

@@ -49,9 +49,8 @@ class TableOptions:
         for name in ("missing", "unknown", "drop"):
             if getattr(self, name) != getattr(default, name):
                 raise ParameterError(
-                    f"{name}={getattr(self, name)!r} has no effect on {what}; it is for tables "
-                    "with their labels: CSV and Parquet files, and DataFrames, as in "
-                    'fit(df, "label"). Leave it out, or pass such a table.'
+                    f"{name}={getattr(self, name)!r} has no effect on {what}; it is for tables: "
+                    "CSV and Parquet files, and DataFrames. Leave it out, or pass such a table."
                 )
 
 
@@ -68,14 +67,18 @@ def unless_empty(store: Objects) -> Iterator[None]:
 @contextmanager
 def training_rows(
     X: Source,
-    label: Any,
+    label: str | None,
+    target: AnyArray | None,
     scratch: Scratch,
     options: TableOptions,
     seed: int,
     verbose: int,
     kind: TargetKind,
 ) -> Iterator[tuple[str, TableEncoding | None, str | None]]:
-    """Yield a data set with a table's rows, the encoding, and the path of the weights."""
+    """Yield a data set with a table's rows, the encoding, and the path of the weights.
+
+    Labels are in the column `label`, or in `target`.
+    """
     with scratch:
         with progress_bars(show=bool(verbose)) as on_progress:
             if X.kind == "features":
@@ -83,7 +86,8 @@ def training_rows(
                 table = None
                 path = _convert_arrays(X, label, scratch, None, on_progress, kind)
             else:
-                path, table = _convert_table(X, label, scratch, options, seed, on_progress, kind)
+                given = X, label, target, scratch, options, seed
+                path, table = _convert_table(*given, on_progress, kind)
         if verbose and table is not None:
             say(table.describe())
         has_weights = table is not None and table.weight is not None
@@ -93,6 +97,7 @@ def training_rows(
 def _convert_table(
     X: Source,
     label: str | None,
+    target: AnyArray | None,
     scratch: Scratch,
     options: TableOptions,
     seed: int,
@@ -100,7 +105,7 @@ def _convert_table(
     kind: TargetKind,
 ) -> tuple[str, TableEncoding]:
     source = X.open(label, scratch.folder)
-    label = pick_label_column(source, label, required=True)
+    label = pick_label_column(source, label, required=target is None)
     weight = weight_column(source, options.weight, label)
     found = scan_table(
         source,
@@ -181,7 +186,7 @@ def query_rows(
             # An .npy array of queries holds no label, whatever its width: never guess one.
             is_bare = not with_y and X.files[0].suffix.lower() == ".npy"
             own = label or ("none" if is_bare else None)
-            width = estimator.n_features_in_
+            width = estimator._reader.n_features
             yield _convert_arrays(X, own, scratch, width, on_progress, estimator._kind)
             return
         own = getattr(estimator, "table_", None)

@@ -86,6 +86,8 @@ class FeatureDisplay:
                 'feature importances; fit it with feature_scale="learned" or "spread".'
             )
         importances = estimator.feature_importances_
+        if feature_names is None:
+            feature_names = getattr(estimator, "feature_names_in_", None)
         names = name_features(feature_names, estimator)
         order = np.argsort(-importances, kind="stable")
         order = order[importances[order] > 0]

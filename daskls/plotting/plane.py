@@ -54,9 +54,8 @@ def check_least(name: str, value: int, least: int) -> None:
 def name_features(feature_names: Any, estimator: Any) -> list[str]:
     """Return a name for each feature: the given one, else that of the column trained on."""
     if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", None)
-    if feature_names is None:
-        feature_names = default_names(estimator.n_features_in_)
+        reader = estimator._reader
+        feature_names = reader.feature_names or default_names(reader.n_features)
     return list(map(str, feature_names))
 
 

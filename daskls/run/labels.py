@@ -154,9 +154,9 @@ def value_error(bad: BadValue, names: Sequence[str] | None = None) -> DataError:
             "rows, or replace the value by one that means something."
         )
     return DataError(
-        f"Input X contains NaN, {place}; values must be finite. Impute or remove the "
-        "rows, for example with scikit-learn's SimpleImputer; of a table with its labels, "
-        'fit(df, "label") does so.'
+        f"Input X contains NaN, {place}; values must be finite. Impute or remove the rows, for "
+        "example with scikit-learn's SimpleImputer; in a DataFrame or a file that it is given, fit "
+        "does so."
     )
 
 

@@ -112,7 +112,7 @@ class Source:
         return self.kind in ("frame", "table", "dask table", "features")
 
     def is_table(self, y: Any) -> bool:
-        """Whether one of the columns is the target; a frame with labels apart is an array."""
+        """Whether one of the columns is the target; of a frame with labels apart none is."""
         return self.has_columns and not (
             self.kind == "frame" and y is not None and not isinstance(y, str)
         )

@@ -137,10 +137,20 @@ class ModelReader:
         return int(self._first_cell[-1])
 
     @property
+    def n_features(self) -> int:
+        """The number of features of rows: of a table those that its columns become."""
+        return int(self.meta["n_features"])
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        names: list[str] | None = self.meta.get("feature_names")
+        return names
+
+    @property
     def width(self) -> int:
         """The number of scaled features, which cells and partition use."""
         scale = self.resolved.scale
-        return int(self.meta["n_features"]) if scale is None else len(scale.columns)
+        return self.n_features if scale is None else len(scale.columns)
 
     def enter(self, X: Reals) -> Reals:
         """Return rows scaled as the model expects; unchanged if it has no scale of features."""

@@ -18,6 +18,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from small import answers_of, small
 
 from daskls import KernelKNNClassifier
 
@@ -44,6 +45,16 @@ COLUMNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "text": lambda rng, n: rng.choice(["u", "v v", "é"], n),
     "category": lambda rng, n: pd.Categorical(rng.choice(["lo", "hi"], n), categories=["lo", "hi"]),
 }
+# What files may spell in more than one way.
+MORE_COLUMNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "gaps": lambda rng, n: np.where(rng.random(n) < 0.3, np.nan, rng.integers(-9, 9, n) / 4),
+    "Int64": lambda rng, n: with_gaps(rng, rng.integers(-9, 9, n), "Int64"),
+    "boolean": lambda rng, n: with_gaps(rng, rng.random(n) < 0.5, "boolean"),
+    "string": lambda rng, n: with_gaps(rng, rng.choice(["u", "w"], n), "string"),
+    "objects": lambda rng, n: with_gaps(rng, rng.choice(["u", "w"], n), object),
+    "numbers": lambda rng, n: pd.Categorical(rng.integers(0, 3, n)),
+    "days": lambda rng, n: with_gaps(rng, rng.integers(0, 99, n), "datetime64[s]"),
+}
 NUMBERS = ["float", "float32", "int", "int8"]
 LABELS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "text": lambda rng, n: rng.choice(["p", "q r", "s"], n),
@@ -59,6 +70,12 @@ INDEXES: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "days": lambda rng, n: pd.date_range("2024-02-27", periods=n),
     "names": lambda rng, n: [f"row {i:03}" for i in range(n)],
 }
+
+
+def with_gaps(rng: np.random.Generator, values: Any, dtype: Any) -> Any:
+    """Return values of a dtype of pandas, some of which may be missing."""
+    found = pd.Series(values).astype(dtype)
+    return found.mask(rng.random(len(found)) < rng.choice([0.0, 0.3])).array
 
 
 @dataclass
@@ -180,7 +197,8 @@ def draw_table(rng: np.random.Generator, columns: list[str], labels: str, index:
     """Return a DataFrame with distinct rows and their labels, of at least two classes."""
     n = int(rng.integers(4, 24))
     key = rng.permutation(n) * 4 - n
-    made = {f"c{i} {kind}": COLUMNS[kind](rng, n) for i, kind in enumerate(columns)}
+    known = {**COLUMNS, **MORE_COLUMNS}
+    made = {f"c{i} {kind}": known[kind](rng, n) for i, kind in enumerate(columns)}
     y = pd.Series(LABELS[labels](rng, n))
     while y.nunique() < 2:
         y = pd.Series(LABELS[labels](rng, n))
@@ -266,6 +284,47 @@ def queries(kind: str, of_numbers: bool, seed: int, model_seed: int) -> None:
             check_answers(zarr.open_array(path)[:], labels)
 
 
+# Labels beside a frame in memory.
+BESIDE: dict[str, Callable[[Any], Any]] = {
+    "series": lambda y: y,
+    "list": lambda y: y.tolist(),
+    "NumPy": lambda y: y.to_numpy(),
+    "polars": lambda y: pl.Series(y.tolist()),
+    "arrow": lambda y: pa.chunked_array([y.tolist()]),
+    "Dask array": lambda y: da.from_array(np.array(y.tolist()), chunks=3),
+    "column": lambda y: y.to_frame(),
+}
+
+
+def beside(
+    kind: str, columns: list[str], labels: str, index: str, held: str, estimator: str, seed: int
+) -> None:
+    """Fit a frame with labels beside it, and with a column of labels; compare all answers."""
+    rng = np.random.default_rng(seed)
+    frame = draw_table(rng, columns, labels, index)
+    X, y = frame.drop(columns="t"), frame["t"]
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        # Of scikit-learn, and of what so few rows are like.
+        warnings.simplefilter("ignore", UserWarning)
+        drawn = Drawn(rng, Path(folder))
+        model = small(estimator).fit(TABLES[kind](X, drawn), BESIDE[held](y))
+        named = small(estimator).fit(TABLES[kind](frame, drawn), "t")
+        assert model.feature_names_in_.tolist() == X.columns.tolist()
+        assert model.n_features_in_ == X.shape[1]
+        assert model.classes_.tolist() == named.classes_.tolist()
+        rows = rng.permutation(len(X))[: rng.integers(1, len(X) + 1)]
+        names = X.columns.tolist()
+        if hasattr(model, "table_"):
+            assert model.table_.columns == named.table_.columns
+            names, kind = rng.permutation([*names, "t"]).tolist(), rng.choice(IN_MEMORY)
+        asked = TABLES[kind](frame.iloc[rows][names], drawn)
+        found, want = answers_of(model, asked), answers_of(named, asked)
+        np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(model.predict(asked), named.predict(asked))
+        assert model.score(asked, BESIDE[held](y.iloc[rows])) == named.score(frame.iloc[rows])
+
+
+IN_MEMORY = ["pandas", "polars", "arrow"]
 APART = ["Dask, apart", "Dask, columns"]
 MIXED = [f"{X} and {y}" for X in ARRAYS for y in ("NumPy", "array", "series")]
 ANY, ONLY_NUMBERS = (
@@ -315,12 +374,36 @@ def run_queries(n_examples: int, n_models: int) -> None:
     )
 
 
+def run_beside(n_examples: int) -> None:
+    """Check so many frames with labels beside them."""
+    run(
+        n_examples,
+        beside,
+        kind=st.sampled_from(IN_MEMORY),
+        columns=st.lists(st.sampled_from([*COLUMNS, *MORE_COLUMNS]), max_size=4),
+        labels=st.sampled_from(list(LABELS)),
+        index=st.sampled_from(list(INDEXES)),
+        held=st.sampled_from(list(BESIDE)),
+        estimator=st.sampled_from(["VoronoiSVC", "KernelKNNClassifier"]),
+        seed=SEEDS,
+    )
+
+
 def test_training_rows_keep_their_labels():
     run_training(15)
 
 
 def test_answers_come_in_the_order_of_rows():
     run_queries(20, 2)
+
+
+def test_labels_beside_a_frame_are_those_of_a_column():
+    run_beside(30)
+
+
+@pytest.mark.slow
+def test_labels_beside_many_frames_are_those_of_a_column():
+    run_beside(200)
 
 
 @pytest.mark.slow

@@ -1,0 +1,299 @@
+"""Frames with text, categories, dates and gaps, and labels beside them: scikit-learn's tools."""
+
+import pickle
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import zarr
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import StackingClassifier
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from small import answers_of, connected, small
+from support import HERE
+from support import run_cli as run
+
+import daskls
+from daskls import DataError, FalkNoiseFilter, ParameterError, StoreError, TableEncoder
+from daskls.plotting import FeatureDisplay
+
+N = 200
+
+
+def make_frame(seed=0):
+    """Return rows of every kind, with gaps."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, N).astype(float),
+            "color": rng.choice(["red", "green", "blue"], N),
+            "city": pd.Categorical(rng.choice(["Bern", "Oslo"], N)),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 500, N), "D"),
+            "member": pd.array(rng.random(N) < 0.5, dtype="boolean"),
+        }
+    )
+    for name in ("age", "city", "since", "member"):
+        frame.loc[rng.random(N) < 0.1, name] = None
+    return frame
+
+
+X, Q = make_frame(), make_frame(1)
+Y = np.where((X.color == "red") ^ (X.age > 50), "buys", "looks")
+COLUMNS = X.columns.tolist()
+
+
+def svc(**params):
+    return small("VoronoiSVC", feature_scale="spread", **params)
+
+
+def encoded_svc(**params):
+    """Return the same, behind a transformer that encodes the rows of each fit."""
+    return Pipeline([("encode", TableEncoder()), ("svc", svc(**params))])
+
+
+def by_grid(model):
+    grid = {name: [1.0, 10.0] for name in model.get_params() if name in ("C", "svc__C")}
+    found = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, Y)
+    return found, [*found.cv_results_["mean_test_score"], *found.predict(Q)]
+
+
+def by_columns(model):
+    scaled = make_column_transformer(
+        (StandardScaler(), ["age"]), remainder="passthrough", verbose_feature_names_out=False
+    )
+    found = Pipeline([("columns", scaled.set_output(transform="pandas")), ("model", model)])
+    return found.fit(X, Y), found.decision_function(Q)
+
+
+def by_calibration(model):
+    found = CalibratedClassifierCV(model, cv=2).fit(X, Y)
+    return found, found.predict_proba(Q)
+
+
+def by_stack(model):
+    found = StackingClassifier([("a", model), ("b", clone(model))], cv=2).fit(X, Y)
+    return found, found.predict_proba(Q)
+
+
+def by_permutation(model):
+    found = permutation_importance(model.fit(X, Y), X, Y, n_repeats=2, random_state=0)
+    return None, found.importances
+
+
+TOOLS = {
+    "GridSearchCV": by_grid,
+    "ColumnTransformer": by_columns,
+    "CalibratedClassifierCV": by_calibration,
+    "StackingClassifier": by_stack,
+    "permutation_importance": by_permutation,
+    "cross_val_score": lambda m: (None, cross_val_score(m, X, Y, cv=3, error_score="raise")),
+    "cross_val_predict": lambda m: (None, cross_val_predict(m, X, Y, cv=3)),
+    "clone": lambda m: (None, clone(m.fit(X, Y)).fit(X, Y).decision_function(Q)),
+    "pickle": lambda m: (None, pickle.loads(pickle.dumps(m.fit(X, Y))).decision_function(Q)),
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_tools_of_scikit_learn_take_the_frame_as_the_encoder_does(tool):
+    found, answers = TOOLS[tool](svc())
+    np.testing.assert_array_equal(answers, TOOLS[tool](encoded_svc())[1])
+    if found is not None:
+        assert found.n_features_in_ == len(COLUMNS)
+        assert list(found.feature_names_in_) == COLUMNS
+
+
+def test_names_are_those_of_the_columns(tmp_path):
+    model = svc().fit(X, Y)
+    model.save(tmp_path / "m")
+    for own in (model, daskls.load(tmp_path / "m"), pickle.loads(pickle.dumps(model))):
+        assert own.n_features_in_ == len(COLUMNS)
+        assert own.feature_names_in_.tolist() == COLUMNS
+        assert own.feature_importances_.shape == (len(COLUMNS),)
+        assert own.feature_importances_.sum() == pytest.approx(1)
+        assert own.coded_features_ == own.table_.feature_names
+    assert set(FeatureDisplay.from_estimator(model).names) == set(COLUMNS)
+    # Rows that are encoded already: an array, or a data set with their names.
+    encoder = TableEncoder().fit(X)
+    want = model.decision_function(Q)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        np.testing.assert_array_equal(model.decision_function(encoder.transform(Q)), want)
+    lazy = model.decision_function(encoder.to_zarr(Q, tmp_path / "q").path)
+    np.testing.assert_array_equal(lazy.compute(), want)
+    # A frame of numbers has no table any more.
+    plain = X[["age"]].fillna(0.0).assign(zero=0.0)
+    assert not hasattr(model.fit(plain, Y), "table_")
+    assert model.feature_names_in_.tolist() == ["age", "zero"]
+
+
+def test_importances_are_summed_over_the_features_of_a_column():
+    shown, named = svc().fit(X, Y), svc().fit(X.assign(t=Y), "t")
+    rest = named.feature_importances_.tolist()
+    for column, share in zip(shown.table_.columns, shown.feature_importances_, strict=True):
+        own = [rest.pop(0) for _ in column.feature_names]
+        assert share == pytest.approx(sum(own))
+
+
+def test_gaps_alone_make_a_frame_a_table():
+    numbers = pd.DataFrame({"a": X.age, "b": np.arange(N) % 7})
+    model = svc().fit(numbers, Y)
+    assert model.table_.feature_names == ["a", "a is missing", "b"]
+    named = svc().fit(numbers.assign(t=Y), "t")
+    np.testing.assert_array_equal(
+        model.decision_function(numbers[["b", "a"]]), named.decision_function(numbers)
+    )
+    full = svc().fit(numbers.fillna(1.0), Y)
+    with pytest.raises(DataError, match=r"contains NaN.*SimpleImputer"):
+        full.predict(numbers)
+
+
+def test_options_of_tables():
+    rows = X.dropna()
+    y = Y[X.notna().all(axis=1)]
+    with pytest.raises(DataError, match=r"'age' has a missing value in row \d.*--missing auto"):
+        svc().fit(X, Y, missing="refuse")
+    strict = svc().fit(rows, y, missing="refuse", unknown="error")
+    with pytest.raises(DataError, match="'color' holds 'violet' in row 0"):
+        strict.predict(rows.assign(color="violet"))
+    with pytest.raises(DataError, match="'age' has a missing value in row 0"):
+        strict.predict(rows.assign(age=np.nan))
+    dropped = svc().fit(X, Y, drop=["since", "age"])
+    assert dropped.feature_names_in_.tolist() == ["color", "city", "member"]
+    # Of numbers alone, too: whoever names an option wants a table.
+    plain = pd.DataFrame({"a": np.arange(N) % 5, "id": np.arange(N)})
+    assert svc().fit(plain, Y, drop="id").feature_names_in_.tolist() == ["a"]
+    with pytest.raises(ParameterError, match="unknown is 'maybe'"):
+        svc().fit(X, Y, unknown="maybe")
+
+
+def test_weights():
+    weights = np.random.default_rng(3).integers(0, 3, N) / 2
+    model, plain = svc().fit(X, Y, weights), svc().fit(X, Y)
+    named = svc().fit(X.assign(t=Y, w=weights), "t", "w")
+    want = named.decision_function(Q)
+    np.testing.assert_array_equal(model.decision_function(Q), want)
+    assert (plain.decision_function(Q) != want).any()
+    column = svc().fit(X.assign(w=weights), Y, "w")
+    np.testing.assert_array_equal(column.decision_function(Q), want)
+    assert column.feature_names_in_.tolist() == COLUMNS
+    assert model.score(Q, Y, weights) == named.score(Q.assign(t=Y), sample_weight=weights)
+    for bad, words in ((weights[1:], "inconsistent"), (["a"] * N, "weights are numbers")):
+        with pytest.raises(DataError, match=words):
+            svc().fit(X, Y, bad)
+
+
+@pytest.mark.parametrize("name", ["VoronoiSVR", "VoronoiQuantileRegressor", "KernelKNNRegressor"])
+def test_regressors(name):
+    y = X.age.fillna(30.0).to_numpy() / 7
+    frame = X.drop(columns="since")
+    model = small(name).fit(frame, y)
+    named = small(name).fit(frame.assign(t=y), "t")
+    np.testing.assert_array_equal(answers_of(model, Q), answers_of(named, Q))
+    assert model.score(Q, y) == named.score(Q.assign(t=y))
+    if name == "VoronoiSVR":
+        both = small(name).fit(frame, np.column_stack([y, -y]))
+        encoder = TableEncoder().fit(frame)
+        same = small(name).fit(encoder.transform(frame), np.column_stack([y, -y]))
+        np.testing.assert_array_equal(both.predict(Q), same.predict(encoder.transform(Q)))
+
+
+def test_a_noise_filter():
+    frame = X.drop(columns="since")
+    noise = FalkNoiseFilter(30, C=1.0, gamma=1.0, feature_scale="spread", random_state=0)
+    found = clone(noise).fit(frame, Y)
+    want = clone(noise).fit(TableEncoder().fit(frame).transform(frame), Y)
+    np.testing.assert_array_equal(found.keep_, want.keep_)
+    assert found.feature_names_in_.tolist() == frame.columns.tolist()
+    assert 0 < found.keep_.sum() < N
+
+
+def test_the_rows_of_a_plan_are_those_of_the_columns():
+    plan = daskls.VoronoiSVC().plan(X, Y)
+    assert (plan.n_rows, plan.n_features) == X.shape
+    assert any("one per category" in note for note in plan.notes)
+    plain = daskls.VoronoiSVC().plan(X[["age"]], Y)
+    assert not any("one per category" in note for note in plain.notes)
+
+
+GAPS = np.where(np.arange(N) == 5, None, Y)
+BAD = {
+    "another length": ((X, Y[1:]), "inconsistent numbers of samples"),
+    "a gap": ((X, GAPS), "y holds None .* in row 5"),
+    "a gap among numbers": ((X, np.where(np.arange(N) == 5, np.nan, 1.0)), "NaN.* row 5"),
+    "no labels": ((X, None), "no usual name for a column of labels"),
+    "one class": ((X, np.ones(N)), "only one class"),
+    "fractions": ((X, np.arange(N) / 7), "continuous"),
+    "two columns": ((X, np.column_stack([Y, Y])), "1d array"),
+    "numbers for names": ((X.set_axis(range(5), axis=1), Y), r"column named 0 \(int\)"),
+    "one name twice": ((X.set_axis([*"aabcd"], axis=1), Y), "more than one column 'a'"),
+    "one row": ((X[:1], Y[:1]), "Found 1 row"),
+    "no rows": ((X[:0], Y[:0]), "has no rows"),
+    "two kinds in a column": ((X.assign(age=[1, "a"] * (N // 2)), Y), "neither numbers nor text"),
+    "many values": ((X.assign(age=[f"n {i}" for i in range(N)]), Y), "more than 64 different"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_cannot_be_trained_on_is_refused_and_leaves_nothing(what, tmp_path):
+    given, words = BAD[what]
+    with pytest.raises(DataError, match=words):
+        svc(store=tmp_path / "m").fit(*given)
+    assert not (tmp_path / "m").exists()
+
+
+def test_queries():
+    model = svc().fit(X, Y)
+    want = model.predict(Q)
+    moved = Q[COLUMNS[::-1]].assign(more="x")
+    assert model.predict(moved).tolist() == want.tolist()
+    assert model.predict(pl.from_pandas(Q)).tolist() == want.tolist()
+    assert model.predict(Q[3:4]).tolist() == want[3:4].tolist()
+    with pytest.raises(DataError, match="no column 'color', which the model was trained on"):
+        model.predict(Q.drop(columns="color"))
+    with pytest.raises(DataError, match=r"0 sample\(s\)"):
+        model.predict(Q[:0])
+    with (
+        pytest.warns(UserWarning, match="does not have valid feature names"),
+        pytest.raises(DataError, match="X has 2 features"),
+    ):
+        model.predict(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(Q, Y[1:])
+    with pytest.raises(DataError, match="known label column"):
+        model.score(Q.assign(t=Y))
+    assert model.score(Q.assign(t=Y), "t") == model.score(Q, Y)
+
+
+def test_queries_in_other_containers(tmp_path):
+    svc(store=tmp_path / "m").fit(X, Y)
+    model = daskls.load(tmp_path / "m")
+    want = model.predict(Q).tolist()
+    Q.assign(t=Y).to_csv(tmp_path / "q.csv", index=False)
+    assert model.predict(tmp_path / "q.csv").tolist() == want
+    assert model.score(tmp_path / "q.csv", "t") == model.score(Q, Y)
+    assert model.predict(dd.from_pandas(Q, npartitions=3)).compute().tolist() == want
+    model.predict_to_zarr(Q, tmp_path / "q.zarr")
+    assert zarr.open_array(tmp_path / "q.zarr")[:].tolist() == want
+    run("predict", tmp_path / "m", tmp_path / "q.csv", tmp_path / "out.csv", *HERE)
+    assert pd.read_csv(tmp_path / "out.csv").label.tolist() == want
+
+
+def test_workers_in_processes(one_worker):
+    with connected(one_worker) as client:
+        model = svc(client=client).fit(X, Y)
+        found = model.decision_function(Q)
+    np.testing.assert_array_equal(found, svc().fit(X, Y).decision_function(Q))
+
+
+def test_another_table_is_another_fit(tmp_path):
+    model = svc(store=tmp_path / "m").fit(X, Y)
+    again = svc(store=tmp_path / "m").fit(X, Y)
+    np.testing.assert_array_equal(again.decision_function(Q), model.decision_function(Q))
+    with pytest.raises(StoreError, match="another fit"):
+        svc(store=tmp_path / "m").fit(X, Y, drop="age")
