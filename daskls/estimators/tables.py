@@ -116,6 +116,7 @@ def _convert_table(
         seed=seed,
         kind=kind,
         weight=weight,
+        target=target,
     )
     encoding = replace(found.encoding, weight=weight)
     features = encoded(

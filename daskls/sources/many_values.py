@@ -13,9 +13,9 @@ from daskls.blas import one_blas_thread
 from daskls.errors import listed, warn_user
 from daskls.records import AnyArray, Float64, Int64, Keys
 from daskls.sources.arrow import as_numbers, column_of, import_arrow
-from daskls.sources.base import LabelCoder, NumberCoder, TableSource
+from daskls.sources.base import TableSource
 from daskls.sources.labels import raw_labels
-from daskls.sources.letters import Letters
+from daskls.sources.letters import N_DIRECTIONS, Letters
 from daskls.sources.statistics import (
     N_FOLDS,
     Statistics,
@@ -58,17 +58,22 @@ class RowSample:
 class ManyValues:
     """Sums of targets by value, and a sample of rows, of several columns."""
 
-    def __init__(self, names: Sequence[str], coder: LabelCoder | NumberCoder, seed: int) -> None:
-        self.targets, self.seed = Targets.of(coder), seed
+    def __init__(self, names: Sequence[str], targets: Targets, seed: int) -> None:
+        self.targets, self.seed = targets, seed
         self.sums = {name: TargetSums(self.targets) for name in names}
         self._sample = RowSample()
 
-    def read(self, source: TableSource, label: str, weight: str | None) -> None:
-        """Read the columns with the label; rows of weight 0 do not count."""
-        row, own = 0, [label, *([] if weight is None else [weight])]
+    def read(self, source: TableSource, label: str | AnyArray, weight: str | None) -> None:
+        """Read the columns with the label, a column or an array; rows of weight 0 do not count."""
+        row, own = 0, [name for name in (label, weight) if isinstance(name, str)]
         for batch in source.batches([*self.sums, *own]):
             keys, folds = keys_and_folds(row, batch.num_rows, self.seed)
-            numbers = self.targets.to_numbers(raw_labels(column_of(batch, label), source))
+            raw = (
+                raw_labels(column_of(batch, label), source)
+                if isinstance(label, str)
+                else label[row : row + batch.num_rows]
+            )
+            numbers = self.targets.to_numbers(raw)
             counted = np.ones(batch.num_rows, bool)
             if weight is not None:
                 counted = as_numbers(column_of(batch, weight), weight, row) > 0
@@ -99,7 +104,10 @@ class ManyValues:
         """Return the features that explain most on held-out rows of the sample."""
         columns = self._sample.columns
         texts, folds, numbers = columns[name].tolist(), columns[FOLDS], columns[NUMBERS]
-        letters = Letters.fit(sorted({text for text in texts if text is not None}), self.seed)
+        distinct = sorted({text for text in texts if text is not None})
+        if len(distinct) <= N_DIRECTIONS:
+            return None if self.sums[name].names_rows else self.sums[name].finish()
+        letters = Letters.fit(distinct, self.seed)
         positions = letters.positions(texts)
         none = np.empty((len(texts), 0))
         if self.sums[name].names_rows:

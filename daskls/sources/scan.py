@@ -10,7 +10,7 @@ import numpy as np
 
 from daskls.errors import DataError, listed, warn_user
 from daskls.partition.shuffle import row_keys
-from daskls.records import INEXACT, Float64, Keys, TargetKind
+from daskls.records import INEXACT, AnyArray, Float64, Keys, TargetKind
 from daskls.seeds import MEDIAN_ROWS
 from daskls.sources.arrow import (
     PartTypes,
@@ -41,7 +41,7 @@ from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, r
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
 from daskls.sources.many_values import ManyValues
-from daskls.sources.statistics import CrossFit, Statistics
+from daskls.sources.statistics import CrossFit, Statistics, Targets
 
 Missing = Literal["auto", "refuse"]
 MAX_CATEGORIES = 64
@@ -71,12 +71,14 @@ def scan_table(
     seed: int = 0,
     kind: TargetKind = "classes",
     weight: str | None = None,
+    target: AnyArray | None = None,
 ) -> ScannedTable:
-    """Read a table and choose the encoding of its columns.
+    """Read a table and choose the encoding of its columns; ``target`` are labels apart.
 
     Columns of many values are read twice, for statistics of their targets. The seed is of the
     sample that medians are taken from, and of the folds of statistics.
     """
+    has_target = label is not None or target is not None
     names = _feature_columns(source, label, [*(drop or []), *([] if weight is None else [weight])])
     kinds = {name: source.schema.field(name).type for name in names}
     refused = {name: why for name, kind in kinds.items() if (why := _refused_type(kind))}
@@ -106,7 +108,7 @@ def scan_table(
     refused |= {
         column.name: why
         for column in columns
-        if column.name not in mistaken and (why := column.refusal(has_target=label is not None))
+        if column.name not in mistaken and (why := column.refusal(has_target=has_target))
     }
     bad = {*refused, *mistaken}
     gaps = [column for column in columns if missing == "refuse" and column.name not in bad]
@@ -118,10 +120,13 @@ def scan_table(
     )
     coder = None if labels is None else labels.finish()
     statistics: dict[str, Statistics] = {}
-    if label is not None and coder is not None:
-        many = [column.name for column in columns if column.has_many]
-        statistics = _read_many(source, many, label, coder, weight, seed) if many else {}
-        columns = [c for c in columns if not c.has_many or c.name in statistics]
+    many = [column.name for column in columns if column.has_many]
+    if many and coder is not None:
+        statistics = _read_many(source, many, Targets.of(coder), label, weight, seed)
+    elif many and target is not None:
+        targets = Targets.of_values(target, kind)
+        statistics = _read_many(source, many, targets, target, weight, seed)
+    columns = [c for c in columns if not c.has_many or c.name in statistics]
     if not columns:
         raise _no_features(source, label)
     encodings = tuple(column.encoding(statistics.get(column.name)) for column in columns)
@@ -136,12 +141,12 @@ def scan_table(
 def _read_many(
     source: TableSource,
     names: list[str],
-    label: str,
-    coder: LabelCoder | NumberCoder,
+    targets: Targets,
+    label: Any,
     weight: str | None,
     seed: int,
 ) -> dict[str, Statistics]:
-    found = ManyValues(names, coder, seed)
+    found = ManyValues(names, targets, seed)
     found.read(source, label, weight)
     # In a frame, where numbers are no text, text is meant as such.
     texts = {} if source.is_typed else {name: own.first_text for name, own in found.sums.items()}

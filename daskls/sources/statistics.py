@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from daskls.partition.shuffle import row_keys
-from daskls.records import Float64, Int64, Keys
+from daskls.records import AnyArray, Float64, Int64, Keys, TargetKind
 from daskls.seeds import STATISTIC_FOLDS
 from daskls.sources.arrow import as_text, whole_spelled
 from daskls.sources.base import LabelCoder, NumberCoder, RawLabels, reads_as_number
@@ -46,16 +46,7 @@ class Targets:
     @classmethod
     def of(cls, coder: LabelCoder | NumberCoder) -> Self:
         if isinstance(coder, NumberCoder):
-            center = coder.low / 2 + coder.high / 2
-            # A power of two, so that dividing by it is exact.
-            exponent = np.frexp(max(coder.high - center, center - coder.low))[1]
-            scale = 2.0 ** min(exponent, 1023)
-            return cls(
-                ("mean",),
-                np.array([center]),
-                np.array([scale]),
-                lambda raw: (coder.encode(raw)[:, None] - center) / scale,
-            )
+            return cls.of_numbers(np.array([coder.low]), np.array([coder.high]))
         n, codes = len(coder.classes), np.arange(len(coder.classes))
         if n > MOST_TARGETS:
             n_bits = min(MOST_TARGETS, int(n - 1).bit_length())
@@ -68,6 +59,32 @@ class Targets:
             names = tuple(f"share of {name}" for name in shown)
         zero, one = np.zeros(len(names)), np.ones(len(names))
         return cls(names, zero, one, lambda raw: shares[coder.encode(raw)])
+
+    @classmethod
+    def of_numbers(cls, low: Float64, high: Float64) -> Self:
+        """Return targets of these ranges, of which the first ones count."""
+        low, high = low[:MOST_TARGETS], high[:MOST_TARGETS]
+        center, n = low / 2 + high / 2, len(low)
+        # A power of two, so that dividing by it is exact.
+        exponents = np.frexp(np.maximum(high - center, center - low))[1]
+        scale = 2.0 ** np.minimum(exponents, 1023)
+        names = ("mean",) if n == 1 else tuple(f"mean of target {i}" for i in range(n))
+
+        def to_numbers(raw: RawLabels) -> Float64:
+            numbers = np.asarray(raw, np.float64).reshape(len(raw), -1)
+            found: Float64 = (numbers[:, :n] - center) / scale
+            return found
+
+        return cls(names, center, scale, to_numbers)
+
+    @classmethod
+    def of_values(cls, values: AnyArray, kind: TargetKind) -> Self:
+        """Return the targets of an array of labels, or of numbers (n,) or (n, t)."""
+        if kind == "numbers":
+            numbers = values.reshape(len(values), -1).astype(np.float64)
+            return cls.of_numbers(numbers.min(axis=0), numbers.max(axis=0))
+        classes = np.unique(values).tolist()
+        return cls.of(LabelCoder(classes, {label: code for code, label in enumerate(classes)}))
 
 
 @dataclass(frozen=True, eq=False)
