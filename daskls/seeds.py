@@ -156,7 +156,7 @@ MEDIAN_ROWS = KeyStream(1 << 57, users=("sources.scan",))
 STATISTIC_FOLDS = KeyStream(1 << 59, users=("sources.statistics",))
 
 # The first vectors from which directions of text are found.
-LETTERS = LegacyStream(users=("sources.letters",))
+LETTERS = LegacyStream(users=("sources.letters",), meets=("CLUSTERS",))
 
 # ---- generated data sets ----
 # Not part of any fit. A data set and a fit of the same seed meet, which is harmless: the stream

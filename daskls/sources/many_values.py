@@ -26,14 +26,16 @@ from daskls.sources.statistics import (
     spelled,
 )
 
+# What the sums of all columns may take.
+SUMS_NBYTES = 256 << 20
 # Rows on which the features of a column are compared.
 SAMPLED_ROWS = 8192
 # Letters must explain this share of what is left.
-LEAST_GAIN = 0.01
+LETTERS_GAIN = 0.01
 # The weight of a ridge penalty, for features of variance 1.
 PENALTY = 1.0
 # Columns of the sample beside those of text; no column of a table is named so.
-FOLDS, NUMBERS = "\0folds", "\0numbers"
+SAMPLED_FOLDS, SAMPLED_NUMBERS = "\0folds", "\0numbers"
 
 
 class RowSample:
@@ -60,7 +62,7 @@ class ManyValues:
 
     def __init__(self, names: Sequence[str], targets: Targets, seed: int) -> None:
         self.targets, self.seed = targets, seed
-        self.sums = {name: TargetSums(self.targets) for name in names}
+        self.sums = {name: TargetSums(targets, SUMS_NBYTES // len(names)) for name in names}
         self._sample = RowSample()
 
     def read(self, source: TableSource, label: str | AnyArray, weight: str | None) -> None:
@@ -84,7 +86,9 @@ class ManyValues:
                 values = spelled(column_of(batch, name).filter(import_arrow().array(counted)))
                 sums.add(values, folds, parts)
                 texts[name] = values.to_numpy(zero_copy_only=False)
-            self._sample.add(keys[counted], {**texts, FOLDS: folds, NUMBERS: numbers})
+            self._sample.add(
+                keys[counted], {**texts, SAMPLED_FOLDS: folds, SAMPLED_NUMBERS: numbers}
+            )
             row += batch.num_rows
 
     def finish(self, where: str) -> dict[str, Statistics]:
@@ -103,7 +107,11 @@ class ManyValues:
     def _choose(self, name: str) -> Statistics | None:
         """Return the features that explain most on held-out rows of the sample."""
         columns = self._sample.columns
-        texts, folds, numbers = columns[name].tolist(), columns[FOLDS], columns[NUMBERS]
+        texts, folds, numbers = (
+            columns[name].tolist(),
+            columns[SAMPLED_FOLDS],
+            columns[SAMPLED_NUMBERS],
+        )
         distinct = sorted({text for text in texts if text is not None})
         if len(distinct) <= N_DIRECTIONS:
             return None if self.sums[name].names_rows else self.sums[name].finish()
@@ -112,12 +120,12 @@ class ManyValues:
         none = np.empty((len(texts), 0))
         if self.sums[name].names_rows:
             error, least = _error(positions, numbers, folds), _error(none, numbers, folds)
-            return Statistics.of_letters(letters) if error < (1 - LEAST_GAIN) * least else None
+            return Statistics.of_letters(letters) if error < (1 - LETTERS_GAIN) * least else None
         statistics = self.sums[name].finish()
         own = statistics.held_out(texts, folds)
         alone = _error(own, numbers, folds)
         both = _error(np.hstack([own, positions]), numbers, folds)
-        if both >= (1 - LEAST_GAIN) * alone:
+        if both >= (1 - LETTERS_GAIN) * alone:
             return statistics
         if _error(positions, numbers, folds) <= both:
             return Statistics.of_letters(letters)

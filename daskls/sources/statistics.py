@@ -23,8 +23,8 @@ from daskls.sources.letters import Letters
 N_FOLDS = 5
 # Values of a column that have means of their own, the most frequent ones.
 MOST_VALUES = 10_000
-# What the sums of a column may take; of more values the first ones are counted.
-SUMS_NBYTES = 64 << 20
+# What the text of a value takes beside its sums.
+VALUE_NBYTES = 200
 # Features of a column beside its count.
 MOST_TARGETS = 8
 # Parts of a number in [-1, 1] are summed in units of 2**-30, and of 2**-60.
@@ -130,10 +130,11 @@ class CrossFit:
 class TargetSums:
     """The number of a column's rows and the sums of their targets, by value and fold."""
 
-    def __init__(self, targets: Targets) -> None:
+    def __init__(self, targets: Targets, nbytes: int) -> None:
         self.targets = targets
         width = 1 + 4 * len(targets.names)
-        self.most = SUMS_NBYTES // (8 * N_FOLDS * width)
+        # Of more values the first ones are counted.
+        self.most = nbytes // (8 * N_FOLDS * width + VALUE_NBYTES)
         # The place of each value among the sums, None for gaps; place 0 is that of all rows.
         self.places: dict[str | None, int] = {}
         self._sums = np.zeros((1, N_FOLDS, width), np.int64)
