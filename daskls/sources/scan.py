@@ -41,7 +41,7 @@ from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, r
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
 from daskls.sources.many_values import ManyValues
-from daskls.sources.statistics import CrossFit, Statistics, Targets
+from daskls.sources.statistics import CrossFit, Statistics, Targets, TargetSums
 
 Missing = Literal["auto", "refuse"]
 MAX_CATEGORIES = 64
@@ -120,7 +120,7 @@ def scan_table(
     )
     coder = None if labels is None else labels.finish()
     statistics: dict[str, Statistics] = {}
-    many = [column.name for column in columns if column.has_many]
+    many = [column for column in columns if column.has_many]
     if many and coder is not None:
         statistics = _read_many(source, many, Targets.of(coder), label, weight, seed)
     elif many and target is not None:
@@ -140,18 +140,16 @@ def scan_table(
 
 def _read_many(
     source: TableSource,
-    names: list[str],
+    columns: "list[_Column]",
     targets: Targets,
     label: Any,
     weight: str | None,
     seed: int,
 ) -> dict[str, Statistics]:
-    found = ManyValues(names, targets, seed)
+    found = ManyValues([column.name for column in columns], targets, seed)
     found.read(source, label, weight)
-    # In a frame, where numbers are no text, text is meant as such.
-    texts = {} if source.is_typed else {name: own.first_text for name, own in found.sums.items()}
-    marked = {name: _marked(text) for name, text in texts.items() if text is not None}
-    _check_columns(source.where, marked, {}, {})
+    told = {column.name: column.refusal_of_many(found.sums[column.name]) for column in columns}
+    _check_columns(source.where, {name: why for name, why in told.items() if why}, {}, {})
     return found.finish(source.where)
 
 
@@ -373,21 +371,33 @@ class _Column:
         if self.refused or self.may_be_number or self.dates:
             return self.refused
         values, first = self.values, self.first_text
-        if self.has_many and has_target and self.no_date is None:
+        if values is None and has_target:
             return None
         if values is None:
-            known = "" if first is None else f" ({first[1]!r} is the first, from row {first[0]} on)"
-            hint = "" if first is None or not NO_WORD.fullmatch(first[1]) else _if_missing(first[1])
-            if self.no_date is not None:
-                row, value = self.no_date
-                hint = f"; all are dates up to {value!r} in row {row} (the first is 0)"
-            label = "" if has_target else "; with a label they would become its statistics"
-            return f"text{known} of more than {MAX_CATEGORIES} different values{hint or label}"
+            hint = "; with a label they would become its statistics"
+            if first is not None and NO_WORD.fullmatch(first[1]):
+                hint = _if_missing(first[1])
+            return self._many(hint)
         marks = sorted(text for text in values if not reads_as_number(text))
         is_marked = self.is_of_file and marks and all(map(NO_WORD.fullmatch, marks))
         if is_marked and len(values) - len(marks) > FEW_NUMBERS:
             return _marked(*marks)
         return None
+
+    def refusal_of_many(self, sums: TargetSums) -> str | None:
+        """Return what many values hold if most of them, but not all, are dates or numbers."""
+        if self.no_date is not None and sums.are_dates:
+            row, value = self.no_date
+            return self._many(f"; all are dates up to {value!r} in row {row} (the first is 0)")
+        # In a frame, where numbers are no text, text is meant as such.
+        if self.is_of_file and sums.first_text is not None:
+            return _marked(sums.first_text)
+        return None
+
+    def _many(self, hint: str) -> str:
+        first = self.first_text
+        known = "" if first is None else f" ({first[1]!r} is the first, from row {first[0]} on)"
+        return f"text{known} of more than {MAX_CATEGORIES} different values{hint}"
 
 
 def _marked(*marks: str) -> str:

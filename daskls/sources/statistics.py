@@ -18,6 +18,7 @@ from daskls.records import AnyArray, Float64, Int64, Keys, TargetKind
 from daskls.seeds import STATISTIC_FOLDS
 from daskls.sources.arrow import as_text, whole_spelled
 from daskls.sources.base import LabelCoder, NumberCoder, RawLabels, reads_as_number
+from daskls.sources.dates import MAYBE
 from daskls.sources.letters import Letters
 
 N_FOLDS = 5
@@ -167,6 +168,11 @@ class TargetSums:
         """The first value that is no number, where most are numbers."""
         texts = [value for value in self.places if value is not None and not reads_as_number(value)]
         return texts[0] if texts and 2 * len(texts) < len(self.places) else None
+
+    @property
+    def are_dates(self) -> bool:
+        """Whether most values look like dates."""
+        return 2 * sum(bool(MAYBE.match(value or "")) for value in self.places) > len(self.places)
 
     def finish(self) -> Statistics:
         counts = self._sums[:, :, 0].sum(axis=1)

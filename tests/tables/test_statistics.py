@@ -205,6 +205,18 @@ def test_numbers_with_a_mark_are_told_in_a_file_and_are_text_in_a_frame(tmp_path
     assert scan(table).encoding.columns[2].kind == "statistics"
 
 
+@pytest.mark.parametrize(("n_others", "is_refused"), [(1, True), (150, False)])
+def test_a_few_values_that_are_no_dates_are_told(n_others, is_refused):
+    days = pd.date_range("2020-01-01", periods=100).strftime("%Y-%m-%d").to_numpy(object)
+    others = np.array([f"lot 7/{own}" for own in range(n_others)], object)
+    table = drawn("two").assign(day=np.resize(np.r_[days, others], N_ROWS))
+    if is_refused:
+        with pytest.raises(DataError, match="all are dates up to 'lot 7/0' in row 100"):
+            scan(table)
+    else:
+        assert scan(table).encoding.columns[2].kind == "statistics"
+
+
 def test_whole_numbers_of_a_category_are_one_value_in_either_spelling():
     codes = np.arange(N_ROWS) % 100
     table = drawn("two").assign(city=pd.Categorical(codes))
