@@ -120,4 +120,7 @@ with warnings.catch_warnings():
         random_state=0,
     )
 print("R2 by folds:", scores.round(3))
-pandas.Series(found.importances_mean, some.columns).sort_values().plot.barh(xlabel="loss of R2")
+_, axes = plt.subplots(figsize=(5, 2.5))
+pandas.Series(found.importances_mean, some.columns).sort_values().plot.barh(
+    ax=axes, xlabel="loss of R2"
+)
