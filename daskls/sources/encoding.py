@@ -20,6 +20,7 @@ from daskls.sources.arrow import (
     whole_spelled,
 )
 from daskls.sources.dates import ISO, feature_names, features_of, not_a_date, read_dates
+from daskls.sources.signs import unsigned, without_blanks
 
 Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
@@ -30,7 +31,8 @@ class ColumnEncoding:
     """A "number", "flag", "category" or "date"; `fill` is what replaces missing values.
 
     Where training rows had none, `usual` does in queries. Dates are spelled as `spelling`, in the
-    time zone `zone`, and become `parts` beside their seconds.
+    time zone `zone`, and become `parts` beside their seconds. Numbers may be text with a `sign`, or
+    with "" for none, and with commas between thousands.
     """
 
     name: str
@@ -41,6 +43,7 @@ class ColumnEncoding:
     spelling: str = ISO
     zone: str | None = None
     parts: tuple[str, ...] = ()
+    sign: str | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -56,6 +59,8 @@ class ColumnEncoding:
             "category": f"{len(self.categories)} categories, a column each",
             "date": f"a date: {', '.join(['seconds since 1970', *self.parts])}",
         }
+        if self.sign is not None:
+            kinds["number"] += f", written with {self.sign or 'commas'}"
         if self.fill is None:
             return kinds[self.kind]
         filled = "zeros" if self.kind == "category" else f"{self.fill:g}"
@@ -131,7 +136,7 @@ class TableEncoding:
 
     def describe(self) -> list[str]:
         """Return the encoding in words, a line per column; plain numbers share one line."""
-        plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
+        plain = [c.name for c in self.columns if c.describe() == "a number"]
         lines = [] if self.label is None else [f"label: {self.label}"]
         lines += [] if self.weight is None else [f"weights: {self.weight}"]
         lines += [f"{len(plain)} numbers as they are: {listed(plain)}"] if plain else []
@@ -157,7 +162,11 @@ class TableEncoding:
         start = 0
         for column in self.columns:
             stop = start + len(column.feature_names)
-            self._fill(X[:, start:stop], column, column_of(batch, column.name), first_row, news)
+            values = column_of(batch, column.name)
+            # A model that was saved before blank text was missing may have a category of it.
+            if all(map(str.strip, column.categories)):
+                values = without_blanks(values)
+            self._fill(X[:, start:stop], column, values, first_row, news)
             start = stop
         return X
 
@@ -165,7 +174,8 @@ class TableEncoding:
         self, out: AnyArray, column: ColumnEncoding, values: Any, first_row: int, news: News
     ) -> None:
         if column.kind == "number":
-            numbers = as_numbers(values, column.name, first_row)
+            bare = values if column.sign is None else unsigned(values, column.sign)
+            numbers = as_numbers(bare, column.name, first_row)
             missing = np.isnan(numbers)
             out[:, 0] = np.where(missing, column.fill or column.usual or 0.0, numbers)
         elif column.kind == "date":

@@ -40,6 +40,7 @@ from daskls.sources.base import (
 from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates
 from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
 from daskls.sources.labels import add_labels
+from daskls.sources.signs import SignScan, without_blanks
 
 Missing = Literal["auto", "refuse"]
 MAX_CATEGORIES = 64
@@ -136,6 +137,9 @@ class _Column:
         self.is_category = is_category(kind)
         # False for good once a value is not a number; text can be one in a file, not in a frame.
         self.are_numbers = True
+        # What text is written with that is numbers all the same; None for good once some is none.
+        self.written: SignScan | None = SignScan()
+        self.has_blank = False
         # What a column without values would hold.
         self.is_bool = bool(import_arrow().types.is_boolean(kind))
         # In a text file numbers are text, too; a frame says which columns are numbers.
@@ -164,10 +168,19 @@ class _Column:
     @property
     def may_be_number(self) -> bool:
         is_empty_bool = self.is_bool and not self.types.found
-        return self.are_numbers and not self.is_category and not is_empty_bool
+        are_numbers = (self.are_numbers and not is_empty_bool) or self.are_written
+        return are_numbers and not self.is_category
+
+    @property
+    def are_written(self) -> bool:
+        """Whether text is numbers; of bare ones a frame would hold numbers, were none blank."""
+        scan = self.written
+        return scan is not None and (scan.sign is not None or (scan.are_bare and self.has_blank))
 
     def add(self, batch: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
-        kind, values = batch.schema.field(self.name).type, column_of(batch, self.name)
+        kind, given = batch.schema.field(self.name).type, column_of(batch, self.name)
+        values = without_blanks(given)
+        self.has_blank |= values is not given
         self.is_of_file = not is_typed
         self.is_category |= is_category(kind)
         if not import_arrow().types.is_null(kind):
@@ -184,11 +197,14 @@ class _Column:
             self.first_missing = row + int(np.argmax(missing))
         if missing.all():
             return
-        if numbers is not None and self.inexact is None:
-            found = inexact_integer(values, numbers)
+        read = self._read_written(values) if numbers is None else (values, numbers)
+        if numbers is not None and self.written is not None:
+            self.written.signs.add("")
+        if read is not None and self.inexact is None:
+            found = inexact_integer(*read)
             self.inexact = None if found is None else (row + found[0], found[1])
-        if numbers is not None and self.sample is not None:
-            self.sample.add(keys, numbers)
+        if read is not None and self.sample is not None:
+            self.sample.add(keys, read[1])
         if is_typed:
             self.types.add(batch, row)
             if not import_arrow().types.is_integer(values.type):
@@ -202,6 +218,13 @@ class _Column:
             self.values = set(one_spelling(self.values.union(found)).values())
             if len(self.values) > MAX_CATEGORIES:
                 self.values = None
+
+    def _read_written(self, values: Any) -> tuple[Any, Float64] | None:
+        """Return text as bare numbers, if all of the column so far is numbers."""
+        scan = self.written if is_text(values.type) else None
+        read = None if scan is None else scan.add(values)
+        self.written = None if read is None else scan
+        return read
 
     def _note_fraction(self, numbers: Float64 | None) -> None:
         """Keep the first number that has no certain spelling as text."""
@@ -294,9 +317,9 @@ class _Column:
         is_flag = values and {value.lower() for value in values} <= set(FLAGS)
         kind = "number" if self.may_be_number else "flag" if is_flag else "category"
         categories = tuple(sorted(values)) if kind == "category" else ()
-        if self.first_missing is None:
-            return ColumnEncoding(self.name, kind, categories, usual=fill)
-        return ColumnEncoding(self.name, kind, categories, fill)
+        sign = self.written.sign if kind == "number" and self.written is not None else None
+        fill, usual = (None, fill) if self.first_missing is None else (fill, None)
+        return ColumnEncoding(self.name, kind, categories, fill, usual, sign=sign)
 
     def _date_encoding(self, dates: dict[str, DateScan]) -> ColumnEncoding:
         spelling, scan = next(iter(dates.items()))

@@ -396,6 +396,7 @@ NESTED = xr.Dataset({"a": (("r", "c"), np.ones((80, 2))), "kind": (("r",), CODES
 # What `fit` is given, by its name in docs/data.md.
 REFUSED = {
     "text of more than 64 values": lambda _: (table(name=[f"n{i}" for i in range(80)]), "kind"),
+    "numbers with decimal commas, or that may have some": lambda _: (table(a="1,5"), "kind"),
     'missing values, with `missing="refuse"`': lambda _: (table(b=GAP), "kind"),
     "a missing label": lambda _: (table(kind=GAP), "kind"),
     "no label named, nor of a usual name": lambda _: (table(), None),
