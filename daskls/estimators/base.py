@@ -29,7 +29,6 @@ from daskls.estimators.store import (
     extract_model,
     interrupts_explained,
 )
-from daskls.estimators.tables import TableOptions
 from daskls.estimators.view import fit_view
 from daskls.methods.base import SEARCH_REGION_ROWS, method_of
 from daskls.methods.predict import Wanted
@@ -38,6 +37,7 @@ from daskls.records import AnyArray, Float64, Labels, MeasuredAs, TargetKind
 from daskls.run.contract import FitRequest, Method
 from daskls.run.identity import run_repaired
 from daskls.run.rows import open_rows
+from daskls.sources.base import TableOptions
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels
@@ -247,7 +247,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
             handle, result = self._fit_table(request, source, y, sample_weight, options)
         else:
             options.check_unused("X with y apart")
-            request = replace(request, feature_names=source.names)
+            table = None if source.dataset is None else source.dataset.table
+            request = replace(request, feature_names=source.names, table=table)
             data = check_input(self, source, y, sample_weight)
             store, keep = choose_store(self.store)
             with own_store(store):

@@ -27,6 +27,7 @@ from daskls.run.labels import (
 )
 from daskls.run.rows import open_column, open_named
 from daskls.sources.door import Source
+from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import all_columns, sparse_columns, sparse_error
 
 # Names that an error lists.
@@ -211,6 +212,13 @@ def check_names(estimator: Any, X: Source) -> None:
         warn_user(message, UserWarning)
     elif fitted is not None and given is not None and list(fitted) != given:
         raise DataError(_difference(list(fitted), given))
+    table = None if X.dataset is None else X.dataset.table
+    trained = getattr(estimator, "table_", None)
+    if table and trained and TableEncoding.from_json(table).columns != trained.columns:
+        raise DataError(
+            f"Columns of {X.where} became features by medians and categories of its own, not by "
+            "those of the training table. Pass the table itself, which the model encodes."
+        )
 
 
 def check_columns(X: Any) -> None:

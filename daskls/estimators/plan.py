@@ -10,12 +10,11 @@ import numpy as np
 
 from daskls.datasets.convert import open_files
 from daskls.errors import DataError, ParameterError
-from daskls.estimators.tables import TableOptions
 from daskls.plan.bundles import Resources
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, TargetKind
 from daskls.run.resources import find_resources, resources_of
-from daskls.sources.base import LabelCoder, NumberCoder, ReadOptions
+from daskls.sources.base import LabelCoder, NumberCoder, ReadOptions, TableOptions
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.frames import with_labels
 from daskls.sources.labels import pick_label_column

@@ -5,7 +5,7 @@ scikit-learn's encoders want all rows at once, and are kept as pickles.
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from daskls.sources.arrow import (
     import_arrow,
     whole_spelled,
 )
+from daskls.sources.base import Unknown
 from daskls.sources.dates import ISO, feature_names, features_of, not_a_date, read_dates
 from daskls.sources.signs import unsigned, without_blanks
 
-Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
 
 
@@ -44,6 +44,11 @@ class ColumnEncoding:
     zone: str | None = None
     parts: tuple[str, ...] = ()
     sign: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether these are numbers as they are."""
+        return self.kind == "number" and self.fill is None and self.sign is None
 
     @property
     def feature_names(self) -> list[str]:
@@ -136,7 +141,7 @@ class TableEncoding:
 
     def describe(self) -> list[str]:
         """Return the encoding in words, a line per column; plain numbers share one line."""
-        plain = [c.name for c in self.columns if c.describe() == "a number"]
+        plain = [column.name for column in self.columns if column.is_plain]
         lines = [] if self.label is None else [f"label: {self.label}"]
         lines += [] if self.weight is None else [f"weights: {self.weight}"]
         lines += [f"{len(plain)} numbers as they are: {listed(plain)}"] if plain else []

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -31,18 +31,19 @@ from daskls.sources.base import (
     WRITE_POINTS,
     LabelCoder,
     MedianSample,
+    Missing,
     NumberCoder,
     TableSource,
+    Unknown,
     one_spelling,
     reads_as_number,
     scan_of,
 )
 from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates
-from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
+from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding
 from daskls.sources.labels import add_labels
 from daskls.sources.signs import SignScan, without_blanks
 
-Missing = Literal["auto", "refuse"]
 MAX_CATEGORIES = 64
 PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 # A text that may stand for a missing value, as "?"; beside more numbers it is no category.
