@@ -15,7 +15,9 @@ import typer
 from typer.core import TyperCommand
 
 from daskls.cli.inputs import parse_class_weight
+from daskls.estimators.docs import written_docs
 from daskls.registry import FILTERS, METHODS, load_object
+from daskls.written import defaults_of
 
 if TYPE_CHECKING:
     from daskls.records import TargetKind
@@ -70,10 +72,14 @@ class EstimatorCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the command's own options and those of the estimators; --help stays last."""
         *own, help_option = super().get_params(ctx)
-        return [*own, *self._options(ctx.meta.get("methods", tuple(self.estimators))), help_option]
+        methods = ctx.meta.get("methods", tuple(self.estimators))
+        # Asked for several times in one command.
+        if methods not in ctx.meta:
+            ctx.meta[methods] = self._options(methods)
+        return [*own, *ctx.meta[methods], help_option]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse with the options of the given method: reading those of all takes seconds."""
+        """Parse with the options of the given method alone."""
         ctx.meta["methods"] = self._find_methods(args)
         return list(super().parse_args(ctx, args))
 
@@ -98,8 +104,7 @@ class EstimatorCommand(TyperCommand):
 
         takers: dict[str, list[str]] = {}
         for method in methods:
-            estimators = map(load_object, self.estimators[method])
-            names = [name for own in estimators for name in inspect.signature(own).parameters]
+            names = [name for place in self.estimators[method] for name in defaults_of(place)]
             for name in dict.fromkeys(names):
                 takers.setdefault(name, []).append(method)
         taken = [
@@ -129,7 +134,7 @@ class EstimatorCommand(TyperCommand):
     def _help(self, name: str, methods: list[str], n_methods: int) -> str:
         # A filter does not describe again the parameters that it shares with a method.
         places = (*self.estimators[methods[0]], *METHOD_ESTIMATORS[methods[0]])
-        told = next(filter(None, (_explain(load_object(place), name) for place in places)), "")
+        told = next(filter(None, (_explain(place, name) for place in places)), "")
         return told if len(methods) == n_methods else f"{told} [{', '.join(methods)}]"
 
     def invoke(self, ctx: Any) -> Any:
@@ -163,10 +168,9 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _explain(estimator: type[Any], name: str) -> str:
+def _explain(place: str, name: str) -> str:
     """Return types and first sentence of a docstring's entry, and what it says of None."""
-    text = inspect.cleandoc(estimator.__doc__ or "")
-    entry = re.search(rf"^{name} : (.*)((?:\n    .*)*)", text, re.MULTILINE)
+    entry = re.search(rf"^{name} : (.*)((?:\n    .*)*)", written_docs(place), re.MULTILINE)
     if entry is None:
         return ""
     types, below = entry.groups()
