@@ -1,5 +1,6 @@
 """Checks and conversions of X, y and weights before any graph is built; names of columns."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from daskls.run.labels import (
     number_error,
     value_error,
 )
+from daskls.run.resources import available_nbytes
 from daskls.run.rows import open_column, open_named
 from daskls.sources.door import Source
 from daskls.sources.encoding import TableEncoding
@@ -52,6 +54,7 @@ def _one_error() -> Iterator[None]:
 def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     """Return rows as an array, checked as by scikit-learn but for NaN and infinity."""
     # First, as some sparse matrices are mappings.
+    X = _as_dense(X)
     check_values(X, "X")
     _check_container(X)
     check_columns(X)
@@ -68,6 +71,14 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
         return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
 
 
+def _as_dense(X: Any) -> Any:
+    """Return a sparse matrix as an array, if that takes half of the free memory at most."""
+    if not hasattr(X, "nnz") or not hasattr(X, "toarray"):
+        return X
+    nbytes = math.prod(X.shape) * X.dtype.itemsize
+    return X.toarray() if nbytes <= available_nbytes() // 2 else X
+
+
 def _check_container(X: Any) -> None:
     """Refuse mappings and iterators, which NumPy would take for a single value."""
     if isinstance(X, Mapping | Iterator):
@@ -81,7 +92,9 @@ def check_input(
     estimator: BaseEstimator, X: Source, y: Any, sample_weight: Any
 ) -> tuple[Source, Source | None, Source | None]:
     """Return handles on X, y and weights, checked much as by scikit-learn if in memory."""
-    for name, values in (("X", X.given), ("y", y), ("sample_weight", sample_weight)):
+    if not X.in_memory:
+        check_values(X.given, "X")
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
         check_values(values, name)
     if X.in_memory:
         if y is None:

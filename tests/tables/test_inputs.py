@@ -409,7 +409,10 @@ REFUSED = {
         "kind",
     ),
     "a file of another suffix": lambda folder: (spreadsheet(folder), "kind"),
-    "a scipy sparse matrix": lambda _: (scipy.sparse.eye(80, format="csr"), CODES),
+    "a scipy sparse matrix whose dense rows take more than half of the free memory": lambda _: (
+        scipy.sparse.eye(10**7, format="csr"),
+        CODES,
+    ),
     "a dict, a generator": lambda _: ({"a": CODES}, CODES),
     "an xarray Dataset of several dimensions": lambda _: (NESTED, "kind"),
 }
