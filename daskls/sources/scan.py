@@ -13,6 +13,7 @@ from daskls.partition.shuffle import row_keys
 from daskls.records import INEXACT, Float64, Keys, TargetKind
 from daskls.seeds import MEDIAN_ROWS
 from daskls.sources.arrow import (
+    INTEGER,
     PartTypes,
     as_text,
     column_of,
@@ -45,7 +46,6 @@ from daskls.sources.labels import add_labels
 from daskls.sources.signs import SignScan, without_blanks
 
 MAX_CATEGORIES = 64
-PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 # A text that may stand for a missing value, as "?"; beside more numbers it is no category.
 NO_WORD, FEW_NUMBERS = re.compile(r"[^\w\s]+"), 20
 UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing"
@@ -260,7 +260,7 @@ class _Column:
                 (len(commas) < len(texts))
                 if not self.is_of_file
                 else not all(
-                    WITH_COMMA.fullmatch(text) or PLAIN_NUMBER.fullmatch(text) for text in texts
+                    WITH_COMMA.fullmatch(text) or INTEGER.fullmatch(text) for text in texts
                 )
             )
             self.comma = None if others else self.comma or next(iter(commas), "")

@@ -120,13 +120,11 @@ def columns_of(source: TableSource, options: ReadOptions) -> Features:
 
 def _stored_dtype(source: TableSource, encoding: TableEncoding) -> np.dtype[Any]:
     """Return a dtype that holds every column: of numbers alone their own, float32 for text."""
-    types, kinds = (
-        import_arrow().types,
-        [source.schema.field(n).type for n in encoding.column_names],
-    )
-    are_typed = all(is_number(kind) or types.is_boolean(kind) for kind in kinds)
     if all(column.is_plain for column in encoding.columns) and not source.is_typed:
         return np.dtype(np.float32)
+    types = import_arrow().types
+    kinds = [source.schema.field(name).type for name in encoding.column_names]
+    are_typed = all(is_number(kind) or types.is_boolean(kind) for kind in kinds)
     if not are_typed or any(column.fill is not None for column in encoding.columns):
         return np.dtype(encoding.dtype)
     dtypes = [float if types.is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds]
