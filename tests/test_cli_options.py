@@ -14,7 +14,7 @@ from typer.main import get_command
 
 import daskls
 from daskls.cli import app
-from daskls.cli.options import OPTION_GROUPS, OWN, FilterCommand, FitCommand
+from daskls.cli.options import OPTION_GROUPS, OWN, FilterCommand, FitCommand, _entries
 from daskls.datasets import write
 from daskls.registry import load_object
 
@@ -178,9 +178,10 @@ def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, dat
     seen = []
     monkeypatch.setattr("daskls.cli.options.load_object", lambda _: WiderSVC)
     # As its source would say.
-    monkeypatch.setattr("daskls.cli.options.defaults_of", lambda _: signature(WiderSVC).parameters)
+    monkeypatch.setattr("daskls.written.defaults_of", lambda _: signature(WiderSVC).parameters)
     docs = cleandoc(WiderSVC.__doc__)
-    monkeypatch.setattr("daskls.cli.options.written_docs", lambda _: docs)
+    monkeypatch.setattr("daskls.estimators.docs.written_docs", lambda _: docs)
+    monkeypatch.setattr("daskls.cli.options._entries", _entries.__wrapped__)
     assert "--sides" in (told := run("fit", "--help").stdout)
     assert "int, >= 1, default 4. Sides of a cell." in told
     given = ("--sides", 6, "--shape", "None")

@@ -8,6 +8,7 @@ import ast
 import inspect
 import re
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -15,9 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from daskls.cli.inputs import parse_class_weight
-from daskls.estimators.docs import written_docs
 from daskls.registry import FILTERS, METHODS, load_object
-from daskls.written import defaults_of
 
 if TYPE_CHECKING:
     from daskls.records import TargetKind
@@ -59,6 +58,7 @@ EPILOG = (
     "as in Python (0.5, None, True), several of them joined by commas."
 )
 GROUP_OF = {name: group for group, names in OPTION_GROUPS.items() for name in names}
+ENTRY = re.compile(r"^(\w+) : (.*)((?:\n    .*)*)", re.MULTILINE)
 # Where sentences of a docstring end.
 STOP = re.compile(r"(?<! )\.(?: (?=[A-Z\"`(])|$)")
 
@@ -98,6 +98,7 @@ class EstimatorCommand(TyperCommand):
 
     def _options(self, methods: tuple[str, ...]) -> list[Any]:
         """Return the options that typer makes of a function with these methods' parameters."""
+        from daskls.written import defaults_of
 
         def function(**_: Any) -> None:
             """Have the signature that typer reads; never called."""
@@ -168,12 +169,21 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+@cache
+def _entries(place: str) -> dict[str, tuple[str, str]]:
+    """Return the entries of a docstring: what follows the name on its line, and the lines below."""
+    from daskls.estimators.docs import written_docs
+
+    found = [match.groups() for match in ENTRY.finditer(written_docs(place))]
+    # The first of a name is a parameter, another an attribute.
+    return {name: (types, below) for name, types, below in reversed(found)}
+
+
 def _explain(place: str, name: str) -> str:
     """Return types and first sentence of a docstring's entry, and what it says of None."""
-    entry = re.search(rf"^{name} : (.*)((?:\n    .*)*)", written_docs(place), re.MULTILINE)
-    if entry is None:
+    if name not in _entries(place):
         return ""
-    types, below = entry.groups()
+    types, below = _entries(place)[name]
     # The text of a short entry follows the types on the same line; of a long one, below.
     text = " ".join(f"{types}{' ' if STOP.search(types) else '. '}{below}".split())
     types, *said = filter(None, map(str.strip, STOP.split(text)))
