@@ -112,6 +112,7 @@ def losses_of(target: "TargetKind", *, of_levels: bool = False) -> list[str]:
 def find_loss(spec: "SolverSpec") -> Loss:
     """Return the entry of a spec's loss.
 
+    >>> from daskls.records import SolverSpec
     >>> find_loss(SolverSpec(loss="squared_error")).decision
     'ovr'
     """
@@ -140,6 +141,7 @@ def check_columns(spec: "SolverSpec", n_columns: int) -> None:
 def find_measure(spec: "SolverSpec") -> Any:
     """Return the `LevelLoss` of a loss at levels; its module is imported at the first call.
 
+    >>> from daskls.records import SolverSpec
     >>> find_measure(SolverSpec(loss="pinball", target="numbers")).losses([2.0], 0.25)
     array([0.5])
     """
