@@ -1,7 +1,7 @@
 """Options of `daskls fit` and `denoise`: every parameter of every estimator is one."""
 
 import re
-from inspect import signature
+from inspect import cleandoc, signature
 from numbers import Integral
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from typer.main import get_command
 
 import daskls
 from daskls.cli import app
-from daskls.cli.options import OPTION_GROUPS, OWN, FilterCommand, FitCommand
+from daskls.cli.options import OPTION_GROUPS, OWN, FilterCommand, FitCommand, _entries
 from daskls.datasets import write
 from daskls.registry import load_object
 
@@ -177,6 +177,11 @@ def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, dat
 
     seen = []
     monkeypatch.setattr("daskls.cli.options.load_object", lambda _: WiderSVC)
+    # As its source would say.
+    monkeypatch.setattr("daskls.written.defaults_of", lambda _: signature(WiderSVC).parameters)
+    docs = cleandoc(WiderSVC.__doc__)
+    monkeypatch.setattr("daskls.estimators.docs.written_docs", lambda _: docs)
+    monkeypatch.setattr("daskls.cli.options._entries", _entries.__wrapped__)
     assert "--sides" in (told := run("fit", "--help").stdout)
     assert "int, >= 1, default 4. Sides of a cell." in told
     given = ("--sides", 6, "--shape", "None")

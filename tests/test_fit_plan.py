@@ -279,8 +279,10 @@ def test_a_frame_is_planned_by_its_columns():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1.0, 2.0] * 50, "b": ["x", "y"] * 50, "y": [0, 1] * 50})
     plan = daskls.VoronoiSVC().plan(frame, "y")
-    assert (plan.n_rows, plan.n_features) == (100, 2)
-    assert any("one per category" in note for note in plan.notes)
+    assert (plan.n_rows, plan.n_features) == (100, 3)
+    assert daskls.VoronoiSVC().plan(frame, "y", drop="b").n_features == 1
+    with pytest.raises(daskls.ParameterError, match="has no effect on X with y apart"):
+        daskls.VoronoiSVC().plan(frame[["a"]], frame.y, drop="b")
 
 
 def test_a_bound_on_false_alarms_is_part_of_it():

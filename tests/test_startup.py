@@ -114,6 +114,24 @@ def test_import_loads_nothing_else():
     assert not packages & {"numpy", "numba", "dask", "distributed", "sklearn", "zarr"}
 
 
+HELP = """
+import contextlib, io, json, sys
+from daskls.cli import app
+with contextlib.redirect_stdout(io.StringIO()) as told, contextlib.suppress(SystemExit):
+    app(sys.argv[1:])
+assert "--C" in told.getvalue()
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("command", ["fit", "plan", "denoise"])
+@pytest.mark.parametrize("options", [(), ("--method", "falk")])
+def test_help_of_estimators_loads_none(command, options):
+    loaded = run_python(HELP, command, *options, "--help")
+    packages = {name.split(".")[0] for name in loaded}
+    assert not packages & {"numpy", "numba", "dask", "distributed", "sklearn", "zarr", "pyarrow"}
+
+
 def test_a_fit_without_a_client_loads_no_cluster(rows):
     seen = run_python(FIT_ALONE, rows)
     assert "dask.array" in seen["loaded"]

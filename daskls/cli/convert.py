@@ -8,7 +8,15 @@ import typer
 
 from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs
-from daskls.cli.inputs import check_exists, check_output, expand, open_data
+from daskls.cli.inputs import (
+    Dropped,
+    Missing,
+    Unknown,
+    check_exists,
+    check_output,
+    expand,
+    open_data,
+)
 from daskls.cli.options import FilterCommand, build_estimator
 
 if TYPE_CHECKING:
@@ -35,6 +43,9 @@ def convert(
             "[y, label, target or class]"
         ),
     ] = None,
+    missing: Missing = "auto",
+    unknown: Unknown = "zero",
+    drop: Dropped = None,
     split: Annotated[
         str | None, typer.Option(help="train or test, of an .npz file that holds both.")
     ] = None,
@@ -59,6 +70,7 @@ def convert(
     check_exists(source, "file")
     _check_dtype(dtype)
     from daskls.datasets import convert as convert_file
+    from daskls.sources.encoding import TableEncoding
 
     with rows_progress("convert", show=not quiet) as progress:
         dataset = convert_file(
@@ -72,7 +84,12 @@ def convert(
             overwrite=overwrite,
             progress=progress,
             task=task,
+            missing=missing,
+            unknown=unknown,
+            drop=drop or (),
         )
+    if dataset.table is not None and not quiet:
+        typer.echo("\n".join(TableEncoding.from_json(dataset.table).describe()))
     classes = f", {len(dataset.classes)} classes" if dataset.classes is not None else ""
     typer.echo(f"{dataset.n_rows:,} rows x {dataset.n_features} features{classes} in {target}")
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-import psutil
 import typer
 
 from daskls.cli import cluster
@@ -117,6 +116,7 @@ def _draw(estimator: Any, test: Path, path: Path) -> Path:
 @contextmanager
 def watch_memory() -> Iterator[list[tuple[int, float]]]:
     """Yield PSS bytes of this process and its children, five a second, and CPU seconds so far."""
+    import psutil
 
     def measure() -> int:
         nbytes, me = 0, psutil.Process()

@@ -11,9 +11,13 @@ import typer
 from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs
 from daskls.cli.inputs import (
+    Dropped,
     LabelColumn,
+    Missing,
     Task,
-    Unseen,
+    Unknown,
+    WeightColumn,
+    check_for_tables,
     expand,
     find_kind,
     find_label,
@@ -43,27 +47,10 @@ def fit(
         str, typer.Argument(callback=expand, help="Folder of the model; an unfinished fit resumes.")
     ],
     label: LabelColumn = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Column of the rows' weights, of a table."),
-    ] = None,
-    missing: Annotated[
-        Literal["auto", "refuse"],
-        typer.Option(
-            help="Missing values of a table: the median and a flag in their place, or an error.",
-        ),
-    ] = "auto",
-    unknown: Annotated[
-        Unseen,
-        typer.Option(help="Categories of a query that no training row had."),
-    ] = "zero",
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Columns of a table to leave out, joined by commas; repeatable.",
-        ),
-    ] = None,
+    weight: WeightColumn = None,
+    missing: Missing = "auto",
+    unknown: Unknown = "zero",
+    drop: Dropped = None,
     task: Annotated[
         Task,
         typer.Option(
@@ -91,11 +78,7 @@ def fit(
     dataset = None if is_table else source.dataset or open_data(data)
     classes = None if dataset is None else dataset.classes
     of_table = {"missing": missing, "unknown": unknown, "drop": drop or []}
-    for_tables = (*of_table, "label", "weight")
-    sources: list[Any] = [ctx.get_parameter_source(name) for name in for_tables]
-    if not is_table and any(source.name == "COMMANDLINE" for source in sources):
-        names = ", ".join(f"--{name}" for name in for_tables)
-        raise typer.BadParameter(f"{names} are for tables; {data!r} is a data set")
+    check_for_tables(ctx, source, data)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     # Refuse bad options before any row is read or a cluster is started.
     build_estimator(ctx, method, classes, None)
@@ -155,8 +138,8 @@ def plan(
         str | None,
         typer.Argument(
             callback=expand,
-            help="A data set on Zarr, a Parquet file or a file of arrays; if not given, --rows "
-            "and --features say what to plan for.",
+            help="A table or a data set, as for `daskls fit`; if not given, --rows and --features "
+            "say what to plan for.",
         ),
     ] = None,
     rows: Annotated[
@@ -169,6 +152,10 @@ def plan(
         int | None, typer.Option(min=2, help="Classes, where DATA names none; if not given, 2.")
     ] = None,
     label: LabelColumn = None,
+    weight: WeightColumn = None,
+    missing: Missing = "auto",
+    unknown: Unknown = "zero",
+    drop: Dropped = None,
     task: Annotated[
         Task, typer.Option(help="What to learn: classes or numbers. auto: as fit finds it.")
     ] = "auto",
@@ -199,11 +186,13 @@ def plan(
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit)
     where.check()
     n_rows = None if rows is None else _whole(rows)
-    X, y, kind = _planned_for(ctx, method, data, n_rows, features, classes, label, task)
+    X, y, kind = _planned_for(ctx, method, data, n_rows, features, classes, label, weight, task)
     estimator = build_estimator(ctx, method, None, kind)
+    dropped = [*(drop or []), *([] if weight is None else [weight])]
+    of_table = {"missing": missing, "unknown": unknown, "drop": dropped}
     with _client(where) as (client, offered):
         estimator.set_params(client=client)
-        planned = estimator.plan(X, y, **offered)
+        planned = estimator.plan(X, y, **of_table, **offered)
     print_pairs(planned.title, planned.pairs())
 
 
@@ -228,6 +217,7 @@ def _planned_for(
     n_features: int | None,
     n_classes: int | None,
     label: str | None,
+    weight: str | None,
     task: str,
 ) -> tuple[Any, Any, Any]:
     """Return X and y as an estimator's `plan` takes them, and the kind of targets."""
@@ -243,7 +233,8 @@ def _planned_for(
     source = open_input(data, "data set or table")
     # First of all, as it refuses what is neither a table nor a data set.
     dataset = None if source.has_columns else source.dataset or open_data(data)
-    label = find_label(source, label, None) if source.has_columns else label
+    check_for_tables(ctx, source, data)
+    label = find_label(source, label, weight) if source.has_columns else label
     kind = find_kind(source, label, task, has_regressor=_has_regressor(method))
     if dataset is None:
         if n_rows is not None or n_classes is not None:

@@ -23,6 +23,26 @@ LabelColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column of the labels of a table."),
 ]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Column of the rows' weights, of a table."),
+]
+Missing = Annotated[
+    Literal["auto", "refuse"],
+    typer.Option(
+        help="Missing values of a table: the median and a flag in their place, or an error.",
+    ),
+]
+Unknown = Annotated[Unseen, typer.Option(help="Categories of a query that no training row had.")]
+Dropped = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Columns of a table to leave out, joined by commas; repeatable.",
+    ),
+]
+# The options above, as a command knows them.
+FOR_TABLES = ("missing", "unknown", "drop", "label", "weight")
 UnseenOption = Annotated[
     Unseen | None,
     typer.Option(help="Categories that no training row had; if not given, as in the fit."),
@@ -76,6 +96,14 @@ def check_data(path: str) -> None:
     if not source.has_columns and source.dataset is None:
         # Raises the error of a path that is no data set.
         open_data(path)
+
+
+def check_for_tables(ctx: typer.Context, source: "Source", path: str) -> None:
+    """Refuse options of tables for a data set."""
+    sources: list[Any] = [ctx.get_parameter_source(name) for name in FOR_TABLES]
+    if not source.has_columns and any(source.name == "COMMANDLINE" for source in sources):
+        names = ", ".join(f"--{name}" for name in FOR_TABLES)
+        raise typer.BadParameter(f"{names} are for tables; {path!r} is a data set")
 
 
 def find_label(source: "Source", label: str | None, weight: str | None) -> str | None:

@@ -8,6 +8,7 @@ import ast
 import inspect
 import re
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -57,6 +58,7 @@ EPILOG = (
     "as in Python (0.5, None, True), several of them joined by commas."
 )
 GROUP_OF = {name: group for group, names in OPTION_GROUPS.items() for name in names}
+ENTRY = re.compile(r"^(\w+) : (.*)((?:\n    .*)*)", re.MULTILINE)
 # Where sentences of a docstring end.
 STOP = re.compile(r"(?<! )\.(?: (?=[A-Z\"`(])|$)")
 
@@ -70,10 +72,14 @@ class EstimatorCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the command's own options and those of the estimators; --help stays last."""
         *own, help_option = super().get_params(ctx)
-        return [*own, *self._options(ctx.meta.get("methods", tuple(self.estimators))), help_option]
+        methods = ctx.meta.get("methods", tuple(self.estimators))
+        # Asked for several times in one command.
+        if methods not in ctx.meta:
+            ctx.meta[methods] = self._options(methods)
+        return [*own, *ctx.meta[methods], help_option]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse with the options of the given method: reading those of all takes seconds."""
+        """Parse with the options of the given method alone."""
         ctx.meta["methods"] = self._find_methods(args)
         return list(super().parse_args(ctx, args))
 
@@ -92,14 +98,14 @@ class EstimatorCommand(TyperCommand):
 
     def _options(self, methods: tuple[str, ...]) -> list[Any]:
         """Return the options that typer makes of a function with these methods' parameters."""
+        from daskls.written import defaults_of
 
         def function(**_: Any) -> None:
             """Have the signature that typer reads; never called."""
 
         takers: dict[str, list[str]] = {}
         for method in methods:
-            estimators = map(load_object, self.estimators[method])
-            names = [name for own in estimators for name in inspect.signature(own).parameters]
+            names = [name for place in self.estimators[method] for name in defaults_of(place)]
             for name in dict.fromkeys(names):
                 takers.setdefault(name, []).append(method)
         taken = [
@@ -129,7 +135,7 @@ class EstimatorCommand(TyperCommand):
     def _help(self, name: str, methods: list[str], n_methods: int) -> str:
         # A filter does not describe again the parameters that it shares with a method.
         places = (*self.estimators[methods[0]], *METHOD_ESTIMATORS[methods[0]])
-        told = next(filter(None, (_explain(load_object(place), name) for place in places)), "")
+        told = next(filter(None, (_explain(place, name) for place in places)), "")
         return told if len(methods) == n_methods else f"{told} [{', '.join(methods)}]"
 
     def invoke(self, ctx: Any) -> Any:
@@ -163,13 +169,21 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _explain(estimator: type[Any], name: str) -> str:
+@cache
+def _entries(place: str) -> dict[str, tuple[str, str]]:
+    """Return the entries of a docstring: what follows the name on its line, and the lines below."""
+    from daskls.estimators.docs import written_docs
+
+    found = [match.groups() for match in ENTRY.finditer(written_docs(place))]
+    # The first of a name is a parameter, another an attribute.
+    return {name: (types, below) for name, types, below in reversed(found)}
+
+
+def _explain(place: str, name: str) -> str:
     """Return types and first sentence of a docstring's entry, and what it says of None."""
-    text = inspect.cleandoc(estimator.__doc__ or "")
-    entry = re.search(rf"^{name} : (.*)((?:\n    .*)*)", text, re.MULTILINE)
-    if entry is None:
+    if name not in _entries(place):
         return ""
-    types, below = entry.groups()
+    types, below = _entries(place)[name]
     # The text of a short entry follows the types on the same line; of a long one, below.
     text = " ".join(f"{types}{' ' if STOP.search(types) else '. '}{below}".split())
     types, *said = filter(None, map(str.strip, STOP.split(text)))

@@ -1,7 +1,7 @@
 """Convert files of other formats to data sets on Zarr, with one block of rows in memory."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
@@ -12,7 +12,14 @@ from numpy.typing import DTypeLike
 from daskls.errors import DataError, ParameterError
 from daskls.records import TargetKind
 from daskls.registry import load_object
-from daskls.sources.base import Features, ReadOptions, check_unique
+from daskls.sources.base import (
+    Features,
+    Missing,
+    ReadOptions,
+    TableOptions,
+    Unknown,
+    check_unique,
+)
 from daskls.sources.door import (
     FORMATS,
     Format,
@@ -22,7 +29,7 @@ from daskls.sources.door import (
     shared_format,
 )
 from daskls.sources.header import Known
-from daskls.sources.write import plain, write_features
+from daskls.sources.write import columns_of, write_features
 from daskls.store.dataset import WRITE_AGAIN, Dataset, check_target
 from daskls.store.errors import disk_errors
 from daskls.store.objects import store_at, temporary_root
@@ -40,8 +47,14 @@ def convert(
     overwrite: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
     task: Literal["classification", "regression"] = "classification",
+    missing: Missing = "auto",
+    unknown: Unknown = "zero",
+    drop: str | Sequence[str] = (),
 ) -> Dataset:
     """Convert a file to a data set; labels of any kind become codes of sorted classes.
+
+    Columns of a table become features as in a fit, and the data set keeps how: models that are
+    trained on it take tables.
 
     Parameters
     ----------
@@ -51,20 +64,21 @@ def convert(
         `.csv`, `.tsv`, `.txt`: separated by commas, semicolons, tabs or bars; a header line is
         recognized; may be compressed (`.gz`, `.bz2`, `.zst`).
         `.libsvm`, `.svmlight`, `.svm`: `label index:value ..`, indices from 1; made dense.
-        `.parquet`, `.pq`: numeric columns.
+        `.parquet`, `.pq`.
     target : str or path. The data set to make, a local folder.
     label : str, int or None. The label's column, by name or index (of the array, for `.npz`).
         None: the column named y, label, target or class, with a warning; else an error.
         "none": there is no label, all columns are features.
     split : "train", "test" or None, for `.npz` only. None: X and y, else the training rows.
     dtype : dtype of the stored features. None: integers and floats as they are in `.npz`, `.npy`
-        and `.parquet`; float32 for text.
+        and `.parquet`; float32 for numbers of text. Tables with other columns: as in a fit.
     n_features : int or None, for LIBSVM files only. None: the largest index.
     chunk_rows : int or None. Rows of a Zarr chunk; None: about 4 MiB.
     overwrite : bool. Replace a daskls data set at `target`.
     progress : function of (rows done, all rows) or None. Called after each block.
     task : "classification" or "regression". Whether the label's column holds classes, or numbers,
         which are kept as float64.
+    missing, unknown, drop : as of ``fit``, for tables only
 
     Returns
     -------
@@ -72,8 +86,8 @@ def convert(
 
     Raises
     ------
-    DataError : the file is missing, damaged or empty; or a field is not a number, or a label or a
-        value of a table is missing, and the message names the row.
+    DataError : the file is missing, damaged or empty; a label is missing, and the message names the
+        row; or columns cannot become features.
     ParameterError : a parameter does not belong to the format.
     StoreError : `target` exists and may not be replaced, or the disk is full.
 
@@ -82,8 +96,7 @@ def convert(
     If the conversion is interrupted, nothing is left that opens as a data set. Memory: one block
     and one chunk. `.npz` needs free disk space beside `target` for the unpacked arrays. Text is
     read twice. Labels that are whole numbers become integers. Features are stored as they are,
-    including infinity and the NaN of arrays, which the estimators refuse. Tables with categories or
-    missing values need not be converted: `fit` takes the file itself.
+    including infinity and the NaN of arrays, which the estimators refuse.
 
     Examples
     --------
@@ -98,6 +111,9 @@ def convert(
     """
     files, known = _find_format(source)
     _check_options(files[0], known, {"split": split, "n_features": n_features})
+    of_table = TableOptions(missing, unknown, (drop,) if isinstance(drop, str) else tuple(drop))
+    if known.holds != "table":
+        of_table.check_unused(os.fspath(source))
     check_target(target, overwrite)
     where = store_at(target, what="target")
     local = where.local()
@@ -105,7 +121,7 @@ def convert(
     with disk_errors(scratch, WRITE_AGAIN):
         scratch.mkdir(parents=True, exist_ok=True)
     wanted = None if dtype is None else np.dtype(dtype)
-    options = ReadOptions(label, split, wanted, n_features, scratch, kind_of(task))
+    options = ReadOptions(label, split, wanted, n_features, scratch, kind_of(task), of_table)
     with ExitStack() as stack:
         features = open_files(files, known, options, os.fspath(source), stack)
         if features.n_rows == 0 or not features.n_features:
@@ -166,4 +182,4 @@ def open_files(
     is_name = isinstance(options.label, str) and options.label != "none"
     source = opened(files, Known(str(options.label) if is_name else None), where)
     check_unique(source.names, where)
-    return plain(source, options)
+    return columns_of(source, options)

@@ -43,6 +43,7 @@ from daskls.records import AnyArray, Float64, Labels, MeasuredAs, TargetKind
 from daskls.run.contract import FitRequest, Method
 from daskls.run.identity import run_repaired
 from daskls.run.rows import open_rows
+from daskls.sources.base import TableOptions
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import with_labels
@@ -52,7 +53,6 @@ from daskls.store.reader import ModelReader, open_model
 
 if TYPE_CHECKING:
     from daskls.estimators.advice import Advice
-    from daskls.estimators.tables import TableOptions
     from daskls.partition.base import Shrinkage
     from daskls.pipeline import FitResult
 
@@ -131,7 +131,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = False
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = True
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
@@ -246,8 +246,6 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         MemoryPlanError : the largest task, or the sample, would not fit into a worker's memory
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
-        from daskls.estimators.tables import TableOptions
-
         request = self._request()
         current_client(self.client)
         weight = sample_weight if isinstance(sample_weight, str) else None
@@ -261,7 +259,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
             handle, result = self._fit_table(request, source, y, sample_weight, options)
         else:
             options.check_unused("an array")
-            request = replace(request, feature_names=source.names)
+            table = None if source.dataset is None else source.dataset.table
+            request = replace(request, feature_names=source.names, table=table)
             data = check_input(self, rows, y, sample_weight)
             store, keep = choose_store(self.store)
             with own_store(store):
@@ -282,7 +281,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         source: Source,
         y: Any,
         sample_weight: Any,
-        options: "TableOptions",
+        options: TableOptions,
     ) -> "tuple[ModelHandle, FitResult]":
         """Write a table as a data set in the store, and train on that."""
         from daskls.estimators.tables import training_rows, unless_empty
@@ -361,20 +360,24 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any = None,
         *,
+        missing: Literal["auto", "refuse"] = "auto",
+        unknown: Literal["zero", "error"] = "zero",
+        drop: str | Sequence[str] = (),
         workers: int | None = None,
         threads_per_worker: int = 1,
         memory_limit: int | str | None = None,
     ) -> FitPlan:
         """Return what `fit` would take: tasks, bytes, memory, and what it would refuse.
 
-        Nothing is trained, and X is not read except for its shape, dtype and chunks; of a table the
-        labels are read, and a file of arrays as by a fit, to count rows and classes.
+        Nothing is trained, and X is not read except for its shape, dtype and chunks; a table and a
+        file of arrays are read once, to count rows, features and classes.
 
         Parameters
         ----------
         X : as `fit` takes it, or a shape (rows, features) of float32
         y : as `fit` takes it, or None. The classes of a table and of y in memory are counted, those
             of a data set are the ones that it names; else two are assumed.
+        missing, unknown, drop : as for `fit` of a table
         workers : int, or None for those of the current scheduler. Processes of a cluster, which
             need not exist.
         threads_per_worker : int, >= 1, default 1. Threads of each of ``workers``.
@@ -388,8 +391,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        DataError : labels that `fit` refuses; chunks of unknown sizes; a shape without rows or
-            features
+        DataError : columns or labels that `fit` refuses; chunks of unknown sizes; a shape without
+            rows or features
         ParameterError : parameters out of range, or that contradict each other
         """
         # Imported here so that a process that only predicts never loads the trainers.
@@ -398,7 +401,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         request = self._request()
         client = current_client(self.client)
         resources = planned_resources(workers, threads_per_worker, memory_limit, client)
-        source, target, notes = unread_rows(X, y, self._kind)
+        options = TableOptions(missing, unknown, (drop,) if isinstance(drop, str) else tuple(drop))
+        source, target, notes = unread_rows(X, y, self._kind, options)
         dtype = np.float64 if self._kind == "numbers" else np.int32
         targets = da.zeros(count_rows(source), dtype=dtype, chunks=-1)
         with open_rows(source, targets, None, Scratch.temporary(), self._kind, client) as rows:

@@ -6,16 +6,17 @@ default in the class's signature, and the keys of `REGISTERED` the text from the
 first sentence of an entry, and the one that begins with "None: ", are the help of the command line.
 """
 
+import ast
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from inspect import signature
 from textwrap import indent
 from typing import Any, TypeVar
 
-from daskls.estimators.param import constraints_of
-from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
 from daskls.solvers.registry import losses_of
+from daskls.written import class_at, constant_of, constants_of, defaults_of
 
 T = TypeVar("T", bound=type[Any])
 NAMES = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
@@ -282,8 +283,17 @@ stage_s_ : dict. Seconds of each stage that `fit` ran.""",
 }
 
 
+KERNEL_TRAITS = {
+    name: constants_of(place) for name, place in constant_of("kernels.kernel", "KERNELS").items()
+}
+
+
+def _with(trait: str) -> list[str]:
+    return [name for name, traits in KERNEL_TRAITS.items() if traits[trait]]
+
+
 def _least_ridges() -> str:
-    least = {name: find_kernel(name).least_ridge for name in kernels_with("least_ridge")}
+    least = {name: KERNEL_TRAITS[name]["least_ridge"] for name in _with("least_ridge")}
     return ", ".join(f"{json.dumps(name)}: from {ridge:g}" for name, ridge in least.items())
 
 
@@ -292,46 +302,64 @@ def _named(names: Iterable[str]) -> str:
 
 
 def _formulas(names: Iterable[str]) -> str:
-    return ", ".join(f"``{find_kernel(name).formula}``" for name in names)
+    return ", ".join(f"``{KERNEL_TRAITS[name]['formula']}``" for name in names)
 
 
 # Places in entries that the registries fill.
 REGISTERED = {
-    "<kernels>": _named(KERNELS),
-    "<everywhere>": _named(kernels_with("is_everywhere")),
-    "<raced>": _named(kernels_with("is_raced")),
-    "<formulas>": _formulas(KERNELS),
-    "<plain>": _named(name for name in KERNELS if find_kernel(name).width_power == 1.0),
+    "<kernels>": _named(KERNEL_TRAITS),
+    "<everywhere>": _named(_with("is_everywhere")),
+    "<raced>": _named(_with("is_raced")),
+    "<formulas>": _formulas(KERNEL_TRAITS),
+    "<plain>": _named(name for name in KERNEL_TRAITS if KERNEL_TRAITS[name]["width_power"] == 1.0),
     "<ridges>": _least_ridges(),
-    "<everywhere formulas>": _formulas(kernels_with("is_everywhere")),
+    "<everywhere formulas>": _formulas(_with("is_everywhere")),
     "<losses>": _named(losses_of("classes")),
     "<number losses>": _named(losses_of("numbers")),
     "<level losses>": _named(losses_of("numbers", of_levels=True)),
 }
 
 
-def complete(cell: str = "cell") -> Callable[[T], T]:
-    """Fill in what a signature implies: the constraints, and entries of the docstring."""
+def expand(text: str, cell: str, defaults: Mapping[str, Any]) -> str:
+    """Return a docstring with the entries that it names, of a class with these parameters."""
 
-    def entry(own: T, name: str, margin: str) -> str:
+    def entry(name: str, margin: str) -> str:
         text = SHARED[name].strip().replace("<cell>", cell)
         for place, words in REGISTERED.items():
             text = text.replace(place, words)
         if "<default>" in text:
-            default = signature(own).parameters[text.partition(" :")[0]].default
+            default = defaults[text.partition(" :")[0]]
             text = text.replace("<default>", json.dumps(default).replace("null", "None"))
         return indent(text, margin)
 
+    def entries(names: re.Match[str]) -> str:
+        return "\n".join(entry(name, names[1]) for name in names[2].split(", "))
+
+    return NAMES.sub(entries, text)
+
+
+@cache
+def written_docs(place: str) -> str:
+    """Return the docstring of the class at ``module:class``, which is not imported."""
+    own = class_at(place)
+    decorators = (node for node in own.decorator_list if isinstance(node, ast.Call))
+    cells = (ast.literal_eval(given) for node in decorators for given in node.args)
+    return expand(ast.get_docstring(own) or "", next(cells, "cell"), defaults_of(place))
+
+
+def complete(cell: str = "cell") -> Callable[[T], T]:
+    """Fill in what a signature implies: the constraints, and entries of the docstring."""
+
     def decorate(own: T) -> T:
+        # Imported here as it brings scikit-learn, which help does without.
+        from daskls.estimators.param import constraints_of
+
         if "_parameter_constraints" not in vars(own):
             own._parameter_constraints = constraints_of(own)
-
-        def expand(names: re.Match[str]) -> str:
-            return "\n".join(entry(own, name, names[1]) for name in names[2].split(", "))
-
         # `python -OO` drops docstrings.
         if own.__doc__ is not None:
-            own.__doc__ = NAMES.sub(expand, own.__doc__)
+            defaults = {name: given.default for name, given in signature(own).parameters.items()}
+            own.__doc__ = expand(own.__doc__, cell, defaults)
         return own
 
     return decorate

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import DataError, warn_user
 from daskls.estimators import param
 from daskls.estimators.docs import complete
-from daskls.estimators.tables import TableOptions, encoded_lazily
-from daskls.sources.base import TableSource
+from daskls.estimators.tables import encoded_lazily
+from daskls.sources.base import TableOptions, TableSource
 from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.labels import kind_of_column, pick_label_column

@@ -1,5 +1,6 @@
 """Checks and conversions of X, y and weights before any graph is built; names of columns."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,8 +27,10 @@ from daskls.run.labels import (
     number_error,
     value_error,
 )
+from daskls.run.resources import available_nbytes
 from daskls.run.rows import open_column, open_named
 from daskls.sources.door import Source
+from daskls.sources.encoding import TableEncoding
 from daskls.sources.frames import all_columns, sparse_columns, sparse_error
 
 # Names that an error lists.
@@ -52,6 +55,7 @@ def _one_error() -> Iterator[None]:
 def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     """Return rows as an array, checked as by scikit-learn but for NaN and infinity."""
     # First, as some sparse matrices are mappings.
+    X = _as_dense(X)
     check_values(X, "X")
     _check_container(X)
     check_columns(X)
@@ -68,6 +72,14 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
         return rows.astype(np.float64) if rows.dtype.kind == "O" else rows
 
 
+def _as_dense(X: Any) -> Any:
+    """Return a sparse matrix as an array, if that takes half of the free memory at most."""
+    if not hasattr(X, "nnz") or not hasattr(X, "toarray"):
+        return X
+    nbytes = math.prod(X.shape) * X.dtype.itemsize
+    return X.toarray() if nbytes <= available_nbytes() // 2 else X
+
+
 def _check_container(X: Any) -> None:
     """Refuse mappings and iterators, which NumPy would take for a single value."""
     if isinstance(X, Mapping | Iterator):
@@ -81,7 +93,9 @@ def check_input(
     estimator: BaseEstimator, X: Source, y: Any, sample_weight: Any
 ) -> tuple[Source, Source | None, Source | None]:
     """Return handles on X, y and weights, checked much as by scikit-learn if in memory."""
-    for name, values in (("X", X.given), ("y", y), ("sample_weight", sample_weight)):
+    if not X.in_memory:
+        check_values(X.given, "X")
+    for name, values in (("y", y), ("sample_weight", sample_weight)):
         check_values(values, name)
     if X.in_memory:
         if y is None:
@@ -236,6 +250,13 @@ def check_names(estimator: Any, X: Source) -> None:
         warn_user(message, UserWarning)
     elif fitted is not None and given is not None and list(fitted) != given:
         raise DataError(_difference(list(fitted), given))
+    table = None if X.dataset is None else X.dataset.table
+    trained = getattr(estimator, "table_", None)
+    if table and trained and TableEncoding.from_json(table).columns != trained.columns:
+        raise DataError(
+            f"Columns of {X.where} became features by medians and categories of its own, not by "
+            "those of the training table. Pass the table itself, which the model encodes."
+        )
 
 
 def check_columns(X: Any) -> None:

@@ -232,6 +232,7 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
             y_dtype="int32" if is_text else dataset.y.dtype,
             classes=self.classes_ if is_text else dataset.classes,
             feature_names=dataset.feature_names,
+            table=dataset.table,
             source=f"{source}, {int((~keep).sum())} rows removed by {type(self).__name__}",
         ) as writer:
             for start in range(0, dataset.n_rows, COPY_ROWS):

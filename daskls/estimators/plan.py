@@ -15,11 +15,11 @@ from daskls.plan.bundles import Resources
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, TargetKind
 from daskls.run.resources import find_resources, resources_of
-from daskls.sources.base import LabelCoder, NumberCoder, ReadOptions
+from daskls.sources.base import LabelCoder, NumberCoder, ReadOptions, TableOptions
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.frames import with_labels
 from daskls.sources.labels import pick_label_column
-from daskls.sources.scan import scan_labels
+from daskls.sources.scan import scan_table
 from daskls.store.objects import Scratch, TemporaryFolder
 from daskls.targets import Target
 
@@ -33,15 +33,17 @@ ENCODED = "one feature per column; columns of text become one per category"
 UnreadRows = tuple[Source, Target, tuple[str, ...]]
 
 
-def unread_rows(X: Any, y: Any, kind: TargetKind) -> UnreadRows:
+def unread_rows(X: Any, y: Any, kind: TargetKind, options: TableOptions) -> UnreadRows:
     """Describe rows by their shape; the classes of y are counted if it is in memory."""
     if isinstance(X, tuple) and len(X) == 2 and all(isinstance(n, Integral) for n in X):
+        options.check_unused("a shape")
         note = f"{USUAL_DTYPE.name} features"
         return _of_shape((int(X[0]), int(X[1])), USUAL_DTYPE, *_target(y, None, kind), note)
     X, y = with_labels(X, y)
     source = open_source(X)
     if source.is_table(y):
-        return _of_table(source, y, kind)
+        return _of_table(source, y, kind, options)
+    options.check_unused("X with y apart")
     target, notes = _target(y, source, kind)
     if source.in_memory:
         array = source.given if hasattr(source.given, "shape") else np.asarray(source.given)
@@ -78,18 +80,25 @@ def count_rows(source: Source) -> int:
     return int(shape[0])
 
 
-def _of_table(source: Source, label: Any, kind: TargetKind) -> UnreadRows:
-    """Return the rows of a table, of which the labels are read, assuming one feature a column."""
+def _of_table(source: Source, label: Any, kind: TargetKind, options: TableOptions) -> UnreadRows:
+    """Return the rows of a table, which is read once to find its encoding."""
     check_label(label)
     if source.kind == "features":
+        options.check_unused(source.where)
         return _of_features(source, label, kind)
     with Scratch.temporary() as scratch:
         table = source.open(label, scratch.folder)
         label = pick_label_column(table, label, required=True)
-        assert label is not None
-        n_rows, labels = scan_labels(table, label, kind)
-        shape = n_rows, len(table.feature_columns(without=[label]))
-    return _of_shape(shape, USUAL_DTYPE, *_target_of(labels, kind), ENCODED)
+        found = scan_table(
+            table,
+            label,
+            drop=[*options.drop],
+            missing=options.missing,
+            unknown=options.unknown,
+            kind=kind,
+        )
+    shape, dtype = (found.n_rows, len(found.encoding.feature_names)), found.encoding.dtype
+    return _of_shape(shape, np.dtype(dtype), *_target_of(found.labels, kind))
 
 
 def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadRows:

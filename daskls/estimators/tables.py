@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from daskls.cluster import compute
 from daskls.datasets import convert
-from daskls.errors import DataError, ParameterError, listed
+from daskls.errors import DataError, listed
 from daskls.estimators.view import progress_bars, rows_done, say
 from daskls.records import AnyArray, TargetKind
 from daskls.run.progress import Progress
-from daskls.sources.base import TableSource, guess_label
+from daskls.sources.base import TableOptions, TableSource, guess_label
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
 from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame
@@ -27,31 +27,6 @@ from daskls.sources.write import WEIGHTS, encoded, write_features
 from daskls.store.objects import Objects, Scratch, expand_path, temporary_path
 
 Listener = Callable[[Progress], None] | None
-CHOICES = {"missing": ("auto", "refuse"), "unknown": ("zero", "error")}
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    missing: Any = "auto"
-    unknown: Any = "zero"
-    drop: Sequence[str] = ()
-    weight: str | None = None
-
-    def __post_init__(self) -> None:
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise ParameterError(f"{name} is {value!r}; it must be one of {choices}.")
-
-    def check_unused(self, what: str) -> None:
-        """Refuse options for ``what``, where columns are not encoded."""
-        default = TableOptions()
-        for name in ("missing", "unknown", "drop"):
-            if getattr(self, name) != getattr(default, name):
-                raise ParameterError(
-                    f"{name}={getattr(self, name)!r} has no effect on {what}; it is for tables: "
-                    "CSV and Parquet files, and DataFrames. Leave it out, or pass such a table."
-                )
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daskls.errors import ParameterError
-from daskls.records import Decision, SolverSpec, TargetKind
 from daskls.registry import load_object
-from daskls.solvers.base import LocalSolver, NeighborhoodSolver
+
+if TYPE_CHECKING:
+    from daskls.records import Decision, SolverSpec, TargetKind
+    from daskls.solvers.base import LocalSolver, NeighborhoodSolver
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Loss:
     """
 
     solver: str
-    decision: Decision = "ovo"
+    decision: "Decision" = "ovo"
     is_global: bool = False
     costs_by_cell: bool = False
     takes_columns: bool = True
@@ -65,7 +67,7 @@ def _of_levels(name: str, unused: tuple[str, ...] = (), *, is_robust: bool = Fal
     )
 
 
-LOSSES: dict[tuple[TargetKind, str], Loss] = {
+LOSSES: "dict[tuple[TargetKind, str], Loss]" = {
     ("classes", "hinge"): Loss(
         "solvers.hinge.solver:HingeSolver",
         caches_rows=True,
@@ -98,7 +100,7 @@ LOSSES: dict[tuple[TargetKind, str], Loss] = {
 }
 
 
-def losses_of(target: TargetKind, *, of_levels: bool = False) -> list[str]:
+def losses_of(target: "TargetKind", *, of_levels: bool = False) -> list[str]:
     """Return the names of the losses for such targets: with one answer, or at levels.
 
     >>> losses_of("classes"), losses_of("numbers", of_levels=True)
@@ -107,9 +109,10 @@ def losses_of(target: TargetKind, *, of_levels: bool = False) -> list[str]:
     return [n for (kind, n), own in LOSSES.items() if (kind, own.of_levels) == (target, of_levels)]
 
 
-def find_loss(spec: SolverSpec) -> Loss:
+def find_loss(spec: "SolverSpec") -> Loss:
     """Return the entry of a spec's loss.
 
+    >>> from daskls.records import SolverSpec
     >>> find_loss(SolverSpec(loss="squared_error")).decision
     'ovr'
     """
@@ -122,7 +125,7 @@ def find_loss(spec: SolverSpec) -> Loss:
     return LOSSES[spec.target, spec.loss]
 
 
-def check_columns(spec: SolverSpec, n_columns: int) -> None:
+def check_columns(spec: "SolverSpec", n_columns: int) -> None:
     """Raise ParameterError where y has several columns and the loss takes one."""
     loss = find_loss(spec)
     if n_columns == 1 or loss.takes_columns:
@@ -135,21 +138,22 @@ def check_columns(spec: SolverSpec, n_columns: int) -> None:
     )
 
 
-def find_measure(spec: SolverSpec) -> Any:
+def find_measure(spec: "SolverSpec") -> Any:
     """Return the `LevelLoss` of a loss at levels; its module is imported at the first call.
 
+    >>> from daskls.records import SolverSpec
     >>> find_measure(SolverSpec(loss="pinball", target="numbers")).losses([2.0], 0.25)
     array([0.5])
     """
     return _load(find_loss(spec).measure)
 
 
-def find_solver(spec: SolverSpec) -> LocalSolver:
+def find_solver(spec: "SolverSpec") -> "LocalSolver":
     solver: LocalSolver = _load(find_loss(spec).solver)
     return solver
 
 
-def find_neighborhood_solver(spec: SolverSpec) -> NeighborhoodSolver:
+def find_neighborhood_solver(spec: "SolverSpec") -> "NeighborhoodSolver":
     place = find_loss(spec).neighborhoods
     if not place:
         own = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]

@@ -171,7 +171,7 @@ def inexact_integer(values: Any, numbers: Float64) -> tuple[int, int] | None:
     return None
 
 
-def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float64:
+def as_numbers(values: Any, name: str, first_row: int) -> Float64:
     """Return values as float64, with NaN for missing ones; DataError names the row."""
     arrow = import_arrow()
     if values.null_count == len(values):
@@ -182,8 +182,7 @@ def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float
         if inexact is not None:
             row, held = first_row + inexact[0], str(inexact[1])
             raise DataError(
-                f"{where or 'The table'}: column {name!r} holds {held} in row {row} (the first is "
-                f"0); {INEXACT}."
+                f"The table: column {name!r} holds {held} in row {row} (the first is 0); {INEXACT}."
             )
         if numbers is not None:
             return numbers
@@ -191,18 +190,13 @@ def as_numbers(values: Any, name: str, first_row: int, where: str = "") -> Float
         held = repr(values[row].as_py())
         if WITH_COMMA.fullmatch(values[row].as_py()):
             raise DataError(
-                f"{where or 'The table'}: column {name!r} holds numbers with commas ({held} in row "
+                f"The table: column {name!r} holds numbers with commas ({held} in row "
                 f"{first_row + row}); {WRITE_POINTS}."
             )
     elif arrow.types.is_boolean(values.type):
-        return as_numbers(values.cast(arrow.uint8()), name, first_row, where)
+        return as_numbers(values.cast(arrow.uint8()), name, first_row)
     else:
         row, held = 0, str(values.type)
-    if where:
-        raise DataError(
-            f"{where}, column {name!r}, row {first_row + row} (the first is 0): {held} is not a "
-            "number; correct or remove the line."
-        )
     raise DataError(
         f"Column {name!r} holds {held} in row {first_row + row} (the first is 0), where the "
         "training table has numbers. Correct it, or remove the row."

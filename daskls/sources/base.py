@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from daskls.errors import DataError, listed, warn_user
+from daskls.errors import DataError, ParameterError, listed, warn_user
 from daskls.records import (
     INEXACT,
     AnyArray,
@@ -47,6 +47,10 @@ WRITE_POINTS = (
     "former, and the DataFrame may be passed"
 )
 
+# What becomes of missing values, and of categories that no training row had.
+Missing = Literal["auto", "refuse"]
+Unknown = Literal["error", "zero"]
+CHOICES = {"missing": ("auto", "refuse"), "unknown": ("zero", "error")}
 # Labels as the source spells them: typed, or text of a text file.
 RawLabels: TypeAlias = Labels | list[str]
 # Features, labels as the source spells them, and weights; None for what the source does not hold.
@@ -270,7 +274,11 @@ class TableSource:
 
 @dataclass(frozen=True)
 class Features:
-    """The features and labels of a source: sizes, a coder of labels, and all rows in blocks."""
+    """The features and labels of a source: sizes, a coder of labels, and all rows in blocks.
+
+    `table` is the encoding, as JSON values, by which models are to read tables; None if only the
+    names of columns matter.
+    """
 
     where: str
     n_rows: int | None
@@ -279,6 +287,33 @@ class Features:
     names: list[str] | None
     labels: LabelCoder | NumberCoder | None
     blocks: Callable[[], Iterator[Block]]
+    table: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What becomes of missing values, of categories that no training row had, and of columns."""
+
+    missing: Missing = "auto"
+    unknown: Unknown = "zero"
+    drop: Sequence[str] = ()
+    weight: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ParameterError(f"{name} is {value!r}; it must be one of {choices}.")
+
+    def check_unused(self, what: str) -> None:
+        """Refuse options for ``what``, where columns are not encoded."""
+        default = TableOptions()
+        for name in ("missing", "unknown", "drop"):
+            if getattr(self, name) != getattr(default, name):
+                raise ParameterError(
+                    f"{name}={getattr(self, name)!r} has no effect on {what}; it is for tables: "
+                    "CSV and Parquet files, and DataFrames. Leave it out, or pass such a table."
+                )
 
 
 @dataclass(frozen=True)
@@ -291,6 +326,7 @@ class ReadOptions:
     n_features: int | None
     scratch: Path
     kind: TargetKind = "classes"
+    of_table: TableOptions = field(default_factory=TableOptions)
 
 
 def check_unique(names: Sequence[Any], where: str) -> None:

@@ -5,7 +5,7 @@ scikit-learn's encoders want all rows at once, and are kept as pickles.
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from daskls.sources.arrow import (
     import_arrow,
     whole_spelled,
 )
+from daskls.sources.base import Unknown
 from daskls.sources.dates import ISO, feature_names, features_of, not_a_date, read_dates
 from daskls.sources.letters import N_DIRECTIONS, letters_of
+from daskls.sources.signs import unsigned, without_blanks
 from daskls.sources.statistics import MOST_VALUES, CrossFit, spelled
 
-Unknown = Literal["error", "zero"]
 FLAGS = ("false", "true")
 
 
@@ -32,9 +33,10 @@ class ColumnEncoding:
     """A "number", "flag", "category", "date" or "statistics"; `fill` replaces missing values.
 
     Where training rows had none, `usual` does in queries. Dates are spelled as `spelling`, in the
-    time zone `zone`, and become `parts` beside their seconds. The statistics of `categories` are
-    those named by `parts`: `statistics` holds them by rows, of a gap and of any other value last.
-    Beside them, or alone, are positions by `letters`.
+    time zone `zone`, and become `parts` beside their seconds. Numbers may be text with a `sign`, or
+    with "" for none, and with commas between thousands. The statistics of `categories` are those
+    named by `parts`: `statistics` holds them by rows, of a gap and of any other value last. Beside
+    them, or alone, are positions by `letters`.
     """
 
     name: str
@@ -47,6 +49,12 @@ class ColumnEncoding:
     parts: tuple[str, ...] = ()
     statistics: tuple[float, ...] = ()
     letters: str = ""
+    sign: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether these are numbers as they are."""
+        return self.kind == "number" and self.fill is None and self.sign is None
 
     @property
     def feature_names(self) -> list[str]:
@@ -66,6 +74,8 @@ class ColumnEncoding:
             "date": f"a date: {', '.join(['seconds since 1970', *self.parts])}",
             "statistics": self._describe_statistics(),
         }
+        if self.sign is not None:
+            kinds["number"] += f", written with {self.sign or 'commas'}"
         if self.fill is None:
             return kinds[self.kind]
         filled = "zeros" if self.kind == "category" else f"{self.fill:g}"
@@ -151,7 +161,7 @@ class TableEncoding:
 
     def describe(self) -> list[str]:
         """Return the encoding in words, a line per column; plain numbers share one line."""
-        plain = [c.name for c in self.columns if c.kind == "number" and c.fill is None]
+        plain = [column.name for column in self.columns if column.is_plain]
         lines = [] if self.label is None else [f"label: {self.label}"]
         lines += [] if self.weight is None else [f"weights: {self.weight}"]
         lines += [f"{len(plain)} numbers as they are: {listed(plain)}"] if plain else []
@@ -180,6 +190,9 @@ class TableEncoding:
         for column in self.columns:
             stop = start + len(column.feature_names)
             values = column_of(batch, column.name)
+            # A model that was saved before blank text was missing may have a category of it.
+            if all(map(str.strip, column.categories)):
+                values = without_blanks(values)
             self._fill(X[:, start:stop], column, values, first_row, news, cross_fit)
             start = stop
         return X
@@ -194,7 +207,8 @@ class TableEncoding:
         cross_fit: CrossFit | None,
     ) -> None:
         if column.kind == "number":
-            numbers = as_numbers(values, column.name, first_row)
+            bare = values if column.sign is None else unsigned(values, column.sign)
+            numbers = as_numbers(bare, column.name, first_row)
             missing = np.isnan(numbers)
             out[:, 0] = np.where(missing, column.fill or column.usual or 0.0, numbers)
         elif column.kind == "date":

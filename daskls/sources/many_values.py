@@ -16,6 +16,7 @@ from daskls.sources.arrow import as_numbers, column_of, import_arrow
 from daskls.sources.base import TableSource
 from daskls.sources.labels import raw_labels
 from daskls.sources.letters import N_DIRECTIONS, Letters
+from daskls.sources.signs import without_blanks
 from daskls.sources.statistics import (
     N_FOLDS,
     Statistics,
@@ -83,7 +84,8 @@ class ManyValues:
             parts = parts_of(numbers)
             texts = {}
             for name, sums in self.sums.items():
-                values = spelled(column_of(batch, name).filter(import_arrow().array(counted)))
+                values = without_blanks(column_of(batch, name))
+                values = spelled(values.filter(import_arrow().array(counted)))
                 sums.add(values, folds, parts)
                 texts[name] = values.to_numpy(zero_copy_only=False)
             self._sample.add(

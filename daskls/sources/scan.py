@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from daskls.partition.shuffle import row_keys
 from daskls.records import INEXACT, AnyArray, Float64, Keys, TargetKind
 from daskls.seeds import MEDIAN_ROWS
 from daskls.sources.arrow import (
+    INTEGER,
     PartTypes,
     as_text,
     column_of,
@@ -31,21 +32,22 @@ from daskls.sources.base import (
     WRITE_POINTS,
     LabelCoder,
     MedianSample,
+    Missing,
     NumberCoder,
     TableSource,
+    Unknown,
     one_spelling,
     reads_as_number,
     scan_of,
 )
 from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates
-from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding, Unknown
+from daskls.sources.encoding import FLAGS, ColumnEncoding, TableEncoding
 from daskls.sources.labels import add_labels
 from daskls.sources.many_values import ManyValues
+from daskls.sources.signs import SignScan, without_blanks
 from daskls.sources.statistics import CrossFit, Statistics, Targets, TargetSums
 
-Missing = Literal["auto", "refuse"]
 MAX_CATEGORIES = 64
-PLAIN_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 # A text that may stand for a missing value, as "?"; beside more numbers it is no category.
 NO_WORD, FEW_NUMBERS = re.compile(r"[^\w\s]+"), 20
 UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing"
@@ -170,6 +172,9 @@ class _Column:
         self.is_category = is_category(kind)
         # False for good once a value is not a number; text can be one in a file, not in a frame.
         self.are_numbers = True
+        # What text is written with that is numbers all the same; None for good once some is none.
+        self.written: SignScan | None = SignScan()
+        self.has_blank = False
         # What a column without values would hold.
         self.is_bool = bool(import_arrow().types.is_boolean(kind))
         # In a text file numbers are text, too; a frame says which columns are numbers.
@@ -198,10 +203,19 @@ class _Column:
     @property
     def may_be_number(self) -> bool:
         is_empty_bool = self.is_bool and not self.types.found
-        return self.are_numbers and not self.is_category and not is_empty_bool
+        are_numbers = (self.are_numbers and not is_empty_bool) or self.are_written
+        return are_numbers and not self.is_category
+
+    @property
+    def are_written(self) -> bool:
+        """Whether text is numbers; of bare ones a frame would hold numbers, were none blank."""
+        scan = self.written
+        return scan is not None and (scan.sign is not None or (scan.are_bare and self.has_blank))
 
     def add(self, batch: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
-        kind, values = batch.schema.field(self.name).type, column_of(batch, self.name)
+        kind, given = batch.schema.field(self.name).type, column_of(batch, self.name)
+        values = without_blanks(given)
+        self.has_blank |= values is not given
         self.is_of_file = not is_typed
         self.is_category |= is_category(kind)
         if not import_arrow().types.is_null(kind):
@@ -218,11 +232,14 @@ class _Column:
             self.first_missing = row + int(np.argmax(missing))
         if missing.all():
             return
-        if numbers is not None and self.inexact is None:
-            found = inexact_integer(values, numbers)
+        read = self._read_written(values) if numbers is None else (values, numbers)
+        if numbers is not None and self.written is not None:
+            self.written.signs.add("")
+        if read is not None and self.inexact is None:
+            found = inexact_integer(*read)
             self.inexact = None if found is None else (row + found[0], found[1])
-        if numbers is not None and self.sample is not None:
-            self.sample.add(keys, numbers)
+        if read is not None and self.sample is not None:
+            self.sample.add(keys, read[1])
         if is_typed:
             self.types.add(batch, row)
             if not import_arrow().types.is_integer(values.type):
@@ -236,6 +253,13 @@ class _Column:
             self.values = set(one_spelling(self.values.union(found)).values())
             if len(self.values) > MAX_CATEGORIES:
                 self.values = None
+
+    def _read_written(self, values: Any) -> tuple[Any, Float64] | None:
+        """Return text as bare numbers, if all of the column so far is numbers."""
+        scan = self.written if is_text(values.type) else None
+        read = None if scan is None else scan.add(values)
+        self.written = None if read is None else scan
+        return read
 
     def _note_fraction(self, numbers: Float64 | None) -> None:
         """Keep the first number that has no certain spelling as text."""
@@ -270,7 +294,7 @@ class _Column:
                 (len(commas) < len(texts))
                 if not self.is_of_file
                 else not all(
-                    WITH_COMMA.fullmatch(text) or PLAIN_NUMBER.fullmatch(text) for text in texts
+                    WITH_COMMA.fullmatch(text) or INTEGER.fullmatch(text) for text in texts
                 )
             )
             self.comma = None if others else self.comma or next(iter(commas), "")
@@ -335,7 +359,8 @@ class _Column:
         categories = tuple(sorted(values)) if kind == "category" else ()
         fill, usual = (None, fill) if self.first_missing is None else (fill, None)
         if statistics is None:
-            return ColumnEncoding(self.name, kind, categories, fill, usual)
+            sign = self.written.sign if kind == "number" and self.written is not None else None
+            return ColumnEncoding(self.name, kind, categories, fill, usual, sign=sign)
         return ColumnEncoding(
             self.name,
             "statistics",

@@ -5,6 +5,7 @@ import gzip
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from daskls.errors import DataError, StoreError
 from daskls.records import INEXACT, AnyArray, first_inexact
-from daskls.sources.arrow import PartTypes, as_numbers, column_of, import_arrow, is_number
+from daskls.sources.arrow import as_numbers, column_of, import_arrow, is_number
 from daskls.sources.base import (
     Block,
     Features,
@@ -26,7 +27,7 @@ from daskls.sources.base import (
 )
 from daskls.sources.encoding import News, TableEncoding
 from daskls.sources.labels import raw_labels
-from daskls.sources.scan import scan_labels
+from daskls.sources.scan import scan_table
 from daskls.sources.statistics import CrossFit
 from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
 from daskls.store.dataset import Dataset, DatasetWriter
@@ -89,82 +90,57 @@ def encoded(
     return Features(source.where, n_rows, len(names), dtype, own_names, labels, blocks)
 
 
-def plain(source: TableSource, options: ReadOptions) -> Features:
-    """Return a table's numeric columns as features; a first pass reads the label."""
+def columns_of(source: TableSource, options: ReadOptions) -> Features:
+    """Return a table's columns as features, encoded as by a fit; a first pass reads them all."""
     where, names = source.where, source.names
     is_text = source.has_header and not source.is_typed
     column = pick_label(names, options.label, where, source.likely_labels, is_text=is_text)
     label = None if column is None else names[column]
-    wanted = source.feature_columns(without=[] if label is None else [label])
-    if not wanted:
-        raise DataError(
-            f"{where} has no feature columns besides the label {label!r}; pass label='none' where "
-            "that is a feature."
-        )
-    dtype = _plain_dtype(source, wanted) if options.dtype is None else options.dtype
-    if label is None:
-        n_rows, labels = _count_rows(source), None
-    else:
-        n_rows, labels = scan_labels(source, label, options.kind)
+    found = scan_table(
+        source,
+        label,
+        drop=[*options.of_table.drop],
+        missing=options.of_table.missing,
+        unknown=options.of_table.unknown,
+        kind=options.kind,
+    )
+    encoding = found.encoding
+    dtype = _stored_dtype(source, encoding) if options.dtype is None else options.dtype
+    # Wide, so that what a narrower dtype does not hold shows when it is stored.
+    wide = replace(encoding, dtype="float64")
+    features = encoded(
+        source,
+        wide,
+        label=label,
+        labels=found.labels,
+        n_rows=found.n_rows,
+        cross_fit=found.cross_fit,
+    )
 
     def blocks() -> Iterator[Block]:
-        first, types = 0, [PartTypes(where, name) for name in wanted]
-        for batch in source.batches(wanted if label is None else [*wanted, label]):
-            for own in types if source.is_typed else ():
-                own.add(batch, first)
-                own.check()
-            columns = [
-                _numbers(column_of(batch, name), name, first, where, dtype) for name in wanted
-            ]
-            y = None if label is None else raw_labels(column_of(batch, label), source)
-            X = np.column_stack(columns)
-            yield X if source.is_typed else narrowed(X, dtype, where), y, None
-            first += batch.num_rows
+        for X, y, weights in features.blocks():
+            yield narrowed(X, dtype, where), y, weights
 
     # Names that only number the columns come from a file without a header.
-    own = None if not source.is_typed and names == list(map(str, range(len(names)))) else wanted
-    return Features(where, n_rows, len(wanted), dtype, own, labels, blocks)
+    own = features.names if source.is_typed or encoding.has_header else None
+    table = replace(encoding, dtype=str(dtype)) if dtype.kind == "f" else wide
+    # Plain numbers are found by their names alone.
+    are_plain = all(column.is_plain for column in encoding.columns)
+    kept = None if are_plain else table.to_json()
+    return replace(features, dtype=dtype, names=own, table=kept, blocks=blocks)
 
 
-def _count_rows(source: TableSource) -> int:
-    """Return the number of rows of a table, reading a column if necessary."""
-    if source.n_rows is not None:
-        return source.n_rows
-    return sum(batch.num_rows for batch in source.batches(source.names[:1]))
-
-
-def _plain_dtype(source: TableSource, names: list[str]) -> np.dtype[Any]:
-    """Return a dtype that holds every column; float32 for a table of text."""
-    if not source.is_typed:
+def _stored_dtype(source: TableSource, encoding: TableEncoding) -> np.dtype[Any]:
+    """Return a dtype that holds every column: of numbers alone their own, float32 for text."""
+    if all(column.is_plain for column in encoding.columns) and not source.is_typed:
         return np.dtype(np.float32)
-    types, dtypes = import_arrow().types, []
-    for name in names:
-        kind = source.schema.field(name).type
-        if not is_number(kind) and not types.is_boolean(kind):
-            raise DataError(
-                f"{source.where}, column {name!r}: type {kind} is not numeric; drop it, or name "
-                "the label column with `label`. `fit` takes categories as they are."
-            )
-        is_decimal = types.is_decimal(kind)
-        dtypes.append(np.dtype(np.float64 if is_decimal else kind.to_pandas_dtype()))
-    return feature_dtype(np.result_type(*dtypes), source.where)
-
-
-def _numbers(values: Any, name: str, first_row: int, where: str, dtype: np.dtype[Any]) -> AnyArray:
-    """Return a column of a batch as numbers, of its own type if it is numeric."""
-    if values.null_count:
-        row = first_row + int(np.argmax(np.asarray(values.is_null())))
-        raise DataError(
-            f"{where}, column {name!r}, row {row} (the first is 0): no value; remove such rows."
-        )
     types = import_arrow().types
-    if types.is_boolean(values.type):
-        values = values.cast(import_arrow().uint8())
-    is_kept = types.is_integer(values.type) and dtype.kind in "iu"
-    if is_kept or types.is_floating(values.type):
-        numbers: AnyArray = values.to_numpy(zero_copy_only=False)
-        return numbers
-    return as_numbers(values, name, first_row, where)
+    kinds = [source.schema.field(name).type for name in encoding.column_names]
+    are_typed = all(is_number(kind) or types.is_boolean(kind) for kind in kinds)
+    if not are_typed or any(column.fill is not None for column in encoding.columns):
+        return np.dtype(encoding.dtype)
+    dtypes = [float if types.is_decimal(kind) else kind.to_pandas_dtype() for kind in kinds]
+    return feature_dtype(np.result_type(*dtypes), source.where)
 
 
 def write_features(
@@ -194,6 +170,7 @@ def write_features(
             y_dtype="int32" if labels is None else labels.dtype,
             classes=None if labels is None else labels.classes,
             feature_names=features.names,
+            table=features.table,
             source=Path(features.where).name,
             chunk_rows=chunk_rows,
             overwrite=overwrite,

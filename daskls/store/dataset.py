@@ -56,7 +56,8 @@ class Dataset:
     """An opened data set.
 
     No row is read until its arrays are indexed. With `classes`, sorted, y holds codes: row i has
-    the label `classes[y[i]]`. `source` says where the rows came from, for people.
+    the label `classes[y[i]]`. `source` says where the rows came from, for people. `table` is how
+    columns of a table became features, as JSON values; None if they are numbers as they were.
     """
 
     path: str
@@ -65,6 +66,7 @@ class Dataset:
     classes: list[Any] | None
     feature_names: list[str] | None
     source: str
+    table: dict[str, Any] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -113,7 +115,8 @@ def open_dataset(path: str | os.PathLike[str]) -> Dataset:
             f"{where!r} has damaged feature_names: wanted {X.shape[1]} names, one per column of X, "
             f"got {names!r}; write it again."
         )
-    return Dataset(where, X, y, classes, names, str(attributes.get("source", "")))
+    source, table = str(attributes.get("source", "")), attributes.get("table")
+    return Dataset(where, X, y, classes, names, source, table)
 
 
 def find_zarr(source: Any) -> tuple[ArrayHandle | None, Dataset | None]:
@@ -230,6 +233,7 @@ class DatasetWriter:
     with_y : bool. Whether every block comes with labels.
     classes : sequence or None. Sorted labels; then y holds codes 0 .. len(classes) - 1.
     source : str. Where the rows come from.
+    table : dict or None. How columns became features, as JSON values.
     chunk_rows : int or None. Rows of a chunk, of X and of y; None: about 4 MiB of X.
     overwrite : bool. Replace a daskls data set at `path`; anything else there is never removed.
 
@@ -255,6 +259,7 @@ class DatasetWriter:
         classes: Any = None,
         feature_names: Any = None,
         source: str = "",
+        table: dict[str, Any] | None = None,
         chunk_rows: int | None = None,
         overwrite: bool = False,
     ) -> None:
@@ -269,6 +274,7 @@ class DatasetWriter:
             "classes": None if classes is None else np.asarray(classes).tolist(),
             "feature_names": None if feature_names is None else [str(f) for f in feature_names],
             "source": source,
+            **({} if table is None else {"table": table}),
         }
         check_target(self.path, overwrite)
         store = open_store(self.path)

@@ -21,15 +21,17 @@ from daskls import (
     VoronoiSVR,
 )
 
-EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "of regressors: of more rows others are drawn to be held out, and a float sum is another. "
-        "Of VoronoiSVC and RandomChunkSVC: sets `cv` to a list of splits; ours is a number of "
-        "folds inside each cell. "
-        "Of the methods on neighborhoods: a row that is repeated fills two places of a neighborhood"
-        ". Of those on samples: a row that is repeated is drawn as two"
+EXPECTED = dict.fromkeys(
+    (
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
     ),
-}
+    "of regressors: of more rows others are drawn to be held out, and a float sum is another. "
+    "Of VoronoiSVC and RandomChunkSVC: sets `cv` to a list of splits; ours is a number of "
+    "folds inside each cell. "
+    "Of the methods on neighborhoods: a row that is repeated fills two places of a neighborhood"
+    ". Of those on samples: a row that is repeated is drawn as two",
+)
 
 
 # Sizes of which the checks' few rows make several cells.

@@ -11,6 +11,9 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import zarr
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from small import task_memory, tiny_tasks
 from support import MIB, Calls, checkers, edit_attributes, small_svc
 
@@ -216,12 +219,28 @@ def test_dask_dataframe():
         small_svc().fit(frame, Y)
 
 
-def test_sparse(model):
-    sparse = scipy.sparse.csr_array(X)
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "dok"])
+def test_sparse_rows_are_made_dense_where_they_fit(form, model, monkeypatch):
+    sparse = scipy.sparse.csr_array(X).asformat(form)
+    own = small_svc().fit(sparse, Y)
+    wanted = model.decision_function(X)
+    np.testing.assert_array_equal(small_svc().fit(X, Y).decision_function(X), wanted)
+    for found in (own.decision_function(X), model.decision_function(sparse)):
+        np.testing.assert_array_equal(found, wanted)
+    assert model.score(sparse, Y) == model.score(X, Y)
+    monkeypatch.setattr("daskls.estimators.inputs.available_nbytes", lambda: 2 * X.nbytes - 1)
     for call in (lambda: small_svc().fit(sparse, Y), lambda: model.predict(sparse)):
         nbytes = f"{X.nbytes / 2**20:,.1f} MiB"
         with pytest.raises(DataError, match=f"sparse .*dense rows are required: {nbytes}.*toarray"):
             call()
+
+
+def test_indicators_of_a_column_transformer_are_taken():
+    frame = pd.DataFrame({"c": [*"abcdefgh"] * 50, "x": np.arange(400) % 17})
+    labels = frame.c.isin([*"abc"])
+    coded = ColumnTransformer([("c", OneHotEncoder(), ["c"])], remainder="passthrough")
+    assert scipy.sparse.issparse(coded.fit_transform(frame))
+    assert make_pipeline(coded, small_svc()).fit(frame, labels).score(frame, labels) == 1
 
 
 @pytest.mark.parametrize("lazy", [False, True])

@@ -395,6 +395,7 @@ CODES = np.arange(80) % 2
 NESTED = xr.Dataset({"a": (("r", "c"), np.ones((80, 2))), "kind": (("r",), CODES)})
 # What `fit` is given, by its name in docs/data.md.
 REFUSED = {
+    "numbers with decimal commas, or that may have some": lambda _: (table(a="1,5"), "kind"),
     'missing values, with `missing="refuse"`': lambda _: (table(b=GAP), "kind"),
     "a missing label": lambda _: (table(kind=GAP), "kind"),
     "no label named, nor of a usual name": lambda _: (table(), None),
@@ -407,7 +408,10 @@ REFUSED = {
         "kind",
     ),
     "a file of another suffix": lambda folder: (spreadsheet(folder), "kind"),
-    "a scipy sparse matrix": lambda _: (scipy.sparse.eye(80, format="csr"), CODES),
+    "a scipy sparse matrix whose dense rows take more than half of the free memory": lambda _: (
+        scipy.sparse.eye(10**7, format="csr"),
+        CODES,
+    ),
     "a dict, a generator": lambda _: ({"a": CODES}, CODES),
     "an xarray Dataset of several dimensions": lambda _: (NESTED, "kind"),
 }

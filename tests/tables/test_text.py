@@ -243,7 +243,7 @@ COMMAS = (
         PLAIN.to_csv(index=False, sep=";", decimal=","),
         (PLAIN.assign(a=PLAIN.a / 1e6)).to_csv(index=False, sep=";", decimal=","),
         re.sub(r",0;", ";", PLAIN.round(1).to_csv(index=False, sep=";", decimal=",")),
-        "a;b;t\n" + "".join(f"{int(r.a * 9e6):,};{r.b};{r.t}\n" for r in PLAIN.itertuples()),
+        "a;b;t\n" + "".join(f"{int(r.a * 9e5):,};{r.b};{r.t}\n" for r in PLAIN.itertuples()),
         "a;b;t\n" + "".join(f"1.{i:03},5;{i};{'xy'[i % 2]}\n" for i in range(N)),
     ],
     ids=["few", "many", "exponents", "whole ones without", "thousands", "points and commas"],

@@ -1,0 +1,212 @@
+"""Numbers as people write them, and blanks among numbers: Python's own parsing is the oracle."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from support import run_cli as run
+
+import daskls
+from daskls import DataError, TableEncoder
+from daskls.sources.base import TableSource
+from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
+from daskls.sources.scan import scan_table
+
+hypothesis = pytest.importorskip("hypothesis")
+st = hypothesis.strategies
+
+few = hypothesis.settings(max_examples=80, deadline=None, derandomize=True, database=None)
+BLANKS = [None, "", " ", "\t ", "\u00a0"]
+# Numbers in the two ways, as countries with points and with commas write them.
+POINTS = re.compile(r"\d+(\.\d*)?|[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+COMMAS = re.compile(r"\d+(,\d*)?|[1-9]\d{0,2}(\.\d{3})+(,\d*)?")
+
+
+def table_of(values, cuts=(), *, is_typed=True):
+    """Return a table of one column, in batches that end at some rows."""
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(values)), len(values)]
+    batches = [pa.table({"a": pa.array(values[a:b], pa.string())}) for a, b in pairwise(bounds)]
+    return TableSource("t", batches[0].schema, lambda _: iter(batches), is_typed=is_typed)
+
+
+def column_of(values, cuts=(), **options):
+    (column,) = scan_table(table_of(values, cuts, **options), None).encoding.columns
+    return column
+
+
+def column_or_error(*given, **options):
+    try:
+        return column_of(*given, **options)
+    except DataError as error:
+        return str(error)
+
+
+def coded(column, values):
+    """Return what a column's encoding makes of values."""
+    return TableEncoding((column,)).encode(pa.table({"a": values}), 0, News())
+
+
+CUTS = st.lists(st.integers(0, 12), max_size=4)
+NUMBERS = st.one_of(st.integers(-9999, 9999), st.floats(-1e6, 1e6))
+
+
+@few
+@hypothesis.given(
+    st.lists(st.one_of(NUMBERS.map(str), st.sampled_from(BLANKS)), min_size=1, max_size=12),
+    CUTS,
+    st.booleans(),
+)
+def test_blanks_among_numbers_are_gaps(values, cuts, is_typed):
+    numbers = [float(own) if own and own.strip() else np.nan for own in values]
+    hypothesis.assume(not np.isnan(numbers).all())
+    column = column_of(values, cuts, is_typed=is_typed)
+    assert column == column_of(values, is_typed=is_typed)
+    has_blank = any(own is not None and not own.strip() for own in values)
+    # A frame tells numbers from text, unless blanks among them made text of all.
+    if is_typed and not has_blank:
+        assert column.kind == "category"
+        return
+    gaps, median = np.isnan(numbers), float(np.nanmedian(numbers))
+    assert column.kind == "number"
+    assert (column.fill, column.usual) == ((median, None) if gaps.any() else (None, median))
+    X = coded(column, values)
+    np.testing.assert_array_equal(X[:, 0], np.where(gaps, median, numbers))
+    if gaps.any():
+        np.testing.assert_array_equal(X[:, 1], gaps)
+
+
+@st.composite
+def written(draw):
+    """Return a number with a sign, as one of many hands writes it, and the sign."""
+    sign = draw(st.sampled_from(["", "$", "$", "€", "%", "₹"]))
+    digits = draw(st.integers(0, 3))
+    number = draw(st.one_of(st.integers(0, 3000), st.integers(999_999, 3_000_000))) / 10**digits
+    text = f"{number:{draw(st.sampled_from([',', '']))}.{digits}f}"
+    space, minus = draw(st.sampled_from(["", " "])), draw(st.sampled_from(["", "-"]))
+    if sign == "%" or (sign == "€" and draw(st.booleans())):
+        return f"{minus}{text}{space}{sign}", sign
+    return (
+        f"{minus}{sign}{space}{text}" if draw(st.booleans()) or not sign else f"{sign}{minus}{text}"
+    ), sign
+
+
+def columns_of_hands():
+    return st.lists(written(), min_size=1, max_size=8)
+
+
+def oracle(values):
+    """Return the sign and the numbers of text that can be read in one way only; else None."""
+    signs, is_telling, are_both = set(), False, True
+    for text, sign in values:
+        bare = re.sub(r"[-\s$€%₹]", "", text)
+        if not POINTS.fullmatch(bare):
+            return None
+        signs.add(sign)
+        by_commas = COMMAS.fullmatch(bare) and not (sign in ("$", "₹") and "," in bare)
+        # Bare numbers with a point may stand in another part than those with commas.
+        is_telling |= not by_commas and bool(sign or "," in bare)
+        are_both &= not ("," in bare or (sign and "." in bare))
+    if len(signs) > 1 or not (is_telling or (are_both and signs != {""})):
+        return None
+    minus = [-1.0 if "-" in text else 1.0 for text, _ in values]
+    bare = [float(re.sub(r"[^\d.]", "", text)) for text, _ in values]
+    return signs.pop(), [a * b for a, b in zip(minus, bare, strict=True)]
+
+
+@hypothesis.settings(few, max_examples=400)
+@hypothesis.given(
+    st.one_of(
+        columns_of_hands(),
+        st.sampled_from(["", "$", "€", "%"]).flatmap(
+            lambda sign: st.lists(
+                written().filter(lambda own: own[1] == sign), min_size=4, max_size=9
+            )
+        ),
+    ),
+    CUTS,
+    st.booleans(),
+)
+def test_numbers_with_signs_are_read_where_one_reading_is_certain(values, cuts, is_typed):
+    texts, wanted = [text for text, _ in values], oracle(values)
+    column = column_or_error(texts, cuts, is_typed=is_typed)
+    assert column == column_or_error(texts, is_typed=is_typed)
+    if wanted is None:
+        assert "numbers with commas" in column if isinstance(column, str) else column.sign is None
+        return
+    sign, numbers = wanted
+    assert (column.kind, column.sign, column.usual) == ("number", sign, float(np.median(numbers)))
+    np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers)
+
+
+N = 60
+PRICES = pd.DataFrame(
+    {
+        "price": [f"${1000 + 37.5 * i:,.2f}" for i in range(N)],
+        "share": [f"{i % 9} %" for i in range(N)],
+        "people": [f"{20_000 * (i + 1):,}" for i in range(N)],
+        "t": [["low", "high"][i > N // 2] for i in range(N)],
+    }
+)
+SMALL = {"cell_size": 200, "C": 1.0, "gamma": 5.0, "random_state": 0}
+
+
+def test_a_model_reads_signs_in_queries_as_in_training(tmp_path):
+    PRICES.to_csv(tmp_path / "t.csv", index=False)
+    bare = PRICES.assign(
+        price=[1000 + 37.5 * i for i in range(N)],
+        share=[i % 9 for i in range(N)],
+        people=[20_000 * (i + 1) for i in range(N)],
+    )
+    wanted = daskls.VoronoiSVC(**SMALL).fit(bare, "t")
+    for given in (PRICES, pl.from_pandas(PRICES), tmp_path / "t.csv"):
+        model = daskls.VoronoiSVC(**SMALL).fit(given, "t")
+        assert model.table_.describe()[1:] == [
+            "price: a number, written with $",
+            "share: a number, written with %",
+            "people: a number, written with commas",
+        ]
+        # Numbers may come as such, too.
+        for own in (PRICES, tmp_path / "t.csv", bare):
+            found = model.decision_function(own)
+            np.testing.assert_array_equal(found, wanted.decision_function(bare))
+    model.save(tmp_path / "m")
+    loaded = daskls.load(tmp_path / "m")
+    assert loaded.table_ == model.table_
+    assert "price: a number, written with $" in run("info", tmp_path / "m").stdout
+
+
+@pytest.mark.parametrize("value", ["€5", "$1,5", "$5 %", "much", "1,234"])
+def test_a_sign_that_training_rows_did_not_have_is_refused(value):
+    encoder = TableEncoder("t").fit(PRICES)
+    with pytest.raises(
+        DataError, match=rf"'price' holds {re.escape(repr(value))} in row 7 |commas"
+    ):
+        encoder.transform(PRICES.assign(price=PRICES.price.where(PRICES.index != 7, value)))
+
+
+def test_whole_numbers_with_signs_that_floats_do_not_hold_are_refused():
+    values = ["$9,007,199,254,740,993", "$5"]
+    with pytest.raises(DataError, match="'a' holds 9007199254740993 in row 0 "):
+        column_of(values)
+
+
+def test_blank_text_is_a_gap_of_dates_and_categories():
+    dates = column_of(["2024-05-01", "", "2025-06-02", " "])
+    assert dates.kind == "date"
+    assert dates.fill is not None
+    colors = ["red", "", "blue", " "]
+    column = column_of(colors)
+    assert column == ColumnEncoding("a", "category", ("blue", "red"), fill=0.0)
+    # As of a model that was saved when they were categories.
+    before = ColumnEncoding("a", "category", ("", " ", "red"), usual=0.0)
+    assert coded(before, ["", " ", "red"]).tolist() == np.eye(3).tolist()
+
+
+def test_categories_of_signed_numbers_stay_categories():
+    frame = pd.DataFrame({"a": pd.Categorical(["$1", "$2", "", "$1"]), "t": [0, 1, 0, 1]})
+    (column,) = TableEncoder("t").fit(frame).table_.columns
+    assert column == ColumnEncoding("a", "category", ("$1", "$2"), fill=0.0)
