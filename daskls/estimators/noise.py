@@ -85,10 +85,10 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
         self.classes_ = self.model_.classes_
         self.n_features_in_ = self.model_.n_features_in_
         keep_names(self, getattr(self.model_, "feature_names_in_", None))
-        if hasattr(self.model_, "table_"):
-            from daskls.estimators.tables import encode_partition
+        if source.kind == "frame" and hasattr(self.model_, "table_"):
+            from daskls.estimators.tables import training_features
 
-            source = Source(encode_partition(source.given, self.model_.table_, 0), "memory")
+            source = Source(training_features(self.model_, source, y), "memory")
         handle = self.model_._handle
         rows, target, _ = check_input(self, source, y, None)
         if rows.in_memory and target is not None and target.in_memory:

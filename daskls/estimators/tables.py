@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from daskls.cluster import compute
 from daskls.datasets import convert
 from daskls.errors import DataError, listed
+from daskls.estimators.inputs import target_apart
 from daskls.estimators.view import progress_bars, rows_done, say
 from daskls.records import AnyArray, TargetKind
 from daskls.run.progress import Progress
@@ -27,6 +29,12 @@ from daskls.sources.write import WEIGHTS, encoded, write_features
 from daskls.store.objects import Objects, Scratch, expand_path, temporary_path
 
 Listener = Callable[[Progress], None] | None
+
+
+def table_seed(estimator: Any) -> int:
+    """Return the seed of samples and folds of a table's rows."""
+    seed = estimator.random_state
+    return int(seed) if isinstance(seed, Integral) else 0
 
 
 @contextmanager
@@ -221,6 +229,18 @@ def encode_partition(
         first_row += batch.num_rows
     news.warn()
     return np.concatenate(blocks)
+
+
+def training_features(estimator: Any, X: Source, y: Any) -> AnyArray:
+    """Return the features of a frame that an estimator was fitted to with labels apart."""
+    found = scan_table(
+        X.open(None, temporary_path()),
+        None,
+        seed=table_seed(estimator),
+        kind=estimator._kind,
+        target=target_apart(estimator, X, y),
+    )
+    return encode_partition(X.given, found.encoding, 0, found.cross_fit)
 
 
 def encoded_lazily(X: Any, encoding: TableEncoding, cross_fit: CrossFit | None = None) -> da.Array:

@@ -339,3 +339,15 @@ def test_letters_do_not_depend_on_the_parts(cuts, seed):
     X = features(queries, whole, of_training=False)
     one_by_one = [features(queries[i : i + 1], whole, of_training=False) for i in range(100)]
     np.testing.assert_array_equal(X, np.concatenate(one_by_one))
+
+
+def test_a_noise_filter_codes_training_rows_without_their_fold():
+    table = drawn("two", with_gaps=False)
+    X, y = table[["a", "city"]], table.y
+    found = scan(table)
+    coded = features(table, found, of_training=True)
+    noise, same = (
+        daskls.FalkNoiseFilter(n_neighbors=20, random_state=0).fit(*rows)
+        for rows in ((X, y), (coded, y.to_numpy()))
+    )
+    np.testing.assert_array_equal(noise.keep_, same.keep_)
