@@ -24,10 +24,11 @@ from support import run_cli as run
 import daskls
 from daskls import DataError, ParameterError, StoreError
 from daskls.sources.base import BATCH_FIELDS, MEDIAN_SAMPLE
+from daskls.sources.columns import MAX_CATEGORIES
 from daskls.sources.door import open_source
 from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
 from daskls.sources.files import TEXT_BLOCK_NBYTES
-from daskls.sources.scan import MAX_CATEGORIES, scan_table
+from daskls.sources.scan import scan_table
 
 PARAMS = {
     **PAPERS,
