@@ -52,17 +52,11 @@ pandas.read_csv("train.csv").head()
 # ## Train
 #
 # The path of the file and the name of the column to predict are enough. `verbose=1` shows the
-# progress of the fit. Missing values are refused unless `missing` says how to treat them:
+# progress of the fit, and what becomes of the columns:
 
 # %%
 model = VoronoiSVC(random_state=0, verbose=1)
-try:
-    model.fit("train.csv", "grows")
-except ValueError as error:
-    print(error)
-
-# %%
-model.fit("train.csv", "grows", missing="median")
+model.fit("train.csv", "grows")
 list(model.feature_names_in_)
 
 # %% [markdown]
