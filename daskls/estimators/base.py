@@ -283,14 +283,14 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         options: TableOptions,
     ) -> "tuple[ModelHandle, FitResult]":
         """Write a table as a data set in the store, and train on that."""
-        from daskls.estimators.tables import table_seed, training_rows, unless_empty
+        from daskls.estimators.tables import training_rows, unless_empty
 
         target = target_apart(self, source, y)
         label = y if target is None else None
         check_label(label)
         store, keep = choose_store(self.store)
         scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
-        given = label, target, scratch, options, table_seed(self), self.verbose, self._kind
+        given = label, target, scratch, options, self
         with unless_empty(store), own_store(store), training_rows(source, *given) as converted:
             path, table, weights = converted
             rows = open_source(path)

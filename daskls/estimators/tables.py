@@ -54,24 +54,22 @@ def training_rows(
     target: AnyArray | None,
     scratch: Scratch,
     options: TableOptions,
-    seed: int,
-    verbose: int,
-    kind: TargetKind,
+    estimator: Any,
 ) -> Iterator[tuple[str, TableEncoding | None, str | None]]:
     """Yield a data set with a table's rows, the encoding, and the path of the weights.
 
     Labels are in the column `label`, or in `target`.
     """
     with scratch:
-        with progress_bars(show=bool(verbose)) as on_progress:
+        with progress_bars(show=bool(estimator.verbose)) as on_progress:
             if X.kind == "features":
                 options.check_unused(X.where)
                 table = None
-                path = _convert_arrays(X, label, scratch, None, on_progress, kind)
+                path = _convert_arrays(X, label, scratch, None, on_progress, estimator._kind)
             else:
-                given = X, label, target, scratch, options, seed
-                path, table = _convert_table(*given, on_progress, kind)
-        if verbose and table is not None:
+                given = X, label, target, scratch, options, estimator
+                path, table = _convert_table(*given, on_progress)
+        if estimator.verbose and table is not None:
             say(table.describe())
         has_weights = table is not None and table.weight is not None
         yield path, table, f"{scratch.shared}/{WEIGHTS}/X" if has_weights else None
@@ -83,9 +81,8 @@ def _convert_table(
     target: AnyArray | None,
     scratch: Scratch,
     options: TableOptions,
-    seed: int,
+    estimator: Any,
     on_progress: Listener,
-    kind: TargetKind,
 ) -> tuple[str, TableEncoding]:
     source = X.open(label, scratch.folder)
     label = pick_label_column(source, label, required=target is None)
@@ -96,10 +93,12 @@ def _convert_table(
         drop=[*options.drop],
         missing=options.missing,
         unknown=options.unknown,
-        seed=seed,
-        kind=kind,
+        seed=table_seed(estimator),
+        kind=estimator._kind,
         weight=weight,
         target=target,
+        # A bound on false alarms is of rows whose labels no feature depends on.
+        with_statistics=getattr(estimator, "max_false_alarm", None) is None,
     )
     encoding = replace(found.encoding, weight=weight)
     features = encoded(

@@ -112,6 +112,14 @@ def is_number(kind: Any) -> bool:
     return any(f(kind) for f in (types.is_integer, types.is_floating, types.is_decimal))
 
 
+def refused_type(kind: Any) -> str | None:
+    types = import_arrow().types
+    known = is_number(kind) or is_text(kind) or is_category(kind) or types.is_temporal(kind)
+    if known or types.is_boolean(kind) or types.is_null(kind):
+        return None
+    return f"{kind}, which is neither numbers, text, categories nor dates"
+
+
 def as_text(values: Any) -> Any:
     """Return values as text; missing values stay missing, and whole numbers are spelled as such."""
     arrow, compute = import_arrow(), compute_module()

@@ -1,6 +1,5 @@
 """One column of a table in the first pass: what it holds, and what becomes of it."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from daskls.sources.arrow import (
     is_text,
     is_whole,
     part_of,
+    refused_type,
     try_numbers,
 )
 from daskls.sources.base import (
@@ -32,11 +32,11 @@ from daskls.sources.base import (
 from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates
 from daskls.sources.encoding import FLAGS, ColumnEncoding
 from daskls.sources.signs import SignScan, without_blanks
-from daskls.sources.statistics import Statistics, TargetSums
+from daskls.sources.statistics import NO_WORD, Statistics, TargetSums
 
 MAX_CATEGORIES = 64
-# A text that may stand for a missing value, as "?"; beside more numbers it is no category.
-NO_WORD, FEW_NUMBERS = re.compile(r"[^\w\s]+"), 20
+# Beside more numbers a text that may stand for a missing value is no category.
+FEW_NUMBERS = 20
 UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing"
 
 
@@ -247,6 +247,7 @@ class ColumnScan:
             parts=statistics.names,
             statistics=tuple(statistics.of_all.ravel().tolist()),
             letters="" if statistics.letters is None else statistics.letters.to_text(),
+            is_cut=statistics.is_cut,
         )
 
     def _date_encoding(self, dates: dict[str, DateScan]) -> ColumnEncoding:
@@ -292,8 +293,8 @@ class ColumnScan:
             row, value = self.no_date
             return self._many(f"; all are dates up to {value!r} in row {row} (the first is 0)")
         # In a frame, where numbers are no text, text is meant as such.
-        if self.is_of_file and sums.first_text is not None:
-            return _marked(sums.first_text)
+        if self.is_of_file and sums.marks:
+            return _marked(*sums.marks)
         return None
 
     def _many(self, hint: str) -> str:
@@ -308,11 +309,3 @@ def _marked(*marks: str) -> str:
 
 def _if_missing(mark: str) -> str:
     return f"; where {mark!r} stands for a missing value, leave the field empty"
-
-
-def refused_type(kind: Any) -> str | None:
-    types = import_arrow().types
-    known = is_number(kind) or is_text(kind) or is_category(kind) or types.is_temporal(kind)
-    if known or types.is_boolean(kind) or types.is_null(kind):
-        return None
-    return f"{kind}, which is neither numbers, text, categories nor dates"

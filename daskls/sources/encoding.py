@@ -4,26 +4,28 @@ scikit-learn's encoders want all rows at once, and are kept as pickles.
 """
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from daskls.errors import DataError, listed, warn_user
-from daskls.records import AnyArray, Int64, Mask
+from daskls.records import AnyArray, Float64, Int64, Mask
 from daskls.sources.arrow import (
     as_numbers,
     as_text,
     column_of,
     compute_module,
     import_arrow,
+    refused_type,
     whole_spelled,
 )
 from daskls.sources.base import Unknown
 from daskls.sources.dates import ISO, feature_names, features_of, not_a_date, read_dates
 from daskls.sources.letters import N_DIRECTIONS, letters_of
 from daskls.sources.signs import unsigned, without_blanks
-from daskls.sources.statistics import MOST_VALUES, CrossFit, spelled
+from daskls.sources.statistics import CrossFit, Distinct
 
 FLAGS = ("false", "true")
 
@@ -36,7 +38,7 @@ class ColumnEncoding:
     time zone `zone`, and become `parts` beside their seconds. Numbers may be text with a `sign`, or
     with "" for none, and with commas between thousands. The statistics of `categories` are those
     named by `parts`: `statistics` holds them by rows, of a gap and of any other value last. Beside
-    them, or alone, are positions by `letters`.
+    them, or alone, are positions by `letters`. Where it `is_cut`, training rows had other values.
     """
 
     name: str
@@ -49,7 +51,18 @@ class ColumnEncoding:
     parts: tuple[str, ...] = ()
     statistics: tuple[float, ...] = ()
     letters: str = ""
+    is_cut: bool = False
     sign: str | None = None
+
+    @cached_property
+    def places(self) -> dict[str | None, int]:
+        """The row of each value in the table of statistics, and of a gap."""
+        places: dict[str | None, int] = {own: place for place, own in enumerate(self.categories)}
+        return {**places, None: len(places)}
+
+    @cached_property
+    def table(self) -> Float64:
+        return np.reshape(self.statistics, (len(self.categories) + 2, -1))
 
     @property
     def is_plain(self) -> bool:
@@ -144,7 +157,8 @@ class TableEncoding:
         return [column.name for column in self.columns]
 
     def to_json(self) -> dict[str, Any]:
-        values = {**asdict(self), "columns": [_column_to_json(column) for column in self.columns]}
+        values = {own.name: getattr(self, own.name) for own in fields(self)}
+        values["columns"] = [_column_to_json(column) for column in self.columns]
         usual = {"weight": None, "has_header": not _are_places(values)}
         return {key: value for key, value in values.items() if value != usual.get(key, ...)}
 
@@ -206,6 +220,9 @@ class TableEncoding:
         news: News,
         cross_fit: CrossFit | None,
     ) -> None:
+        why = refused_type(values.type)
+        if why is not None:
+            raise DataError(f"Column {column.name!r} holds {why}, from row {first_row} on.")
         if column.kind == "number":
             bare = values if column.sign is None else unsigned(values, column.sign)
             numbers = as_numbers(bare, column.name, first_row)
@@ -217,24 +234,15 @@ class TableEncoding:
                 raise not_a_date(column.name, values, first_row, column.spelling)
             found, missing = features_of(dates, column.parts, column.fill or column.usual)
             out[:, : found.shape[1]] = found
+        elif column.kind == "statistics":
+            missing = self._fill_statistics(out, column, values, first_row, news, cross_fit)
         else:
             codes, missing = self._codes(column, values, first_row, news)
             if column.kind == "flag":
                 out[:, 0] = codes > 0
-            elif column.kind == "category":
+            else:
                 known = np.flatnonzero(codes >= 0)
                 out[known, codes[known]] = 1
-            else:
-                n = len(column.parts)
-                places = np.where(missing, -2, codes)
-                if n and cross_fit is None:
-                    out[:, :n] = np.reshape(column.statistics, (-1, n))[places]
-                elif n and cross_fit is not None:
-                    out[:, :n] = cross_fit.features(column.name, places, first_row)
-                if column.letters:
-                    found = spelled(values).dictionary_encode(null_encoding="encode")
-                    positions = letters_of(column.letters).positions(found.dictionary.to_pylist())
-                    out[:, n : n + N_DIRECTIONS] = positions[found.indices.to_numpy()]
         if column.fill is not None:
             out[:, -1] = missing
         elif missing.any() and column.usual is None:
@@ -246,6 +254,30 @@ class TableEncoding:
             )
         elif missing.any():
             news.gaps[column.name] += int(missing.sum())
+
+    def _fill_statistics(
+        self,
+        out: AnyArray,
+        column: ColumnEncoding,
+        values: Any,
+        first_row: int,
+        news: News,
+        cross_fit: CrossFit | None,
+    ) -> Mask:
+        """Write statistics and letters of values; return which are missing."""
+        distinct, n = Distinct.of(values), len(column.parts)
+        others = len(column.categories) + 1
+        places = distinct.at(column.places, others)
+        if n:
+            of_rows = cross_fit and cross_fit.features(column.name, places, first_row)
+            out[:, :n] = column.table[places] if of_rows is None else of_rows
+        if column.letters:
+            positions = letters_of(column.letters).positions(distinct.texts)
+            out[:, n : n + N_DIRECTIONS] = positions[distinct.codes]
+        if n and cross_fit is None and not column.is_cut:
+            self._note_unseen(column, values, places == others, first_row, news)
+        missing: Mask = places == others - 1
+        return missing
 
     def _codes(
         self, column: ColumnEncoding, values: Any, first_row: int, news: News
@@ -264,13 +296,19 @@ class TableEncoding:
         )
         codes: Int64 = np.asarray(compute.fill_null(found, -1)).astype(np.int64)
         unseen = (codes < 0) & ~missing
-        # Of many values the most frequent ones are known, of letters alone none.
-        is_cut = column.kind == "statistics" and len(known) in (0, MOST_VALUES)
-        if not unseen.any() or is_cut:
-            return codes, missing
+        self._note_unseen(column, text, unseen, first_row, news)
+        return codes, missing
+
+    def _note_unseen(
+        self, column: ColumnEncoding, values: Any, unseen: Mask, first_row: int, news: News
+    ) -> None:
+        """Count values that no training row had, or refuse them."""
+        if not unseen.any():
+            return
         row = int(np.argmax(unseen))
-        first = f"{text[row].as_py()!r} in row {first_row + row} (the first is 0)"
+        first = f"{values[row].as_py()!r} in row {first_row + row} (the first is 0)"
         if self.unknown == "error":
+            known = FLAGS if column.kind == "flag" else column.categories
             raise DataError(
                 f"Column {column.name!r} holds {first}, which no training row had; the known ones "
                 f"are {listed(known)}. Correct it, or let unknown categories be zeros: --unknown "
@@ -278,7 +316,6 @@ class TableEncoding:
             )
         news.unknown[column.name] += int(unseen.sum())
         news.first.setdefault(column.name, first)
-        return codes, missing
 
 
 def _are_places(values: dict[str, Any]) -> bool:
@@ -289,10 +326,9 @@ def _are_places(values: dict[str, Any]) -> bool:
 
 def _column_to_json(column: ColumnEncoding) -> dict[str, Any]:
     """Return one column as JSON values, without values that are the defaults."""
-    default = asdict(ColumnEncoding(column.name, column.kind))
-    values = asdict(column)
+    default = ColumnEncoding(column.name, column.kind)
     return {
-        key: value
-        for key, value in values.items()
-        if key in ("name", "kind") or value != default[key]
+        own.name: getattr(column, own.name)
+        for own in fields(column)
+        if own.name in ("name", "kind") or getattr(column, own.name) != getattr(default, own.name)
     }

@@ -23,7 +23,7 @@ N_DIRECTIONS = 15
 # Pieces are told apart by a hash of so many values.
 N_PIECES = 2048
 LENGTHS = (2, 4)
-# Pieces are those of a value's beginning.
+# Letters of a value's beginning that its pieces are of.
 MOST_LETTERS = 200
 # Values of a column whose positions a process keeps.
 KEPT_VALUES = 100_000
@@ -83,7 +83,7 @@ def _count_pieces(values: Sequence[str]) -> Any:
     pieces = HashingVectorizer(
         analyzer="char_wb", ngram_range=LENGTHS, n_features=N_PIECES, norm=None
     )
-    return pieces.transform([value[:MOST_LETTERS] for value in values])
+    return pieces.transform(values)
 
 
 def _weighted(counts: Any, weights: AnyArray) -> Any:

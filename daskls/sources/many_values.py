@@ -4,7 +4,7 @@ Each becomes statistics of its targets, letters, or both, as held-out rows of a 
 that names each row becomes letters, or is left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,31 +12,29 @@ import numpy as np
 from daskls.blas import one_blas_thread
 from daskls.errors import listed, warn_user
 from daskls.records import AnyArray, Float64, Int64, Keys
-from daskls.sources.arrow import as_numbers, column_of, import_arrow
+from daskls.sources.arrow import as_numbers, as_text, column_of, import_arrow
 from daskls.sources.base import TableSource
 from daskls.sources.labels import raw_labels
 from daskls.sources.letters import N_DIRECTIONS, Letters
 from daskls.sources.signs import without_blanks
 from daskls.sources.statistics import (
     N_FOLDS,
+    Distinct,
     Statistics,
     Targets,
     TargetSums,
     keys_and_folds,
     parts_of,
-    spelled,
 )
 
-# What the sums of all columns may take.
-SUMS_NBYTES = 256 << 20
 # Rows on which the features of a column are compared.
 SAMPLED_ROWS = 8192
 # Letters must explain this share of what is left.
 LETTERS_GAIN = 0.01
 # The weight of a ridge penalty, for features of variance 1.
 PENALTY = 1.0
-# Columns of the sample beside those of text; no column of a table is named so.
-SAMPLED_FOLDS, SAMPLED_NUMBERS = "\0folds", "\0numbers"
+# Columns of the sample: of the rows, and of each column of text.
+FOLD_OF_ROW, NUMBERS_OF_ROW = 0, 1
 
 
 class RowSample:
@@ -44,9 +42,9 @@ class RowSample:
 
     def __init__(self) -> None:
         self.keys: Keys = np.empty(0, np.uint64)
-        self.columns: dict[str, AnyArray] = {}
+        self.columns: dict[Hashable, AnyArray] = {}
 
-    def add(self, keys: Keys, columns: dict[str, AnyArray]) -> None:
+    def add(self, keys: Keys, columns: Mapping[Hashable, AnyArray]) -> None:
         near = np.ones(len(keys), bool)
         if len(self.keys) == SAMPLED_ROWS:
             near = keys < self.keys.max()
@@ -61,13 +59,20 @@ class RowSample:
 class ManyValues:
     """Sums of targets by value, and a sample of rows, of several columns."""
 
-    def __init__(self, names: Sequence[str], targets: Targets, seed: int) -> None:
-        self.targets, self.seed = targets, seed
-        self.sums = {name: TargetSums(targets, SUMS_NBYTES // len(names)) for name in names}
+    def __init__(self, names: Sequence[str], seed: int, *, with_sums: bool) -> None:
+        self.names, self.seed, self.with_sums = names, seed, with_sums
+        self.sums: dict[str, TargetSums] = {}
         self._sample = RowSample()
 
-    def read(self, source: TableSource, label: str | AnyArray, weight: str | None) -> None:
+    def read(
+        self,
+        source: TableSource,
+        label: str | AnyArray,
+        targets: Targets,
+        weight: str | None,
+    ) -> None:
         """Read the columns with the label, a column or an array; rows of weight 0 do not count."""
+        self.sums = {name: TargetSums(targets, len(self.names)) for name in self.names}
         row, own = 0, [name for name in (label, weight) if isinstance(name, str)]
         for batch in source.batches([*self.sums, *own]):
             keys, folds = keys_and_folds(row, batch.num_rows, self.seed)
@@ -76,21 +81,20 @@ class ManyValues:
                 if isinstance(label, str)
                 else label[row : row + batch.num_rows]
             )
-            numbers = self.targets.to_numbers(raw)
+            numbers = targets.to_numbers(raw)
             counted = np.ones(batch.num_rows, bool)
             if weight is not None:
                 counted = as_numbers(column_of(batch, weight), weight, row) > 0
             folds, numbers = folds[counted], numbers[counted]
             parts = parts_of(numbers)
-            texts = {}
+            sampled: dict[Hashable, AnyArray] = {FOLD_OF_ROW: folds, NUMBERS_OF_ROW: numbers}
             for name, sums in self.sums.items():
-                values = without_blanks(column_of(batch, name))
-                values = spelled(values.filter(import_arrow().array(counted)))
-                sums.add(values, folds, parts)
-                texts[name] = values.to_numpy(zero_copy_only=False)
-            self._sample.add(
-                keys[counted], {**texts, SAMPLED_FOLDS: folds, SAMPLED_NUMBERS: numbers}
-            )
+                values = as_text(without_blanks(column_of(batch, name)))
+                distinct = Distinct.of(values.filter(import_arrow().array(counted)))
+                sums.add(distinct, folds, parts)
+                sampled[name, "text"] = np.array(distinct.texts, object)[distinct.codes]
+                sampled[name, "key"] = np.array(distinct.keys, object)[distinct.codes]
+            self._sample.add(keys[counted], sampled)
             row += batch.num_rows
 
     def finish(self, where: str) -> dict[str, Statistics]:
@@ -99,32 +103,31 @@ class ManyValues:
         names = [name for name, own in found.items() if own is None]
         if names:
             left_out = listed([*map(repr, names)])
-            warn_user(
-                f"{where}: nearly each row has a value of its own in {left_out}, left out as a "
-                "name of the row.",
-                UserWarning,
-            )
+            why = "nearly each row has a value of its own, and letters tell nothing"
+            if not self.with_sums:
+                why = "max_false_alarm allows no statistics of labels, and letters tell nothing"
+            warn_user(f"{where}: left out {left_out}: {why}.", UserWarning)
         return {name: own for name, own in found.items() if own is not None}
 
     def _choose(self, name: str) -> Statistics | None:
         """Return the features that explain most on held-out rows of the sample."""
         columns = self._sample.columns
-        texts, folds, numbers = (
-            columns[name].tolist(),
-            columns[SAMPLED_FOLDS],
-            columns[SAMPLED_NUMBERS],
-        )
+        folds, numbers = columns[FOLD_OF_ROW], columns[NUMBERS_OF_ROW]
+        texts = columns[name, "text"].tolist()
         distinct = sorted({text for text in texts if text is not None})
+        has_sums = self.with_sums and not self.sums[name].names_rows
         if len(distinct) <= N_DIRECTIONS:
-            return None if self.sums[name].names_rows else self.sums[name].finish()
+            return self.sums[name].finish() if has_sums else None
         letters = Letters.fit(distinct, self.seed)
         positions = letters.positions(texts)
         none = np.empty((len(texts), 0))
-        if self.sums[name].names_rows:
+        if not has_sums:
             error, least = _error(positions, numbers, folds), _error(none, numbers, folds)
             return Statistics.of_letters(letters) if error < (1 - LETTERS_GAIN) * least else None
         statistics = self.sums[name].finish()
-        own = statistics.held_out(texts, folds)
+        codes = {key: code for code, key in enumerate(statistics.values)}
+        places = [-2 if key is None else codes.get(key, -1) for key in columns[name, "key"]]
+        own = statistics.of_others[folds, places]
         alone = _error(own, numbers, folds)
         both = _error(np.hstack([own, positions]), numbers, folds)
         if both >= (1 - LETTERS_GAIN) * alone:

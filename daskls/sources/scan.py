@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any
 
 import numpy as np
 
@@ -11,13 +10,13 @@ from daskls.errors import DataError, listed
 from daskls.partition.shuffle import row_keys
 from daskls.records import AnyArray, TargetKind
 from daskls.seeds import MEDIAN_ROWS
-from daskls.sources.arrow import PartTypes
+from daskls.sources.arrow import PartTypes, refused_type
 from daskls.sources.base import LabelCoder, Missing, NumberCoder, TableSource, Unknown, scan_of
-from daskls.sources.columns import ColumnScan, refused_type
+from daskls.sources.columns import ColumnScan
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.labels import add_labels
 from daskls.sources.many_values import ManyValues
-from daskls.sources.statistics import CrossFit, Statistics, Targets
+from daskls.sources.statistics import CrossFit, Targets
 
 # Arrow types whose values float32 holds exactly.
 SMALL = ("int8", "int16", "uint8", "uint16", "bool", "halffloat", "float")
@@ -42,6 +41,7 @@ def scan_table(
     kind: TargetKind = "classes",
     weight: str | None = None,
     target: AnyArray | None = None,
+    with_statistics: bool = True,
 ) -> ScannedTable:
     """Read a table and choose the encoding of its columns; ``target`` are labels apart.
 
@@ -89,13 +89,14 @@ def scan_table(
         {c.name: c.first_missing for c in gaps if c.first_missing is not None},
     )
     coder = None if labels is None else labels.finish()
-    statistics: dict[str, Statistics] = {}
-    many = [column for column in columns if column.has_many]
-    if many and coder is not None:
-        statistics = _read_many(source, many, Targets.of(coder), label, weight, seed)
-    elif many and target is not None:
-        targets = Targets.of_values(target, kind)
-        statistics = _read_many(source, many, targets, target, weight, seed)
+    many = ManyValues([c.name for c in columns if c.has_many], seed, with_sums=with_statistics)
+    if many.names and target is not None:
+        many.read(source, target, Targets.of_values(target, kind), weight)
+    elif many.names and label is not None and coder is not None:
+        many.read(source, label, Targets.of(coder), weight)
+    told = {c.name: c.refusal_of_many(many.sums[c.name]) for c in columns if c.name in many.sums}
+    _check_columns(source.where, {name: why for name, why in told.items() if why}, {}, {})
+    statistics = many.finish(source.where)
     columns = [c for c in columns if not c.has_many or c.name in statistics]
     if not columns:
         raise _no_features(source, label)
@@ -106,21 +107,6 @@ def scan_table(
     _check_features(encoding.feature_names, source.where)
     cross_fit = CrossFit(seed, {name: own.of_others for name, own in statistics.items()})
     return ScannedTable(row, encoding, coder, cross_fit)
-
-
-def _read_many(
-    source: TableSource,
-    columns: list[ColumnScan],
-    targets: Targets,
-    label: Any,
-    weight: str | None,
-    seed: int,
-) -> dict[str, Statistics]:
-    found = ManyValues([column.name for column in columns], targets, seed)
-    found.read(source, label, weight)
-    told = {column.name: column.refusal_of_many(found.sums[column.name]) for column in columns}
-    _check_columns(source.where, {name: why for name, why in told.items() if why}, {}, {})
-    return found.finish(source.where)
 
 
 def scan_labels(

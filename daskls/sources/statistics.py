@@ -7,8 +7,10 @@ numbers, so that they do not depend on how rows are dealt to blocks.
 Sources: Micci-Barreca 2001; the weight is that of scikit-learn's ``TargetEncoder(smooth="auto")``.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
@@ -16,20 +18,28 @@ import numpy as np
 from daskls.partition.shuffle import row_keys
 from daskls.records import AnyArray, Float64, Int64, Keys, TargetKind
 from daskls.seeds import STATISTIC_FOLDS
-from daskls.sources.arrow import as_text, whole_spelled
+from daskls.sources.arrow import as_text, compute_module, whole_spelled
 from daskls.sources.base import LabelCoder, NumberCoder, RawLabels, reads_as_number
 from daskls.sources.dates import MAYBE
-from daskls.sources.letters import Letters
+from daskls.sources.letters import MOST_LETTERS, Letters
 
 N_FOLDS = 5
-# Values of a column that have means of their own, the most frequent ones.
-MOST_VALUES = 10_000
-# What the text of a value takes beside its sums.
-VALUE_NBYTES = 200
+# Values that have means of their own, the most frequent ones: of a column, and of all columns.
+MOST_VALUES, MOST_IN_ALL = 10_000, 100_000
+# What a value takes beside its sums; a longer one is known by its beginning and a hash.
+VALUE_NBYTES, LONGEST = 300, 60
+# The largest numbers that are averaged in their own units.
+MAX_UNITS = 1e17
 # Features of a column beside its count.
 MOST_TARGETS = 8
 # Parts of a number in [-1, 1] are summed in units of 2**-30, and of 2**-60.
 RESOLUTION = 2.0**30
+# What the sums of all columns may take, as what is written while they grow.
+SUMS_NBYTES = 128 << 20
+# Among numbers values that are none are a mistake if they are fewer than one in so many.
+FEW_OTHERS = 20
+# A text that may stand for a missing value, as "?".
+NO_WORD = re.compile(r"[^\w\s]+")
 # A column whose values have fewer rows on average names nearly each row.
 ROWS_PER_VALUE = 2
 COUNT = "log of count"
@@ -68,14 +78,18 @@ class Targets:
         center, n = low / 2 + high / 2, len(low)
         # A power of two, so that dividing by it is exact.
         exponents = np.frexp(np.maximum(high - center, center - low))[1]
-        scale = 2.0 ** np.minimum(exponents, 1023)
+        scale = 2.0 ** np.clip(exponents, -1000, 1023)
         names = ("mean",) if n == 1 else tuple(f"mean of target {i}" for i in range(n))
 
         def to_numbers(raw: RawLabels) -> Float64:
-            numbers = np.asarray(raw, np.float64).reshape(len(raw), -1)
-            found: Float64 = (numbers[:, :n] - center) / scale
+            numbers = np.asarray(raw, np.float64)
+            numbers = numbers[:, :n] if numbers.ndim > 1 else numbers[:, None]
+            found: Float64 = (numbers - center) / scale
             return found
 
+        # Features are in the units of y where features may be so large.
+        if np.abs([low, high]).max() > MAX_UNITS:
+            return cls(names, np.zeros(n), np.ones(n), to_numbers)
         return cls(names, center, scale, to_numbers)
 
     @classmethod
@@ -93,7 +107,8 @@ class Statistics:
     """The features of a column's values: a row a value, then a gap's, then that of any other.
 
     ``of_others`` are those of training rows by fold, (N_FOLDS, values + 2, f), counted without
-    their own fold. ``letters`` are features besides; of letters alone there are no names.
+    their own fold. ``letters`` are features besides; of letters alone there are no names. Where
+    there `is_cut`, values that training rows had are among the others.
     """
 
     values: tuple[str, ...]
@@ -101,17 +116,11 @@ class Statistics:
     of_all: Float64
     of_others: Float64
     letters: Letters | None = None
+    is_cut: bool = False
 
     @classmethod
     def of_letters(cls, letters: Letters) -> Self:
         return cls((), (), np.empty((2, 0)), np.empty((N_FOLDS, 2, 0)), letters)
-
-    def held_out(self, values: Sequence[str | None], folds: Int64) -> Float64:
-        """Return the features of training rows of these values and folds."""
-        codes = {own: code for code, own in enumerate(self.values)}
-        known = [-2 if own is None else codes.get(own, -1) for own in values]
-        found: Float64 = self.of_others[folds, known]
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,31 +137,67 @@ class CrossFit:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """The different values of rows: their first letters, and the keys that they are known by.
+
+    Those of row i are at ``codes[i]``; a gap is None.
+    """
+
+    texts: list[str | None]
+    keys: list[str | None]
+    codes: Int64
+
+    @classmethod
+    def of(cls, values: Any) -> Self:
+        """Return the values of an Arrow column, in which 1 and 1.0 are one."""
+        found = as_text(values).dictionary_encode(null_encoding="encode")
+        spelled = whole_spelled(found.dictionary)
+        texts = compute_module().utf8_slice_codeunits(spelled, 0, MOST_LETTERS)
+        keys = list(map(_key_of, spelled.to_pylist()))
+        return cls(texts.to_pylist(), keys, found.indices.to_numpy().astype(np.int64))
+
+    def at(self, places: Mapping[str | None, int], others: int) -> Int64:
+        """Return the place of each row's value, and ``others`` of values that have none."""
+        own = [places.get(key, others) for key in self.keys]
+        return np.array(own, np.int64)[self.codes]
+
+
+def _key_of(value: str | None) -> str | None:
+    if value is None or len(value) <= LONGEST:
+        return value
+    digest = blake2b(value.encode(), digest_size=8).hexdigest()
+    return f"{value[: LONGEST - 20]}... {digest}"
+
+
 class TargetSums:
     """The number of a column's rows and the sums of their targets, by value and fold."""
 
-    def __init__(self, targets: Targets, nbytes: int) -> None:
+    def __init__(self, targets: Targets, n_columns: int) -> None:
         self.targets = targets
         width = 1 + 4 * len(targets.names)
         # Of more values the first ones are counted.
-        self.most = nbytes // (8 * N_FOLDS * width + VALUE_NBYTES)
+        self.most = SUMS_NBYTES // n_columns // (8 * N_FOLDS * width + VALUE_NBYTES)
+        self.most_kept = min(MOST_VALUES, MOST_IN_ALL // n_columns)
         # The place of each value among the sums, None for gaps; place 0 is that of all rows.
         self.places: dict[str | None, int] = {}
+        self.is_full = False
         self._sums = np.zeros((1, N_FOLDS, width), np.int64)
 
-    def add(self, values: Any, folds: Int64, parts: Int64) -> None:
-        """Add rows of text from `spelled`, with their ``parts`` from `parts_of`."""
-        found = values.dictionary_encode(null_encoding="encode")
-        own = found.dictionary.to_pylist()
-        new = [value for value in own if value not in self.places]
-        for value in new[: self.most - len(self.places)]:
-            self.places[value] = len(self.places) + 1
+    def add(self, values: Distinct, folds: Int64, parts: Int64) -> None:
+        """Add rows with their ``parts`` from `parts_of`."""
+        new = list(dict.fromkeys(key for key in values.keys if key not in self.places))
+        room = self.most - len(self.places)
+        self.is_full |= len(new) > room
+        for key in new[:room]:
+            self.places[key] = len(self.places) + 1
         if len(self._sums) <= len(self.places):
-            grown = np.zeros((2 * len(self.places) + 1, *self._sums.shape[1:]), np.int64)
+            # Most columns have few values; of many the last growth reaches what is planned.
+            n_rows = min(2 * len(self.places), self.most) + 1
+            grown = np.zeros((n_rows, *self._sums.shape[1:]), np.int64)
             grown[: len(self._sums)] = self._sums
             self._sums = grown
-        at = np.array([self.places.get(value, 0) for value in own], np.int64)
-        places = at[found.indices.to_numpy()]
+        places = values.at(self.places, 0)
         counted = places > 0
         np.add.at(self._sums, (places[counted], folds[counted]), parts[counted])
         np.add.at(self._sums[0], folds, parts)
@@ -160,14 +205,15 @@ class TargetSums:
     @property
     def names_rows(self) -> bool:
         """Whether nearly each row has a value of its own, so that it tells nothing of others."""
-        n_rows = int(self._sums[1 : len(self.places) + 1, :, 0].sum())
-        return n_rows < ROWS_PER_VALUE * len(self.places)
+        own = [place for key, place in self.places.items() if key is not None]
+        return int(self._sums[own, :, 0].sum()) < ROWS_PER_VALUE * len(own)
 
     @property
-    def first_text(self) -> str | None:
-        """The first value that is no number, where most are numbers."""
-        texts = [value for value in self.places if value is not None and not reads_as_number(value)]
-        return texts[0] if texts and 2 * len(texts) < len(self.places) else None
+    def marks(self) -> list[str]:
+        """The values that are no numbers, where these may stand for missing ones among numbers."""
+        texts = [key for key in self.places if key is not None and not reads_as_number(key)]
+        are_few = len(texts) * FEW_OTHERS < len(self.places)
+        return texts if are_few or all(map(NO_WORD.fullmatch, texts)) else []
 
     @property
     def are_dates(self) -> bool:
@@ -178,8 +224,9 @@ class TargetSums:
         counts = self._sums[:, :, 0].sum(axis=1)
         kept = [value for value in self.places if value is not None]
         # Of equally frequent ones the first.
-        kept = sorted(kept, key=lambda value: -counts[self.places[value]])[:MOST_VALUES]
-        values = tuple(sorted(kept))
+        kept.sort(key=lambda value: -counts[self.places[value]])
+        is_cut = self.is_full or len(kept) > self.most_kept
+        values = tuple(sorted(kept[: self.most_kept]))
         gap = self.places.get(None)
         at = [*(self.places[value] for value in values), *([] if gap is None else [gap])]
         sums = self._sums[[0, *at]]
@@ -196,6 +243,7 @@ class TargetSums:
                     for own in by_fold
                 ]
             ),
+            is_cut=is_cut,
         )
 
 
@@ -235,8 +283,3 @@ def parts_of(numbers: Float64) -> Int64:
 def keys_and_folds(first_row: int, n_rows: int, seed: int) -> tuple[Keys, Int64]:
     keys = row_keys(np.arange(first_row, first_row + n_rows), STATISTIC_FOLDS(seed))
     return keys, (keys % np.uint64(N_FOLDS)).astype(np.int64)
-
-
-def spelled(values: Any) -> Any:
-    """Return values as text in which a whole number is one value, be it 1 or 1.0."""
-    return whole_spelled(as_text(values))

@@ -8,6 +8,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,8 +153,7 @@ def test_an_unknown_value_has_the_mean_of_all_rows_and_is_counted():
 
 
 def test_of_too_many_values_the_most_frequent_are_known(monkeypatch):
-    for module in (statistics, daskls.sources.encoding):
-        monkeypatch.setattr(module, "MOST_VALUES", 10)
+    monkeypatch.setattr(statistics, "MOST_VALUES", 10)
     table = drawn("two", with_gaps=False)
     found = scan(table, unknown="error")
     city = found.encoding.columns[1]
@@ -166,7 +166,7 @@ def test_of_too_many_values_the_most_frequent_are_known(monkeypatch):
 
 
 def test_more_values_than_sums_have_room_for_are_as_unknown_ones(monkeypatch):
-    monkeypatch.setattr(many_values, "SUMS_NBYTES", 70 * (8 * N_FOLDS * 5 + 200))
+    monkeypatch.setattr(statistics, "SUMS_NBYTES", 70 * (8 * N_FOLDS * 5 + 300))
     table = drawn("two", with_gaps=False)
     found = scan(table)
     assert set(found.encoding.columns[1].categories) == set(table.city.unique()[:70])
@@ -184,7 +184,7 @@ def test_rows_of_weight_0_do_not_count():
 
 def test_a_name_of_each_row_is_left_out_and_said():
     table = drawn("two").assign(id=[f"row {i}" for i in range(N_ROWS)])
-    with pytest.warns(UserWarning, match="nearly each row has a value of its own in 'id'"):
+    with pytest.warns(UserWarning, match="left out 'id': nearly each row has a value of its own"):
         model = small("VoronoiSVC").fit(table, "y")
     assert not any("id" in name for name in model.feature_names_in_)
     model.predict(table.drop(columns=["y", "id"]))
@@ -199,6 +199,9 @@ def test_numbers_with_a_mark_are_told_in_a_file_and_are_text_in_a_frame(tmp_path
     rng = np.random.default_rng(0)
     table = drawn("two").assign(code=[str(code) for code in rng.integers(0, 200, N_ROWS)])
     table.loc[7, "code"] = "much"
+    tickets = table.assign(code=[f"A/5 {i % 40}" if i % 3 else str(i % 120) for i in range(N_ROWS)])
+    tickets.to_csv(tmp_path / "tickets.csv", index=False)
+    assert scan(tmp_path / "tickets.csv").encoding.columns[2].kind == "statistics"
     table.to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(DataError, match="column 'code' holds numbers and 'much'; where"):
         small("VoronoiSVC").fit(tmp_path / "rows.csv", "y")
@@ -351,3 +354,61 @@ def test_a_noise_filter_codes_training_rows_without_their_fold():
         for rows in ((X, y), (coded, y.to_numpy()))
     )
     np.testing.assert_array_equal(noise.keep_, same.keep_)
+
+
+def test_long_text_is_known_by_its_beginning_and_a_hash():
+    pads = ["x" * 5000, "x" * 5000 + "!"]
+    codes = np.arange(N_ROWS) % 70
+    names = [f"{code} {pads[code % 2]}" for code in codes]
+    table = pd.DataFrame({"text": names, "y": np.where(codes % 2, "a", "b")})
+    found = scan(table)
+    assert max(map(len, found.encoding.columns[0].categories)) <= 80
+    X = features(table, found, of_training=False)
+    assert (X[codes % 2 == 1, 0] < 0.1).all()
+    assert (X[codes % 2 == 0, 0] > 0.9).all()
+
+
+def test_training_rows_never_hold_what_no_training_row_had():
+    table = drawn("two", with_gaps=False).assign(w=1.0)
+    table.loc[table.city == "city 1", "w"] = 0.0
+    small("VoronoiSVC").fit(table, "y", sample_weight="w", unknown="error")
+
+
+def test_an_unknown_value_beyond_those_kept_is_no_news(monkeypatch):
+    table = drawn("two", with_gaps=False)
+    monkeypatch.setattr(statistics, "MOST_VALUES", N_VALUES)
+    assert not scan(table, unknown="error").encoding.columns[1].is_cut
+    monkeypatch.setattr(statistics, "MOST_VALUES", N_VALUES - 1)
+    found = scan(table, unknown="error")
+    assert found.encoding.columns[1].is_cut
+    features(table.assign(city="Atlantis"), found, of_training=False)
+
+
+def test_a_bound_on_false_alarms_uses_no_statistics():
+    table = drawn("two", with_gaps=False)
+    with pytest.warns(UserWarning, match=r"left out 'city': max_false_alarm allows no statistics"):
+        model = small("VoronoiSVC", max_false_alarm=0.3).fit(table, "y")
+    assert model.feature_names_in_.tolist() == ["a"]
+
+
+def test_parts_and_types_of_any_kind():
+    table = drawn("numbers", with_gaps=False)
+    parts = [dd.from_pandas(own, npartitions=1) for own in (table[:300], table[:0], table[300:])]
+    whole = scan(table, "numbers").encoding
+    assert scan(dd.concat(parts), "numbers").encoding == whole
+    views = pa.table({**table, "city": pa.array(table.city).cast(pa.string_view())})
+    assert scan(views, "numbers").encoding == whole
+    lists = pd.DataFrame({"a": [0.0], "city": [["a list"]]})
+    with pytest.raises(DataError, match="'city' holds list"):
+        features(lists, scan(table, "numbers"), of_training=False)
+    named = table.rename(columns={"city": "\0numbers"})
+    assert scan(named, "numbers").encoding.columns[1].statistics == whole.columns[1].statistics
+
+
+def test_numbers_of_any_size_are_targets():
+    for size in (1e30, 1e-310):
+        table = drawn("numbers", with_gaps=False)
+        table["y"] = size * (table.y - 1e6)
+        statistics_of = scan(table, "numbers").encoding.columns[1].statistics
+        assert np.isfinite(statistics_of).all()
+        assert np.abs(statistics_of).max() < 1e3
