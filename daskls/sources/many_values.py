@@ -29,8 +29,8 @@ from daskls.sources.statistics import (
 
 # Rows on which the features of a column are compared.
 SAMPLED_ROWS = 8192
-# Letters must explain this share of what is left.
-LETTERS_GAIN = 0.01
+# Further features must explain this share of what is left.
+LEAST_SHARE = 0.01
 # The weight of a ridge penalty, for features of variance 1.
 PENALTY = 1.0
 # Columns of the sample: of the rows, and of each column of text.
@@ -103,7 +103,7 @@ class ManyValues:
         names = [name for name, own in found.items() if own is None]
         if names:
             left_out = listed([*map(repr, names)])
-            why = "nearly each row has a value of its own, and letters tell nothing"
+            why = "most rows have a value of their own, which tells nothing of others"
             if not self.with_sums:
                 why = "max_false_alarm allows no statistics of labels, and letters tell nothing"
             warn_user(f"{where}: left out {left_out}: {why}.", UserWarning)
@@ -114,27 +114,28 @@ class ManyValues:
         columns = self._sample.columns
         folds, numbers = columns[FOLD_OF_ROW], columns[NUMBERS_OF_ROW]
         texts = columns[name, "text"].tolist()
+        options: list[tuple[Statistics | None, Float64]] = []
+        if self.sums[name].names_rows or not self.with_sums:
+            options.append((None, np.empty((len(texts), 0))))
+        if self.with_sums:
+            statistics = self.sums[name].finish()
+            codes = {key: code for code, key in enumerate(statistics.values)}
+            places = [-2 if key is None else codes.get(key, -1) for key in columns[name, "key"]]
+            options.append((statistics, statistics.of_others[folds, places]))
         distinct = sorted({text for text in texts if text is not None})
-        has_sums = self.with_sums and not self.sums[name].names_rows
-        if len(distinct) <= N_DIRECTIONS:
-            return self.sums[name].finish() if has_sums else None
-        letters = Letters.fit(distinct, self.seed)
-        positions = letters.positions(texts)
-        none = np.empty((len(texts), 0))
-        if not has_sums:
-            error, least = _error(positions, numbers, folds), _error(none, numbers, folds)
-            return Statistics.of_letters(letters) if error < (1 - LETTERS_GAIN) * least else None
-        statistics = self.sums[name].finish()
-        codes = {key: code for code, key in enumerate(statistics.values)}
-        places = [-2 if key is None else codes.get(key, -1) for key in columns[name, "key"]]
-        own = statistics.of_others[folds, places]
-        alone = _error(own, numbers, folds)
-        both = _error(np.hstack([own, positions]), numbers, folds)
-        if both >= (1 - LETTERS_GAIN) * alone:
-            return statistics
-        if _error(positions, numbers, folds) <= both:
-            return Statistics.of_letters(letters)
-        return replace(statistics, letters=letters)
+        if len(distinct) > N_DIRECTIONS:
+            letters = Letters.fit(distinct, self.seed)
+            positions = letters.positions(texts)
+            options.append((Statistics.of_letters(letters), positions))
+            if self.with_sums:
+                both = np.hstack([options[-2][1], positions])
+                options.append((replace(statistics, letters=letters), both))
+        chosen, least = options[0][0], _error(options[0][1], numbers, folds)
+        for option, X in options[1:]:
+            error = _error(X, numbers, folds)
+            if error < (1 - LEAST_SHARE) * least:
+                chosen, least = option, error
+        return chosen
 
 
 def _error(X: Float64, numbers: Float64, folds: Int64) -> float:

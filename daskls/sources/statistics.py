@@ -40,7 +40,7 @@ SUMS_NBYTES = 128 << 20
 FEW_OTHERS = 20
 # A text that may stand for a missing value, as "?".
 NO_WORD = re.compile(r"[^\w\s]+")
-# A column whose values have fewer rows on average names nearly each row.
+# A column whose values have fewer rows on average may only name each row.
 ROWS_PER_VALUE = 2
 COUNT = "log of count"
 
@@ -204,7 +204,7 @@ class TargetSums:
 
     @property
     def names_rows(self) -> bool:
-        """Whether nearly each row has a value of its own, so that it tells nothing of others."""
+        """Whether values may only name rows, as most have one of their own."""
         own = [place for key, place in self.places.items() if key is not None]
         return int(self._sums[own, :, 0].sum()) < ROWS_PER_VALUE * len(own)
 
