@@ -49,7 +49,7 @@ def parted(X: pd.DataFrame) -> pd.DataFrame:
     parts = {}
     for name in dates:
         own = X[name].dt
-        for part in ("year", "month", "day", "dayofweek", "hour"):
+        for part in ("year", "month", "day", "day_of_week", "hour"):
             parts[f"{name} {part}"] = getattr(own, part).astype(float)
         parts[f"{name} seconds"] = (X[name] - pd.Timestamp(0)).dt.total_seconds()
     return X.drop(columns=dates).assign(**parts)
@@ -59,8 +59,10 @@ def categories(data: Rows, most: int | None = None) -> Rows:
     """Return text as pandas' categories of the training rows, or of their most frequent values."""
     X, X_test = parted(data.X), parted(data.X_test)
     for name in X.select_dtypes("str"):
-        known = pd.CategoricalDtype(X[name].value_counts().index[:most])
-        X[name], X_test[name] = X[name].astype(known), X_test[name].astype(known)
+        values = X[name].value_counts().index[:most]
+        for rows in (X, X_test):
+            known = rows[name].where(rows[name].isin(values))
+            rows[name] = known.astype(pd.CategoricalDtype(values))
     return data._replace(X=X, X_test=X_test)
 
 
@@ -241,8 +243,8 @@ def wide(journal: Journal, field: str, digits: int, names: Collection[str] = TAB
 
 def contents(journal: Journal) -> list[Record]:
     """Return a row for each table: where it is from, and what it holds."""
-    rows = {name: journal.find(set=name, seed=0) or {} for name in st.sets(journal, PART)}
-    return [{**r, "set": name, **vars(TABLES[name])} for name, r in rows.items()]
+    rows = [journal.find(set=name, seed=0, estimator=OURS) for name in st.sets(journal, PART)]
+    return [{**r, "from": TABLES[r["set"]].source, "y": TABLES[r["set"]].label} for r in rows if r]
 
 
 def report(journal: Journal) -> str:
@@ -250,15 +252,15 @@ def report(journal: Journal) -> str:
         "# Tables as they are\n\n"
         f"`benchmarks/mixed.py`; {journal.machine}, {versions(journal.records)}. Every estimator "
         "with its defaults, one process of one thread, daskls after a fit and a prediction of 400 "
-        "rows, which load and compile; beside other work. daskls is `VoronoiSVC` where the label is a "
-        "class and `VoronoiSVR` where it is a number, and takes the table as it is. LightGBM, "
+        "rows, which load and compile; beside other work. daskls is `VoronoiSVC` where the label "
+        "is a class and `VoronoiSVR` where it is a number, and takes the table as it is. LightGBM, "
         "XGBoost and HistGradientBoosting have text as categories of pandas, the last one the 254 "
         "most frequent values of a column; CatBoost has it as text. In place of dates the four "
         "have year, month, day, weekday, hour and seconds; gaps are left to them. Means over up to "
         f"{N_SPLITS} splits of up to {MOST_ROWS:,} rows, four fifths to train, classes stratified. "
-        "Error: % of rows, or of numbers the root mean square over y's deviation among training "
-        "rows, in %. CPU seconds of a fit hold what daskls makes of the table, not what is made of "
-        f"it for others. What takes more than {LIMIT_S} CPU seconds is ended, and ranks last.\n"
+        "Error: % of rows; of numbers the root mean square over y's deviation among training rows, "
+        "in %. CPU seconds of a fit hold what daskls makes of the table, not what is made of it "
+        f"for the others. What takes more than {LIMIT_S} CPU seconds is ended, and ranks last.\n"
     )
     columns = """
     estimator = estimator | tables = sets | mean rank = rank:.2f | least error on = first
@@ -277,7 +279,7 @@ def report(journal: Journal) -> str:
     text += f"\n## Log loss\n\n{wide(journal, 'log_loss', 4, CLASSES)}"
     text += f"\n## Fit, CPU seconds\n\n{wide(journal, 'fit_cpu_s', 2)}"
     columns = """
-    table = set | source = source | label = label | features = features | of text = text
+    table = set | source = r['from'] | label = y | features = features | of text = text
     most values = most_values:, | dates = dates | gaps, % = gaps:.1f
     """
     return f"{text}\n## What they hold\n\n" + table(columns.strip(), contents(journal))

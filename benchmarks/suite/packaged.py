@@ -173,7 +173,7 @@ def made() -> pd.DataFrame:
         rng.normal(size=n_cities)[city]
         + sum(w[chosen] for w, chosen in zip(worth, words, strict=True))
         + 0.3 * np.sin(2 * np.pi * day / 365.25)
-        + 0.2 * (pd.DatetimeIndex(date).dayofweek.to_numpy() > 4)
+        + 0.2 * (pd.DatetimeIndex(date).day_of_week.to_numpy() > 4)
         + 0.8 * np.log(size / 100)
         + rng.normal(scale=0.4, size=n)
     )
