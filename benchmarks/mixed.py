@@ -8,7 +8,7 @@ Every estimator with its defaults and its own handling of categories and gaps; t
 """
 
 from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,12 +138,13 @@ def keys(run: Run) -> Iterator[Record]:
 
 
 def measure(run: Run, part: str, set: str, estimator: str, seed: int) -> Record:
-    return run_forked(fitted, set, estimator, seed, limit_s=LIMIT_S)
+    data = drawn(set, seed)
+    found = run_forked(fitted, data, estimator, set in CLASSES, limit_s=LIMIT_S)
+    return {**shape_of(data), **found}
 
 
-def fitted(name: str, contender: str, seed: int) -> Record:
+def fitted(data: Rows, contender: str, is_classes: bool) -> Record:
     """Fit and predict in this process; what our first ones load and compile comes before."""
-    data, is_classes = drawn(name, seed), name in CLASSES
     make, given = CONTENDERS[contender]
     own = given(data)
     if contender == OURS:
@@ -161,7 +162,7 @@ def fitted(name: str, contender: str, seed: int) -> Record:
     else:
         missed = float(np.sqrt(np.mean((predicted - own.y_test) ** 2)))
         found = {"error": 100 * missed / float(own.y.std())}
-    return {**shape_of(data), **found, **cost, **versions_of(contender), **choice(model)}
+    return {**found, **cost, **versions_of(contender), **choice(model)}
 
 
 def shape_of(data: Rows) -> Record:
@@ -183,10 +184,11 @@ def trained(model: Any, X: pd.DataFrame, y: np.ndarray) -> Any:
     return model.fit(X.assign(label=y), "label") if is_ours else model.fit(X, y)
 
 
+@lru_cache(maxsize=1)
 def drawn(name: str, seed: int) -> Rows:
     """Return a fifth of a table to test on, the others to train on; classes stratified."""
     whole, label = frame(name), TABLES[name].label
-    y = whole.pop(label).to_numpy()
+    y, whole = whole[label].to_numpy(), whole.drop(columns=label)
     if name in CLASSES:
         y = LabelEncoder().fit_transform(y)
     X, X_test, y, y_test = train_test_split(

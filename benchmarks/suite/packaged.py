@@ -6,7 +6,6 @@ words. Ids are dropped, and columns that tell the label.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.metadata import distribution
 
 import numpy as np
@@ -102,7 +101,6 @@ CLASSES = {
 TABLES = NUMBERS | CLASSES
 
 
-@lru_cache(maxsize=1)
 def frame(name: str) -> pd.DataFrame:
     """Return up to `MOST_ROWS` rows of a table, its label among the columns."""
     table = TABLES[name]

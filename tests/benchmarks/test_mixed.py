@@ -69,9 +69,9 @@ def table(monkeypatch):
     given = Table("a/b", "y", "id", "when", "zip")
     monkeypatch.setitem(CLASSES, "birds", given)
     monkeypatch.setitem(TABLES, "birds", given)
-    packaged.frame.cache_clear()
+    mixed.drawn.cache_clear()
     yield
-    packaged.frame.cache_clear()
+    mixed.drawn.cache_clear()
 
 
 @pytest.mark.usefixtures("table")
