@@ -236,11 +236,18 @@ def besides(journal: Journal) -> list[Record]:
 
 
 def wide(journal: Journal, field: str, digits: int, names: Collection[str] = TABLES) -> str:
-    """Return a table of mean values, a row a table, a column a contender."""
-    found = st.every(journal, PART, present(journal))
+    """Return a table of mean values, a row a table, a column a contender.
+
+    They are of the splits that all have done who have done any.
+    """
+    known, found = present(journal), {}
+    for name in st.sets(journal, PART):
+        if name in names:
+            done = [c for c in known if st.done(journal, PART, name, c)]
+            own = st.common(journal, PART, name, done) if done else {}
+            found[name] = {c: own.get(c, []) for c in known}
     columns = "table = set | train rows = train_rows:, | splits = splits"
-    shown = {name: own for name, own in found.items() if name in names}
-    return st.wide(shown, columns, lambda own: told(own, field, digits))
+    return st.wide(found, columns, lambda records: told(records, field, digits))
 
 
 def contents(journal: Journal) -> list[Record]:
