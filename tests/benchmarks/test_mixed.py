@@ -1,0 +1,132 @@
+"""The experiment of tables as they are: what peers are given, which rows, what is told."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks import mixed
+from benchmarks.suite import packaged
+from benchmarks.suite.experiment import Run
+from benchmarks.suite.journal import Journal
+from benchmarks.suite.packaged import CLASSES, TABLES, Table
+
+
+def rows_of(train, test):
+    X, X_test = pd.DataFrame(train), pd.DataFrame(test)
+    return mixed.Rows(X, np.arange(len(X)), X_test, np.arange(len(X_test)))
+
+
+@pytest.fixture
+def rows():
+    day = pd.Timestamp("2026-11-29 13:30")
+    return rows_of(
+        {"name": ["a", "b", "a", None], "day": [day, day, None, day], "size": [1, 2, 3, np.nan]},
+        {"name": ["b", "new"], "day": [day, None], "size": [1.0, np.nan]},
+    )
+
+
+# What peers are given
+
+
+def test_dates_become_their_parts_and_seconds(rows):
+    X = mixed.parted(rows.X)
+    assert X.iloc[0, 2:].tolist() == [2026, 11, 29, 6, 13, 1795959000]
+    assert X.iloc[2, 2:].isna().all()
+
+
+@pytest.mark.parametrize(("most", "known"), [(None, ["a", "b"]), (1, ["a"])])
+def test_categories_are_those_of_training_rows(rows, most, known):
+    own = mixed.categories(rows, most)
+    assert own.X.name.cat.categories.tolist() == own.X_test.name.cat.categories.tolist() == known
+    assert own.X.name.isna().tolist() == [False, most == 1, False, True]
+    assert own.X_test.name.isna().tolist() == [most == 1, True]
+
+
+def test_gaps_of_text_are_a_value_and_those_of_numbers_stay(rows):
+    own = mixed.gaps_as_text(rows)
+    assert own.X.name.tolist() == ["a", "b", "a", ""]
+    assert own.X["size"].isna().sum() == 1
+    assert rows.X.name.isna().sum() == 1
+
+
+# Which rows
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """A table of 100 rows, whose second class is rare and whose label has gaps."""
+    whole = pd.DataFrame(
+        {
+            "rownames": np.arange(100),
+            "id": np.arange(100),
+            "id_of": np.arange(100) % 7,
+            "when": ["1/2/2026"] * 100,
+            "zip": np.arange(100) % 3,
+            "y": ["often", "often", "rare", None, "often"] + ["often", "also"] * 47 + ["often"],
+        }
+    )
+    monkeypatch.setattr(packaged, "read", lambda source: whole)
+    given = Table("a/b", "y", "id", "when", "zip")
+    monkeypatch.setitem(CLASSES, "birds", given)
+    monkeypatch.setitem(TABLES, "birds", given)
+    mixed.drawn.cache_clear()
+    yield
+    mixed.drawn.cache_clear()
+
+
+@pytest.mark.usefixtures("table")
+def test_rows_have_dates_and_names_and_no_rare_class():
+    found = packaged.frame("birds")
+    assert list(found) == ["id_of", "when", "zip", "y"]
+    assert found.when.unique().tolist() == [pd.Timestamp("2026-01-02")]
+    assert sorted(found.zip.unique()) == ["0", "1", "2"]
+    assert set(found.y) == {"often", "also"}
+
+
+@pytest.mark.usefixtures("table")
+def test_splits_are_stratified_and_of_all_rows():
+    data = mixed.drawn("birds", 0)
+    assert (len(data.X), len(data.X_test)) == (78, 20)
+    assert np.bincount(data.y_test).tolist() == [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("column", "is_dropped"),
+    [("rownames", True), ("id", True), ("paid_late", True), ("idle", False), ("unpaid", False)],
+)
+def test_ids_and_what_begins_like_a_star_are_dropped(column, is_dropped):
+    assert packaged.is_dropped(column, "id paid_*") == is_dropped
+
+
+def test_a_table_is_made():
+    found = packaged.made()
+    assert found.city.nunique() > 5000
+    assert found.title.nunique() > 0.95 * len(found)
+    assert found["size"].isna().any()
+    assert found.age.isna().any()
+    assert not found.log_price.isna().any()
+
+
+# What is told
+
+
+def test_every_contender_has_three_splits_of_a_table(tmp_path):
+    keys = list(mixed.keys(Run(Journal(tmp_path / "j.jsonl"), tmp_path, {"quick": False})))
+    assert len(keys) == 3 * len(TABLES) * len(mixed.CONTENDERS)
+
+
+def test_a_report_ranks_those_that_have_done_a_table(tmp_path):
+    journal = Journal(tmp_path / "j.jsonl")
+    shape = {"train_rows": 80, "features": 3, "text": 1, "most_values": 1234, "dates": 1, "gaps": 5}
+    cost = {"fit_cpu_s": 1.0, "predict_cpu_s": 0.1}
+    errors = {"ames": (20, 30), "churn": (22, 21), "cars": (9, None)}
+    for name, own in errors.items():
+        for contender, error in zip((mixed.OURS, "LightGBM"), own, strict=True):
+            key = {"part": "split", "set": name, "estimator": contender, "seed": 0}
+            found = {"failure": "DataError: no"} if error is None else {"error": error, **cost}
+            journal.add({**key, **shape, **found, "log_loss": error})
+    text = mixed.report(journal)
+    assert "| daskls | 2 | 1.50 | 1 | 2.00 | 1.00 | 2.00 |" in text
+    assert "| cars | 80 | 1 | 9.00 | not measured |" in text
+    assert "| churn | 22.00 | LightGBM | +1.00 | 0.00 | 1.048 |" in text
+    assert "| ames | openintro/ames | price | 3 | 1 | 1,234 | 1 | 5.0 |" in text
