@@ -231,7 +231,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
             their column, and an added feature marks them where training rows had some; or they
             are refused. Where only a query has some, a warning counts them.
         unknown : "zero" or "error". A category in a query that no training row had becomes 0 in
-            all columns of its feature, with a warning that counts them; or it is an error.
+            all columns of its feature, of more than 64 values the mean of all rows, with a warning
+            that counts them; or it is an error.
         drop : names of table columns to leave out; several may be joined by commas
 
         Returns

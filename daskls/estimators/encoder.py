@@ -3,6 +3,7 @@
 import os
 from typing import Annotated, Any, Literal, Self
 
+import dask
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -10,11 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import DataError, warn_user
 from daskls.estimators import param
 from daskls.estimators.docs import complete
+from daskls.estimators.inputs import check_targets
 from daskls.estimators.tables import encoded_lazily
+from daskls.records import TargetKind
 from daskls.sources.base import TableOptions, TableSource
 from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
-from daskls.sources.labels import kind_of_column, pick_label_column
+from daskls.sources.labels import kind_of_column, kind_of_values, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.statistics import CrossFit
 from daskls.sources.write import encoded, write_features
@@ -33,13 +36,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     label : str or None. The column of labels, which becomes no feature. Text of more than 64
-        values becomes statistics of it, as by scikit-learn's ``TargetEncoder``; without a label it
-        is refused.
+        values becomes statistics of it, or of y, as by scikit-learn's ``TargetEncoder``; without
+        labels it is refused.
     missing : "auto" or "refuse". Missing values are replaced by the median of a seeded sample of
         rows, and an added feature marks them where rows of `fit` had some; or they are refused.
     unknown : "zero" or "error". A category that no row of `fit` had becomes 0 in all columns of
-        its feature, with a warning, as with ``handle_unknown="ignore"`` of scikit-learn; or it is
-        an error.
+        its feature, of more than 64 values the mean of all rows, with a warning, as with
+        ``handle_unknown="ignore"`` of scikit-learn; or it is an error.
     drop : names of columns to leave out
     random_state : int. Seed of the sample that medians are taken from, and of the folds of
         `fit_transform`. Both have the same rows, however these are distributed over files,
@@ -84,7 +87,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : path or frame
-        y : ignored; scikit-learn's transformers take it
+        y : array (n,) of labels or numbers, or None; only read where `label` is None
 
         Returns
         -------
@@ -92,10 +95,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        DataError : columns that cannot become features, with the reason and a remedy
+        DataError : columns that cannot become features, with the reason and a remedy; y of another
+            length
         ParameterError : a parameter is not one of its choices
         """
-        self._learn(X)
+        self._learn(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -103,8 +107,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : frame
-        y : ignored; scikit-learn's transformers take it
+        X, y : as of `fit`, but for paths
 
         Returns
         -------
@@ -115,14 +118,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         DataError : as `fit`; a file
         ParameterError : as `fit`
         """
-        return self._features(X, self._learn(X))
+        return self._features(X, self._learn(X, y))
 
-    def _learn(self, X: Any) -> CrossFit:
+    def _learn(self, X: Any, y: Any) -> CrossFit:
         self._validate_params()
         options = TableOptions(self.missing, self.unknown, tuple(self.drop))
         with Scratch.temporary() as scratch:
             source = self._open(open_source(X), scratch)
             label = pick_label_column(source, self.label, required=False)
+            kind: TargetKind = "classes" if label is None else kind_of_column(source, label)[0]
+            target = None
+            if label is None and y is not None:
+                (target,) = dask.compute(y)
+                numbers = np.asarray(target)
+                is_number = numbers.dtype.kind in "iuf"
+                kind = kind_of_values([numbers])[0] if is_number else "classes"
+                target = check_targets(target, kind)
             found = scan_table(
                 source,
                 label,
@@ -130,7 +141,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 missing=options.missing,
                 unknown=options.unknown,
                 seed=self.random_state,
-                kind="classes" if label is None else kind_of_column(source, label)[0],
+                kind=kind,
+                target=target,
             )
         self.table_ = found.encoding
         self.feature_names_in_ = np.array(found.encoding.column_names, dtype=object)
@@ -142,7 +154,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : frame. For a file use `to_zarr`.
+        X : frame of queries; for the rows of `fit` use `fit_transform`, for a file `to_zarr`
 
         Returns
         -------

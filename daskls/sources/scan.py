@@ -72,6 +72,8 @@ def scan_table(
     # Where nothing can be read, it is said below why.
     if not row and (read or label is not None):
         raise DataError(f"{source.where} has no rows; it needs at least 2 to fit, 1 to predict.")
+    if target is not None and len(target) != row:
+        raise DataError(f"{source.where} has {row} rows, but y has {len(target)}; pass as many.")
     for column in columns:
         column.check_types()
     mistaken = {column.name: found for column in columns if (found := column.mistake())}

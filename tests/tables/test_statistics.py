@@ -254,6 +254,13 @@ def test_the_encoder_fits_and_transforms_as_a_fit_does(library, tmp_path):
     np.testing.assert_array_equal(X, features(table, found, of_training=True))
     X = np.asarray(encoder.transform(wrap(table)))
     np.testing.assert_array_equal(X, features(table, found, of_training=False))
+    apart = daskls.TableEncoder()
+    np.testing.assert_array_equal(
+        np.asarray(apart.fit_transform(wrap(table[["a", "city"]]), table.y)),
+        features(table, found, of_training=True),
+    )
+    with pytest.raises(DataError, match="has 600 rows, but y has 599; pass as many"):
+        daskls.TableEncoder().fit(wrap(table[["a", "city"]]), table.y[1:])
     with pytest.warns(UserWarning, match="hold their own label in the statistics"):
         encoder.to_zarr(table, tmp_path / "rows")
 
