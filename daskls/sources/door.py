@@ -71,9 +71,14 @@ FORMATS = (
     ),
     Format(
         (".parquet", ".pq"),
-        "sources.files:open_parquet",
+        "sources.files:open_typed",
         in_folders=(".parquet", ".pq"),
         lazily="read_parquet",
+    ),
+    Format(
+        (".feather", ".arrow", ".ipc", ".orc", ".jsonl", ".ndjson"),
+        "sources.files:open_typed",
+        in_folders=(".feather", ".arrow", ".orc", ".jsonl", ".ndjson"),
     ),
     Format((".npz",), "sources.arrays:open_npz", "features", takes=("split",)),
     Format((".npy",), "sources.arrays:open_npy", "features"),

@@ -1,7 +1,7 @@
-"""Readers of files: Parquet and text tables (CSV, TSV), and the LIBSVM / SVMlight format."""
+"""Readers of files: typed tables, text tables (CSV, TSV), and the LIBSVM / SVMlight format."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from operator import lt
@@ -25,6 +25,12 @@ from daskls.sources.base import (
 )
 from daskls.sources.header import Head, Known, check_unicode, not_unicode, read_head
 
+# What pyarrow.dataset calls the formats that it reads for us, by suffix.
+KINDS = {
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), "feather"),
+    ".orc": "orc",
+    **dict.fromkeys((".jsonl", ".ndjson"), "json"),
+}
 TEXT_BLOCK_NBYTES = 4 << 20
 # Texts that mean a missing value, as in pandas.
 MISSING = (
@@ -35,21 +41,20 @@ MISSING = (
 PLAIN_PAIRS = re.compile(r"[^:\s]+(?:\s+[0-9]+:[^:\s_]+)*")
 
 
-# Parquet.
+# Parquet, Feather and Arrow files, ORC, JSON lines.
 
 
-def open_parquet(paths: list[Path], known: Known, where: str) -> TableSource:
-    """Open Parquet files as one table, one after the other; columns are found by name in each."""
+class _TypedFile(NamedTuple):
+    schema: Any
+    n_rows: int
+    batches: Callable[[list[str]], Iterator[Any]]
+
+
+def open_typed(paths: list[Path], known: Known, where: str) -> TableSource:
+    """Open files as one table, one after the other; columns are found by name in each."""
     arrow = import_arrow()
-    from pyarrow import parquet
-
-    try:
-        schemas = [parquet.read_schema(path) for path in paths]
-        n_rows = sum(parquet.read_metadata(path).num_rows for path in paths)
-    except (arrow.ArrowInvalid, OSError) as error:
-        raise DataError(
-            f"{where} is not a Parquet file: {_one_line(error)}. Check the file."
-        ) from error
+    files = [_open_parquet(path) if _is_parquet(path) else _open_other(path) for path in paths]
+    schemas = [file.schema for file in files]
     index = _common_index(paths, [(s.names, index_of(s)) for s in schemas])
     names = [name for name in schemas[0].names if _is_in_all(name, schemas)]
     schema = arrow.schema(
@@ -57,19 +62,61 @@ def open_parquet(paths: list[Path], known: Known, where: str) -> TableSource:
     )
 
     def batches(names: list[str]) -> Iterator[Any]:
-        for path in paths:
+        for path, file in zip(paths, files, strict=True):
             try:
-                with parquet.ParquetFile(path) as file:
-                    n_rows = batch_rows(len(names))
-                    for batch in file.iter_batches(batch_size=n_rows, columns=names):
-                        yield of_part(batch, str(path))
+                for batch in file.batches(names):
+                    yield of_part(batch, str(path))
             except (arrow.ArrowException, OSError) as error:
                 raise DataError(
                     f"{path} cannot be read: {_one_line(error)}. The file is damaged, or has "
                     "changed; write it again."
                 ) from error
 
-    return TableSource(where, schema, batches, n_rows, index=index)
+    return TableSource(where, schema, batches, sum(file.n_rows for file in files), index=index)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() not in KINDS
+
+
+def _open_parquet(path: Path) -> _TypedFile:
+    from pyarrow import parquet
+
+    with _of_kind(path, "a Parquet"):
+        schema, n_rows = parquet.read_schema(path), parquet.read_metadata(path).num_rows
+
+    # Not by a scanner, which decodes a whole row group at once.
+    def batches(names: list[str]) -> Iterator[Any]:
+        with parquet.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=batch_rows(len(names)), columns=names)
+
+    return _TypedFile(schema, n_rows, batches)
+
+
+def _open_other(path: Path) -> _TypedFile:
+    from pyarrow import dataset
+
+    kind = KINDS[path.suffix.lower()]
+    with _of_kind(path, {"feather": "a Feather", "orc": "an ORC"}.get(kind, "a JSON lines")):
+        rows = dataset.dataset(str(path), format=kind)
+        n_rows = rows.count_rows()
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        size = batch_rows(len(names))
+        scanner = rows.scanner(names, batch_size=size, batch_readahead=1, use_threads=False)
+        return scanner.to_batches()  # type: ignore[no-any-return]
+
+    return _TypedFile(rows.schema, n_rows, batches)
+
+
+@contextmanager
+def _of_kind(path: Path, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except (import_arrow().ArrowException, OSError) as error:
+        raise DataError(
+            f"{path} is not {kind} file: {_one_line(error)}. Check the file."
+        ) from error
 
 
 def _one_line(error: Exception) -> str:

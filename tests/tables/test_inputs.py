@@ -18,6 +18,7 @@ import pytest
 import scipy.sparse
 import xarray as xr
 import zarr
+from pyarrow import feather, orc
 from sklearn.datasets import dump_svmlight_file
 from support import HERE, PAPERS, as_options
 from support import run_cli as run
@@ -112,6 +113,21 @@ def parquet_folder(frame, folder):
     return folder / "many"
 
 
+def feather_file(frame, folder):
+    feather.write_feather(frame, folder / "rows.feather", chunksize=64)
+    return folder / "rows.feather"
+
+
+def orc_file(frame, folder):
+    orc.write_table(pa.Table.from_pandas(frame, preserve_index=False), folder / "rows.orc")
+    return folder / "rows.orc"
+
+
+def json_lines(frame, folder):
+    frame.to_json(folder / "rows.jsonl", orient="records", lines=True, double_precision=15)
+    return folder / "rows.jsonl"
+
+
 def npz(frame, folder):
     np.savez(folder / "rows.npz", X=frame[FEATURES].to_numpy(), y=frame.kind.to_numpy(str))
     return folder / "rows.npz"
@@ -199,6 +215,9 @@ FILES = {
     "pattern of CSV files": parts,
     "Parquet file": parquet,
     "Parquet folder": parquet_folder,
+    "Feather or Arrow file": feather_file,
+    "ORC": orc_file,
+    "JSON lines": json_lines,
 }
 ARRAY_FILES = {
     ".npz": npz,
