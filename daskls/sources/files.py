@@ -26,7 +26,7 @@ from daskls.sources.base import (
 from daskls.sources.header import Head, Known, check_unicode, not_unicode, read_head
 
 # What pyarrow.dataset calls the formats that it reads for us, by suffix.
-KINDS = {
+FORMAT_OF = {
     **dict.fromkeys((".feather", ".arrow", ".ipc"), "feather"),
     ".orc": "orc",
     **dict.fromkeys((".jsonl", ".ndjson"), "json"),
@@ -76,7 +76,7 @@ def open_typed(paths: list[Path], known: Known, where: str) -> TableSource:
 
 
 def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() not in KINDS
+    return path.suffix.lower() not in FORMAT_OF
 
 
 def _open_parquet(path: Path) -> _TypedFile:
@@ -96,7 +96,7 @@ def _open_parquet(path: Path) -> _TypedFile:
 def _open_other(path: Path) -> _TypedFile:
     from pyarrow import dataset
 
-    kind = KINDS[path.suffix.lower()]
+    kind = FORMAT_OF[path.suffix.lower()]
     with _of_kind(path, {"feather": "a Feather", "orc": "an ORC"}.get(kind, "a JSON lines")):
         rows = dataset.dataset(str(path), format=kind)
         n_rows = rows.count_rows()
