@@ -203,10 +203,7 @@ class TableEncoding:
         start = 0
         for column in self.columns:
             stop = start + len(column.feature_names)
-            values = column_of(batch, column.name)
-            # A model that was saved before blank text was missing may have a category of it.
-            if all(map(str.strip, column.categories)):
-                values = without_blanks(values)
+            values = without_blanks(column_of(batch, column.name))
             self._fill(X[:, start:stop], column, values, first_row, news, cross_fit)
             start = stop
         return X

@@ -72,7 +72,7 @@ class Letters:
         return found.round(9)
 
 
-@cached(8)
+@cached(16)
 def letters_of(text: str) -> Letters:
     return Letters(np.frombuffer(base64.b64decode(text), "<f4").reshape(-1, N_PIECES))
 
