@@ -137,9 +137,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             found = scan_table(
                 source,
                 label,
-                drop=list(options.drop),
-                missing=options.missing,
-                unknown=options.unknown,
+                options,
                 seed=self.random_state,
                 kind=kind,
                 target=target,

@@ -92,9 +92,7 @@ def _of_table(source: Source, label: Any, kind: TargetKind, options: TableOption
         found = scan_table(
             table,
             label,
-            drop=[*options.drop],
-            missing=options.missing,
-            unknown=options.unknown,
+            options,
             kind=kind,
         )
     shape, dtype = (found.n_rows, len(found.encoding.feature_names)), found.encoding.dtype

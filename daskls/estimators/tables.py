@@ -90,12 +90,9 @@ def _convert_table(
     found = scan_table(
         source,
         label,
-        drop=[*options.drop],
-        missing=options.missing,
-        unknown=options.unknown,
+        replace(options, weight=weight),
         seed=table_seed(estimator),
         kind=estimator._kind,
-        weight=weight,
         target=target,
         # A bound on false alarms is of rows whose labels no feature depends on.
         with_statistics=getattr(estimator, "max_false_alarm", None) is None,
@@ -235,6 +232,7 @@ def training_features(estimator: Any, X: Source, y: Any) -> AnyArray:
     found = scan_table(
         X.open(None, temporary_path()),
         None,
+        TableOptions(),
         seed=table_seed(estimator),
         kind=estimator._kind,
         target=target_apart(estimator, X, y),

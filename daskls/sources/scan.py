@@ -11,7 +11,7 @@ from daskls.partition.shuffle import row_keys
 from daskls.records import AnyArray, TargetKind
 from daskls.seeds import MEDIAN_ROWS
 from daskls.sources.arrow import PartTypes, refused_type
-from daskls.sources.base import LabelCoder, Missing, NumberCoder, TableSource, Unknown, scan_of
+from daskls.sources.base import LabelCoder, NumberCoder, TableOptions, TableSource, scan_of
 from daskls.sources.columns import ColumnScan
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.labels import add_labels
@@ -33,13 +33,10 @@ class ScannedTable:
 def scan_table(
     source: TableSource,
     label: str | None,
+    options: TableOptions,
     *,
-    drop: list[str] | None = None,
-    missing: Missing = "auto",
-    unknown: Unknown = "zero",
     seed: int = 0,
     kind: TargetKind = "classes",
-    weight: str | None = None,
     target: AnyArray | None = None,
     with_statistics: bool = True,
 ) -> ScannedTable:
@@ -49,11 +46,13 @@ def scan_table(
     sample that medians are taken from, and of the folds of statistics.
     """
     has_target = label is not None or target is not None
-    names = _feature_columns(source, label, [*(drop or []), *([] if weight is None else [weight])])
+    weight = options.weight
+    dropped = [*options.drop, *([] if weight is None else [weight])]
+    names = _feature_columns(source, label, dropped)
     kinds = {name: source.schema.field(name).type for name in names}
     refused = {name: why for name, kind in kinds.items() if (why := refused_type(kind))}
     columns = [
-        ColumnScan(PartTypes(source.where, name), kind, with_median=missing == "auto")
+        ColumnScan(PartTypes(source.where, name), kind, with_median=options.missing == "auto")
         for name, kind in kinds.items()
         if name not in refused
     ]
@@ -83,7 +82,7 @@ def scan_table(
         if column.name not in mistaken and (why := column.refusal(has_target=has_target))
     }
     bad = {*refused, *mistaken}
-    gaps = [column for column in columns if missing == "refuse" and column.name not in bad]
+    gaps = [column for column in columns if options.missing == "refuse" and column.name not in bad]
     _check_columns(
         source.where,
         {name: refused[name] for name in names if name in refused},
@@ -105,7 +104,7 @@ def scan_table(
     encodings = tuple(column.encoding(statistics.get(column.name)) for column in columns)
     seen = {*map(str, kinds.values())}.union(*(column.seen for column in columns))
     dtype = "float32" if source.is_typed and seen <= set(SMALL) else "float64"
-    encoding = TableEncoding(encodings, label, unknown, dtype, has_header=source.has_header)
+    encoding = TableEncoding(encodings, label, options.unknown, dtype, has_header=source.has_header)
     _check_features(encoding.feature_names, source.where)
     cross_fit = CrossFit(seed, {name: own.of_others for name, own in statistics.items()})
     return ScannedTable(row, encoding, coder, cross_fit)

@@ -99,9 +99,7 @@ def columns_of(source: TableSource, options: ReadOptions) -> Features:
     found = scan_table(
         source,
         label,
-        drop=[*options.of_table.drop],
-        missing=options.of_table.missing,
-        unknown=options.of_table.unknown,
+        options.of_table,
         kind=options.kind,
     )
     encoding = found.encoding

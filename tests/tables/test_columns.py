@@ -23,7 +23,7 @@ from support import run_cli as run
 
 import daskls
 from daskls import DataError, ParameterError, StoreError
-from daskls.sources.base import BATCH_FIELDS, MEDIAN_SAMPLE
+from daskls.sources.base import BATCH_FIELDS, MEDIAN_SAMPLE, TableOptions
 from daskls.sources.columns import MAX_CATEGORIES
 from daskls.sources.door import open_source
 from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
@@ -89,8 +89,9 @@ def write(frame, path):
     return path
 
 
-def scan(source, **options):
-    return scan_table(open_source(source).open("kind", None), "kind", **options).encoding
+def scan(source, seed=0, **options):
+    table = open_source(source).open("kind", None)
+    return scan_table(table, "kind", TableOptions(**options), seed=seed).encoding
 
 
 def test_features_are_what_pandas_makes_of_the_columns(trained):

@@ -12,7 +12,7 @@ from support import run_cli as run
 
 import daskls
 from daskls import DataError, TableEncoder
-from daskls.sources.base import TableSource
+from daskls.sources.base import TableOptions, TableSource
 from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
 from daskls.sources.scan import scan_table
 
@@ -34,7 +34,7 @@ def table_of(values, cuts=(), *, is_typed=True):
 
 
 def column_of(values, cuts=(), **options):
-    (column,) = scan_table(table_of(values, cuts, **options), None).encoding.columns
+    (column,) = scan_table(table_of(values, cuts, **options), None, TableOptions()).encoding.columns
     return column
 
 

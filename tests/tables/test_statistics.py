@@ -17,6 +17,7 @@ from small import small
 import daskls
 from daskls import DataError
 from daskls.sources import many_values, statistics
+from daskls.sources.base import TableOptions
 from daskls.sources.door import open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.scan import scan_table
@@ -44,9 +45,10 @@ def drawn(kind, seed=0, with_gaps=True):
     return pd.DataFrame({"a": rng.normal(size=N_ROWS), "city": city, "y": y})
 
 
-def scan(table, kind="two", **options):
+def scan(table, kind="two", seed=0, **options):
     targets = "numbers" if kind == "numbers" else "classes"
-    return scan_table(open_source(table).open("y", None), "y", kind=targets, **options)
+    source, given = open_source(table).open("y", None), TableOptions(**options)
+    return scan_table(source, "y", given, kind=targets, seed=seed)
 
 
 def features(table, found, *, of_training):
