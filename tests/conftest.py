@@ -10,6 +10,7 @@ import zlib
 from collections import defaultdict
 from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
 
@@ -88,7 +89,11 @@ def no_cluster(monkeypatch):
 
 
 def pytest_configure(config):
-    """Let `make test` write into memory where there is room: fits make and remove many files."""
+    """Let a busy machine start lost workers anew, and `make test` write into memory.
+
+    A LocalCluster gives up a worker that is not back in 15 s. Fits make and remove many files.
+    """
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "180s"})
     memory = Path("/dev/shm")
     is_quick = config.option.markexpr == "not slow" and memory.is_dir()
     if is_quick and shutil.disk_usage(memory).free > 4 << 30:
