@@ -14,6 +14,7 @@ from typing import Any
 
 from daskls.blas import one_blas_thread, undisturbed
 from daskls.errors import StoreError
+from daskls.gaps import Gaps
 from daskls.methods.calibrate import NestedFit, calibrate
 from daskls.methods.held_out import maps_held_out
 from daskls.methods.reserved import has_used_reserved, use_reserved
@@ -28,7 +29,7 @@ from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.regroup import gather_rows, has_rows, regroup_rows
 from daskls.run.reserve import Reserve, plan_reserve
 from daskls.run.resources import find_resources, free_nbytes
-from daskls.run.sample import Sample, sample_rows
+from daskls.run.sample import DrawnRows, Sample, sample_rows
 from daskls.run.scan import (
     check_costs,
     check_folds,
@@ -123,15 +124,33 @@ def begin(
             check()
     with clock.stage("sample", rows.n_blocks, None):
         drawn = planned.sampling.n_sample, seed, client, reserve
-        read = sample_rows(rows, scan, *drawn, request.feature_names)
+        takes_nan, names = request.takes_nan, request.feature_names
+        read = sample_rows(rows, scan, *drawn, names, takes_nan=takes_nan)
     if reserve is not None:
         # The number of rows that are left is known only now.
         planned = settle(replace(asked, scan=read.scan))
     own = read.sample(planned.class_weight, planned.sampling.n_sample, seed)
+    if request.takes_nan and not request.is_nested:
+        planned, own = without_gaps(planned, own, read, seed)
     reserve = read.reserve
     # It holds more rows than the sample.
     del read
     return identify(planned, own, reserve, seed, store, clock, client)
+
+
+def without_gaps(
+    scanned: Scanned, own: Sample, read: DrawnRows, seed: int
+) -> tuple[Scanned, Sample]:
+    """Return the fit, which now knows what fills gaps, and its sample, in which they are filled."""
+    gaps, request = Gaps.of(own.X, read.gaps), scanned.request
+    scanned = replace(scanned, rows=replace(scanned.rows, gaps=gaps))
+    if not gaps.marked:
+        return scanned, own
+    names = None if request.feature_names is None else gaps.names(request.feature_names)
+    # More features may mean other cells, and another sample.
+    scanned = settle(replace(scanned, request=replace(request, feature_names=names)))
+    own = read.sample(scanned.class_weight, scanned.sampling.n_sample, seed)
+    return scanned, replace(own, X=gaps.fill(own.X))
 
 
 def advise(scanned: Scanned) -> None:

@@ -156,10 +156,10 @@ def test_an_output_that_exists_is_refused_before_a_cluster(
 
 def test_predict_leaves_nothing_of_a_failure(model, folder):
     X = make_checkerboard(100)[0]
-    X[42, 1] = np.nan
-    zarr.create_array(folder / "nan.zarr", data=X)
-    out = folder / "labels-of-nan.zarr"
-    result = run("predict", model, folder / "nan.zarr", out, *HERE, code=1)
+    X[42, 1] = np.inf
+    zarr.create_array(folder / "infinite.zarr", data=X)
+    out = folder / "labels-of-infinite.zarr"
+    result = run("predict", model, folder / "infinite.zarr", out, *HERE, code=1)
     assert "row 42" in result.stderr
     assert not out.exists()
 

@@ -142,7 +142,7 @@ def test_options_of_tables_are_for_tables(data, tmp_path):
     if data != SHAPE:
         write("checkerboard", tmp_path / "data.zarr", 500)
         data = (tmp_path / "data.zarr",)
-    for given in (("--drop", "id"), ("--missing", "refuse")):
+    for given in (("--drop", "id"), ("--unknown", "error")):
         assert "for tables" in run("plan", *data, *given, code=2).stderr
 
 

@@ -38,7 +38,7 @@ class StoppedError(Exception):
     pass
 
 
-def stopped(*_):
+def stopped(*_, **__):
     """Stand in for the first task that reads X."""
     raise StoppedError
 

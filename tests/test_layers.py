@@ -26,6 +26,7 @@ LEVELS = {
     "written": 0,
     "kernels": 1,
     "targets": 1,
+    "gaps": 1,
     "solvers": 2,
     "partition": 3,
     "neighbors": 2,

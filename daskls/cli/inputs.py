@@ -42,7 +42,7 @@ Dropped = Annotated[
     ),
 ]
 # The options above, as a command knows them.
-FOR_TABLES = ("missing", "unknown", "drop", "label", "weight")
+FOR_TABLES = ("unknown", "drop", "label", "weight")
 UnseenOption = Annotated[
     Unseen | None,
     typer.Option(help="Categories that no training row had; if not given, as in the fit."),

@@ -21,7 +21,7 @@ from daskls.estimators.inputs import (
     check_input,
     check_names,
     keep_names,
-    plain_rows,
+    other_columns,
     target_apart,
 )
 from daskls.estimators.param import Params, draw_seed, params_of, saved_params
@@ -129,7 +129,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False
+        tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
 
@@ -163,8 +163,9 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         # Read the index now, so that the first query reads only its own cell.
         method_of(reader.method, f"The model at {reader.root.where()}").check_index(reader)
         meta = reader.meta
-        self.n_features_in_ = reader.n_features
-        keep_names(self, reader.feature_names)
+        self.n_features_in_ = reader.n_columns
+        names = reader.feature_names
+        keep_names(self, None if names is None else names[: reader.n_columns])
         for name in ("table_", "false_alarm_", "interval_"):
             self.__dict__.pop(name, None)
         if meta.get("table") is not None:
@@ -227,8 +228,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
             weights, which is then not a feature. Multiplies C and weights validation errors and
             votes; rows of weight 0 are ignored. Methods that draw rows draw them regardless of
             their weights.
-        missing : "auto" or "refuse". Missing values in a table are replaced by the median of
-            their column, and an added feature marks them where training rows had some; or they
+        missing : "auto" or "refuse". Missing values, NaN in an array, are replaced by the median
+            of their column, and an added feature marks them where training rows had some; or they
             are refused. Where only a query has some, a warning counts them.
         unknown : "zero" or "error". A category in a query that no training row had becomes 0 in
             all columns of its feature, of more than 64 values the mean of all rows, with a warning
@@ -246,22 +247,24 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         MemoryPlanError : the largest task, or the sample, would not fit into a worker's memory
         StoreError : the store belongs to another fit, workers cannot see it, or its disk is full
         """
-        request = self._request()
+        request = replace(self._request(), takes_nan=missing == "auto")
         current_client(self.client)
         weight = sample_weight if isinstance(sample_weight, str) else None
         dropped = (drop,) if isinstance(drop, str) else tuple(drop)
         options = TableOptions(missing, unknown, dropped, weight)
         X, y = with_labels(X, y)
         source = open_source(X)
-        is_table = source.is_table(y) or (source.kind == "frame" and options != TableOptions())
-        rows = None if is_table else plain_rows(self, source)
-        if rows is None:
+        is_table = source.is_table(y)
+        if source.kind == "frame" and not is_table:
+            # One of numbers with labels apart is an array.
+            is_table = not options.are_of_arrays or bool(other_columns(source.given))
+        if is_table:
             handle, result = self._fit_table(request, source, y, sample_weight, options)
         else:
             options.check_unused("an array")
             table = None if source.dataset is None else source.dataset.table
             request = replace(request, feature_names=source.names, table=table)
-            data = check_input(self, rows, y, sample_weight)
+            data = check_input(self, source, y, sample_weight)
             store, keep = choose_store(self.store)
             with own_store(store):
                 result = self._run(request, data, store)

@@ -111,17 +111,6 @@ def check_input(
     return X, target, weight
 
 
-def plain_rows(estimator: BaseEstimator, X: Source) -> Source | None:
-    """Return a frame as an array; None if some of it is no number, and other rows as they are."""
-    if X.kind != "frame":
-        return X
-    if other_columns(X.given):
-        return None
-    rows = check_rows(estimator, X.given, n_least=2)
-    # Of values of which one is NaN the least is, too: no mask of all of them is made.
-    return None if np.isnan(rows.min()) else Source(rows, "memory")
-
-
 def target_apart(estimator: Any, X: Source, y: Any) -> AnyArray | None:
     """Return the labels or numbers beside a frame; None if they are one of a table's columns."""
     if X.is_table(y):

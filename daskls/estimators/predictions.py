@@ -50,7 +50,7 @@ def _planned(estimator: Any, X: Source, wanted: Wanted) -> tuple[da.Array, int, 
 
 
 def _check_width(estimator: Any, n_features: int) -> None:
-    wanted = estimator._reader.n_features
+    wanted = estimator._reader.n_columns
     if n_features != wanted:
         raise DataError(
             f"X has {n_features} features, but {type(estimator).__name__} is expecting "

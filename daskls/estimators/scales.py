@@ -8,9 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.estimators.param import FeatureCoding, Params, has_width
+from daskls.gaps import names_of
 from daskls.kernels.frame import encoded_names
 from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
-from daskls.run.contract import default_names
 
 
 def is_unscaled(feature_scale: Any) -> bool:
@@ -84,7 +84,7 @@ def coded_features(estimator: Any) -> list[str]:
     """
     check_is_fitted(estimator)
     reader = estimator._reader
-    names = reader.feature_names or default_names(reader.n_features)
+    names = reader.feature_names or names_of(reader.n_columns, reader.gaps)
     return encoded_names(names, reader.resolved.scale)
 
 
@@ -104,6 +104,10 @@ def feature_importances(estimator: Any) -> Float64:
         )
     own = resolved.scale.factors * np.array(resolved.summary["spread"])
     weights = np.bincount(resolved.scale.sources, own, estimator._reader.n_features)
+    gaps = estimator._reader.gaps
+    if gaps is not None:
+        columns = [*range(len(gaps.medians)), *gaps.marked]
+        weights = np.bincount(columns, weights)
     if estimator.n_features_in_ != len(weights):
         widths = [len(column.feature_names) for column in estimator.table_.columns]
         weights = np.bincount(np.repeat(np.arange(len(widths)), widths), weights)

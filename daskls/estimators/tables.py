@@ -166,7 +166,7 @@ def query_rows(
             # An .npy array of queries holds no label, whatever its width: never guess one.
             is_bare = not with_y and X.files[0].suffix.lower() == ".npy"
             own = label or ("none" if is_bare else None)
-            width = estimator._reader.n_features
+            width = estimator._reader.n_columns
             yield _convert_arrays(X, own, scratch, width, on_progress, estimator._kind)
             return
         own = getattr(estimator, "table_", None)

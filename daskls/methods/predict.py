@@ -40,7 +40,8 @@ CONVERTED_ROWS = 1 << 14
 
 
 def row_nbytes(reader: ModelReader, n_features: int, itemsize: int, wanted: Wanted) -> int:
-    held = held_nbytes(n_features, reader.width, itemsize, math.prod(reader.target.score_shape))
+    n_given = n_features + (reader.n_features if reader.n_features != n_features else 0)
+    held = held_nbytes(n_given, reader.width, itemsize, math.prod(reader.target.score_shape))
     cells = method_of(reader.method).query_nbytes(reader)
     return held + cells + answer_nbytes(reader.target, wanted)
 
@@ -156,11 +157,18 @@ def predict_block(
 
 
 def check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
+    """Refuse a bad value, and warn of missing ones where training rows had none."""
     bad = first_bad_value(X)
+    if bad is None:
+        return
+    with handle.in_use():
+        reader = open_model(handle.location, handle.fingerprint)
+    if reader.gaps is not None:
+        bad = first_bad_value(X, but_nan=True)
     if bad is not None:
-        with handle.in_use():
-            names = open_model(handle.location, handle.fingerprint).meta.get("feature_names")
-        raise value_error(bad._replace(row=first_row + bad.row), names)
+        raise value_error(bad._replace(row=first_row + bad.row), reader.feature_names)
+    if reader.gaps is not None:
+        reader.gaps.warn(X, reader.feature_names)
 
 
 def _answer(reader: ModelReader, X: Reals, wanted: Wanted, out: Float64 | Labels) -> None:

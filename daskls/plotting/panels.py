@@ -44,7 +44,7 @@ def find_panels(subject: Subject) -> list[Panel]:
 def _partition(subject: Subject) -> Panel:
     """Return the panel of the cells and what is predicted; of more than two features, of a map."""
     reader, estimator, rows = subject.reader, subject.estimator, subject.rows
-    n_own, has_cells = reader.n_features, subject.method.has_space(reader)
+    n_own, has_cells = reader.n_columns, subject.method.has_space(reader)
     if n_own == 2 or (n_own == 1 and subject.is_regressor):
         return _predictions(subject)
     if not has_cells:

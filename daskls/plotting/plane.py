@@ -6,8 +6,8 @@ from itertools import cycle
 from typing import Any
 
 from daskls.errors import ParameterError
+from daskls.gaps import names_of
 from daskls.records import Ints, Labels, Reals
-from daskls.run.contract import default_names
 
 REMEDY = "Drawing needs matplotlib, which is not installed; run `pip install daskls[plots]`."
 # Of six lightnesses, for print in gray, and distinct for red-blind and green-blind readers: their
@@ -55,7 +55,7 @@ def name_features(feature_names: Any, estimator: Any) -> list[str]:
     """Return a name for each feature: the given one, else that of the column trained on."""
     if feature_names is None:
         reader = estimator._reader
-        feature_names = reader.feature_names or default_names(reader.n_features)
+        feature_names = reader.feature_names or names_of(reader.n_columns, reader.gaps)
     return list(map(str, feature_names))
 
 

@@ -58,7 +58,7 @@ def find_slice(
     """Return the slice to draw; X, if given, sets the range of the axes and the other features."""
     drawn = _check_features(features, estimator)
     check_least("resolution", resolution, 2)
-    n_features = estimator._reader.n_features
+    n_features = estimator._reader.n_columns
     if X is None and n_features > len(drawn):
         raise DataError(
             f"The model has {n_features} features and the picture {len(drawn)}: pass X, some rows, "
@@ -86,7 +86,7 @@ def find_slice(
 
 def _check_features(features: tuple[int, ...] | None, estimator: Any) -> tuple[int, ...]:
     """Return the features to draw: two, or for a regressor one or two."""
-    n_features, of_classes = estimator._reader.n_features, estimator._kind == "classes"
+    n_features, of_classes = estimator._reader.n_columns, estimator._kind == "classes"
     if n_features < 2 and of_classes:
         raise DataError("The model has 1 feature, but a picture of its cells needs two.")
     drawn = tuple(range(min(n_features, 2))) if features is None else tuple(features)

@@ -13,6 +13,7 @@ from dask.base import tokenize
 
 from daskls.cluster import Guarded, compute, current_sharing
 from daskls.errors import DataError, MemoryPlanError
+from daskls.gaps import Gaps
 from daskls.memory import TaskSizes, assign_nbytes
 from daskls.plan.exchange import BLOCK_NBYTES, block_nbytes
 from daskls.records import AnyArray, Labels, SolverSpec
@@ -33,7 +34,7 @@ class BlockRows:
     y is (n, 1), for numbers (n, t); `classes` are the labels of its codes, if it holds codes.
     `source_nbytes` of the largest chunk of X stay in memory while its blocks are used; unpacking
     one that is larger than a block takes `unpack_nbytes`. `given` are X, y and weights before they
-    became blocks, from which other blocks are made.
+    became blocks, from which other blocks are made. Tasks fill `gaps`, once these are known.
     """
 
     X: da.Array
@@ -45,6 +46,7 @@ class BlockRows:
     n_chunks: int = 0
     least_nbytes: int = BLOCK_NBYTES
     given: tuple[Any, da.Array, da.Array | None] | None = None
+    gaps: Gaps | None = None
 
     def planned(self, task_nbytes: int, grids: Sequence[Sequence[int]] = ()) -> "BlockRows":
         """Return the rows in blocks of the size that suits a task, or of an earlier fit's grids."""
@@ -76,7 +78,7 @@ class BlockRows:
 
     @property
     def n_features(self) -> int:
-        return int(self.X.shape[1])
+        return int(self.X.shape[1]) if self.gaps is None else self.gaps.n_features
 
     @property
     def n_blocks(self) -> int:

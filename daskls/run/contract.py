@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from daskls.gaps import names_of
 from daskls.kernels.frame import encoded_names
 from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes
@@ -240,6 +241,7 @@ class FitRequest:
     probability: str | None = None
     reserved_for: ReserveSpec | None = None
     table: dict[str, Any] | None = None
+    takes_nan: bool = True
 
     def for_data(self, n_rows: int, n_features: int, n_aims: int) -> Self:
         if self.count_cells is not None:
@@ -373,7 +375,7 @@ class FitState(Scanned):
 
     @property
     def feature_names(self) -> list[str]:
-        names = self.request.feature_names or default_names(self.rows.n_features)
+        names = self.request.feature_names or names_of(self.rows.X.shape[1], self.rows.gaps)
         coded = encoded_names(names, self.scale)
         return coded if self.scale is None else [coded[i] for i in self.scale.columns]
 
@@ -405,7 +407,3 @@ class Regrouped:
     partition: Partition
     exchange: Exchange
     leaf_rows: Int64
-
-
-def default_names(n_features: int) -> list[str]:
-    return [f"feature {i}" for i in range(n_features)]

@@ -108,7 +108,7 @@ def _not_finite(row: int) -> DataError:
     return DataError(f"Input y contains NaN or infinity, first in row {row}. Remove it.")
 
 
-def first_bad_value(X: Reals) -> BadValue | None:
+def first_bad_value(X: Reals, *, but_nan: bool = False) -> BadValue | None:
     """Return the first value that is NaN, infinite or too large; DataError for a masked array."""
     check_values(X, "X")
     if X.dtype.kind != "f":
@@ -120,6 +120,8 @@ def first_bad_value(X: Reals) -> BadValue | None:
         tile = X[start : start + CHECKED_ROWS]
         # Negated, as NaN compares as false. In float16 only infinity is that large.
         bad = ~(np.isfinite(tile) & (np.abs(tile) <= limit))
+        if but_nan:
+            bad &= ~np.isnan(tile)
         if bad.any():
             row, column = np.unravel_index(bad.argmax(), bad.shape)
             return BadValue(start + int(row), int(column), float(tile[row, column]))
@@ -154,9 +156,8 @@ def value_error(bad: BadValue, names: Sequence[str] | None = None) -> DataError:
             "rows, or replace the value by one that means something."
         )
     return DataError(
-        f"Input X contains NaN, {place}; values must be finite. Impute or remove the rows, for "
-        "example with scikit-learn's SimpleImputer; in a DataFrame or a file that it is given, fit "
-        "does so."
+        f'Input X contains NaN, {place}, and the fit takes none (missing="refuse"). Impute or '
+        'remove such rows, or fit with missing="auto": medians take their place.'
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from daskls.blas import one_blas_thread
 from daskls.cluster import compute_each, run_each
 from daskls.errors import DamageError, StoreError
+from daskls.gaps import Gaps
 from daskls.kernels.frame import scaled
 from daskls.neighbors.balls import measure_regions
 from daskls.partition.base import Partition
@@ -60,6 +61,7 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
             first_kept=scan.first_kept,
             scale=state.scale,
             reserve=state.reserve,
+            gaps=rows.gaps,
         )
     # The checksums of rows are added, so blocks may finish in any order, or in an earlier fit.
     if sum(sums) % 2**64 != state.sample.checksum:
@@ -94,6 +96,7 @@ def assign_block(
     first_kept: Int64,
     scale: FeatureScale | None,
     reserve: Reserve | None = None,
+    gaps: Gaps | None = None,
     block_info: Any = None,
 ) -> int:
     """Write one block's rows, sorted by leaf in each partition; return the checksum of its rows."""
@@ -108,6 +111,7 @@ def assign_block(
     checksum = block_checksum(X, targets, given, first_given)
     if reserve is not None:
         (X, targets, given), _ = reserve.split(block, X, targets, given)
+    X = X if gaps is None else gaps.fill(X)
     X = X if scale is None else scaled(X, scale)
     weighed = target.weigh(targets, given, class_weight)
     rows = Rows(X, target.enter(targets), weighed, start + np.arange(len(X)))

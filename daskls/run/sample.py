@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import DataError
+from daskls.gaps import columns_with_gaps
 from daskls.kernels.copies import find_copies
 from daskls.partition.shuffle import key_limit, row_keys
-from daskls.records import Float64, Int64, Keys, Labels, Reals, RowNumbers, Targets
+from daskls.records import Float64, Int64, Keys, Labels, Mask, Reals, RowNumbers, Targets
 from daskls.run.blocks import BlockRows, block_start, map_rows
 from daskls.run.labels import BadValue, first_bad_value, value_error
 from daskls.run.reserve import Reserve, ReservedRows, group_codes
@@ -27,7 +28,8 @@ from daskls.targets import Target
 class BlockSample:
     """One block's rows below the limit, its checksum, and its first invalid row.
 
-    ``counts`` are its rows of each class without those reserved; so are ``numbers``.
+    ``counts`` are its rows of each class without those reserved; so are ``numbers``. Columns where
+    it lacks values have ``gaps``.
     """
 
     numbers: RowNumbers
@@ -38,6 +40,7 @@ class BlockSample:
     counts: Int64
     bad: BadValue | None = None
     reserved: ReservedRows | None = None
+    gaps: Mask | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,12 @@ class DrawnRows:
     reserve: Reserve | None = None
     reserved: ReservedRows | None = None
 
+    @property
+    def gaps(self) -> Mask:
+        """The columns in which some row lacks a value."""
+        found: Mask = np.any([b.gaps for b in self.blocks if b.gaps is not None], axis=0)
+        return found
+
     def sample(self, class_weight: Float64, n_sample: int, seed: int) -> Sample:
         starts = self.scan.first_kept.tolist()
         numbers = [start + b.numbers for start, b in zip(starts[:-1], self.blocks, strict=True)]
@@ -97,6 +106,8 @@ def sample_rows(
     client: Any = None,
     reserve: Reserve | None = None,
     names: Sequence[str] | None = None,
+    *,
+    takes_nan: bool = False,
 ) -> DrawnRows:
     """Read X once: sample, validate and checksum it, and take the reserved rows."""
     n_left = scan.n_kept if reserve is None else reserve.expected(scan).n_kept
@@ -113,6 +124,7 @@ def sample_rows(
             limit=key_limit(n_left, n_sample),
             seed=seed,
             reserve=reserve,
+            takes_nan=takes_nan,
         )
         bad = [block.bad for block in blocks if block.bad is not None]
         if bad:
@@ -149,10 +161,11 @@ def sample_block(
     limit: int | None,
     seed: int,
     reserve: Reserve | None = None,
+    takes_nan: bool = False,
     block_info: Any = None,
 ) -> BlockSample:
     block, first_row = block_start(block_info)
-    bad = first_bad_value(X)
+    bad = first_bad_value(X, but_nan=takes_nan)
     if bad is not None:
         # Returned, not raised: the error names the first bad block, whichever task ends first.
         none, targets = np.empty(0, np.int64), target.encode(y[:0])
@@ -160,7 +173,7 @@ def sample_block(
         return BlockSample(none, X[:0], targets, np.empty(0), 0, none, bad)
     kept, targets, given = take_kept(X, y, weights, target)
     start, reserved = int(first_kept[block]), None
-    checksum = block_checksum(kept, targets, given, start)
+    checksum, gaps = block_checksum(kept, targets, given, start), columns_with_gaps(kept)
     counts = np.bincount(group_codes(targets), minlength=max(target.n_classes, 1))
     numbers = start + np.arange(len(kept))
     if reserve is not None:
@@ -169,7 +182,7 @@ def sample_block(
         )
     mine = _below(numbers, limit, seed)
     own = mine, kept[mine], targets[mine], given[mine]
-    return BlockSample(*own, checksum, counts, reserved=reserved)
+    return BlockSample(*own, checksum, counts, reserved=reserved, gaps=gaps)
 
 
 def _below(numbers: RowNumbers, limit: int | None, seed: int) -> Int64:

@@ -16,6 +16,7 @@ from dask.tokenize import tokenize
 
 from daskls.blas import one_blas_thread
 from daskls.cluster import compute_each
+from daskls.gaps import Gaps
 from daskls.kernels.copies import find_copies
 from daskls.kernels.frame import scaled
 from daskls.partition.grow import grow_tree
@@ -208,6 +209,7 @@ def _collect(state: FitState, job: RegionJob) -> None:
             class_weight=state.class_weight,
             first_kept=state.scan.first_kept,
             reserve=state.reserve,
+            gaps=rows.gaps,
         )
 
 
@@ -221,6 +223,7 @@ def collect_block(
     class_weight: Float64,
     first_kept: Int64,
     reserve: Reserve | None = None,
+    gaps: Gaps | None = None,
     block_info: Any = None,
 ) -> None:
     block, _ = block_start(block_info)
@@ -231,6 +234,7 @@ def collect_block(
     X, targets, given = take_kept(X, y, weights, target)
     if reserve is not None:
         (X, targets, given), _ = reserve.split(block, X, targets, given)
+    X = X if gaps is None else gaps.fill(X)
     with one_blas_thread():
         leaves = _leaves_of(job, X, start + np.arange(len(X)))
     own = np.flatnonzero(np.isin(leaves, job.leaves))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskls.errors import StoreError
+from daskls.gaps import Gaps
 from daskls.kernels.frame import scaled
 from daskls.records import (
     F8,
@@ -138,8 +139,19 @@ class ModelReader:
 
     @property
     def n_features(self) -> int:
-        """The number of features of rows: of a table those that its columns become."""
+        """The number of features: of a table those that its columns become; with marks of gaps."""
         return int(self.meta["n_features"])
+
+    @cached_property
+    def gaps(self) -> Gaps | None:
+        """What replaces missing values of arrays; None where they are refused."""
+        found = self.meta.get("gaps")
+        return None if found is None else Gaps(tuple(found["medians"]), tuple(found["marked"]))
+
+    @property
+    def n_columns(self) -> int:
+        """The number of features of rows as they are given, without marks of missing values."""
+        return self.n_features - (0 if self.gaps is None else len(self.gaps.marked))
 
     @property
     def feature_names(self) -> list[str] | None:
@@ -153,7 +165,8 @@ class ModelReader:
         return self.n_features if scale is None else len(scale.columns)
 
     def enter(self, X: Reals) -> Reals:
-        """Return rows scaled as the model expects; unchanged if it has no scale of features."""
+        """Return rows without gaps, scaled as the model expects; unchanged if it has no scale."""
+        X = X if self.gaps is None else self.gaps.fill(X)
         scale = self.resolved.scale
         return X if scale is None else scaled(X, scale)
 

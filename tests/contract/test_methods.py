@@ -401,7 +401,7 @@ class TestMethod:
 
     def test_what_cannot_be_trained_on_is_one_error(self, name, tmp_path):
         bad = X.copy()
-        bad[123, 1] = np.nan
+        bad[123, 1] = np.inf
         store = tmp_path / "m"
         for rows, labels, message in [
             (bad, Y, r"row 123"),

@@ -23,7 +23,7 @@ def model():
     return small_svc().fit(*quadrants())
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_float16_holds_infinity_too(value):
     X, y = quadrants()
     X = X.astype(np.float16)

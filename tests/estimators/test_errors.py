@@ -41,7 +41,7 @@ def model():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
 @pytest.mark.parametrize("chunks", [None, N, (1, 99, 150, 50)])
-def test_first_bad_row_of_X_is_named(model, value, chunks, set_block_nbytes):
+def test_first_bad_row_of_X_is_named(value, chunks, set_block_nbytes):
     set_block_nbytes(50 * 16 if chunks is None else 1)
     bad = X.copy()
     bad[170:175, 1] = value
@@ -49,10 +49,11 @@ def test_first_bad_row_of_X_is_named(model, value, chunks, set_block_nbytes):
     rows = bad if chunks is None else chunked(bad, chunks)
     y = Y if chunks is None else chunked(Y, chunks)
     what = {"nan": "NaN", "inf": "infinity", "-inf": "infinity"}.get(str(value), "1e.300")
+    refusing = small_svc().fit(X, Y, missing="refuse")
     message = rf"X contains {what}, first in row 170, column 1; .*([Ii]mpute|[Rr]emove)"
     with pytest.raises(DataError, match=message):
-        small_svc().fit(rows, y)
-    for answer in (model.predict, model.decision_function):
+        small_svc().fit(rows, y, missing="refuse")
+    for answer in (refusing.predict, refusing.decision_function):
         with pytest.raises(DataError, match=message):
             np.asarray(answer(rows))
 

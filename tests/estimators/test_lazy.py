@@ -220,9 +220,9 @@ def test_values_that_the_declared_dtype_holds(name):
     np.testing.assert_array_equal(found, f(X))
 
 
-def test_not_a_number_in_another_dtype_keeps_its_own_error(of_array):
-    with pytest.raises(DataError, match="contains NaN, first in row 180"):
-        of_array.predict(blocks(lambda b: np.where(b == X[180], np.nan, b).astype("f4"))).compute()
+def test_infinity_in_another_dtype_keeps_its_own_error(of_array):
+    with pytest.raises(DataError, match="contains infinity, first in row 180"):
+        of_array.predict(blocks(lambda b: np.where(b == X[180], np.inf, b).astype("f4"))).compute()
 
 
 def test_labels_and_weights_that_are_not_as_declared(of_array):

@@ -89,7 +89,7 @@ def test_a_lazy_prediction_keeps_the_folder_on_a_cluster(scratch, client):
 
 def test_a_failed_fit_leaves_no_folder(scratch):
     bad = X.copy()
-    bad[7] = np.nan
+    bad[7] = np.inf
     with pytest.raises(daskls.DataError):
         small_svc().fit(bad, Y)
     assert folders(scratch) == []

@@ -108,8 +108,8 @@ def test_with_a_client(model, many, client, tmp_path):
 
 def test_bad_row_with_a_client(model, client):
     rows = QUERIES.copy()
-    rows[260, 0] = np.nan
-    with pytest.raises(DataError, match="NaN, first in row 260"):
+    rows[260, 0] = np.inf
+    with pytest.raises(DataError, match="infinity, first in row 260"):
         model.predict(da.from_array(rows, chunks=125)).compute()
 
 
@@ -141,7 +141,7 @@ def test_labels_of_any_object_go_to_zarr(tmp_path):
 def test_a_failed_predict_to_zarr_leaves_nothing_that_looks_finished(many, tmp_path):
     model = many
     rows = QUERIES.copy()
-    rows[450, 0] = np.nan
+    rows[450, 0] = np.inf
     with pytest.raises(DataError, match="first in row 450"):
         model.predict_to_zarr(da.from_array(rows, chunks=100), tmp_path / "out")
     assert not (tmp_path / "out").exists()

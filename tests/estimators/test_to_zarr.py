@@ -169,8 +169,8 @@ def test_a_killed_worker_costs_its_task(labels, at, tmp_path):
 
 def test_a_bad_value_names_its_row_and_leaves_nothing(labels, tmp_path):
     rows = QUERIES.copy()
-    rows[450, 1] = np.nan
-    with pytest.raises(DataError, match="NaN, first in row 450"):
+    rows[450, 1] = np.inf
+    with pytest.raises(DataError, match="infinity, first in row 450"):
         write(labels, SCORES, da.from_array(rows, chunks=(90, 2)), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

@@ -140,19 +140,6 @@ def test_importances_are_summed_over_the_features_of_a_column():
         assert share == pytest.approx(sum(own))
 
 
-def test_gaps_alone_make_a_frame_a_table():
-    numbers = pd.DataFrame({"a": X.age, "b": np.arange(N) % 7})
-    model = svc().fit(numbers, Y)
-    assert model.table_.feature_names == ["a", "a is missing", "b"]
-    named = svc().fit(numbers.assign(t=Y), "t")
-    np.testing.assert_array_equal(
-        model.decision_function(numbers[["b", "a"]]), named.decision_function(numbers)
-    )
-    full = svc().fit(numbers.fillna(1.0), Y)
-    with pytest.raises(DataError, match=r"contains NaN.*SimpleImputer"):
-        full.predict(numbers)
-
-
 def test_options_of_tables():
     rows = X.dropna()
     y = Y[X.notna().all(axis=1)]

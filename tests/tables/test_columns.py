@@ -426,7 +426,7 @@ def test_weights_that_are_none_are_refused():
 
 def test_options_of_tables_are_refused_for_arrays(tmp_path):
     X, y = by_hand(TRAIN, 0.0), TRAIN.kind.to_numpy()
-    for options in ({"missing": "refuse"}, {"unknown": "error"}, {"drop": ["a"]}):
+    for options in ({"unknown": "error"}, {"drop": ["a"]}):
         with pytest.raises(ParameterError, match="no effect on an array"):
             daskls.VoronoiSVC(**PARAMS).fit(X, y, **options)
     with pytest.raises(ParameterError, match="missing is 'mean'"):
