@@ -226,6 +226,14 @@ class ColumnScan:
         """Whether it holds more values than become categories."""
         return self.values is None and not self.may_be_number and not self.dates
 
+    @property
+    def is_spiky(self) -> bool:
+        """Whether most rows of a sample have one number, and the others many."""
+        if self.sample is None or not self.may_be_number or self.are_written:
+            return False
+        values, counts = np.unique(self.sample.values, return_counts=True)
+        return len(values) > FEW_NUMBERS and 2 * int(counts.max()) > len(self.sample.values)
+
     def encoding(self, statistics: Statistics | None) -> ColumnEncoding:
         if self.dates and not self.may_be_number:
             return self._date_encoding(self.dates)
@@ -240,7 +248,7 @@ class ColumnScan:
             return ColumnEncoding(self.name, kind, categories, fill, usual, sign=sign)
         return ColumnEncoding(
             self.name,
-            "statistics",
+            "number" if kind == "number" else "statistics",
             statistics.values,
             fill,
             usual,

@@ -67,16 +67,19 @@ class ColumnEncoding:
     @property
     def is_plain(self) -> bool:
         """Whether these are numbers as they are."""
-        return self.kind == "number" and self.fill is None and self.sign is None
+        is_bare = self.fill is None and self.sign is None and not self.parts
+        return self.kind == "number" and is_bare
 
     @property
     def feature_names(self) -> list[str]:
-        names = feature_names(self.name, self.parts)
-        if self.kind == "statistics":
-            letters = [f"letters {i}" for i in range(N_DIRECTIONS if self.letters else 0)]
-            names = [f"{self.name}: {part}" for part in (*self.parts, *letters)]
-        if self.kind == "category":
+        letters = [f"letters {i}" for i in range(N_DIRECTIONS if self.letters else 0)]
+        statistics = [f"{self.name}: {part}" for part in (*self.parts, *letters)]
+        if self.kind == "date":
+            names = feature_names(self.name, self.parts)
+        elif self.kind == "category":
             names = [f"{self.name}={value}" for value in self.categories]
+        else:
+            names = statistics if self.kind == "statistics" else [self.name, *statistics]
         return [*names, *([] if self.fill is None else [f"{self.name} is missing"])]
 
     def describe(self) -> str:
@@ -87,6 +90,8 @@ class ColumnEncoding:
             "date": f"a date: {', '.join(['seconds since 1970', *self.parts])}",
             "statistics": self._describe_statistics(),
         }
+        if self.kind == "number" and self.parts:
+            kinds["number"] += f", and of {self._describe_statistics()}"
         if self.sign is not None:
             kinds["number"] += f", written with {self.sign or 'commas'}"
         if self.fill is None:
@@ -225,6 +230,9 @@ class TableEncoding:
             numbers = as_numbers(bare, column.name, first_row)
             missing = np.isnan(numbers)
             out[:, 0] = np.where(missing, column.fill or column.usual or 0.0, numbers)
+            if column.parts:
+                distinct = Distinct.of_numbers(numbers)
+                self._fill_statistics(out[:, 1:], column, distinct, first_row, cross_fit)
         elif column.kind == "date":
             dates = read_dates(values, column.spelling, column.zone)
             if dates is None:
@@ -232,7 +240,11 @@ class TableEncoding:
             found, missing = features_of(dates, column.parts, column.fill or column.usual)
             out[:, : found.shape[1]] = found
         elif column.kind == "statistics":
-            missing = self._fill_statistics(out, column, values, first_row, news, cross_fit)
+            distinct, others = Distinct.of(values), len(column.categories) + 1
+            places = self._fill_statistics(out, column, distinct, first_row, cross_fit)
+            missing = places == others - 1
+            if column.parts and cross_fit is None and not column.is_cut:
+                self._note_unseen(column, values, places == others, first_row, news)
         else:
             codes, missing = self._codes(column, values, first_row, news)
             if column.kind == "flag":
@@ -256,25 +268,20 @@ class TableEncoding:
         self,
         out: AnyArray,
         column: ColumnEncoding,
-        values: Any,
+        distinct: Distinct,
         first_row: int,
-        news: News,
         cross_fit: CrossFit | None,
-    ) -> Mask:
-        """Write statistics and letters of values; return which are missing."""
-        distinct, n = Distinct.of(values), len(column.parts)
-        others = len(column.categories) + 1
-        places = distinct.at(column.places, others)
+    ) -> Int64:
+        """Write statistics and letters of values; return their places in the table."""
+        n = len(column.parts)
+        places = distinct.at(column.places, len(column.categories) + 1)
         if n:
             of_rows = cross_fit and cross_fit.features(column.name, places, first_row)
             out[:, :n] = column.table[places] if of_rows is None else of_rows
         if column.letters:
             positions = letters_of(column.letters).positions(distinct.texts)
             out[:, n : n + N_DIRECTIONS] = positions[distinct.codes]
-        if n and cross_fit is None and not column.is_cut:
-            self._note_unseen(column, values, places == others, first_row, news)
-        missing: Mask = places == others - 1
-        return missing
+        return places
 
     def _codes(
         self, column: ColumnEncoding, values: Any, first_row: int, news: News

@@ -1,7 +1,8 @@
 """The second pass over a table: columns of many values, read with the label.
 
 Each becomes statistics of its targets, letters, or both, as held-out rows of a sample decide; text
-that names each row becomes letters, or is left out.
+that names each row becomes letters, or is left out. A number of which few values are common, as a
+gain that most people have none of, may get statistics of its values beside it.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -33,6 +34,8 @@ SAMPLED_ROWS = 8192
 LEAST_SHARE = 0.01
 # The weight of a ridge penalty, for features of variance 1.
 PENALTY = 1.0
+# Steps of a number, among its different values, that its statistics must do better than.
+N_STEPS = 32
 # Columns of the sample: of the rows, and of each column of text.
 FOLD_OF_ROW, NUMBERS_OF_ROW = 0, 1
 
@@ -59,8 +62,11 @@ class RowSample:
 class ManyValues:
     """Sums of targets by value, and a sample of rows, of several columns."""
 
-    def __init__(self, names: Sequence[str], seed: int, *, with_sums: bool) -> None:
-        self.names, self.seed, self.with_sums = names, seed, with_sums
+    def __init__(
+        self, texts: Sequence[str], numbers: Sequence[str], seed: int, *, with_sums: bool
+    ) -> None:
+        self.numbers = frozenset(numbers if with_sums else ())
+        self.names, self.seed, self.with_sums = [*texts, *sorted(self.numbers)], seed, with_sums
         self.sums: dict[str, TargetSums] = {}
         self._sample = RowSample()
 
@@ -89,8 +95,11 @@ class ManyValues:
             parts = parts_of(numbers)
             sampled: dict[Hashable, AnyArray] = {FOLD_OF_ROW: folds, NUMBERS_OF_ROW: numbers}
             for name, sums in self.sums.items():
-                values = as_text(without_blanks(column_of(batch, name)))
-                distinct = Distinct.of(values.filter(import_arrow().array(counted)))
+                values = without_blanks(column_of(batch, name))
+                if name in self.numbers:
+                    distinct = Distinct.of_numbers(as_numbers(values, name, row)[counted])
+                else:
+                    distinct = Distinct.of(as_text(values).filter(import_arrow().array(counted)))
                 sums.add(distinct, folds, parts)
                 sampled[name, "text"] = np.array(distinct.texts, object)[distinct.codes]
                 sampled[name, "key"] = np.array(distinct.keys, object)[distinct.codes]
@@ -100,7 +109,7 @@ class ManyValues:
     def finish(self, where: str) -> dict[str, Statistics]:
         """Return what becomes of each column; those that only name rows are left out, and told."""
         found = {name: self._choose(name) for name in self.sums}
-        names = [name for name, own in found.items() if own is None]
+        names = [name for name, own in found.items() if own is None and name not in self.numbers]
         if names:
             left_out = listed([*map(repr, names)])
             why = "most rows have a value of their own, which tells nothing of others"
@@ -115,7 +124,9 @@ class ManyValues:
         folds, numbers = columns[FOLD_OF_ROW], columns[NUMBERS_OF_ROW]
         texts = columns[name, "text"].tolist()
         options: list[tuple[Statistics | None, Float64]] = []
-        if self.sums[name].names_rows or not self.with_sums:
+        if name in self.numbers:
+            options.append((None, _steps(np.array(texts, np.float64))))
+        elif self.sums[name].names_rows or not self.with_sums:
             options.append((None, np.empty((len(texts), 0))))
         if self.with_sums:
             statistics = self.sums[name].finish()
@@ -123,7 +134,7 @@ class ManyValues:
             places = [-2 if key is None else codes.get(key, -1) for key in columns[name, "key"]]
             options.append((statistics, statistics.of_others[folds, places]))
         distinct = sorted({text for text in texts if text is not None})
-        if len(distinct) > N_DIRECTIONS:
+        if len(distinct) > N_DIRECTIONS and name not in self.numbers:
             letters = Letters.fit(distinct, self.seed)
             positions = letters.positions(texts)
             options.append((Statistics.of_letters(letters), positions))
@@ -136,6 +147,16 @@ class ManyValues:
             if error < (1 - LEAST_SHARE) * least:
                 chosen, least = option, error
         return chosen
+
+
+def _steps(numbers: Float64) -> Float64:
+    """Return numbers as features of which each says whether they reach a step."""
+    known = numbers[~np.isnan(numbers)]
+    places = np.linspace(0, 1, N_STEPS + 1)[1:]
+    steps: Float64 = np.empty(0)
+    if len(known):
+        steps = np.unique(np.quantile(np.unique(known), places, method="lower"))
+    return np.column_stack([np.isnan(numbers), *(numbers >= step for step in steps)]).astype(float)
 
 
 def _error(X: Float64, numbers: Float64, folds: Int64) -> float:

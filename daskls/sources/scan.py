@@ -19,6 +19,7 @@ from daskls.sources.many_values import ManyValues
 from daskls.sources.statistics import CrossFit, Targets
 
 # Arrow types whose values float32 holds exactly.
+MOST_SPIKY = 8
 SMALL = ("int8", "int16", "uint8", "uint16", "bool", "halffloat", "float")
 
 
@@ -90,12 +91,16 @@ def scan_table(
         {c.name: c.first_missing for c in gaps if c.first_missing is not None},
     )
     coder = None if labels is None else labels.finish()
-    many = ManyValues([c.name for c in columns if c.has_many], seed, with_sums=with_statistics)
+    spiky = [c.name for c in columns if c.is_spiky]
+    # Of more such columns the values have a meaning together, as those of pixels.
+    spiky = spiky if len(spiky) <= MOST_SPIKY else []
+    texts = [c.name for c in columns if c.has_many]
+    many = ManyValues(texts, spiky, seed, with_sums=with_statistics)
     if many.names and target is not None:
         many.read(source, target, Targets.of_values(target, kind), weight)
     elif many.names and label is not None and coder is not None:
         many.read(source, label, Targets.of(coder), weight)
-    told = {c.name: c.refusal_of_many(many.sums[c.name]) for c in columns if c.name in many.sums}
+    told = {c.name: c.refusal_of_many(many.sums[c.name]) for c in columns if c.name in texts}
     _check_columns(source.where, {name: why for name, why in told.items() if why}, {}, {})
     statistics = many.finish(source.where)
     columns = [c for c in columns if not c.has_many or c.name in statistics]

@@ -18,7 +18,7 @@ import numpy as np
 from daskls.partition.shuffle import row_keys
 from daskls.records import AnyArray, Float64, Int64, Keys, TargetKind
 from daskls.seeds import STATISTIC_FOLDS
-from daskls.sources.arrow import as_text, compute_module, whole_spelled
+from daskls.sources.arrow import as_text, compute_module, import_arrow, whole_spelled
 from daskls.sources.base import LabelCoder, NumberCoder, RawLabels, reads_as_number
 from daskls.sources.dates import MAYBE
 from daskls.sources.letters import MOST_LETTERS, Letters
@@ -156,6 +156,11 @@ class Distinct:
         texts = compute_module().utf8_slice_codeunits(spelled, 0, MOST_LETTERS)
         keys = list(map(_key_of, spelled.to_pylist()))
         return cls(texts.to_pylist(), keys, found.indices.to_numpy().astype(np.int64))
+
+    @classmethod
+    def of_numbers(cls, numbers: Float64) -> Self:
+        """Return the values of numbers, of which NaN is a gap; each has one spelling."""
+        return cls.of(import_arrow().array(numbers, from_pandas=True))
 
     def at(self, places: Mapping[str | None, int], others: int) -> Int64:
         """Return the place of each row's value, and ``others`` of values that have none."""
