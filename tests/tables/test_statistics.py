@@ -1,6 +1,7 @@
 """Columns of many values: statistics of their targets, equal to scikit-learn's TargetEncoder."""
 
 import json
+import re
 from itertools import pairwise
 
 import dask.dataframe as dd
@@ -416,3 +417,71 @@ def test_numbers_of_any_size_are_targets():
         statistics_of = scan(table, "numbers").encoding.columns[1].statistics
         assert np.isfinite(statistics_of).all()
         assert np.abs(statistics_of).max() < 1e3
+
+
+def with_gains(seed=0, n=N_ROWS, as_text=False):
+    """Return a table of which some gains tell the label, and most rows have none."""
+    rng = np.random.default_rng(seed)
+    gains = rng.choice(40 * np.arange(1, 81) + 0.5, n)
+    gain = np.where(rng.random(n) < 0.6, 0.0, gains)
+    is_high = np.isin(gain, 40 * np.arange(0, 81, 2) + 0.5) ^ (rng.random(n) < 0.05)
+    gain[rng.random(n) < 0.02] = np.nan
+    y = np.where(is_high, "yes", "no")
+    table = pd.DataFrame({"a": rng.normal(size=n), "gain": gain, "y": y})
+    text = table.gain.map("{:g}".format).where(table.gain.notna(), None)
+    return table.assign(gain=text + "x") if as_text else table
+
+
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 99), ending=st.sampled_from(["csv", "parquet", "frame", "parts"]))
+def test_a_number_of_few_common_values_gets_their_statistics_besides(
+    seed, ending, tmp_path_factory
+):
+    table, given = with_gains(seed), with_gains(seed)
+    if ending == "parts":
+        given = dd.from_pandas(table, npartitions=3)
+    elif ending != "frame":
+        given = tmp_path_factory.mktemp("gains") / f"rows.{ending}"
+        getattr(table, f"to_{ending}")(given, index=False)
+    found = scan(given)
+    names = ["a", "gain", "gain: share of yes", "gain: log of count", "gain is missing"]
+    assert found.encoding.feature_names == names
+    told = found.encoding.columns[1].describe()
+    assert re.match(r"a number, and of \d\d values: share of yes, log of count of each", told)
+    # They are those of the same values as text.
+    of_text, found_text = with_gains(seed, as_text=True), scan(with_gains(seed, as_text=True))
+    for of_training in (False, True):
+        own = features(given, found, of_training=of_training)
+        text = features(of_text, found_text, of_training=of_training)
+        np.testing.assert_array_equal(own[:, 2:4], text[:, -3:-1])
+        np.testing.assert_array_equal(own[:, 0], table.a)
+
+
+def test_new_numbers_are_no_unknown_values_and_are_told_of_no_one():
+    table = with_gains()
+    model = small("VoronoiSVC", feature_scale="spread").fit(table, "y")
+    queries = table.drop(columns="y").assign(gain=7.25)
+    encoding = model.table_
+    mean = (table.y == "yes").mean()
+    X = np.concatenate(
+        [rows for rows, _, _ in encoded(open_source(queries).open(None, None), encoding).blocks()]
+    )
+    np.testing.assert_allclose(X[:, 2], mean)
+    assert model.predict(queries).shape == (N_ROWS,)
+
+
+@pytest.mark.parametrize("change", ["smooth", "many columns", "few values", "bound"])
+def test_other_numbers_stay_alone(change):
+    table = with_gains()
+    kept = table.copy()
+    if change == "smooth":
+        noise = 500 * np.random.default_rng(1).normal(size=N_ROWS)
+        kept["y"] = np.where(table.gain.fillna(0) + noise > 1200, "yes", "no")
+    elif change == "many columns":
+        kept = kept.assign(**{f"gain {i}": table.gain for i in range(8)})
+    elif change == "few values":
+        kept["gain"] = np.minimum(np.floor(table.gain / 200), 15)
+    found = scan_table(
+        open_source(kept).open("y", None), "y", TableOptions(), with_statistics=change != "bound"
+    )
+    assert not any(column.parts for column in found.encoding.columns)
