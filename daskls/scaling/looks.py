@@ -46,6 +46,19 @@ def _packed(
     return np.concatenate([head, answers.squared, answers.wrong, weights])
 
 
+def errors_of_mean(rung: Rung, job: RaceJob) -> dict[str, Float64]:
+    """Return the errors of a rung's rows by the mean of the training rows alone."""
+    rows, found = read_race_rows(0, job), []
+    for part in rung.parts:
+        own, n = part.of(rows), part.n_training
+        Y = job.aim.columns(own.targets)
+        asked = Y[len(Y) - part.n_asked :]
+        mean = np.average(Y[:n], axis=0, weights=own.weights[:n])
+        found.append(Answers(*job.aim.losses(np.broadcast_to(mean, asked.shape), asked)))
+    answers = Answers.joined(found)
+    return {"squared": answers.squared, "wrong": answers.wrong, "weights": rung.weights(rows)}
+
+
 def cross_evaluate_candidate(
     number: int, factors: Float64, start: Trial, rung: Rung, grid: TrialGrid, job: RaceJob
 ) -> dict[str, Float64]:

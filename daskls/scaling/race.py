@@ -13,9 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from daskls.kernels.kernel import find_kernel
 from daskls.records import Coding, Float64
-from daskls.scaling.grid import Steps, Trial, TrialGrid
-from daskls.scaling.looks import cross_evaluate_candidate, evaluate_candidate, learn_scale
+from daskls.scaling.grid import RIDGES, Steps, Trial, TrialGrid
+from daskls.scaling.looks import (
+    cross_evaluate_candidate,
+    errors_of_mean,
+    evaluate_candidate,
+    learn_scale,
+)
 from daskls.scaling.paired import LEARNED, NO_ERRORS, RowErrors, without_weak
 from daskls.scaling.rungs import RESERVED_ROWS, RacePlan, Rung
 
@@ -46,6 +52,10 @@ LEAST_Z_OF_FEW = 2.5
 # no second: with all training rows it was better by .8 to 1.2 times as many (eight fits in which it
 # was by 4 to 18).
 CLEAR_Z = 6.0
+# A descent finds no way off a plateau: of sin(16 pi x) kernels twice as wide as the waves learn
+# nothing, and no step is better than another. So where the best is hardly better than the mean,
+# widths are tried from the narrow end of the grid, in steps of two octaves, at one ridge.
+NARROW_STEP, NARROW_RIDGE = 4, 0.1
 # What a scale without the weakest features must show: cells have more rows than the race's models,
 # and so make use of more features. The best such scale is compared on all held-out rows only if its
 # error in the first look is within this factor of the error with all features.
@@ -110,6 +120,7 @@ def race(
             left += _best_of_dropped_kernels(seen, left)
         if left[0].squared_error < steps.job.aim.negligible:
             left, learns, is_done = left[:1], False, True
+    left = _with_narrow(steps, left, plan, grid)
     if not plan.has_final:
         return _leave_out(steps, left, plan, grid, learns=learns)
     if not is_last:
@@ -132,6 +143,36 @@ def race(
     learned += [other for own in learned for other in _with_other_kernels(own, left)]
     found = _decide(steps, left[:N_PLAIN] + learned, plan, grid)
     return [*_without_weak_features(steps, found[0], plan, grid), *found]
+
+
+def _with_narrow(
+    steps: Steps, left: list[Candidate], plan: RacePlan, grid: TrialGrid
+) -> list[Candidate]:
+    """Return candidates of a narrow width first, where all others learn nothing beside them."""
+    best = [own for own in _best_of_kernels(left) if find_kernel(own.trial.kernel).has_width]
+    if not (plan.rungs and best and grid.is_open) or grid.are_gammas:
+        return left
+    of_mean = steps.run(errors_of_mean, [(plan.rungs[-1],)], lambda parts: dict(parts[0]))
+    if left[0].errors.z_over(RowErrors(**of_mean)) > DROPPED_Z[-1]:
+        return left
+    ridge = grid.ridges[RIDGES.index(NARROW_RIDGE)]
+    narrow = [replace(best[0].trial, width=w, ridge=ridge) for w in grid.widths[::NARROW_STEP]]
+    once = replace(plan.thick, most_trials=1)
+    first, *tried = _run(steps, [best[0], *(replace(best[0], trial=t) for t in narrow)], once, grid)
+    found = min(tried, key=lambda own: own.squared_error)
+    if not found.errors.passes(first.errors, DROPPED_Z[-1]):
+        return left
+    # Steps are octaves, so that the widths between are reached from one of them.
+    between = grid.widths[grid.widths.index(found.trial.width) + 1]
+    both = [found, replace(found, trial=replace(found.trial, width=between))]
+    found = min(_run(steps, both, plan.thick, grid), key=lambda own: own.squared_error)
+    others = [replace(found.trial, kernel=own.trial.kernel) for own in best[1:]]
+    least = [max(own.ridge, grid.of_kernel(own.kernel).ridges[0]) for own in others]
+    trials = [replace(own, ridge=ridge) for own, ridge in zip(others, least, strict=True)]
+    return [
+        found,
+        *(replace(own, trial=trial) for own, trial in zip(best[1:], trials, strict=True)),
+    ]
 
 
 def _leave_out(

@@ -164,7 +164,8 @@ class RacePlan:
 
     `last` is of held-out rows, in `runs`, or of each row without itself; `first` tells by fewer
     rows which candidates `last` need not evaluate. Of `dense` cells half of the rows are left out
-    in turn. Scales are learned on each tuple of ranges in `learning`.
+    in turn. Scales are learned on each tuple of ranges in `learning`. Of `thick` as many rows as in
+    `last` train, and none that decides is asked.
     """
 
     rungs: tuple[Rung, ...]
@@ -172,6 +173,7 @@ class RacePlan:
     last: Rung
     runs: Int64
     learning: tuple[tuple[tuple[int, int], ...], ...]
+    thick: Rung
     dense: Rung | None = None
 
     @property
@@ -198,7 +200,7 @@ def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
         rungs = _rungs(pool, sizes)
         last = Rung(Part.leaving_out(0, pool), most_trials=LAST_TRIALS if rungs else UNBOUNDED)
         halves = ((0, pool // 2),), ((pool // 2, pool),)
-        return RacePlan(rungs, last, last, drawn.runs, halves)
+        return RacePlan(rungs, last, last, drawn.runs, halves, replace(last, most_trials=UNBOUNDED))
     most = max(cell_rows, 2)
     cells = _cell_parts(drawn)
     # Cells tell what more rows change, better than more random rows.
@@ -213,7 +215,9 @@ def plan_race(drawn: Drawn, cell_rows: int) -> RacePlan:
     settling = [Part.leaving_out(*own.train, SETTLING_SHARE) for own in cells[:N_SETTLING]]
     dense = Rung(settling[0], tuple(settling[1:]), (2, 1), SETTLING_TRIALS) if settling else None
     last = Rung(final, cells, (1,), LAST_TRIALS)
-    return RacePlan(rungs, first, last, drawn.runs, learning, dense)
+    n_thick = min(FINAL_ROWS, 4 * pool // 5, most)
+    thick = Rung(Part((0, n_thick), (n_thick, pool)))
+    return RacePlan(rungs, first, last, drawn.runs, learning, thick, dense)
 
 
 def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tuple[int, int]]:

@@ -10,13 +10,13 @@ import pytest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel
 
-from daskls import RandomChunkSVC, VoronoiSVC
+from daskls import RandomChunkSVC, VoronoiSVC, VoronoiSVR
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
 from daskls.scaling.coding import find_bases
 from daskls.scaling.descent import TrialSplit, descend
 from daskls.scaling.grid import RIDGES, STEPS_VERSION, WIDTHS, Steps, Trial, TrialGrid
-from daskls.scaling.looks import _descend, cross_evaluate_candidate
+from daskls.scaling.looks import _descend, cross_evaluate_candidate, errors_of_mean
 from daskls.scaling.paired import LEARNED, RowErrors
 from daskls.scaling.race import (
     LEFT_OUT_Z,
@@ -227,6 +227,11 @@ class Recorded:
         self.job = RaceJob("", AIM)
 
     def run(self, task, arguments, join):
+        if task.__name__ == "errors_of_mean":
+            # Every candidate is better than that.
+            n = sum(part.n_asked for part in arguments[0][0].parts)
+            noise = np.random.default_rng(0).random(n)
+            return {"squared": 9 + noise, "wrong": np.ones(n), "weights": np.ones(n)}
         self.calls.append((task.__name__, arguments))
         return join(self.results.pop(0))
 
@@ -638,6 +643,33 @@ def test_sizes_of_cells_follow_from_rows():
     given = {"kernel": "rbf", "C": 1.0, "gamma": 5.0, "feature_scale": None, "random_state": 0}
     assert VoronoiSVC(**given).fit(many, y).n_cells_ == 2
     assert VoronoiSVC(**{**given, "loss": "hinge"}).fit(many, y).n_cells_ == 3
+
+
+@pytest.mark.parametrize(("n_rows", "learns"), [(2000, True), (3500, False)])
+@pytest.mark.parametrize("of_numbers", [True, False])
+def test_narrow_widths_are_tried_where_wide_ones_learn_nothing(n_rows, learns, of_numbers):
+    X = np.random.default_rng(0).random((2 * n_rows, 2))
+    waves = np.sin(16 * np.pi * X).prod(axis=1)
+    y = waves if of_numbers else waves > 0
+    scale = {} if learns else {"feature_scale": "spread"}
+    model = (VoronoiSVR if of_numbers else VoronoiSVC)(random_state=0, **scale)
+    score = model.fit(X[:n_rows], y[:n_rows]).score(X[n_rows:], y[n_rows:])
+    assert score > 0.75
+    assert model._reader.resolved.spec.width < 0.5
+
+
+def test_the_errors_of_the_mean_are_those_of_a_constant(tmp_path):
+    rng = np.random.default_rng(0)
+    sample = Sample(np.arange(900), rng.random((900, 2)), rng.integers(0, 2, 900), np.ones(900), 0)
+    drawn = draw_race_rows(900, *race_rows(900), 0)
+    job = RaceJob(str(tmp_path), ClassAim(2))
+    write_race_rows(job, sample, drawn, find_bases(sample.X, ("none",), 2))
+    for rung in (*plan_race(drawn, 4000).rungs, plan_race(drawn, 4000).last):
+        found = errors_of_mean(rung, job)
+        Y = 2.0 * sample.targets[drawn.rows] - 1
+        wanted = (Y[slice(*rung.sampled.asked)] - Y[slice(*rung.sampled.train)].mean()) ** 2
+        np.testing.assert_allclose(found["squared"], wanted)
+        assert len(found["squared"]) == len(found["wrong"]) == len(found["weights"])
 
 
 def test_weights_take_part_in_the_choice():
