@@ -21,12 +21,14 @@ from daskls.estimators.inputs import (
     check_input,
     check_names,
     keep_names,
+    origin_of,
     plain_rows,
     target_apart,
 )
 from daskls.estimators.param import Params, draw_seed, params_of, saved_params
 from daskls.estimators.plan import count_rows, planned_resources, unread_rows
 from daskls.estimators.predictions import answer_rows, measure_rows
+from daskls.estimators.scales import feature_importances
 from daskls.estimators.store import (
     choose_store,
     copy_model,
@@ -106,6 +108,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     _local_loss: ClassVar[str]
 
     __sklearn_clone__ = clone_with_client
+    feature_importances_ = property(feature_importances)
 
     def _asked(self, params: Params) -> dict[str, Any]:
         """Return the fields of `FitRequest` that follow from the parameters: method, spec and more.
@@ -253,6 +256,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         options = TableOptions(missing, unknown, dropped, weight)
         X, y = with_labels(X, y)
         source = open_source(X)
+        request = replace(request, origin=origin_of(source, y))
         is_table = source.is_table(y) or (source.kind == "frame" and options != TableOptions())
         rows = None if is_table else plain_rows(self, source)
         if rows is None:
@@ -293,10 +297,11 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
         given = label, target, scratch, options, self
         with unless_empty(store), own_store(store), training_rows(source, *given) as converted:
-            path, table, weights = converted
+            path, table, weights, left_out = converted
             rows = open_source(path)
             encoding = None if table is None else table.to_json()
-            request = replace(request, feature_names=rows.names, table=encoding)
+            origin = {**request.origin, "left_out": left_out}
+            request = replace(request, feature_names=rows.names, table=encoding, origin=origin)
             data = check_input(self, rows, target, weights or sample_weight)
             result = self._run(request, data, store)
         return ModelHandle(store.where(), result.fingerprint, keep), result

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import ParameterError
 from daskls.estimators.param import FeatureCoding, Params, has_width
 from daskls.kernels.frame import encoded_names
-from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
+from daskls.records import LARGEST, SMALLEST, Float64, Int64, ScalingSpec
 from daskls.run.contract import default_names
+from daskls.sources.encoding import TableEncoding
 
 
 def is_unscaled(feature_scale: Any) -> bool:
@@ -92,20 +93,26 @@ def feature_importances(estimator: Any) -> Float64:
     """The weight of each feature in distances, shape ``(n_features_in_,)``, summing to 1.
 
     The factor times the spread of the feature, so that units cancel, summed over its
-    indicators; of a frame with labels apart, over all features that a column became. A model that
-    does not scale its features has no importances: its distances depend on the features' units.
+    indicators; of a frame with labels apart, over all features that a column became. A model whose
+    scale is neither learned nor given has no importances, as its scale tells of no feature.
     """
     check_is_fitted(estimator)
     resolved = estimator._reader.resolved
-    if resolved.scale is None:
+    if resolved.scale is None or resolved.summary["decision"] == "spread":
         raise AttributeError(
-            "This model does not scale its features, so it has no feature importances; fit "
-            'with feature_scale="learned".'
+            f"This {type(estimator).__name__} has learned no scale of features, which would be "
+            "their importances. Measure them by rows that the fit has not seen: "
+            "sklearn.inspection.permutation_importance(model, X, y)."
         )
     own = resolved.scale.factors * np.array(resolved.summary["spread"])
     weights = np.bincount(resolved.scale.sources, own, estimator._reader.n_features)
     if estimator.n_features_in_ != len(weights):
-        widths = [len(column.feature_names) for column in estimator.table_.columns]
-        weights = np.bincount(np.repeat(np.arange(len(widths)), widths), weights)
+        weights = np.bincount(column_of_features(estimator.table_), weights)
     importances: Float64 = weights / weights.sum()
     return importances
+
+
+def column_of_features(table: TableEncoding) -> Int64:
+    """Return the number of the column that each feature of a table is of."""
+    widths = [len(column.feature_names) for column in table.columns]
+    return np.repeat(np.arange(len(widths)), widths)

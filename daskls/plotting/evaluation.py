@@ -1,6 +1,7 @@
 """What a report is made of: a model, its predictions for a test set, and panels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 
 from daskls.cluster import compute
 from daskls.errors import DataError
+from daskls.estimators.predictions import answer_rows
+from daskls.estimators.tables import query_rows
 from daskls.live.record import MEASURES, Measure
-from daskls.records import AnyArray, Float64, Reals
+from daskls.methods.predict import OF_NUMBERS
+from daskls.records import AnyArray, Float64, Int64, Reals
 from daskls.run.confusion import (
     MOST_ROWS,
     Confusion,
@@ -20,7 +24,9 @@ from daskls.run.confusion import (
 )
 from daskls.run.contract import Method
 from daskls.run.rows import find_labels, open_column, open_whole
-from daskls.sources.door import open_source
+from daskls.sources.door import Source, open_source
+from daskls.sources.frames import with_labels
+from daskls.store.objects import Scratch
 from daskls.store.reader import ModelReader
 
 # Bytes of a block when these rows are read.
@@ -29,21 +35,24 @@ BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
 # Words for decisions about the scale and the coding of features.
 SCALES = {"given": "as they are", "spread": "by spread"}
 CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
+# Fewer rows whose columns are shuffled show chance alone.
+LEAST_SHUFFLED = 100
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
     """A model's results on a test set: scores of all rows, and some rows for pictures.
 
-    `true` and `predicted` are labels or numbers, `probable` (m, k) if the model has probabilities;
-    `rows` is None where the test set is no array.
+    `true` and `predicted` are labels or numbers, `probable` (m, k) if the model has probabilities,
+    `decisions` (m,) if it has two classes.
     """
 
     scores: Confusion | NumberScores | LevelScores
+    rows: Reals
     true: AnyArray
     predicted: AnyArray
-    probable: Float64 | None
-    rows: Reals | None
+    probable: Float64 | None = None
+    decisions: Float64 | None = None
 
 
 # Reports
@@ -73,12 +82,26 @@ class Subject:
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of a report, with a note how to read it or, without ``draw``, why it is empty."""
+    """One picture of a report, with a note how to read it."""
 
     name: str
     title: str
     note: str
-    draw: Callable[[Any], Any] | None = None
+    draw: Callable[[Any], Any]
+
+
+@contextmanager
+def as_features(estimator: Any, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield rows and labels for `evaluate`: of a table, the path of a data set of its features."""
+    X, y = with_labels(X, y)
+    source, is_labeled = open_source(X), y is None or isinstance(y, str)
+    is_plain = source.kind == "frame" and not (is_labeled or hasattr(estimator, "table_"))
+    if is_plain or not source.has_columns:
+        yield X, y
+        return
+    label, scratch = (y if is_labeled else None), Scratch.temporary()
+    with query_rows(estimator, source, label, scratch, with_y=is_labeled, on_progress=None) as rows:
+        yield rows, None if is_labeled else y
 
 
 def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
@@ -86,10 +109,12 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
     y, names = find_labels(open_source(X), y)
     is_classes, client = estimator._kind == "classes", estimator.client
     y = open_column(y, "y", 1 if is_classes else None)
-    lazy = [da.asarray(estimator.predict(X))]
+    lazy = {"predicted": da.asarray(estimator.predict(X))}
     if hasattr(estimator, "predict_proba"):
-        lazy.append(da.asarray(estimator.predict_proba(X)))
-    n_rows = len(lazy[0])
+        lazy["probable"] = da.asarray(estimator.predict_proba(X))
+    if is_classes and len(estimator.classes_) == 2:
+        lazy["decisions"] = da.asarray(estimator.decision_function(X))
+    n_rows = len(lazy["predicted"])
     if not n_rows or n_rows != len(y):
         what = "labels" if is_classes else "numbers"
         raise DataError(
@@ -97,27 +122,38 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
             f"one {what[:-1]} for each."
         )
     tasks, combine = score_blocks(
-        estimator, lazy[0], y, None if names is None else names.tolist(), client
+        estimator, lazy["predicted"], y, None if names is None else names.tolist(), client
     )
     step = -(-n_rows // MOST_ROWS)
-    # One pass over X for all of them.
-    found = compute([*tasks, *(own[::step] for own in (y, *lazy))], client)
-    true, predicted, *probable = found[len(tasks) :]
-    return HeldOutScores(
-        combine(found[: len(tasks)]),
-        true if names is None else names[true],
-        predicted,
-        probable[0] if probable else None,
-        _some_rows(X, estimator, step),
-    )
-
-
-def _some_rows(X: Any, estimator: Any, step: int) -> Reals | None:
-    """Return every ``step``-th row of an array or a data set; None for a table."""
-    is_frame = hasattr(X, "columns")
-    if is_frame and hasattr(estimator, "table_"):
-        # Its columns may be text, and are not the model's features.
-        return None
-    in_memory = isinstance(X, (np.ndarray, list)) or (is_frame and hasattr(X, "to_numpy"))
+    in_memory = isinstance(X, (np.ndarray, list)) or hasattr(X, "to_numpy")
     rows = np.asarray(X) if in_memory else open_whole(open_source(X), ROWS_NBYTES)
-    return np.asarray(compute([rows[::step]], estimator.client)[0])
+    # One pass over X for all of them.
+    found = compute([*tasks, *(own[::step] for own in (rows, y, *lazy.values()))], client)
+    scores, (rows, true, *answers) = combine(found[: len(tasks)]), found[len(tasks) :]
+    true = true if names is None else names[true]
+    return HeldOutScores(scores, np.asarray(rows), true, **dict(zip(lazy, answers, strict=True)))
+
+
+def importances_by_shuffling(
+    estimator: Any, found: HeldOutScores, owner: Int64
+) -> tuple[Float64, int] | None:
+    """Return by how much the score falls if each column is shuffled, and of how many rows.
+
+    `owner` is the number of the column that each feature is of. None for too few rows, of which as
+    many are taken as `MOST_ROWS` predictions allow.
+    """
+    n_columns = int(owner.max()) + 1
+    step = -(-len(found.rows) * n_columns // MOST_ROWS)
+    rows, true = found.rows[::step], found.true[::step]
+    if len(rows) < LEAST_SHUFFLED:
+        return None
+    others = rows[np.random.default_rng(0).permutation(len(rows))]
+    wanted = estimator.classes_ if estimator._kind == "classes" else OF_NUMBERS
+
+    def lost(column: int) -> float:
+        shuffled = np.where(owner == column, others, rows)
+        answers = answer_rows(estimator, Source(shuffled, "memory"), wanted)
+        return whole - float(estimator._score_rows(answers, true, None, None))
+
+    whole = float(estimator._score_rows(found.predicted[::step], true, None, None))
+    return np.array([lost(column) for column in range(n_columns)]), len(rows)

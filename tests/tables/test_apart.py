@@ -133,7 +133,11 @@ def test_names_are_those_of_the_columns(tmp_path):
 
 
 def test_importances_are_summed_over_the_features_of_a_column():
-    shown, named = svc().fit(X, Y), svc().fit(X.assign(t=Y), "t")
+    factors = np.linspace(1.0, 2.0, len(svc().fit(X, Y).table_.feature_names))
+    shown, named = (
+        small("VoronoiSVC", feature_scale=list(factors)).fit(*given)
+        for given in ((X, Y), (X.assign(t=Y), "t"))
+    )
     rest = named.feature_importances_.tolist()
     for column, share in zip(shown.table_.columns, shown.feature_importances_, strict=True):
         own = [rest.pop(0) for _ in column.feature_names]
