@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -443,6 +444,12 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """Return the score of answers; ``classes`` are the labels of y's codes, if it has them."""
         raise NotImplementedError
+
+    def _test_rows(self, X: Any, y: Any) -> AbstractContextManager[tuple[Any, Any]]:
+        """Return rows and labels that a report evaluates: of a table, the data set of both."""
+        from daskls.estimators.tables import test_rows
+
+        return test_rows(self, X, y)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a folder that `daskls.load` opens.

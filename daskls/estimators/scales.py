@@ -9,9 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import ParameterError
 from daskls.estimators.param import FeatureCoding, Params, has_width
 from daskls.kernels.frame import encoded_names
-from daskls.records import LARGEST, SMALLEST, Float64, Int64, ScalingSpec
+from daskls.records import LARGEST, SMALLEST, Float64, ScalingSpec
 from daskls.run.contract import default_names
-from daskls.sources.encoding import TableEncoding
 
 
 def is_unscaled(feature_scale: Any) -> bool:
@@ -107,12 +106,7 @@ def feature_importances(estimator: Any) -> Float64:
     own = resolved.scale.factors * np.array(resolved.summary["spread"])
     weights = np.bincount(resolved.scale.sources, own, estimator._reader.n_features)
     if estimator.n_features_in_ != len(weights):
-        weights = np.bincount(column_of_features(estimator.table_), weights)
+        widths = [len(column.feature_names) for column in estimator.table_.columns]
+        weights = np.bincount(np.repeat(np.arange(len(widths)), widths), weights)
     importances: Float64 = weights / weights.sum()
     return importances
-
-
-def column_of_features(table: TableEncoding) -> Int64:
-    """Return the number of the column that each feature of a table is of."""
-    widths = [len(column.feature_names) for column in table.columns]
-    return np.repeat(np.arange(len(widths)), widths)

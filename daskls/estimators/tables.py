@@ -21,7 +21,7 @@ from daskls.run.progress import Progress
 from daskls.sources.base import TableOptions, TableSource, guess_label
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
-from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame
+from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame, with_labels
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.statistics import CrossFit
@@ -306,3 +306,17 @@ def score_table(estimator: Any, X: Source, label: Any, sample_weight: Any) -> fl
         written = f"{scratch.shared}/{WEIGHTS}/X"
         weight = written if os.path.exists(written) else sample_weight
         return float(estimator.score(rows, sample_weight=weight))
+
+
+@contextmanager
+def test_rows(estimator: Any, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield rows and labels as arrays or the path of a data set, to which a table is converted."""
+    X, y = with_labels(X, y)
+    source, is_labeled = open_source(X), y is None or isinstance(y, str)
+    is_plain = source.kind == "frame" and not (is_labeled or hasattr(estimator, "table_"))
+    if is_plain or not source.has_columns:
+        yield X, y
+        return
+    label, scratch = (y if is_labeled else None), Scratch.temporary()
+    with query_rows(estimator, source, label, scratch, with_y=is_labeled, on_progress=None) as rows:
+        yield rows, None if is_labeled else y

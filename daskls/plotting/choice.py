@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.estimators.scales import column_of_features
 from daskls.live.record import MEASURES, Measure
 from daskls.plotting.evaluation import BLUE
 from daskls.plotting.plane import check_least, name_features, new_axes, write_in_square
@@ -147,7 +146,8 @@ def columns_of(estimator: Any) -> tuple[list[str], Int64]:
     """Return the names of what was given as columns, and the number of each feature's column."""
     table = getattr(estimator, "table_", None)
     if table is not None:
-        return table.column_names, column_of_features(table)
+        widths = [len(column.feature_names) for column in table.columns]
+        return table.column_names, np.repeat(np.arange(len(widths)), widths)
     names = name_features(None, estimator)
     return names, np.arange(len(names))
 

@@ -1,8 +1,7 @@
 """What a report is made of: a model, its predictions for a test set, and panels."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
@@ -10,10 +9,8 @@ import numpy as np
 
 from daskls.cluster import compute
 from daskls.errors import DataError
-from daskls.estimators.predictions import answer_rows
-from daskls.estimators.tables import query_rows
 from daskls.live.record import MEASURES, Measure
-from daskls.methods.predict import OF_NUMBERS
+from daskls.methods.predict import OF_NUMBERS, predict_array
 from daskls.records import AnyArray, Float64, Int64, Reals
 from daskls.run.confusion import (
     MOST_ROWS,
@@ -24,9 +21,7 @@ from daskls.run.confusion import (
 )
 from daskls.run.contract import Method
 from daskls.run.rows import find_labels, open_column, open_whole
-from daskls.sources.door import Source, open_source
-from daskls.sources.frames import with_labels
-from daskls.store.objects import Scratch
+from daskls.sources.door import open_source
 from daskls.store.reader import ModelReader
 
 # Bytes of a block when these rows are read.
@@ -90,30 +85,17 @@ class Panel:
     draw: Callable[[Any], Any]
 
 
-@contextmanager
-def as_features(estimator: Any, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield rows and labels for `evaluate`: of a table, the path of a data set of its features."""
-    X, y = with_labels(X, y)
-    source, is_labeled = open_source(X), y is None or isinstance(y, str)
-    is_plain = source.kind == "frame" and not (is_labeled or hasattr(estimator, "table_"))
-    if is_plain or not source.has_columns:
-        yield X, y
-        return
-    label, scratch = (y if is_labeled else None), Scratch.temporary()
-    with query_rows(estimator, source, label, scratch, with_y=is_labeled, on_progress=None) as rows:
-        yield rows, None if is_labeled else y
-
-
 def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
     """Score predictions for a test set block by block; `MOST_ROWS` rows at most are kept."""
     y, names = find_labels(open_source(X), y)
     is_classes, client = estimator._kind == "classes", estimator.client
+    y = replace(y, given=_in_one(y.given), kind="dask") if y.in_memory else y
     y = open_column(y, "y", 1 if is_classes else None)
-    lazy = {"predicted": da.asarray(estimator.predict(X))}
+    lazy = {"predicted": _in_one(estimator.predict(X))}
     if hasattr(estimator, "predict_proba"):
-        lazy["probable"] = da.asarray(estimator.predict_proba(X))
+        lazy["probable"] = _in_one(estimator.predict_proba(X))
     if is_classes and len(estimator.classes_) == 2:
-        lazy["decisions"] = da.asarray(estimator.decision_function(X))
+        lazy["decisions"] = _in_one(estimator.decision_function(X))
     n_rows = len(lazy["predicted"])
     if not n_rows or n_rows != len(y):
         what = "labels" if is_classes else "numbers"
@@ -134,6 +116,11 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
     return HeldOutScores(scores, np.asarray(rows), true, **dict(zip(lazy, answers, strict=True)))
 
 
+def _in_one(values: Any) -> da.Array:
+    """Return values in memory as one chunk; Dask cuts none of objects, as labels of pandas are."""
+    return values if isinstance(values, da.Array) else da.from_array(np.asarray(values), chunks=-1)
+
+
 def importances_by_shuffling(
     estimator: Any, found: HeldOutScores, owner: Int64
 ) -> tuple[Float64, int] | None:
@@ -152,7 +139,7 @@ def importances_by_shuffling(
 
     def lost(column: int) -> float:
         shuffled = np.where(owner == column, others, rows)
-        answers = answer_rows(estimator, Source(shuffled, "memory"), wanted)
+        answers = predict_array(shuffled, estimator._handle, wanted)
         return whole - float(estimator._score_rows(answers, true, None, None))
 
     whole = float(estimator._score_rows(found.predicted[::step], true, None, None))

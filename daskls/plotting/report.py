@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.methods.base import method_of
-from daskls.plotting.evaluation import Panel, Subject, as_features, evaluate
+from daskls.plotting.evaluation import Panel, Subject, evaluate
 from daskls.plotting.notes import (
     Entries,
     find_columns,
@@ -115,7 +115,7 @@ class ReportDisplay:
         reader = estimator._reader
         evaluation = None
         if X is not None:
-            with as_features(estimator, X, y) as rows:
+            with estimator._test_rows(X, y) as rows:
                 evaluation = evaluate(estimator, *rows)
         subject = Subject(estimator, reader, method_of(reader.method), evaluation)
         return cls(
