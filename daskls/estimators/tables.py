@@ -118,9 +118,9 @@ def _left_out(
     """Return the columns of a table that are no features, each with the reason."""
     used = {*encoding.column_names, encoding.label, encoding.weight}
     dropped = {part for name in options.drop for part in (name, *name.split(","))}
-    why = dict.fromkeys(source.index, "an index") | dict.fromkeys(dropped, "dropped")
+    why = dict.fromkeys(source.index, "as an index") | dict.fromkeys(dropped, "as asked for")
     names = [name for name in source.names if name not in used]
-    return {name: why.get(name, "its values tell nothing of other rows") for name in names}
+    return {name: why.get(name, "as values tell nothing of other rows") for name in names}
 
 
 def weight_column(source: TableSource, weight: str | None, label: str | None) -> str | None:

@@ -75,9 +75,13 @@ def find_title(estimator: Any) -> str:
 def find_columns(estimator: Any) -> list[str]:
     """Return in words what became of a table's columns; nothing of an array."""
     table = getattr(estimator, "table_", None)
+    lines = [] if table is None else table.describe()
     out = estimator._reader.meta.get("origin", {}).get("left_out", {})
-    words = listed([f"{name} ({why})" for name, why in out.items()])
-    return [*([] if table is None else table.describe()), *([f"left out: {words}"] if out else [])]
+    for reason in dict.fromkeys(out.values()):
+        lines.append(
+            f"left out, {reason}: {listed([k for k, why in out.items() if why == reason])}"
+        )
+    return lines
 
 
 def find_facts(subject: Subject) -> Entries:
@@ -167,7 +171,7 @@ def _choice(subject: Subject) -> Entries:
     if not find_loss(reader.spec).is_global:
         selected = getattr(subject.estimator, "selected_", None) or {}
         values = [(name, selected.get(name)) for name in ("C", "gamma")]
-        return [(f"{name} of all cells", f"{own:.3g}") for name, own in values if own is not None]
+        return [(f"chosen {name}", f"{own:.3g}") for name, own in values if own is not None]
     # Without its error, which one of all rows follows.
     chosen = reader.resolved.describe_choice(reader.target.kind)[:2]
     coding = reader.resolved.summary.get("coding", "none")
