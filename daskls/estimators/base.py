@@ -447,9 +447,9 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _test_rows(self, X: Any, y: Any) -> AbstractContextManager[tuple[Any, Any]]:
         """Return rows and labels that a report evaluates: of a table, the data set of both."""
-        from daskls.estimators.tables import test_rows
+        from daskls.estimators.tables import labeled_rows
 
-        return test_rows(self, X, y)
+        return labeled_rows(self, X, y)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a folder that `daskls.load` opens.

@@ -309,12 +309,11 @@ def score_table(estimator: Any, X: Source, label: Any, sample_weight: Any) -> fl
 
 
 @contextmanager
-def test_rows(estimator: Any, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+def labeled_rows(estimator: Any, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     """Yield rows and labels as arrays or the path of a data set, to which a table is converted."""
     X, y = with_labels(X, y)
     source, is_labeled = open_source(X), y is None or isinstance(y, str)
-    is_plain = source.kind == "frame" and not (is_labeled or hasattr(estimator, "table_"))
-    if is_plain or not source.has_columns:
+    if not source.has_columns:
         yield X, y
         return
     label, scratch = (y if is_labeled else None), Scratch.temporary()

@@ -107,8 +107,11 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
         estimator, lazy["predicted"], y, None if names is None else names.tolist(), client
     )
     step = -(-n_rows // MOST_ROWS)
-    in_memory = isinstance(X, (np.ndarray, list)) or hasattr(X, "to_numpy")
-    rows = np.asarray(X) if in_memory else open_whole(open_source(X), ROWS_NBYTES)
+    rows = (
+        np.asarray(X)
+        if isinstance(X, (np.ndarray, list))
+        else open_whole(open_source(X), ROWS_NBYTES)
+    )
     # One pass over X for all of them.
     found = compute([*tasks, *(own[::step] for own in (rows, y, *lazy.values()))], client)
     scores, (rows, true, *answers) = combine(found[: len(tasks)]), found[len(tasks) :]

@@ -64,12 +64,9 @@ def find_title(estimator: Any) -> str:
     """Return the name of the estimator, of the rows that it was trained on, and of their label."""
     meta, table = estimator._reader.meta, getattr(estimator, "table_", None)
     origin = meta.get("origin", {})
-    label = origin.get("label") or (table and table.label)
-    of, learned = (
-        (f" of {origin['where']}" if origin else ""),
-        (f", label {label}" if label else ""),
-    )
-    return f"{meta['estimator']}: {meta['n_rows']:,} rows{of}{learned}"
+    where, label = origin.get("where"), origin.get("label") or (table and table.label)
+    title = f"{meta['estimator']}: {meta['n_rows']:,} rows{f' of {where}' if where else ''}"
+    return f"{title}, label {label}" if label else title
 
 
 def find_columns(estimator: Any) -> list[str]:
@@ -78,9 +75,8 @@ def find_columns(estimator: Any) -> list[str]:
     lines = [] if table is None else table.describe()
     out = estimator._reader.meta.get("origin", {}).get("left_out", {})
     for reason in dict.fromkeys(out.values()):
-        lines.append(
-            f"left out, {reason}: {listed([k for k, why in out.items() if why == reason])}"
-        )
+        names = listed([name for name, why in out.items() if why == reason])
+        lines.append(f"left out, {reason}: {names}")
     return lines
 
 

@@ -54,7 +54,7 @@ def _features(subject: Subject) -> Panel | None:
         return Panel(*panel, "How much each column counts in distances.", scale.plot)
     names, owner = columns_of(estimator)
     shuffled = None if found is None else importances_by_shuffling(estimator, found, owner)
-    if shuffled is None:
+    if shuffled is None or shuffled[0].max() <= 0:
         return None
     lost, n_rows = shuffled
     what = MEASURES[subject.reader.target.measured_as].score_name

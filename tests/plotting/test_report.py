@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import dask.array as da
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 from sklearn.calibration import calibration_curve
 from sklearn.exceptions import NotFittedError
@@ -256,7 +257,9 @@ def test_a_frame_or_a_file_is_taken_as_in_prediction(tmp_path):
     X, y = rows(300, 0, n_features=4)
     frame = pandas.DataFrame(X, columns=list("abcd"))
     own = small("VoronoiSVC").fit(frame, y)
-    np.testing.assert_array_equal(evaluate(own, frame, y).rows, X)
+    for other in (frame, frame[list("dcba")], pyarrow.Table.from_pandas(frame)):
+        with own._test_rows(other, y) as taken:
+            np.testing.assert_array_equal(evaluate(own, *taken).rows, X)
     frame["e"] = np.where(X[:, 0] > 0.5, "left", "right")
     named = frame.assign(label=y)
     own = small("VoronoiSVC").fit(named, "label")
