@@ -108,5 +108,5 @@ def feature_importances(estimator: Any) -> Float64:
     if estimator.n_features_in_ != len(weights):
         widths = [len(column.feature_names) for column in estimator.table_.columns]
         weights = np.bincount(np.repeat(np.arange(len(widths)), widths), weights)
-    importances: Float64 = weights / weights.sum()
+    importances: Float64 = weights / (weights.sum() or 1.0)
     return importances

@@ -38,6 +38,13 @@ def test_units_cancel():
     np.testing.assert_allclose(plain.feature_importances_, scaled.feature_importances_, rtol=1e-6)
 
 
+def test_what_is_constant_has_no_importance():
+    rows = np.c_[X, np.full(len(X), 7.0)]
+    model = small("VoronoiSVC", feature_scale=[1.0, 1.0, 5.0]).fit(rows, Y)
+    assert model.feature_importances_[2] == 0
+    assert model.feature_importances_.sum() == pytest.approx(1)
+
+
 @pytest.mark.parametrize("name", few(sorted(PLACES), 4))
 @pytest.mark.parametrize("feature_scale", [None, "spread"])
 def test_without_a_learned_scale_permutation_is_named(name, feature_scale):
