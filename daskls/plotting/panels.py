@@ -47,20 +47,20 @@ def find_panels(subject: Subject) -> list[Panel]:
 
 
 def _features(subject: Subject) -> Panel | None:
-    """Return the panel of the scale, if it is learned or given; else of shuffled test rows."""
+    """Return the panel of shuffled test rows; without them, of a scale that is learned or given."""
     estimator, found, panel = subject.estimator, subject.evaluation, ("features", "Importances")
-    if getattr(estimator, "feature_importances_", None) is not None:
-        scale = FeatureDisplay.from_estimator(estimator, n_shown=MOST_BARS)
-        return Panel(*panel, "How much each column counts in distances.", scale.plot)
     names, owner = columns_of(estimator)
     shuffled = None if found is None else importances_by_shuffling(estimator, found, owner)
-    if shuffled is None or shuffled[0].max() <= 0:
+    if shuffled is not None and shuffled[0].max() > 0:
+        what = MEASURES[subject.reader.target.measured_as].score_name
+        shown = FeatureDisplay._of(shuffled[0], names, MOST_BARS, "", label=f"{what} lost")
+        note = f"By how much the {what} of {shuffled[1]:,} rows of the test set falls if the values"
+        return Panel(*panel, f"{note} of one column are shuffled.", shown.plot)
+    if getattr(estimator, "feature_importances_", None) is None:
         return None
-    lost, n_rows = shuffled
-    what = MEASURES[subject.reader.target.measured_as].score_name
-    shown = FeatureDisplay._of(lost, names, MOST_BARS, "", label=f"{what} lost")
-    note = f"By how much the {what} of {n_rows:,} rows of the test set falls if the values of one "
-    return Panel(*panel, f"{note}column are shuffled.", shown.plot)
+    note = "How much each column counts in distances, summed over the features that it became."
+    scale = FeatureDisplay.from_estimator(estimator, n_shown=MOST_BARS)
+    return Panel(*panel, note, scale.plot)
 
 
 # The partition, and what is predicted

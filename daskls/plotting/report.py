@@ -88,8 +88,8 @@ class ReportDisplay:
         estimator : fitted classifier or regressor of daskls, of any method
         X : a test set, as `predict` takes it, or the path of a data set; or None. Confusion, ROC
             curve and calibration, or predictions and residuals, are drawn of it; so are the cells
-            in more than two features, and importances if the model has learned no scale: by how
-            much the score falls if a column is shuffled.
+            in more than two features, and importances: by how much the score falls if a column is
+            shuffled.
         y : array (m,) of its labels, or of its numbers, then also (m, t): NumPy, Dask or Zarr; of a
             table also the name of the column. None: that of the training table, or of the data set.
 
