@@ -42,11 +42,9 @@ def calibration(subject: Subject) -> Panel | None:
     found = subject.evaluation
     if found is None or found.probable is None:
         return None
-    classes, probabilities = subject.estimator.classes_, found.probable
-    which = np.ones(len(found.true), int)
-    if len(classes) > 2:
-        which = probabilities.argmax(axis=1)
-    probable = np.take_along_axis(probabilities, which[:, None], axis=1)[:, 0]
+    classes = subject.estimator.classes_
+    which = np.ones(len(found.true), int) if len(classes) == 2 else found.probable.argmax(axis=1)
+    probable = np.take_along_axis(found.probable, which[:, None], axis=1)[:, 0]
     is_named, of = found.true == classes[which], f"class {classes[1]}"
     if len(classes) > 2:
         of = "the likeliest class"
@@ -238,13 +236,12 @@ class RocDisplay:
 def roc(subject: Subject) -> Panel | None:
     """Return the panel of the ROC curve of test rows; without any, of rows held out by the fit."""
     reader, evaluation = subject.reader, subject.evaluation
-    if evaluation is None:
-        found = roc_of(reader)
-        how = "training rows, each scored by its cell without it"
-        if reader.false_alarm is not None:
-            how = "training rows that the fit did not see"
-    else:
+    if evaluation is not None:
         found, how = _roc_of_test(subject.estimator.classes_, evaluation), "rows of the test set"
+    else:
+        is_reserved, found = reader.false_alarm is not None, roc_of(reader)
+        how = "that the fit did not see" if is_reserved else "each scored by its cell without it"
+        how = f"training rows, {how}"
     if found is None:
         return None
     n_negatives, n_positives = np.bincount(found[0], minlength=2)
