@@ -41,11 +41,11 @@ h1 { font-size: 1.5em; margin-bottom: 0.4em; } h2 { font-size: 1.05em; margin: 0
 @media (max-width: 850px) { .two, .panels { grid-template-columns: 1fr; } }
 td { padding: 0.05em 1em 0.05em 0; vertical-align: top; } td:first-child { color: #555;
   white-space: nowrap; }
-ul { margin: 0; padding-left: 1.1em; } img { width: 100%; }
+ul { margin: 0; padding-left: 1.1em; max-height: 20em; overflow: auto; } img { width: 100%; }
 figure { margin: 0; break-inside: avoid; }
 figcaption, footer { color: #555; font-size: 0.88em; }
 .notes { border-left: 4px solid #d96a00; padding-left: 1em; }
-@media print { body { margin: 0; font-size: 11px; max-width: none; }
+@media print { body { margin: 0; font-size: 11px; max-width: none; } ul { max-height: none; }
   .panels { grid-template-columns: repeat(3, 1fr); } }
 """
 # A notebook shows the first of these panels that can be drawn.
