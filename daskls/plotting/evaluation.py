@@ -27,9 +27,8 @@ from daskls.store.reader import ModelReader
 # Bytes of a block when these rows are read.
 ROWS_NBYTES = 16 << 20
 BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
-# Words for decisions about the scale and the coding of features.
+# Words for decisions about the scale of features.
 SCALES = {"given": "as they are", "spread": "by spread"}
-CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
 # Fewer rows whose columns are shuffled show chance alone.
 LEAST_SHUFFLED = 100
 

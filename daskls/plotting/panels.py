@@ -9,7 +9,7 @@ from daskls.errors import DataError
 from daskls.kernels.frame import encoded_names
 from daskls.live.events import find_single_class
 from daskls.live.map import draw_map
-from daskls.live.record import MEASURES, SIDE, Map, Measure
+from daskls.live.record import MEASURES, SIDE, Map
 from daskls.plotting.cells import CellDisplay
 from daskls.plotting.choice import (
     FeatureDisplay,
@@ -19,9 +19,7 @@ from daskls.plotting.choice import (
 )
 from daskls.plotting.evaluation import (
     BLUE,
-    CODING_WORDS,
     ORANGE,
-    SCALES,
     Panel,
     Subject,
     importances_by_shuffling,
@@ -31,7 +29,6 @@ from daskls.plotting.held_out import calibration, confusion, predictions, residu
 from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.plane import name_features
 from daskls.records import Float64
-from daskls.store.choices import candidates_of
 
 MOST_BARS = 12
 
@@ -203,11 +200,7 @@ def _choice(subject: Subject) -> Panel | None:
     if "candidates" in selected:
         note = "Cross-validation error of each candidate of C; square: the chosen one."
         return Panel(*panel, note, lambda ax: _draw_costs(selected, ax))
-    candidates = candidates_of(subject.reader.resolved.summary)
-    if len(candidates) < 2:
-        return None
-    # Also for quantiles, kernel and width are chosen by squared errors.
-    return _one_for_all(candidates, MEASURES[subject.reader.target.kind])
+    return None
 
 
 def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
@@ -221,29 +214,3 @@ def _draw_tried(ax: Any, values: Float64, errors: Float64, best: float) -> None:
     ax.plot(values, errors, "o-", color=BLUE)
     own = values == best
     ax.plot(values[own], errors[own], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
-
-
-def _one_for_all(candidates: list[dict[str, Any]], measure: Measure) -> Panel:
-    """Return the panel of a choice for all cells; the first candidate is the chosen one."""
-    names = [
-        f"{CODING_WORDS[own['coding']]}{_scale_name(own)}\n{own['kernel']}" for own in candidates
-    ]
-    errors = [measure.factor * own["error"] for own in candidates]
-    error = "error" if measure.is_share else measure.name
-
-    def draw(ax: Any) -> None:
-        bars = ax.barh(range(len(names)), errors, color="#9db7cf", edgecolor=BLUE)
-        bars[0].set_facecolor(BLUE)
-        ax.bar_label(bars, fmt="%.2f" if measure.is_share else "%.3g", padding=3, fontsize=8)
-        ax.set_yticks(range(len(names)), names, fontsize=8)
-        ax.invert_yaxis()
-        ax.margins(x=0.2)
-        ax.set(xlabel=f"{error} of unseen rows{', %' if measure.is_share else ''}")
-
-    note = "Errors of the last candidates for all cells. Their squared errors chose the one on top."
-    return Panel("grid", "Choice", note, draw)
-
-
-def _scale_name(own: dict[str, Any]) -> str:
-    name = str(own["scale"])
-    return SCALES.get(name, name)

@@ -65,7 +65,7 @@ class ReportDisplay:
     >>> model = VoronoiSVC(cell_size=300, C=1, gamma=30, random_state=0).fit(X[:900], y[:900])
     >>> display = ReportDisplay.from_estimator(model, X[900:], y[900:]).plot()
     >>> list(display.axes_)
-    ['confusion', 'roc', 'calibration', 'features', 'partition', 'errors', 'grid']
+    ['confusion', 'roc', 'calibration', 'features', 'partition', 'errors']
     >>> display.to_html().startswith("<!doctype html>")
     True
     """

@@ -22,7 +22,6 @@ from daskls.plotting import (
     SelectionDisplay,
 )
 from daskls.plotting.evaluation import evaluate
-from daskls.store.choices import candidates_of
 from daskls.store.dataset import DatasetWriter
 
 PANELS = ["answers", "residuals", "features", "partition", "errors"]
@@ -177,7 +176,7 @@ def test_what_numbers_do_not_have_is_refused(plane, line):
         PartitionDisplay.from_estimator(line, limits=[[0, 1], [0, 1]])
     with pytest.raises(DataError, match="a regressor needs numbers"):
         PartitionDisplay.from_estimator(plane, X=X, y=np.full(50, "high"))
-    with pytest.raises(ParameterError, match="drawn by ReportDisplay") as told:
+    with pytest.raises(ParameterError, match="listed by `daskls info`") as told:
         GridDisplay.from_estimator(plane)
     assert "hinge" not in str(told.value)
     with pytest.raises(ParameterError, match="no selection"):
@@ -200,7 +199,7 @@ def test_histograms_and_importances_of_a_regressor():
 def test_a_report_speaks_of_numbers(fitted):
     X, y = rows(150, 1)
     display = ReportDisplay.from_estimator(fitted, X, y).plot()
-    assert [name for name in display.axes_ if name != "grid"] == PANELS
+    assert list(display.axes_) == PANELS
     facts, found = dict(display.facts), fitted.predict(X)
     assert facts["R2"] == f"{fitted.score(X, y):.4f} of 150 other rows"
     assert facts["RMSE"] == f"{root_mean_squared_error(y, found):.4g}"
@@ -236,19 +235,6 @@ def test_of_many_rows_the_client_takes_some(plane, monkeypatch):
     np.testing.assert_array_equal(found.rows, X[::5])
     np.testing.assert_array_equal(found.true, y[::5])
     np.testing.assert_array_equal(found.predicted, plane.predict(X)[::5])
-
-
-def test_errors_of_candidates_are_not_shares(plane):
-    X, y = rows(600, 0)
-    model = VoronoiSVR(cell_size=200, random_state=0).fit(X, y)
-    summary = model._reader.resolved.summary
-    display, candidates = ReportDisplay.from_estimator(model), candidates_of(summary)
-    assert ("grid" in panels(display)) == (len(candidates) > 1)
-    if len(candidates) > 1:
-        ax = display.plot().axes_["grid"]
-        widths = [bar.get_width() for bar in ax.patches]
-        np.testing.assert_allclose(widths, [own["error"] for own in candidates])
-        assert ax.get_xlabel() == "squared error / variance of unseen rows"
 
 
 def test_pictures_of_one_two_and_more_features(plane, line):
