@@ -2,9 +2,9 @@
 A whole fit on one page: ReportDisplay
 ======================================
 
-The page shows where cells lie and what their errors are, what was chosen, and where the time went.
-On rows that were not used in the fit it shows which classes are confused and whether probabilities
-are reliable.
+The page shows where cells lie and what their errors are, what was chosen, and how good that is
+beside a baseline. On rows that were not used in the fit it shows which classes are confused,
+whether probabilities are reliable, and which features matter.
 
 ``python examples/plot_report.py report.html`` also writes it as a page for a browser; so does
 ``daskls report model.zarr test.csv --html report.html``.
@@ -32,7 +32,6 @@ if len(sys.argv) > 1:
 plt.show()
 
 # %%
-# The default, without a test set: one choice for all cells. A sentence replaces each picture that
-# needs test rows.
+# The default, without a test set: one choice for all cells, and no picture that needs test rows.
 ReportDisplay.from_estimator(VoronoiSVC(cell_size=400, random_state=0).fit(X, y)).plot()
 plt.show()

@@ -209,10 +209,10 @@ def report(
     dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
-    """Sum up a fit: cells, errors, grid, times; with DATA, confusion and calibration.
+    """Sum up a fit: what it was trained on, errors, importances; with DATA, scores and pictures.
 
-    For a regressor DATA adds predictions beside true numbers, and residuals. Without --html the
-    report is printed in words; pictures need matplotlib.
+    Of classes these are confusion, ROC curve and calibration; of numbers predictions beside true
+    ones, and residuals. Without --html the report is printed in words; pictures need matplotlib.
     """
     check_exists(model, "model")
     if data is None and (label, unknown) != (None, None):
@@ -262,6 +262,9 @@ def _print_report(display: Any) -> None:
     print_pairs(display.title, display.facts)
     typer.echo()
     print_pairs("Parameters that are not the default", display.parameters or [("none", "")])
+    if display.columns:
+        typer.echo()
+        print_pairs("Columns", [("-", line) for line in display.columns])
     if display.notes:
         typer.echo()
         print_pairs("Notes", [("-", note) for note in display.notes])

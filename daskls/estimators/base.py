@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -18,15 +19,17 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.cluster import current_client, log_losses, shared_with_workers
 from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError, warn_user
 from daskls.estimators.inputs import (
+    becomes_features,
     check_input,
     check_names,
     keep_names,
-    other_columns,
+    origin_of,
     target_apart,
 )
 from daskls.estimators.param import Params, draw_seed, params_of, saved_params
 from daskls.estimators.plan import count_rows, planned_resources, unread_rows
 from daskls.estimators.predictions import answer_rows, measure_rows
+from daskls.estimators.scales import feature_importances
 from daskls.estimators.store import (
     choose_store,
     copy_model,
@@ -106,6 +109,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     _local_loss: ClassVar[str]
 
     __sklearn_clone__ = clone_with_client
+    feature_importances_ = property(feature_importances)
 
     def _asked(self, params: Params) -> dict[str, Any]:
         """Return the fields of `FitRequest` that follow from the parameters: method, spec and more.
@@ -254,11 +258,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         options = TableOptions(missing, unknown, dropped, weight)
         X, y = with_labels(X, y)
         source = open_source(X)
-        is_table = source.is_table(y)
-        if source.kind == "frame" and not is_table:
-            # One of numbers with labels apart is an array.
-            is_table = not options.are_of_arrays or bool(other_columns(source.given))
-        if is_table:
+        request = replace(request, origin=origin_of(source, y))
+        if becomes_features(source, y, options):
             handle, result = self._fit_table(request, source, y, sample_weight, options)
         else:
             options.check_unused("an array")
@@ -296,10 +297,11 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
         given = label, target, scratch, options, self
         with unless_empty(store), own_store(store), training_rows(source, *given) as converted:
-            path, table, weights = converted
+            path, table, weights, left_out = converted
             rows = open_source(path)
             encoding = None if table is None else table.to_json()
-            request = replace(request, feature_names=rows.names, table=encoding)
+            origin = {**request.origin, "left_out": left_out}
+            request = replace(request, feature_names=rows.names, table=encoding, origin=origin)
             data = check_input(self, rows, target, weights or sample_weight)
             result = self._run(request, data, store)
         return ModelHandle(store.where(), result.fingerprint, keep), result
@@ -441,6 +443,12 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """Return the score of answers; ``classes`` are the labels of y's codes, if it has them."""
         raise NotImplementedError
+
+    def _test_rows(self, X: Any, y: Any) -> AbstractContextManager[tuple[Any, Any]]:
+        """Return rows and labels that a report evaluates: of a table, the data set of both."""
+        from daskls.estimators.tables import labeled_rows
+
+        return labeled_rows(self, X, y)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a folder that `daskls.load` opens.

@@ -12,7 +12,6 @@ from daskls.estimators.param import Params, check_unused, has_width, read
 from daskls.estimators.scales import (
     checks_units,
     coded_features,
-    feature_importances,
     is_unscaled,
     scale_factors,
     scaling_of,
@@ -42,7 +41,6 @@ class CellEstimator(LocalEstimator):
 
     feature_scale_ = property(scale_factors)
     coded_features_ = property(coded_features)
-    feature_importances_ = property(feature_importances)
 
     def _asked(self, params: Params) -> dict[str, Any]:
         spec, method = self._spec(params), self._method_class()

@@ -211,7 +211,8 @@ coded_features_ : list of str. The features that distances are computed from: th
     "feature_scale_": """
 feature_scale_ : float array (d,). The factor of each feature in distances; 1 if it is not scaled.
 feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1; absent
-    if features are not scaled.""",
+    if the scale is neither learned nor given: ``sklearn.inspection.permutation_importance`` then
+    measures them by other rows.""",
     # Rows that are held out of everything.
     "false_alarm_": """
 false_alarm_ : record, only with max_false_alarm. ``threshold``, its ``rank`` among the scores of

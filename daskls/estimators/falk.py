@@ -21,7 +21,7 @@ from daskls.estimators.neighborhoods import (
     selection_of,
 )
 from daskls.estimators.regressor import LocalRegressor
-from daskls.estimators.scales import coded_features, feature_importances, scale_factors
+from daskls.estimators.scales import coded_features, scale_factors
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.neighborhoods.method import Falk
 from daskls.methods.neighborhoods.parts import count_cover
@@ -46,7 +46,6 @@ class FalkEstimator(LocalEstimator):
 
     feature_scale_ = property(scale_factors)
     coded_features_ = property(coded_features)
-    feature_importances_ = property(feature_importances)
 
     def _asked(self, params: param.Params) -> dict[str, Any]:
         spec = local_spec(self, params)

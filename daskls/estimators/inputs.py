@@ -1,10 +1,12 @@
 """Checks and conversions of X, y and weights before any graph is built; names of columns."""
 
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from numbers import Number
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
@@ -14,7 +16,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d, ge
 from sklearn.utils.multiclass import check_classification_targets
 
 from daskls.cluster import compute
-from daskls.errors import DataError, warn_user
+from daskls.errors import DataError, listed, warn_user
 from daskls.records import AnyArray, Float64, Labels, Reals, TargetKind
 from daskls.run.labels import (
     check_label_kind,
@@ -29,9 +31,10 @@ from daskls.run.labels import (
 )
 from daskls.run.resources import available_nbytes
 from daskls.run.rows import open_column, open_named
+from daskls.sources.base import TableOptions
 from daskls.sources.door import Source
 from daskls.sources.encoding import TableEncoding
-from daskls.sources.frames import all_columns, sparse_columns, sparse_error
+from daskls.sources.frames import all_columns, frame_name, sparse_columns, sparse_error
 
 # Names that an error lists.
 MAX_SHOWN = 5
@@ -50,6 +53,18 @@ def _one_error() -> Iterator[None]:
         raise
     except ValueError as error:
         raise DataError(str(error)) from error
+
+
+def origin_of(X: Source, y: Any) -> dict[str, Any]:
+    """Return what X and y are called: a file by its last name, as its path may tell of its user."""
+    if isinstance(X.given, str | os.PathLike):
+        where = Path(X.where.partition("?")[0]).name
+    else:
+        where = (frame_name(X.given) or "rows").removeprefix("builtins.")
+    is_series = (frame_name(y) or "").endswith(".Series")
+    columns = [y.name] if is_series else all_columns(y)
+    label = listed([str(name) for name in columns if name is not None])
+    return {"where": where, **({"label": label} if label else {})}
 
 
 def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
@@ -109,6 +124,13 @@ def check_input(
     if weight is not None and weight.in_memory:
         weight = Source(check_weights(weight.given), "memory")
     return X, target, weight
+
+
+def becomes_features(X: Source, y: Any, options: TableOptions) -> bool:
+    """Whether columns are encoded; a frame of numbers with labels apart is an array."""
+    if X.kind != "frame" or X.is_table(y):
+        return X.is_table(y)
+    return options != TableOptions(options.missing) or bool(other_columns(X.given))
 
 
 def target_apart(estimator: Any, X: Source, y: Any) -> AnyArray | None:

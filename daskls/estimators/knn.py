@@ -19,7 +19,7 @@ from daskls.estimators.neighborhoods import (
     selection_of,
 )
 from daskls.estimators.regressor import LocalRegressor
-from daskls.estimators.scales import coded_features, feature_importances, scale_factors
+from daskls.estimators.scales import coded_features, scale_factors
 from daskls.kernels.kernel import find_kernel
 from daskls.methods.neighborhoods.method import KNN, KNNSVM
 
@@ -75,7 +75,6 @@ class KNNSVC(LocalClassifier):
     _method_class = KNNSVM
     feature_scale_ = property(scale_factors)
     coded_features_ = property(coded_features)
-    feature_importances_ = property(feature_importances)
 
     def __init__(
         self,
@@ -124,7 +123,6 @@ class KernelKNN(LocalEstimator):
     _method_class = KNN
     feature_scale_ = property(scale_factors)
     coded_features_ = property(coded_features)
-    feature_importances_ = property(feature_importances)
 
     def __init__(
         self,

@@ -92,15 +92,16 @@ def feature_importances(estimator: Any) -> Float64:
     """The weight of each feature in distances, shape ``(n_features_in_,)``, summing to 1.
 
     The factor times the spread of the feature, so that units cancel, summed over its
-    indicators; of a frame with labels apart, over all features that a column became. A model that
-    does not scale its features has no importances: its distances depend on the features' units.
+    indicators; of a frame with labels apart, over all features that a column became. A model whose
+    scale is neither learned nor given has no importances, as its scale tells of no feature.
     """
     check_is_fitted(estimator)
     resolved = estimator._reader.resolved
-    if resolved.scale is None:
+    if resolved.scale is None or resolved.summary["decision"] == "spread":
         raise AttributeError(
-            "This model does not scale its features, so it has no feature importances; fit "
-            'with feature_scale="learned".'
+            f"This {type(estimator).__name__} has learned no scale of features, which would be "
+            "their importances. Measure them by rows that the fit has not seen: "
+            "sklearn.inspection.permutation_importance(model, X, y)."
         )
     own = resolved.scale.factors * np.array(resolved.summary["spread"])
     weights = np.bincount(resolved.scale.sources, own, estimator._reader.n_features)
@@ -111,5 +112,5 @@ def feature_importances(estimator: Any) -> Float64:
     if estimator.n_features_in_ != len(weights):
         widths = [len(column.feature_names) for column in estimator.table_.columns]
         weights = np.bincount(np.repeat(np.arange(len(widths)), widths), weights)
-    importances: Float64 = weights / weights.sum()
+    importances: Float64 = weights / (weights.sum() or 1.0)
     return importances

@@ -21,7 +21,7 @@ from daskls.run.progress import Progress
 from daskls.sources.base import TableOptions, TableSource, guess_label
 from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
-from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame
+from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame, with_labels
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.statistics import CrossFit
@@ -55,24 +55,25 @@ def training_rows(
     scratch: Scratch,
     options: TableOptions,
     estimator: Any,
-) -> Iterator[tuple[str, TableEncoding | None, str | None]]:
-    """Yield a data set with a table's rows, the encoding, and the path of the weights.
+) -> Iterator[tuple[str, TableEncoding | None, str | None, dict[str, str]]]:
+    """Yield a data set with a table's rows, the encoding, the path of the weights, and what is out.
 
     Labels are in the column `label`, or in `target`.
     """
     with scratch:
         with progress_bars(show=bool(estimator.verbose)) as on_progress:
+            table, left_out = None, dict[str, str]()
             if X.kind == "features":
                 options.check_unused(X.where)
-                table = None
                 path = _convert_arrays(X, label, scratch, None, on_progress, estimator._kind)
             else:
                 given = X, label, target, scratch, options, estimator
-                path, table = _convert_table(*given, on_progress)
+                path, table, left_out = _convert_table(*given, on_progress)
         if estimator.verbose and table is not None:
             say(table.describe())
         has_weights = table is not None and table.weight is not None
-        yield path, table, f"{scratch.shared}/{WEIGHTS}/X" if has_weights else None
+        weights = f"{scratch.shared}/{WEIGHTS}/X" if has_weights else None
+        yield path, table, weights, left_out
 
 
 def _convert_table(
@@ -83,7 +84,7 @@ def _convert_table(
     options: TableOptions,
     estimator: Any,
     on_progress: Listener,
-) -> tuple[str, TableEncoding]:
+) -> tuple[str, TableEncoding, dict[str, str]]:
     source = X.open(label, scratch.folder)
     label = pick_label_column(source, label, required=target is None)
     weight = weight_column(source, options.weight, label)
@@ -107,7 +108,19 @@ def _convert_table(
         cross_fit=found.cross_fit,
     )
     progress = rows_done("convert", on_progress)
-    return write_features(features, f"{scratch.shared}/rows", on_rows=progress).path, encoding
+    path = write_features(features, f"{scratch.shared}/rows", on_rows=progress).path
+    return path, encoding, _left_out(source, encoding, options)
+
+
+def _left_out(
+    source: TableSource, encoding: TableEncoding, options: TableOptions
+) -> dict[str, str]:
+    """Return the columns of a table that are no features, each with the reason."""
+    used = {*encoding.column_names, encoding.label, encoding.weight}
+    dropped = {part for name in options.drop for part in (name, *name.split(","))}
+    why = dict.fromkeys(source.index, "as an index") | dict.fromkeys(dropped, "as asked for")
+    names = [name for name in source.names if name not in used]
+    return {name: why.get(name, "as values tell nothing of other rows") for name in names}
 
 
 def weight_column(source: TableSource, weight: str | None, label: str | None) -> str | None:
@@ -293,3 +306,16 @@ def score_table(estimator: Any, X: Source, label: Any, sample_weight: Any) -> fl
         written = f"{scratch.shared}/{WEIGHTS}/X"
         weight = written if os.path.exists(written) else sample_weight
         return float(estimator.score(rows, sample_weight=weight))
+
+
+@contextmanager
+def labeled_rows(estimator: Any, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield rows and labels as arrays or the path of a data set, to which a table is converted."""
+    X, y = with_labels(X, y)
+    source, is_labeled = open_source(X), y is None or isinstance(y, str)
+    if not source.has_columns:
+        yield X, y
+        return
+    label, scratch = (y if is_labeled else None), Scratch.temporary()
+    with query_rows(estimator, source, label, scratch, with_y=is_labeled, on_progress=None) as rows:
+        yield rows, None if is_labeled else y

@@ -31,6 +31,10 @@ class Measure:
         return self.name if self.is_share else self.label
 
     @property
+    def score_name(self) -> str:
+        return "accuracy" if self.is_share else self.mean_name.partition(" ")[0]
+
+    @property
     def factor(self) -> float:
         """What an error is multiplied by to have the unit of `label`."""
         return 100.0 if self.is_share else 1.0

@@ -45,6 +45,8 @@ LEAST_DRAWN, MOST_DRAWN = 2000, 20_000
 MOST_NBYTES = 64 << 20
 # Rows that a class needs for a sigmoid of its own: with fewer, one that classes share is better.
 LEAST_OWN_ROWS = 500
+# Codes, decision values and weights of rows of two classes.
+RocPoints = tuple[Codes, Float64, Float64]
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def _mean(scores: Float64, n_partitions: int) -> Float64:
 
 
 @cached(maxsize=8)
-def roc_of(reader: ModelReader) -> tuple[Codes, Float64, Float64] | None:
+def roc_of(reader: ModelReader) -> RocPoints | None:
     """Return codes, decision values and weights of held-out rows, each (m,), if there are any."""
     if reader.n_classes != 2:
         return None
@@ -194,16 +196,14 @@ def roc_of(reader: ModelReader) -> tuple[Codes, Float64, Float64] | None:
         assert reader.false_alarm is not None
         scores, codes = found
         decisions = scores - reader.false_alarm.threshold
-        return _of_both(codes, decisions, np.ones(len(codes)))
+        return of_both(codes, decisions, np.ones(len(codes)))
     is_known = knows_held_out(method_of(reader.method), reader.spec)
     if not is_known or "probability" not in reader.meta:
         return None
     held = HeldOutRows.joined(HeldOutRows.read(own.part) for own in reader.each_bundle()).merged()
-    return _of_both(held.codes, held.scores.astype(np.float64), held.weights)
+    return of_both(held.codes, held.scores.astype(np.float64), held.weights)
 
 
-def _of_both(
-    codes: Codes, decisions: Float64, weights: Float64
-) -> tuple[Codes, Float64, Float64] | None:
+def of_both(codes: Codes, decisions: Float64, weights: Float64) -> RocPoints | None:
     """Return the arguments, or None if either class has no rows."""
     return None if np.bincount(codes, minlength=2).min() == 0 else (codes, decisions, weights)

@@ -11,16 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES, Measure
+from daskls.plotting.evaluation import BLUE
 from daskls.plotting.plane import check_least, name_features, new_axes, write_in_square
-from daskls.records import Float64
+from daskls.records import Float64, Int64
 
 
 @dataclass(repr=False)
 class FeatureDisplay:
     """A bar for the importance of each feature: its factor times its spread, summing to 1.
 
-    For an estimator with ``feature_scale``. The most important features come first; one bar sums up
-    all features that are not shown.
+    For a model with a learned or given ``feature_scale``; of a table a bar is a column, with all
+    features that it became. The most important come first; one bar sums up all that are not shown.
 
     Make it with `from_estimator`.
 
@@ -31,6 +32,7 @@ class FeatureDisplay:
     rest : float. Sum of the importances that are not shown.
     n_left_out : int. Features with a factor of 0, which take no part in any distance.
     title : str. How the scale was decided.
+    label : str. What the bars measure.
 
     Attributes
     ----------
@@ -43,10 +45,10 @@ class FeatureDisplay:
     >>> from daskls import VoronoiSVC
     >>> from daskls.datasets import make_checkerboard
     >>> X, y = make_checkerboard(1200)
-    >>> model = VoronoiSVC(C=1, gamma=30, feature_scale="spread", random_state=0).fit(X, y)
+    >>> model = VoronoiSVC(C=1, gamma=30, feature_scale=[1, 2], random_state=0).fit(X, y)
     >>> display = FeatureDisplay.from_estimator(model).plot()
-    >>> sorted(display.names)
-    ['feature 0', 'feature 1']
+    >>> display.names
+    ['feature 1', 'feature 0']
     """
 
     importances: Float64
@@ -54,6 +56,7 @@ class FeatureDisplay:
     rest: float
     n_left_out: int
     title: str
+    label: str = "share of the scale, factor x spread"
     ax_: Any = field(default=None, init=False)
     figure_: Any = field(default=None, init=False)
     bars_: Any = field(default=None, init=False)
@@ -66,7 +69,7 @@ class FeatureDisplay:
 
         Parameters
         ----------
-        estimator : fitted estimator with ``feature_scale``
+        estimator : fitted estimator with ``feature_importances_``
         n_shown : int, >= 1. The most bars.
         feature_names : sequence of str, or None: those of the columns trained on, if any
 
@@ -76,19 +79,25 @@ class FeatureDisplay:
 
         Raises
         ------
-        ParameterError : a model that does not scale features, or ``n_shown`` below 1
+        ParameterError : a model without importances, or ``n_shown`` below 1
         """
         check_least("n_shown", n_shown, 1)
         check_is_fitted(estimator)
-        if getattr(estimator, "feature_importances_", None) is None:
-            raise ParameterError(
-                f"This {type(estimator).__name__} does not scale its features, so it has no "
-                'feature importances; fit it with feature_scale="learned" or "spread".'
-            )
-        importances = estimator.feature_importances_
-        if feature_names is None:
-            feature_names = getattr(estimator, "feature_names_in_", None)
-        names = name_features(feature_names, estimator)
+        try:
+            importances = estimator.feature_importances_
+        except AttributeError as error:
+            raise ParameterError(str(error)) from error
+        names, owner = columns_of(estimator)
+        if len(importances) > len(names):
+            importances = np.bincount(owner, importances)
+        names = names if feature_names is None else [*map(str, feature_names)]
+        title = _describe_decision(estimator._reader.resolved.summary)
+        return cls._of(importances, names, n_shown, title)
+
+    @classmethod
+    def _of(
+        cls, importances: Float64, names: list[str], n_shown: int, title: str, **given: str
+    ) -> Self:
         order = np.argsort(-importances, kind="stable")
         order = order[importances[order] > 0]
         shown = order[:n_shown]
@@ -97,7 +106,8 @@ class FeatureDisplay:
             names=[names[j] for j in shown],
             rest=float(importances[order[n_shown:]].sum()),
             n_left_out=int((importances == 0).sum()),
-            title=_describe_decision(estimator._reader.resolved.summary),
+            title=title,
+            **given,
         )
 
     def plot(self, ax: Any = None) -> Self:
@@ -122,14 +132,24 @@ class FeatureDisplay:
         if ax is None:
             _, (ax,) = new_axes(size=(5.0, 1.2 + 0.24 * len(values)))
         self.ax_, self.figure_ = ax, ax.figure
-        colors = ["tab:blue"] * len(self.names) + ["lightgray"] * (len(values) - len(self.names))
+        colors = [BLUE] * len(self.names) + ["lightgray"] * (len(values) - len(self.names))
         self.bars_ = ax.barh(range(len(values)), values, color=colors)
         ax.set_yticks(range(len(values)), names, fontsize=8)
         ax.invert_yaxis()
-        ax.set_xlabel("share of the scale, factor x spread")
+        ax.set_xlabel(self.label)
         left_out = f"; {self.n_left_out} left out" if self.n_left_out else ""
         ax.set_title(f"{self.title}{left_out}", fontsize=10)
         return self
+
+
+def columns_of(estimator: Any) -> tuple[list[str], Int64]:
+    """Return the names of what was given as columns, and the number of each feature's column."""
+    table = getattr(estimator, "table_", None)
+    if table is not None:
+        widths = [len(column.feature_names) for column in table.columns]
+        return table.column_names, np.repeat(np.arange(len(widths)), widths)
+    names = name_features(None, estimator)
+    return names, np.arange(len(names))
 
 
 def _describe_decision(summary: Any) -> str:

@@ -1,7 +1,7 @@
 """What a report is made of: a model, its predictions for a test set, and panels."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
@@ -10,7 +10,8 @@ import numpy as np
 from daskls.cluster import compute
 from daskls.errors import DataError
 from daskls.live.record import MEASURES, Measure
-from daskls.records import AnyArray, Float64, Reals
+from daskls.methods.predict import OF_NUMBERS, predict_array
+from daskls.records import AnyArray, Float64, Int64, Reals
 from daskls.run.confusion import (
     MOST_ROWS,
     Confusion,
@@ -26,24 +27,26 @@ from daskls.store.reader import ModelReader
 # Bytes of a block when these rows are read.
 ROWS_NBYTES = 16 << 20
 BLUE, ORANGE, GRAY = "#17518f", "#d96a00", "#8a8f96"
-# Words for decisions about the scale and the coding of features.
+# Words for decisions about the scale of features.
 SCALES = {"given": "as they are", "spread": "by spread"}
-CODING_WORDS = {"none": "", "ranks": "ranks, ", "indicators": "indicators, ", "both": "both, "}
+# Fewer rows whose columns are shuffled show chance alone.
+LEAST_SHUFFLED = 100
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
     """A model's results on a test set: scores of all rows, and some rows for pictures.
 
-    `true` and `predicted` are labels or numbers, `probable` (m, k) if the model has probabilities;
-    `rows` is None where the test set is no array.
+    `true` and `predicted` are labels or numbers, `probable` (m, k) if the model has probabilities,
+    `decisions` (m,) if it has two classes.
     """
 
     scores: Confusion | NumberScores | LevelScores
+    rows: Reals
     true: AnyArray
     predicted: AnyArray
-    probable: Float64 | None
-    rows: Reals | None
+    probable: Float64 | None = None
+    decisions: Float64 | None = None
 
 
 # Reports
@@ -73,23 +76,26 @@ class Subject:
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of a report, with a note how to read it or, without ``draw``, why it is empty."""
+    """One picture of a report, with a note how to read it."""
 
     name: str
     title: str
     note: str
-    draw: Callable[[Any], Any] | None = None
+    draw: Callable[[Any], Any]
 
 
 def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
     """Score predictions for a test set block by block; `MOST_ROWS` rows at most are kept."""
     y, names = find_labels(open_source(X), y)
     is_classes, client = estimator._kind == "classes", estimator.client
+    y = replace(y, given=_in_one(y.given), kind="dask") if y.in_memory else y
     y = open_column(y, "y", 1 if is_classes else None)
-    lazy = [da.asarray(estimator.predict(X))]
+    lazy = {"predicted": _in_one(estimator.predict(X))}
     if hasattr(estimator, "predict_proba"):
-        lazy.append(da.asarray(estimator.predict_proba(X)))
-    n_rows = len(lazy[0])
+        lazy["probable"] = _in_one(estimator.predict_proba(X))
+    if is_classes and len(estimator.classes_) == 2:
+        lazy["decisions"] = _in_one(estimator.decision_function(X))
+    n_rows = len(lazy["predicted"])
     if not n_rows or n_rows != len(y):
         what = "labels" if is_classes else "numbers"
         raise DataError(
@@ -97,27 +103,46 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
             f"one {what[:-1]} for each."
         )
     tasks, combine = score_blocks(
-        estimator, lazy[0], y, None if names is None else names.tolist(), client
+        estimator, lazy["predicted"], y, None if names is None else names.tolist(), client
     )
     step = -(-n_rows // MOST_ROWS)
-    # One pass over X for all of them.
-    found = compute([*tasks, *(own[::step] for own in (y, *lazy))], client)
-    true, predicted, *probable = found[len(tasks) :]
-    return HeldOutScores(
-        combine(found[: len(tasks)]),
-        true if names is None else names[true],
-        predicted,
-        probable[0] if probable else None,
-        _some_rows(X, estimator, step),
+    rows = (
+        np.asarray(X)
+        if isinstance(X, (np.ndarray, list))
+        else open_whole(open_source(X), ROWS_NBYTES)
     )
+    # One pass over X for all of them.
+    found = compute([*tasks, *(own[::step] for own in (rows, y, *lazy.values()))], client)
+    scores, (rows, true, *answers) = combine(found[: len(tasks)]), found[len(tasks) :]
+    true = true if names is None else names[true]
+    return HeldOutScores(scores, np.asarray(rows), true, **dict(zip(lazy, answers, strict=True)))
 
 
-def _some_rows(X: Any, estimator: Any, step: int) -> Reals | None:
-    """Return every ``step``-th row of an array or a data set; None for a table."""
-    is_frame = hasattr(X, "columns")
-    if is_frame and hasattr(estimator, "table_"):
-        # Its columns may be text, and are not the model's features.
+def _in_one(values: Any) -> da.Array:
+    """Return values in memory as one chunk; Dask cuts none of objects, as labels of pandas are."""
+    return values if isinstance(values, da.Array) else da.from_array(np.asarray(values), chunks=-1)
+
+
+def importances_by_shuffling(
+    estimator: Any, found: HeldOutScores, owner: Int64
+) -> tuple[Float64, int] | None:
+    """Return by how much the score falls if each column is shuffled, and of how many rows.
+
+    `owner` is the number of the column that each feature is of. None for too few rows, of which as
+    many are taken as `MOST_ROWS` predictions allow.
+    """
+    n_columns = int(owner.max()) + 1
+    step = -(-len(found.rows) * n_columns // MOST_ROWS)
+    rows, true = found.rows[::step], found.true[::step]
+    if len(rows) < LEAST_SHUFFLED:
         return None
-    in_memory = isinstance(X, (np.ndarray, list)) or (is_frame and hasattr(X, "to_numpy"))
-    rows = np.asarray(X) if in_memory else open_whole(open_source(X), ROWS_NBYTES)
-    return np.asarray(compute([rows[::step]], estimator.client)[0])
+    others = rows[np.random.default_rng(0).permutation(len(rows))]
+    wanted = estimator.classes_ if estimator._kind == "classes" else OF_NUMBERS
+
+    def lost(column: int) -> float:
+        shuffled = np.where(owner == column, others, rows)
+        answers = predict_array(shuffled, estimator._handle, wanted)
+        return whole - float(estimator._score_rows(answers, true, None, None))
+
+    whole = float(estimator._score_rows(found.predicted[::step], true, None, None))
+    return np.array([lost(column) for column in range(n_columns)]), len(rows)

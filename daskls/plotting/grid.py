@@ -96,7 +96,7 @@ class GridDisplay:
         spec = spec_from_json(estimator._reader.meta["spec"])
         if find_loss(spec).is_global:
             drawn = (
-                "The candidates of that choice are drawn by ReportDisplay."
+                "The candidates of that choice are listed by `daskls info`."
                 if spec.target == "numbers"
                 else 'GridDisplay draws the choices of cells of loss="hinge".'
             )

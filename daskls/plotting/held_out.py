@@ -7,22 +7,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import ParameterError
-from daskls.methods.held_out import roc_of
-from daskls.plotting.evaluation import BLUE, GRAY, ORANGE, Panel, Subject
+from daskls.methods.held_out import RocPoints, of_both, roc_of
+from daskls.plotting.evaluation import BLUE, GRAY, ORANGE, HeldOutScores, Panel, Subject
 from daskls.plotting.plane import new_axes
 from daskls.plotting.slices import name_numbers
-from daskls.records import Codes, Float64
+from daskls.records import Codes, Float64, Labels
 
 # Of more classes the numbers would run into each other.
 MOST_CLASSES_WRITTEN = 12
-NO_LABELS = "Left out: rows and labels of a test set were not given."
-NO_NUMBERS = "Left out: rows and numbers of a test set were not given."
 
 
-def confusion(subject: Subject) -> Panel:
-    panel = "confusion", "Confusion"
+def confusion(subject: Subject) -> Panel | None:
     if subject.evaluation is None:
-        return Panel(*panel, NO_LABELS)
+        return None
     found: Any = subject.evaluation.scores
     written = len(found.labels) <= MOST_CLASSES_WRITTEN
 
@@ -37,16 +34,14 @@ def confusion(subject: Subject) -> Panel:
             ax.set(xticks=[], yticks=[])
 
     note = "Rows of the test set: true class by row, predicted class by column."
-    return Panel(*panel, note, draw)
+    return Panel("confusion", "Confusion", note, draw)
 
 
-def calibration(subject: Subject) -> Panel:
+def calibration(subject: Subject) -> Panel | None:
     """Return the panel of frequencies beside probabilities."""
-    panel, found = ("calibration", "Calibration"), subject.evaluation
-    if found is None:
-        return Panel(*panel, NO_LABELS)
-    if found.probable is None:
-        return Panel(*panel, "Left out: the model has no probabilities.")
+    found = subject.evaluation
+    if found is None or found.probable is None:
+        return None
     classes = subject.estimator.classes_
     which = np.ones(len(found.true), int) if len(classes) == 2 else found.probable.argmax(axis=1)
     probable = np.take_along_axis(found.probable, which[:, None], axis=1)[:, 0]
@@ -61,24 +56,25 @@ def calibration(subject: Subject) -> Panel:
         ax.set(xlabel=f"probability of {of}", ylabel="share of rows", aspect="equal")
         ax.get_legend().remove()
 
-    return Panel(*panel, "Calibrated probabilities lie on the dotted line.", draw)
+    note = "Calibrated probabilities lie on the dotted line."
+    return Panel("calibration", "Calibration", note, draw)
 
 
-def predictions(subject: Subject) -> Panel:
+def predictions(subject: Subject) -> Panel | None:
     note = "exact predictions lie on the dashed line."
     return _beside(subject, "answers", "Predictions", "actual_vs_predicted", note)
 
 
-def residuals(subject: Subject) -> Panel:
+def residuals(subject: Subject) -> Panel | None:
     note = "above 0 the prediction is too small."
     return _beside(subject, "residuals", "Residuals", "residual_vs_predicted", note)
 
 
-def _beside(subject: Subject, name: str, title: str, kind: str, note: str) -> Panel:
+def _beside(subject: Subject, name: str, title: str, kind: str, note: str) -> Panel | None:
     """Return a panel of scikit-learn's picture of numbers, of the first column or level."""
     found = subject.evaluation
     if found is None:
-        return Panel(name, title, NO_NUMBERS)
+        return None
     true, predicted = (own.reshape(len(own), -1)[:, 0] for own in (found.true, found.predicted))
 
     def draw(ax: Any) -> None:
@@ -180,7 +176,11 @@ class RocDisplay:
                 "and least squares; or draw scikit-learn's RocCurveDisplay.from_estimator of rows "
                 "and labels."
             )
-        bound = reader.false_alarm
+        return cls._of(estimator, found)
+
+    @classmethod
+    def _of(cls, estimator: Any, found: RocPoints) -> Self:
+        bound = estimator._reader.false_alarm
         first, second = map(str, estimator.classes_)
         rate = None if bound is None else bound.rate
         return cls(*found, max_false_alarm=rate, labels=(first, second))
@@ -234,12 +234,24 @@ class RocDisplay:
 
 
 def roc(subject: Subject) -> Panel | None:
-    """Return the panel of the ROC curve; None for a model without one."""
-    found = roc_of(subject.reader)
+    """Return the panel of the ROC curve of test rows; without any, of rows held out by the fit."""
+    reader, evaluation = subject.reader, subject.evaluation
+    if evaluation is not None:
+        found, how = _roc_of_test(subject.estimator.classes_, evaluation), "rows of the test set"
+    else:
+        is_reserved, found = reader.false_alarm is not None, roc_of(reader)
+        how = "that the fit did not see" if is_reserved else "each scored by its cell without it"
+        how = f"training rows, {how}"
     if found is None:
         return None
     n_negatives, n_positives = np.bincount(found[0], minlength=2)
-    is_reserved = subject.reader.false_alarm is not None
-    how = "that the fit did not see" if is_reserved else "each scored by its cell without it"
-    note = f"{n_negatives:,} and {n_positives:,} training rows, {how}; dot: predict."
-    return Panel("roc", "ROC", note, RocDisplay.from_estimator(subject.estimator).plot)
+    note = f"{n_negatives:,} and {n_positives:,} {how}; dot: predict."
+    return Panel("roc", "ROC", note, RocDisplay._of(subject.estimator, found).plot)
+
+
+def _roc_of_test(classes: Labels, found: HeldOutScores) -> RocPoints | None:
+    if found.decisions is None:
+        return None
+    known = np.isin(found.true, classes)
+    codes = (found.true[known] == classes[1]).astype(np.int32)
+    return of_both(codes, found.decisions[known].astype(np.float64), np.ones(len(codes)))

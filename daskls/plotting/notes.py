@@ -22,6 +22,7 @@ from daskls.plotting.evaluation import (
 from daskls.plotting.plane import import_matplotlib
 from daskls.records import Float64
 from daskls.run.confusion import Confusion, LevelScores, NumberScores
+from daskls.run.progress import STAGE_LABELS
 from daskls.solvers.registry import find_loss
 from daskls.store.errors import disk_errors, exists_already
 from daskls.store.reader import ModelReader
@@ -38,16 +39,17 @@ h1 { font-size: 1.5em; margin-bottom: 0.4em; } h2 { font-size: 1.05em; margin: 0
 .two, .panels { display: grid; gap: 1.2em 1.6em; grid-template-columns: 1fr 1fr; }
 .panels { grid-template-columns: repeat(3, 1fr); }
 @media (max-width: 850px) { .two, .panels { grid-template-columns: 1fr; } }
-td { padding: 0.05em 1em 0.05em 0; vertical-align: top; } td:first-child { color: #555; }
-figure { margin: 0; break-inside: avoid; } img { width: 100%; }
+td { padding: 0.05em 1em 0.05em 0; vertical-align: top; } td:first-child { color: #555;
+  white-space: nowrap; }
+ul { margin: 0; padding-left: 1.1em; max-height: 20em; overflow: auto; } img { width: 100%; }
+figure { margin: 0; break-inside: avoid; }
 figcaption, footer { color: #555; font-size: 0.88em; }
-.none { border: 1px solid #c9cdd2; padding: 3em 1em; text-align: center; }
 .notes { border-left: 4px solid #d96a00; padding-left: 1em; }
-@media print { body { margin: 0; font-size: 11px; max-width: none; }
+@media print { body { margin: 0; font-size: 11px; max-width: none; } ul { max-height: none; }
   .panels { grid-template-columns: repeat(3, 1fr); } }
 """
 # A notebook shows the first of these panels that can be drawn.
-SHOWN = ("partition", "grid", "errors")
+SHOWN = ("partition", "features", "grid", "errors")
 # The only style in a notebook, which brings its own for the rest.
 SNIPPET = "display: flex; flex-wrap: wrap; gap: 1.5em; align-items: start; margin-top: 0.6em"
 DPI = 130
@@ -58,25 +60,80 @@ SIZE, SMALL_SIZE = (4.6, 3.9), (3.2, 2.6)
 # Results
 
 
+def find_title(estimator: Any) -> str:
+    """Return the name of the estimator, of the rows that it was trained on, and of their label."""
+    meta, table = estimator._reader.meta, getattr(estimator, "table_", None)
+    origin = meta.get("origin", {})
+    where, label = origin.get("where"), origin.get("label") or (table and table.label)
+    title = f"{meta['estimator']}: {meta['n_rows']:,} rows{f' of {where}' if where else ''}"
+    return f"{title}, label {label}" if label else title
+
+
+def find_columns(estimator: Any) -> list[str]:
+    """Return in words what became of a table's columns; nothing of an array."""
+    table = getattr(estimator, "table_", None)
+    lines = [] if table is None else table.describe()
+    out = estimator._reader.meta.get("origin", {}).get("left_out", {})
+    for reason in dict.fromkeys(out.values()):
+        names = listed([name for name, why in out.items() if why == reason])
+        lines.append(f"left out, {reason}: {names}")
+    return lines
+
+
 def find_facts(subject: Subject) -> Entries:
-    reader, report, evaluation = subject.reader, subject.reader.report, subject.evaluation
+    reader, report = subject.reader, subject.reader.report
+    table = getattr(subject.estimator, "table_", None)
+    columns = "" if table is None else f" from {len(table.columns)} columns"
+    n_rows, n_features = reader.meta["n_rows"], reader.meta["n_features"]
     found = [
-        ("rows trained on", f"{reader.meta['n_rows']:,} of {reader.meta['n_features']} features"),
+        ("rows trained on", f"{n_rows:,} of {n_features} features{columns}"),
         reader.target.describe(),
+        *_errors_beside_baseline(subject),
     ]
     if len(report):
         found.append(("cells", f"{len(report):,} with {int(report.n_support.sum()):,} rows kept"))
-    error = mean_error(report)
-    if error is not None:
-        found.append((subject.measure.mean_name, subject.measure.format_mean(error)))
     if reader.resolved.summary:
         decision = str(reader.resolved.summary["decision"])
         found.append(("scale of features", SCALES.get(decision, decision)))
-    found += _choice(reader)
+    found += _choice(subject)
     found += _guarantee(reader)
-    if reader.stage_s:
-        found.append(("seconds of the fit", f"{sum(reader.stage_s.values()):,.1f}"))
-    return found if evaluation is None else [*found, *_scores(evaluation.scores)]
+    if seconds := reader.stage_s:
+        longest = max(seconds, key=lambda name: seconds[name])
+        name = STAGE_LABELS.get(longest, longest)
+        told = f"{sum(seconds.values()):,.1f}, of which {seconds[longest]:,.1f} {name}"
+        found.append(("seconds of the fit", told))
+    return found
+
+
+def _errors_beside_baseline(subject: Subject) -> Entries:
+    """Return scores of the test set, or the error of held-out rows; and what a constant scores."""
+    measure, evaluation = subject.measure, subject.evaluation
+    scores = None if evaluation is None else evaluation.scores
+    error = mean_error(subject.reader.report)
+    if scores is not None:
+        found = _scores(scores)
+    elif error is not None:
+        found = [(measure.mean_name, measure.format_mean(error))]
+    else:
+        return []
+    found.insert(1, ("baseline", _baseline(subject, scores)))
+    return found
+
+
+def _baseline(subject: Subject, scores: Confusion | NumberScores | LevelScores | None) -> str:
+    """Return what is right or wrong, as the error is measured, if every answer is the same."""
+    reader, measure = subject.reader, subject.measure
+    if not measure.is_share:
+        constant = "mean" if reader.target.measured_as == "numbers" else "best constant"
+        return f"always the {constant}: {measure.score_name} 0"
+    labels, counts = reader.target.labels.tolist(), reader.meta.get("origin", {}).get("counts")
+    if isinstance(scores, Confusion):
+        labels, counts = scores.labels, scores.counts.sum(axis=1).tolist()
+    if not counts:
+        return "not known of a model of an earlier version"
+    share, always = max(counts) / sum(counts), labels[np.argmax(counts)]
+    how = f"{100 * (1 - share):.2f} % wrong" if scores is None else f"{100 * share:.2f} % right"
+    return f"always {always}, the most frequent class: {how}"
 
 
 def _scores(found: Confusion | NumberScores | LevelScores) -> Entries:
@@ -105,10 +162,14 @@ def _columns(values: Float64, form: str) -> str:
     return listed([f"{value:{form}}" for value in values], MOST_COLUMNS)
 
 
-def _choice(reader: ModelReader) -> Entries:
+def _choice(subject: Subject) -> Entries:
+    reader = subject.reader
     if not find_loss(reader.spec).is_global:
-        return []
-    chosen = reader.resolved.describe_choice(reader.target.kind)
+        selected = getattr(subject.estimator, "selected_", None) or {}
+        values = [(name, selected.get(name)) for name in ("C", "gamma")]
+        return [(f"chosen {name}", f"{own:.3g}") for name, own in values if own is not None]
+    # Without its error, which one of all rows follows.
+    chosen = reader.resolved.describe_choice(reader.target.kind)[:2]
     coding = reader.resolved.summary.get("coding", "none")
     return chosen if coding == "none" else [("coding of features", coding), *chosen]
 
@@ -157,7 +218,7 @@ def _caveats(subject: Subject) -> Iterator[str]:
         figure = f"the {subject.measure.mean_name}"
         yield (
             f"No test set was given: {figure} is that of rows used to select the model, and so "
-            "slightly optimistic."
+            "slightly optimistic. With one, there are pictures of its predictions, too."
         )
         return
     scores = subject.evaluation.scores
@@ -171,14 +232,22 @@ def _caveats(subject: Subject) -> Iterator[str]:
 
 
 def page_of(
-    title: str, facts: Entries, parameters: Entries, notes: list[str], panels: list[Panel]
+    title: str,
+    facts: Entries,
+    parameters: Entries,
+    columns: list[str],
+    notes: list[str],
+    panels: list[Panel],
 ) -> str:
     """Return the report as a page that fetches nothing: style and pictures are inside."""
+    lines = "".join(f"<li>{escape(line)}</li>" for line in columns)
+    listing = f"<br><h2>Columns</h2><ul>{lines}</ul>" if lines else ""
     body = [
         f"<h1>{escape(title)}</h1>",
         '<div class="two">',
         f"<section><h2>Result</h2>{_table(facts)}</section>",
-        f"<section><h2>Parameters</h2>{_table(parameters) or '<p>All by default.</p>'}</section>",
+        f"<section><h2>Parameters</h2>{_table(parameters) or '<p>All by default.</p>'}{listing}",
+        "</section>",
         "</div>",
         _notes_html(notes),
         f'<div class="panels">{"".join(map(_figure, panels))}</div>',
@@ -189,17 +258,17 @@ def page_of(
     return f"{opening}\n<body>{''.join(body)}</body></html>\n"
 
 
-def snippet_of(facts: Entries, panels: list[Panel]) -> str:
+def snippet_of(title: str, facts: Entries, panels: list[Panel]) -> str:
     """Return the results and, if matplotlib is installed, the first panel of `SHOWN`."""
     picture = ""
-    by_name = {panel.name: panel for panel in panels if panel.draw is not None}
+    by_name = {panel.name: panel for panel in panels}
     drawn = [by_name[name] for name in SHOWN if name in by_name]
     if drawn and find_spec("matplotlib"):
-        title = escape(drawn[0].title)
+        name = escape(drawn[0].title)
         note = escape(drawn[0].note)
         source = f"data:image/png;base64,{_png(drawn[0], SMALL_SIZE)}"
-        picture = f'<img alt="{title}: {note}" title="{note}" width="320" src="{source}">'
-    return f'<div style="{SNIPPET}">{_table(facts)}{picture}</div>'
+        picture = f'<img alt="{name}: {note}" title="{note}" width="320" src="{source}">'
+    return f'<p>{escape(title)}</p><div style="{SNIPPET}">{_table(facts)}{picture}</div>'
 
 
 def write_new(path: str | os.PathLike[str], page: str) -> None:
@@ -226,15 +295,12 @@ def _notes_html(notes: Iterable[str]) -> str:
 
 def _figure(panel: Panel) -> str:
     title, note = escape(panel.title), escape(panel.note)
-    if panel.draw is None:
-        return f'<figure><h2>{title}</h2><div class="none">{note}</div></figure>'
     picture = f'<img alt="{title}: {note}" src="data:image/png;base64,{_png(panel)}">'
     return f"<figure><h2>{title}</h2>{picture}<figcaption>{note}</figcaption></figure>"
 
 
 def _png(panel: Panel, size: tuple[float, float] = SIZE) -> str:
     """Return the picture of a panel as base64; the size is in inches."""
-    assert panel.draw is not None
     figure = import_matplotlib("figure").Figure(figsize=size, layout="constrained")
     ax = figure.subplots()
     panel.draw(ax)

@@ -1,4 +1,4 @@
-"""The panels of a report: each draws one aspect of a fit, or says why there is nothing to draw."""
+"""The panels of a report: each draws one aspect of a fit, where there is something to see."""
 
 from functools import partial
 from typing import Any
@@ -9,54 +9,75 @@ from daskls.errors import DataError
 from daskls.kernels.frame import encoded_names
 from daskls.live.events import find_single_class
 from daskls.live.map import draw_map
-from daskls.live.record import MEASURES, SIDE, Map, Measure
+from daskls.live.record import MEASURES, SIDE, Map
 from daskls.plotting.cells import CellDisplay
-from daskls.plotting.choice import SelectionDisplay, has_selection
+from daskls.plotting.choice import (
+    FeatureDisplay,
+    SelectionDisplay,
+    columns_of,
+    has_selection,
+)
 from daskls.plotting.evaluation import (
     BLUE,
-    CODING_WORDS,
     ORANGE,
-    SCALES,
     Panel,
     Subject,
+    importances_by_shuffling,
 )
 from daskls.plotting.grid import GridDisplay, has_grid
 from daskls.plotting.held_out import calibration, confusion, predictions, residuals, roc
 from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.plane import name_features
 from daskls.records import Float64
-from daskls.run.progress import STAGE_LABELS
-from daskls.store.choices import candidates_of
+
+MOST_BARS = 12
 
 
 def find_panels(subject: Subject) -> list[Panel]:
     """Return the panels of a report, in their order on the page."""
-    held_out = (predictions, residuals) if subject.is_regressor else (confusion, calibration)
-    panels = [panel(subject) for panel in (_partition, _errors, _choice, _times, *held_out)]
-    # Only models of two classes that held rows out have one.
-    curve = roc(subject)
-    return panels if curve is None else [*panels, curve]
+    held_out = (predictions, residuals) if subject.is_regressor else (confusion, roc, calibration)
+    found = [panel(subject) for panel in (*held_out, _features, _partition, _errors, _choice)]
+    return [panel for panel in found if panel is not None]
+
+
+# Importances
+
+
+def _features(subject: Subject) -> Panel | None:
+    """Return the panel of shuffled test rows; without them, of a scale that is learned or given."""
+    estimator, found, panel = subject.estimator, subject.evaluation, ("features", "Importances")
+    names, owner = columns_of(estimator)
+    shuffled = None if found is None else importances_by_shuffling(estimator, found, owner)
+    if shuffled is not None and shuffled[0].max() > 0:
+        what = MEASURES[subject.reader.target.measured_as].score_name
+        shown = FeatureDisplay._of(shuffled[0], names, MOST_BARS, "", label=f"{what} lost")
+        note = f"By how much the {what} of {shuffled[1]:,} rows of the test set falls if the values"
+        return Panel(*panel, f"{note} of one column are shuffled.", shown.plot)
+    if getattr(estimator, "feature_importances_", None) is None:
+        return None
+    note = "How much each column counts in distances, summed over the features that it became."
+    scale = FeatureDisplay.from_estimator(estimator, n_shown=MOST_BARS)
+    return Panel(*panel, note, scale.plot)
 
 
 # The partition, and what is predicted
 
 
-def _partition(subject: Subject) -> Panel:
+def _partition(subject: Subject) -> Panel | None:
     """Return the panel of the cells and what is predicted; of more than two features, of a map."""
-    reader, estimator, rows = subject.reader, subject.estimator, subject.rows
-    n_own, has_cells = reader.n_columns, subject.method.has_space(reader)
-    if n_own == 2 or (n_own == 1 and subject.is_regressor):
+    reader, rows = subject.reader, subject.rows
+    if reader.n_columns == 2 or (reader.n_columns == 1 and subject.is_regressor):
         return _predictions(subject)
-    if not has_cells:
-        which = "one or two features" if subject.is_regressor else "two features"
-        note = f"A {type(estimator).__name__} has no cells of space; without them, only {which} "
-        return Panel("partition", "Predictions", f"{note}are drawn, not {n_own}.")
+    if not subject.method.has_space(reader):
+        return None
     space = subject.method.space(reader)
     seen = np.zeros((1, reader.width)) if rows is None else reader.enter(rows)
+    # Only chunks, which have no place in space, are drawn without rows.
     if rows is None and space.find(seen) is not None:
-        note = f"The model has {n_own} features: the map of its cells needs rows, as an array or a "
-        return Panel("partition", "Partition", f"{note}data set.")
+        return None
     drawn = draw_map(space, seen, _column_names(subject))
+    if len(drawn.polygons) == 1:
+        return None
     # The map's note explains the colors of a running fit, which a report does not use.
     note = drawn.note.partition(". White")[0].replace("of the sample", "of the rows given")
     errors, label = _region_errors(drawn, reader.report), subject.measure.axis_label
@@ -64,14 +85,14 @@ def _partition(subject: Subject) -> Panel:
     return Panel("partition", "Partition", note, lambda ax: _draw_map(drawn, errors, label, ax))
 
 
-def _predictions(subject: Subject) -> Panel:
+def _predictions(subject: Subject) -> Panel | None:
     """Return the panel of one or two features: what is predicted there, and the cells."""
     found, rows = subject.evaluation, subject.rows
     y = found.true if found and subject.is_regressor and rows is not None else None
     try:
         display = PartitionDisplay.from_estimator(subject.estimator, X=rows, y=y, resolution=400)
-    except DataError as error:
-        return Panel("partition", "Predictions", str(error))
+    except DataError:
+        return None
     is_line, has_cells = len(display.limits) == 1, display.cells is not None
     fill, note = "class", "Predicted classes (tints) and the decision boundary (black)."
     if subject.is_regressor:
@@ -130,18 +151,13 @@ def _has_errors(report: Any) -> bool:
 # Validation errors
 
 
-def _errors(subject: Subject) -> Panel:
+def _errors(subject: Subject) -> Panel | None:
     """Return the panel of errors: of cells, or of the models tried; without errors, of sizes."""
     report, title = subject.reader.report, f"{subject.measure.name.capitalize()} by cell"
     if subject.method.step is not None:
         return _path(subject)
-    if not len(report):
-        note = "The model has no cells: it trains when it is queried, and measures no error."
-        return Panel("errors", title, note)
-    if len(report) == 1:
-        error = report.validation_error[0]
-        value = f": {subject.measure.format(error)}" if _has_errors(report) else ""
-        return Panel("errors", title, f"The model has one cell{value}.")
+    if len(report) < 2:
+        return None
     if _has_errors(report):
         display = CellDisplay.from_estimator(subject.estimator, fields=["validation_error"])
         note = f"Cells by {subject.measure.of_cells}; line: the median."
@@ -167,7 +183,7 @@ def _path(subject: Subject) -> Panel:
 # What was chosen
 
 
-def _choice(subject: Subject) -> Panel:
+def _choice(subject: Subject) -> Panel | None:
     panel, estimator = ("grid", "Grid"), subject.estimator
     if has_grid(estimator):
         grid = GridDisplay.from_estimator(estimator)
@@ -184,14 +200,7 @@ def _choice(subject: Subject) -> Panel:
     if "candidates" in selected:
         note = "Cross-validation error of each candidate of C; square: the chosen one."
         return Panel(*panel, note, lambda ax: _draw_costs(selected, ax))
-    candidates = candidates_of(subject.reader.resolved.summary)
-    if candidates:
-        # Also for quantiles, kernel and width are chosen by squared errors.
-        return _one_for_all(candidates, MEASURES[subject.reader.target.kind])
-    if "C" in selected:
-        width = "" if selected.get("gamma") is None else f", gamma = {selected['gamma']:.3g}"
-        return Panel(*panel, f"One choice for the whole model: C = {selected['C']:.3g}{width}.")
-    return Panel(*panel, "Nothing was selected: C and gamma are the given ones.")
+    return None
 
 
 def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
@@ -205,57 +214,3 @@ def _draw_tried(ax: Any, values: Float64, errors: Float64, best: float) -> None:
     ax.plot(values, errors, "o-", color=BLUE)
     own = values == best
     ax.plot(values[own], errors[own], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
-
-
-def _one_for_all(candidates: list[dict[str, Any]], measure: Measure) -> Panel:
-    """Return the panel of a choice for all cells; the first candidate is the chosen one."""
-    chosen = candidates[0]
-    names = [
-        f"{CODING_WORDS[own['coding']]}{_scale_name(own)}\n{own['kernel']}" for own in candidates
-    ]
-    errors = [measure.factor * own["error"] for own in candidates]
-    cost = 1 / (2 * chosen["ridge"])
-    note = (
-        f"One choice for all cells: {chosen['kernel']}, width {chosen['width']:.3g}, C {cost:.3g}"
-    )
-    error = "error" if measure.is_share else measure.name
-    if len(candidates) == 1:
-        return Panel("grid", "Choice", f"{note}; {error} {measure.format(chosen['error'])}.")
-
-    def draw(ax: Any) -> None:
-        bars = ax.barh(range(len(names)), errors, color="#9db7cf", edgecolor=BLUE)
-        bars[0].set_facecolor(BLUE)
-        ax.bar_label(bars, fmt="%.2f" if measure.is_share else "%.3g", padding=3, fontsize=8)
-        ax.set_yticks(range(len(names)), names, fontsize=8)
-        ax.invert_yaxis()
-        ax.margins(x=0.2)
-        ax.set(xlabel=f"{error} of unseen rows{', %' if measure.is_share else ''}")
-
-    note = f"{note}. Bars: the error of the choice, on top, and of the other last candidates."
-    return Panel("grid", "Choice", note, draw)
-
-
-def _scale_name(own: dict[str, Any]) -> str:
-    name = str(own["scale"])
-    return SCALES.get(name, name)
-
-
-# Times
-
-
-def _times(subject: Subject) -> Panel:
-    seconds = getattr(subject.estimator, "stage_s_", None)
-    if not seconds:
-        note = "The fit was interrupted before it stored the times of its stages."
-        return Panel("times", "Time by stage", note)
-    names = [STAGE_LABELS.get(name, name) for name in seconds]
-
-    def draw(ax: Any) -> None:
-        bars = ax.barh(names, list(seconds.values()), color="#9db7cf", edgecolor=BLUE)
-        ax.bar_label(bars, fmt="%.2g", padding=3, fontsize=8)
-        ax.invert_yaxis()
-        ax.margins(x=0.2)
-        ax.set(xlabel="seconds")
-
-    note = f"Seconds of each stage of the fit; {sum(seconds.values()):.3g} in all."
-    return Panel("times", "Time by stage", note, draw)

@@ -12,9 +12,11 @@ from daskls.methods.base import method_of
 from daskls.plotting.evaluation import Panel, Subject, evaluate
 from daskls.plotting.notes import (
     Entries,
+    find_columns,
     find_facts,
     find_notes,
     find_parameters,
+    find_title,
     page_of,
     snippet_of,
     write_new,
@@ -26,27 +28,29 @@ from daskls.plotting.plane import import_matplotlib
 PAGE = (11.7, 8.3)
 # Letters that fit on a line across the page: the notes above pictures, and parameters and notes.
 LINE_LETTERS, RIGHT_LETTERS = 138, 112
+# Lines of the columns of a table; the page in a browser has all.
+MOST_LINES = 8
 
 
 @dataclass(repr=False)
 class ReportDisplay:
     """A fit on one page: results, parameters, notes and pictures.
 
-    The pictures show partition, errors, grid, times, confusion and calibration; for a regressor the
-    last two are predictions beside true numbers, and residuals. A model of two classes that keeps
-    scores of held-out rows also has a ROC curve, see `RocDisplay`. Where there is nothing to draw,
-    the page says why. `to_html` returns the report as a page for a browser.
+    The pictures show confusion, the ROC curve of two classes, and calibration, or for a regressor
+    predictions beside true numbers, and residuals; then importances, partition, errors and grid. A
+    picture that would show nothing is left out: most of the first ones need a test set. `to_html`
+    returns the report as a page for a browser.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
     title : str
-    facts : list of (name, value). Results: rows, cells, errors, seconds.
+    facts : list of (name, value). Results: rows, errors beside a baseline, cells, seconds.
     parameters : list of (name, value). Those that differ from the estimator's defaults.
     notes : list of str. What the reader should check, each with what to do.
-    panels : list of Panel. The pictures, each with ``name``, ``title``, ``note`` and ``draw``,
-        which is None where there is nothing to draw: the note then says why.
+    panels : list of Panel. The pictures, each with ``name``, ``title``, ``note`` and ``draw``.
+    columns : list of str. What became of a table's columns, and which were left out.
 
     Attributes
     ----------
@@ -61,7 +65,7 @@ class ReportDisplay:
     >>> model = VoronoiSVC(cell_size=300, C=1, gamma=30, random_state=0).fit(X[:900], y[:900])
     >>> display = ReportDisplay.from_estimator(model, X[900:], y[900:]).plot()
     >>> list(display.axes_)
-    ['partition', 'errors', 'grid', 'times', 'confusion', 'calibration', 'roc']
+    ['confusion', 'roc', 'calibration', 'features', 'partition', 'errors']
     >>> display.to_html().startswith("<!doctype html>")
     True
     """
@@ -71,6 +75,7 @@ class ReportDisplay:
     parameters: Entries
     notes: list[str]
     panels: list[Panel]
+    columns: list[str] = field(default_factory=list)
     figure_: Any = field(default=None, init=False)
     axes_: Any = field(default=None, init=False)
 
@@ -81,11 +86,12 @@ class ReportDisplay:
         Parameters
         ----------
         estimator : fitted classifier or regressor of daskls, of any method
-        X : array (m, d) of a test set: NumPy, Dask, Zarr or the path of one, a data set, a frame;
-            or None. Confusion and calibration, or predictions and residuals, are drawn of it; so is
-            the picture of cells in more than two features.
-        y : array (m,) of its labels, or of its numbers, then also (m, t): NumPy, Dask or Zarr;
-            None if X is the path of a data set
+        X : a test set, as `predict` takes it, or the path of a data set; or None. Confusion, ROC
+            curve and calibration, or predictions and residuals, are drawn of it; so are the cells
+            in more than two features, and importances: by how much the score falls if a column is
+            shuffled.
+        y : array (m,) of its labels, or of its numbers, then also (m, t): NumPy, Dask or Zarr; of a
+            table also the name of the column. None: that of the training table, or of the data set.
 
         Returns
         -------
@@ -107,14 +113,18 @@ class ReportDisplay:
         if X is None and y is not None:
             raise ParameterError("y is given without X; pass the rows that these values belong to.")
         reader = estimator._reader
-        evaluation = None if X is None else evaluate(estimator, X, y)
+        evaluation = None
+        if X is not None:
+            with estimator._test_rows(X, y) as rows:
+                evaluation = evaluate(estimator, *rows)
         subject = Subject(estimator, reader, method_of(reader.method), evaluation)
         return cls(
-            title=f"{type(estimator).__name__}: {reader.meta['n_rows']:,} rows",
+            title=find_title(estimator),
             facts=find_facts(subject),
             parameters=find_parameters(estimator),
             notes=find_notes(subject),
             panels=find_panels(subject),
+            columns=find_columns(estimator),
         )
 
     def plot(self, figure: Any = None) -> Self:
@@ -144,8 +154,9 @@ class ReportDisplay:
         for x, lines in ((0.01, left), (0.4, right)):
             place = {"va": "top", "fontsize": 8, "linespacing": 1.35}
             head.text(x, 1 - 0.42 / inches, "\n".join(lines), **place)
-        n_columns = -(-len(self.panels) // 2)
-        axes = body.subplots(2, n_columns).ravel()
+        n_rows = 2 if len(self.panels) > 3 else 1
+        n_columns = max(-(-len(self.panels) // n_rows), 1)
+        axes = body.subplots(n_rows, n_columns, squeeze=False).ravel()
         self.axes_ = {panel.name: ax for panel, ax in zip(self.panels, axes, strict=False)}
         for ax in axes[len(self.panels) :]:
             ax.set_axis_off()
@@ -171,7 +182,8 @@ class ReportDisplay:
         ImportError : matplotlib is not installed
         StoreError : ``path`` exists, or its disk is full
         """
-        page = page_of(self.title, self.facts, self.parameters, self.notes, self.panels)
+        lists = self.facts, self.parameters, self.columns, self.notes, self.panels
+        page = page_of(self.title, *lists)
         if path is not None:
             write_new(path, page)
         return page
@@ -181,24 +193,18 @@ class ReportDisplay:
         lines = wrap(f"Parameters: {given}", RIGHT_LETTERS)
         for note in self.notes:
             lines += wrap(f"Note: {note}", RIGHT_LETTERS)
-        return lines
+        columns = wrap(f"Columns: {'; '.join(self.columns)}", RIGHT_LETTERS, max_lines=MOST_LINES)
+        return lines + columns if self.columns else lines
 
 
 def summary_of(estimator: Any) -> str:
     """Return the HTML that a notebook shows of a fitted estimator: its results and one picture."""
     display = ReportDisplay.from_estimator(estimator)
-    return snippet_of(display.facts, display.panels)
+    return snippet_of(display.title, display.facts, display.panels)
 
 
 def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
-    """Draw one panel, or write why there is nothing to draw; lines have ``n_letters`` at most."""
-    if panel.draw is None:
-        ax.set(xticks=[], yticks=[])
-        ax.spines[:].set_color("#c9cdd2")
-        text = "\n".join(wrap(panel.note, n_letters - 10))
-        ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=9, transform=ax.transAxes)
-        ax.set_title(panel.title, fontsize=9, weight="bold")
-        return
+    """Draw one panel; the lines of its note have ``n_letters`` at most."""
     panel.draw(ax)
     # Replaces the title that the display has set.
     bold = panel.title.replace(" ", r"\ ")

@@ -6,7 +6,7 @@ never loads them.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -218,7 +218,8 @@ class FitRequest:
     the size of cells where it is given. `is_nested`: part of another fit, which has given the
     advice. `sample_remedy` says, in the method's own terms, what to do where the sample is too
     large. None of `seed` draws one, of `n_folds` means that nothing is cross-validated, of
-    `scaling` that nothing is decided before space is cut.
+    `scaling` that nothing is decided before space is cut. `origin` tells people where rows came
+    from, as JSON values.
     """
 
     estimator: str
@@ -242,6 +243,7 @@ class FitRequest:
     reserved_for: ReserveSpec | None = None
     table: dict[str, Any] | None = None
     takes_nan: bool = True
+    origin: dict[str, Any] = field(default_factory=dict)
 
     def for_data(self, n_rows: int, n_features: int, n_aims: int) -> Self:
         if self.count_cells is not None:

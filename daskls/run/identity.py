@@ -89,10 +89,12 @@ def open_root(
     meta = json.loads(json.dumps(meta))
     fingerprint = hashlib.sha256(json.dumps(meta, sort_keys=True).encode()).hexdigest()
     if not find_root(store):
-        # Parameters as they were given say no more: what follows from them identifies the fit.
+        # Parameters as they were given say no more: what follows from them identifies the fit. Nor
+        # does what is for people: where the rows came from, and how many each class has.
         meta["params"] = request.params
         if rows.gaps is not None:
             meta["gaps"] = asdict(rows.gaps)
+        meta["origin"] = {**request.origin, "counts": scan.counts.tolist()}
         return Root.create(store, {"fingerprint": fingerprint, "meta": meta})
     root = Root.open(store)
     if root.attributes["fingerprint"] != fingerprint:
@@ -133,7 +135,9 @@ def _json_weight(weight: dict[Any, float] | str | None) -> Any:
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     parts = []
     # cell_size follows from n_cells, so it would only repeat that difference.
-    derived = {"params", "gaps"} | ({"cell_size"} if "n_cells" in new["method"] else set())
+    derived = {"params", "gaps", "origin"} | (
+        {"cell_size"} if "n_cells" in new["method"] else set()
+    )
     for name in dict.fromkeys([*new, *old]):
         before, value = old.get(name), new.get(name)
         if before == value or name in derived:

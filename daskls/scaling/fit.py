@@ -101,7 +101,9 @@ def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
         (taken,) = candidates
         summary = {"decision": taken.name, "coding": taken.coding}
     base = search.bases[taken.base]
-    summary["spread"] = base.spread.tolist()
+    # What is constant is divided by 1, but moves no distance.
+    varies = np.ptp(search.sample.X, axis=0) > 0
+    summary["spread"] = np.where(varies[base.scale.sources], base.spread, 0.0).tolist()
     return Resolved(search.scale_of(taken), spec, summary)
 
 

@@ -305,10 +305,6 @@ class TableOptions:
             if value not in choices:
                 raise ParameterError(f"{name} is {value!r}; it must be one of {choices}.")
 
-    @property
-    def are_of_arrays(self) -> bool:
-        return self == TableOptions(self.missing)
-
     def check_unused(self, what: str) -> None:
         """Refuse options for ``what``, where columns are not encoded."""
         default = TableOptions()

@@ -58,6 +58,7 @@ def check_root(part: Artifact) -> None:
                 expect(is_of(values[name], kind), name)
         expect(min(meta["n_features"], meta["n_rows"]) > 0, "n_features or n_rows")
         expect(is_of(part.attrs.get("stage_s", {}), dict), "stage_s")
+        expect(is_of(meta.get("origin", {}), dict), "origin")
         spec_from_json(meta["spec"])
         dtype, labels = np.dtype(meta["classes"]["dtype"]), meta["classes"]["values"]
         expect(len(labels) * dtype.itemsize <= MAX_LABELS_NBYTES, "the size of the classes' dtype")

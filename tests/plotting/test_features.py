@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from small import small
-from support import checkers
+from small import CLASSIFIERS, PLACES, small
+from support import checkers, few
 
 from daskls import ParameterError
 from daskls.plotting import FeatureDisplay, GridDisplay, PartitionDisplay
@@ -30,15 +30,32 @@ def test_bars_are_the_importances_from_the_largest_on():
 
 
 def test_units_cancel():
-    model = small("VoronoiSVC", feature_scale="spread").fit(WIDE, Y)
-    np.testing.assert_allclose(model.feature_importances_, 0.2, rtol=1e-6)
+    units, factors = np.array([1e3, 1e-2, 1.0, 5.0, 0.1]), np.arange(1.0, 6.0)
+    plain, scaled = (
+        small("VoronoiSVC", feature_scale=list(factors / own)).fit(WIDE * own, Y)
+        for own in (np.ones(5), units)
+    )
+    np.testing.assert_allclose(plain.feature_importances_, scaled.feature_importances_, rtol=1e-6)
 
 
-def test_rows_as_they_are_have_no_importances():
-    model = small("VoronoiSVC").fit(X, Y)
+def test_what_is_constant_has_no_importance():
+    rows = np.c_[X, np.full(len(X), 7.0)]
+    model = small("VoronoiSVC", feature_scale=[1.0, 1.0, 5.0]).fit(rows, Y)
+    assert model.feature_importances_[2] == 0
+    assert model.feature_importances_.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", few(sorted(PLACES), 4))
+@pytest.mark.parametrize("feature_scale", [None, "spread"])
+def test_without_a_learned_scale_permutation_is_named(name, feature_scale):
+    model = small(name)
+    if "feature_scale" in model.get_params():
+        model.set_params(feature_scale=feature_scale)
+    model.fit(X, Y if name in CLASSIFIERS else X[:, 0])
     assert not hasattr(model, "feature_importances_")
-    with pytest.raises(ParameterError, match="does not scale its features"):
-        FeatureDisplay.from_estimator(model)
+    for ask in (lambda: model.feature_importances_, lambda: FeatureDisplay.from_estimator(model)):
+        with pytest.raises((AttributeError, ParameterError), match=r"permutation_importance\("):
+            ask()
 
 
 def test_cells_in_a_scale_are_drawn_in_the_units_of_the_data():

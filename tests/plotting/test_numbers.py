@@ -24,9 +24,8 @@ from daskls.plotting import (
 from daskls.plotting.evaluation import evaluate
 from daskls.store.dataset import DatasetWriter
 
-PANELS = ["partition", "errors", "grid", "times", "answers", "residuals"]
+PANELS = ["answers", "residuals", "features", "partition", "errors"]
 OF_CLASSES = ("class", "confusion", "calibration", "accuracy", "validation error", "%")
-NO_NUMBERS = "rows and numbers of a test set were not given"
 
 
 def rows(n, seed, n_features=2):
@@ -177,7 +176,7 @@ def test_what_numbers_do_not_have_is_refused(plane, line):
         PartitionDisplay.from_estimator(line, limits=[[0, 1], [0, 1]])
     with pytest.raises(DataError, match="a regressor needs numbers"):
         PartitionDisplay.from_estimator(plane, X=X, y=np.full(50, "high"))
-    with pytest.raises(ParameterError, match="drawn by ReportDisplay") as told:
+    with pytest.raises(ParameterError, match="listed by `daskls info`") as told:
         GridDisplay.from_estimator(plane)
     assert "hinge" not in str(told.value)
     with pytest.raises(ParameterError, match="no selection"):
@@ -186,7 +185,7 @@ def test_what_numbers_do_not_have_is_refused(plane, line):
 
 def test_histograms_and_importances_of_a_regressor():
     X, y = rows(300, 0, 3)
-    model = small("VoronoiSVR", feature_scale="spread").fit(X, y)
+    model = small("VoronoiSVR", feature_scale=[1.0, 2.0, 3.0]).fit(X, y)
     display = CellDisplay.from_estimator(model).plot()
     names = [ax.get_xlabel() for ax in display.axes_]
     assert names == ["n rows", "squared error / variance of y", "seconds"]
@@ -208,9 +207,8 @@ def test_a_report_speaks_of_numbers(fitted):
     target = fitted._reader.target
     center, scale = target.center[0], target.scale[0]
     assert facts["numbers"] == f"center {center:.5g}, spread {scale:.4g}"
-    report = fitted.fit_report_
-    error = np.average(report.validation_error, weights=report.n_rows)
-    assert facts["R2 of held-out rows"] == f"{1 - error:.4f}"
+    assert facts["baseline"] == "always the mean: R2 0"
+    assert [name for name in facts if "R2" in name] == ["R2"]
     words = words_of(display.to_html())
     assert "Residuals" in words
     for word in OF_CLASSES:
@@ -239,23 +237,6 @@ def test_of_many_rows_the_client_takes_some(plane, monkeypatch):
     np.testing.assert_array_equal(found.predicted, plane.predict(X)[::5])
 
 
-def test_errors_of_candidates_are_not_shares(plane):
-    X, y = rows(600, 0)
-    model = VoronoiSVR(cell_size=200, random_state=0).fit(X, y)
-    summary = model._reader.resolved.summary
-    display = ReportDisplay.from_estimator(model)
-    facts, panel = dict(display.facts), panels(display)["grid"]
-    error = summary["chosen"]["error"]
-    assert facts["R2 of the choice"] == f"{1 - error:.4f} of held-out rows"
-    if panel.draw is None:
-        assert f"squared error / variance {error:.4g}" in panel.note
-    else:
-        ax = display.plot().axes_["grid"]
-        widths = [bar.get_width() for bar in ax.patches]
-        np.testing.assert_allclose(widths, [own["error"] for own in summary["candidates"]])
-        assert ax.get_xlabel() == "squared error / variance of unseen rows"
-
-
 def test_pictures_of_one_two_and_more_features(plane, line):
     X, y = rows(100, 1)
     ax = ReportDisplay.from_estimator(plane, X, y).plot().axes_["partition"]
@@ -272,15 +253,16 @@ def test_pictures_of_one_two_and_more_features(plane, line):
     display.plot()
     labels = {ax.get_ylabel() for ax in display.figure_.axes}
     assert "squared error / variance of y" in labels
-    bare = panels(ReportDisplay.from_estimator(wide))["partition"]
-    assert "4 features: the map of its cells needs rows" in bare.note
+    assert "partition" not in panels(ReportDisplay.from_estimator(wide))
 
 
-def test_without_rows_it_says_what_is_left_out(fitted):
+def test_without_rows_it_tells_the_r2_of_held_out_ones(fitted):
     display = ReportDisplay.from_estimator(fitted).plot()
-    for name in ("answers", "residuals"):
-        assert NO_NUMBERS in panels(display)[name].note
-    assert "R2" not in dict(display.facts)
+    assert not {"answers", "residuals", "features"} & set(panels(display))
+    facts, report = dict(display.facts), fitted.fit_report_
+    error = np.average(report.validation_error, weights=report.n_rows)
+    assert facts["R2 of held-out rows"] == f"{1 - error:.4f}"
+    assert [name for name in facts if "R2" in name] == ["R2 of held-out rows"]
     (note,) = [note for note in display.notes if "No test set" in note]
     assert "the R2 of held-out rows is that of rows used to select the model" in note
 

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 import daskls
 from daskls import ParameterError, VoronoiSVC, VoronoiSVR
-from daskls.methods.held_out import HeldOutRows, _of_both
+from daskls.methods.held_out import HeldOutRows, of_both
 from daskls.plotting import ReportDisplay, RocDisplay
 
 N = 1500
@@ -61,7 +61,7 @@ def test_without_a_bound_it_is_of_values_without_each_row(n_partitions):
 
 def test_rows_of_one_class_have_no_curve():
     ones = np.ones(5)
-    assert _of_both(np.ones(5, np.int32), ones, ones) is None
+    assert of_both(np.ones(5, np.int32), ones, ones) is None
 
 
 def test_it_is_drawn_by_scikit_learn(bounded):
@@ -81,7 +81,7 @@ def test_it_is_drawn_by_scikit_learn(bounded):
 def test_the_report_has_it_and_tells_the_bound(bounded, tmp_path):
     bounded.save(tmp_path / "m")
     display = ReportDisplay.from_estimator(daskls.load(tmp_path / "m")).plot()
-    assert list(display.axes_)[-1] == "roc"
+    assert next(iter(display.axes_)) == "roc"
     assert "did not see" in next(p.note for p in display.panels if p.name == "roc")
     facts, bound = dict(display.facts), bounded.false_alarm_
     assert facts["false alarms"].startswith("at most 10 % of off predicted as on")

@@ -27,7 +27,7 @@ def test_a_fitted_one_shows_rows_choice_error_seconds_and_a_picture(model):
     shown = model._repr_html_()
     for words in ("600 of 2 features", "2 with 600 rows kept", "kernel of all cells"):
         assert words in shown
-    for words in ("error of the choice", "seconds of the fit", "data:image/png;base64,"):
+    for words in ("baseline", "seconds of the fit", "data:image/png;base64,"):
         assert words in shown
     assert "600 of 2 features" in model._repr_mimebundle_()["text/html"]
 

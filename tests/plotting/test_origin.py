@@ -1,0 +1,166 @@
+"""What a report tells of rows, label and columns, and how good a model is beside no model."""
+
+import dask.array as da
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+from small import small
+from support import edit_attributes
+
+import daskls
+from daskls.datasets import convert
+from daskls.errors import StoreError
+from daskls.plotting import ReportDisplay
+from daskls.plotting.choice import columns_of
+from daskls.plotting.evaluation import evaluate, importances_by_shuffling
+
+N = 240
+COLUMNS = ["a", "b", "c", "color", "id"]
+
+
+def make_frame(seed):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.random((N, 3)), columns=COLUMNS[:3])
+    frame["color"] = rng.choice(["red", "green", "blue"], N)
+    frame["id"] = [f"row {i}" for i in range(N)]
+    frame["t"] = np.where((frame.color == "red") ^ (frame.a > 0.6), "no", "yes")
+    return frame
+
+
+FRAME, TEST = make_frame(0), make_frame(1)
+BARE = FRAME[COLUMNS[:3]]
+
+
+def report(model, *rows):
+    display = ReportDisplay.from_estimator(model, *rows)
+    return display, dict(display.facts), {panel.name: panel for panel in display.panels}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small("VoronoiSVC").fit(FRAME, "t", drop="id")
+
+
+def given_as(folder):
+    """Return X, y and what a report calls them, by kind of container."""
+    FRAME.drop(columns="id").to_csv(folder / "rows.csv", index=False)
+    FRAME.drop(columns="id").to_parquet(folder / "rows.parquet", index=False)
+    convert(folder / "rows.csv", folder / "rows.zarr", label="t")
+    X, labels, polars = BARE.to_numpy(), np.array(FRAME.t.tolist()), pytest.importorskip("polars")
+    lazy = dask.dataframe.from_pandas(FRAME.drop(columns="id"), npartitions=2)
+    return {
+        "file": (folder / "rows.csv", "t", " of rows.csv, label t"),
+        "pattern": (str(folder / "*.parquet"), "t", " of *.parquet, label t"),
+        "data set": (folder / "rows.zarr", None, " of rows.zarr, label t"),
+        "frame": (FRAME, "t", " of pandas.DataFrame, label t"),
+        "apart": (FRAME, FRAME.t, " of pandas.DataFrame, label t"),
+        "numbers": (BARE, FRAME.t, " of pandas.DataFrame, label t"),
+        "no name": (BARE, FRAME.t.to_numpy(), " of pandas.DataFrame"),
+        "polars": (polars.from_pandas(BARE), polars.Series("t", FRAME.t), " of polars.DataFrame"),
+        "lazy frame": (lazy, "t", " of dask.DataFrame, label t"),
+        "array": (X, FRAME.t.to_numpy(), " of numpy.ndarray"),
+        "list": (X.tolist(), FRAME.t.tolist(), " of list"),
+        "lazy array": (da.from_array(X), da.from_array(labels), " of dask.Array"),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:.*left out 'id'", "ignore::daskls.AdviceWarning")
+def test_rows_and_label_are_called_as_they_were_given(tmp_path):
+    for kind, (X, y, called) in given_as(tmp_path).items():
+        own = small("VoronoiSVC").fit(X, y)
+        own.save(tmp_path / f"{kind}.model")
+        for same in (own, daskls.load(tmp_path / f"{kind}.model")):
+            title = ReportDisplay.from_estimator(same).title
+            assert title.startswith(f"VoronoiSVC: {N} rows{called}"), kind
+            assert title in same._repr_html_(), kind
+        # A folder may be the name of its user.
+        assert str(tmp_path) not in str(own._reader.meta["origin"])
+
+
+@given(dropped=st.sets(st.sampled_from(COLUMNS[:4]), max_size=3), joined=st.booleans())
+@settings(max_examples=5, deadline=None)
+def test_each_column_is_told_of_once(dropped, joined):
+    drop = ",".join(sorted(dropped)) if joined and dropped else sorted(dropped)
+    with pytest.warns(UserWarning, match="left out 'id'"):
+        own = small("VoronoiSVC").fit(FRAME, "t", drop=drop)
+    display, facts, _ = report(own)
+    kept = own.table_.describe()
+    assert display.columns[: len(kept)] == kept
+    left = [f"left out, as asked for: {', '.join(c for c in COLUMNS if c in dropped)}"]
+    left = [*(left if dropped else []), "left out, as values tell nothing of other rows: id"]
+    assert display.columns[len(kept) :] == left
+    assert facts["rows trained on"].endswith(f"from {4 - len(dropped)} columns")
+    assert all(line in display.to_html() for line in display.columns)
+
+
+def test_where_rows_came_from_identifies_no_fit_and_may_lack(tmp_path):
+    store = tmp_path / "model.zarr"
+    X, y = BARE.to_numpy(), FRAME.t.to_numpy()
+    first = small("VoronoiSVC", store=store).fit(X, y)
+    again = small("VoronoiSVC", store=store).fit(X.tolist(), y)
+    assert again._reader.fingerprint == first._reader.fingerprint
+    with pytest.raises(StoreError, match="another fit") as told:
+        small("VoronoiSVC", store=store, C=3.0).fit(X.tolist(), y)
+    assert "origin" not in str(told.value)
+    edit_attributes(store, lambda own: own["meta"].pop("origin"))
+    display, facts, _ = report(daskls.load(store))
+    assert display.title == f"VoronoiSVC: {N} rows"
+    assert "not known" in facts["baseline"]
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=30, max_size=60), st.integers(0, 9))
+@settings(max_examples=8, deadline=None)
+@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
+def test_the_baseline_is_the_most_frequent_class(labels, seed):
+    y = np.array([*"abc", *labels])
+    X = np.random.default_rng(seed).random((len(y), 2))
+    own = daskls.KernelKNNClassifier(5).fit(X, y)
+    names, counts = np.unique(y, return_counts=True)
+    told = report(own, X, y)[1]["baseline"]
+    assert told.endswith(f"{100 * counts.max() / len(y):.2f} % right")
+    assert told.startswith(f"always {names[counts.argmax()]}, ")
+    wrong = report(small("VoronoiSVC").fit(X, y))[1]["baseline"]
+    assert wrong.endswith(f"{100 * (1 - counts.max() / len(y)):.2f} % wrong")
+
+
+def test_shuffled_columns_lose_what_the_frame_loses(model):
+    """The oracle shuffles the columns of the frame, all features of one at once."""
+    names, owner = columns_of(model)
+    assert len(owner) > len(names) == 4
+    with model._test_rows(TEST, "t") as rows:
+        lost, n_rows = importances_by_shuffling(model, evaluate(model, *rows), owner)
+    order, expected = np.random.default_rng(0).permutation(N), []
+    for name in names:
+        shuffled = TEST.assign(**{name: TEST[name].to_numpy()[order]})
+        expected.append(model.score(TEST, "t") - model.score(shuffled, "t"))
+    np.testing.assert_allclose(lost, expected, atol=1e-12)
+    assert n_rows == N
+    ax = ReportDisplay.from_estimator(model, TEST, "t").plot().axes_["features"]
+    best = names[int(np.argmax(expected))]
+    assert ax.get_yticklabels()[0].get_text() == best
+    assert ax.patches[0].get_width() == pytest.approx(max(expected))
+
+
+def test_importances_of_a_scale_need_no_rows():
+    factors = {"a": 3.0, "b": 1.0, "c": 0.0}
+    own = small("VoronoiSVC", feature_scale=list(factors.values())).fit(BARE, FRAME.t)
+    ax = ReportDisplay.from_estimator(own).plot().axes_["features"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
+    # Too few rows show chance; they are many enough for the rest.
+    few = small("VoronoiSVC").fit(BARE, FRAME.t)
+    assert "features" not in report(few, TEST[COLUMNS[:3]][:99], TEST.t[:99])[2]
+    assert "features" in report(few, TEST[COLUMNS[:3]][:100], TEST.t[:100])[2]
+
+
+def test_the_roc_curve_is_of_test_rows(model):
+    display, _, panels = report(model, TEST, "t")
+    assert "rows of the test set" in panels["roc"].note
+    legend = display.plot().axes_["roc"].get_legend().get_texts()[0].get_text()
+    area = roc_auc_score(TEST.t == "yes", model.decision_function(TEST))
+    assert f"{area:.2f}" in legend
+    one = TEST[TEST.t == "yes"]
+    assert "roc" not in report(model, one, "t")[2]
