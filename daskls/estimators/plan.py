@@ -20,6 +20,7 @@ from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.frames import with_labels
 from daskls.sources.labels import pick_label_column
 from daskls.sources.scan import scan_table
+from daskls.sources.signs import with_numbers
 from daskls.store.objects import Scratch, TemporaryFolder
 from daskls.targets import Target
 
@@ -90,7 +91,7 @@ def _of_table(source: Source, label: Any, kind: TargetKind, options: TableOption
         table = source.open(label, scratch.folder)
         label = pick_label_column(table, label, required=True)
         found = scan_table(
-            table,
+            with_numbers(table, label, kind),
             label,
             options,
             kind=kind,

@@ -42,10 +42,7 @@ WHOLE_FLOAT = re.compile(r"(-?\d+)\.0")
 WITH_COMMA = re.compile(
     r"\s*[+-]?(\d+,\d*|,\d+|\d{1,3}([.\s']\d{3})+,\d*|\d{1,3}(,\d{3})+(\.\d*)?)([eE][+-]?\d+)?\s*"
 )
-WRITE_POINTS = (
-    "write 1,5 as 1.5 and 1,000 as 1000; pandas.read_csv(path, sep=';', decimal=',') reads the "
-    "former, and the DataFrame may be passed"
-)
+WRITE_POINTS = "write 1,5 as 1.5 and 1,000 as 1000, where it is not certain which are meant"
 
 # What becomes of missing values, and of categories that no training row had.
 Missing = Literal["auto", "refuse"]
