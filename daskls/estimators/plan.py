@@ -102,11 +102,10 @@ def _of_table(source: Source, label: Any, kind: TargetKind, options: TableOption
 
 def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadRows:
     """Return the rows of a file of arrays or of LIBSVM lines, whose reader counts them."""
-    assert source.format is not None
     folder = TemporaryFolder()
     with ExitStack() as stack:
         options = ReadOptions(label, None, None, None, folder.where, kind)
-        found = open_files(list(source.files), source.format, options, source.where, stack)
+        found = open_files(source, options, stack)
         target = _target_of(found.labels, kind)
         return _of_shape((found.n_rows or 0, found.n_features), found.dtype, *target)
 

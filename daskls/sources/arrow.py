@@ -48,8 +48,13 @@ def _seconds_of(values: Any) -> Any:
     return compute.divide(numbers.cast(arrow.float64(), safe=False), units[values.type.unit])
 
 
+def part_text(part: str) -> str:
+    """Return how a batch of a part names it."""
+    return part.encode(errors="backslashreplace").decode()
+
+
 def of_part(batch: Any, part: str) -> Any:
-    return batch.replace_schema_metadata({PART: part.encode(errors="backslashreplace")})
+    return batch.replace_schema_metadata({PART: part_text(part)})
 
 
 def part_of(batch: Any) -> str:

@@ -229,7 +229,7 @@ class TableSource:
 
     `batches` yields Arrow batches of the columns named, in row order. Columns of `index` are read
     where a label, weights or a trained model name them, but are no features on their own. Without
-    `has_header` the names are numbers.
+    `has_header` the names are numbers. `keep` is what keeps its files.
     """
 
     where: str
@@ -239,6 +239,7 @@ class TableSource:
     is_typed: bool = True
     index: frozenset[str] = frozenset()
     has_header: bool = True
+    keep: Any = None
 
     @property
     def names(self) -> list[str]:

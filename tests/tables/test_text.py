@@ -5,6 +5,7 @@ import re
 import tempfile
 import warnings
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -482,22 +483,75 @@ def test_a_folder_of_two_formats_is_refused(tmp_path):
         daskls.VoronoiSVC(**SMALL).fit(folder, "t")
 
 
-PATTERNS = ["*/*", "*/*/*", "kind=*/*", "kind=*", "*/part-0.*", "kind=[ab]/*/*"]
+def by_value(folder, suffix, frame=PLAIN):
+    """Write rows in folders named by two columns; return them in the order of the files."""
+    years, kinds = 2000 + np.arange(N) % 2 * 10, np.array(["b c", "a"])[np.arange(N) // 40]
+    # In the order of the files.
+    order = list(frame.assign(year=years, kind=kinds).groupby(["year", "kind"]))
+    for (year, kind), own in order:
+        path = folder / f"year={year}" / f"kind={quote(kind)}"
+        path.mkdir(parents=True)
+        rest = own.drop(columns=["year", "kind"])
+        if suffix == "csv":
+            rest.to_csv(path / "part-0.csv", index=False)
+        else:
+            rest.to_parquet(path / "part-0.parquet")
+    return pd.concat([own for _, own in order], ignore_index=True)
+
+
+PATTERNS = ["", "*", "year=*", "*/*", "*/*/*", "year=20?0/kind=*/part-0.*"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-@pytest.mark.parametrize("pattern", ["", *PATTERNS])
-def test_columns_in_the_names_of_folders_are_not_lost_by_a_pattern(pattern, suffix, tmp_path):
-    for folder in ("kind=a", "kind=b", "kind=a/year=7", "kind=b/year=7"):
-        path = tmp_path / "t" / folder
-        path.mkdir(parents=True)
-        write = PLAIN.to_csv if suffix == "csv" else PLAIN.to_parquet
-        write(path / f"part-0.{suffix}", index=False)
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_folders_named_by_values_hold_columns(pattern, suffix, tmp_path):
+    frame = by_value(tmp_path / "t", suffix)
     given = tmp_path / "t" / pattern
-    with pytest.raises(DataError, match=r"in the names of its folders \(kind=.\); pass it"):
-        daskls.VoronoiSVC(**SMALL).fit(given, "t")
-    with pytest.raises(DataError, match=r"in the names of its folders \(kind=.\); pass it"):
-        convert(given, tmp_path / "d", label="t")
+    encoder = TableEncoder("t").fit(given)
+    assert encoder.feature_names_in_.tolist() == ["a", "b", "year", "kind"]
+    wanted = TableEncoder("t").fit(frame)
+    assert encoder.table_.feature_names == wanted.table_.feature_names
+    data = encoder.to_zarr(given, tmp_path / "d")
+    np.testing.assert_array_equal(data.X[:], wanted.transform(frame))
+    for label in ("kind", "year"):
+        made = convert(given, tmp_path / label, label=label)
+        np.testing.assert_array_equal(np.array(made.classes)[made.y[:]], frame[label])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_models_of_folders_named_by_values(suffix, tmp_path):
+    frame = by_value(tmp_path / "t", suffix)
+    model = daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t", "t")
+    wanted = daskls.VoronoiSVC(**SMALL).fit(frame, "t")
+    answers = wanted.decision_function(frame)
+    for query in (tmp_path / "t", frame):
+        np.testing.assert_array_equal(model.decision_function(query), answers)
+    assert model.score(tmp_path / "t") == wanted.score(frame)
+    assert model.plan(tmp_path / "t", "t").n_features == wanted.plan(frame, "t").n_features
+    run("fit", tmp_path / "t", tmp_path / "m", "--label", "kind", *HERE)
+    run("predict", tmp_path / "m", tmp_path / "t", tmp_path / "out.csv", *HERE)
+    assert len(pd.read_csv(tmp_path / "out.csv")) == N
+
+
+def test_a_gap_in_the_name_of_a_folder_is_a_gap(tmp_path):
+    frame = PLAIN.assign(year=[2000, None] * (N // 2)).astype({"year": "Int64"})
+    frame.to_parquet(tmp_path / "t", partition_cols=["year"])
+    (column,) = TableEncoder("t").fit(tmp_path / "t").table_.columns[2:]
+    assert (column.name, column.kind, column.fill) == ("year", "number", 2000)
+
+
+def test_files_in_folders_of_other_columns_are_refused(tmp_path):
+    by_value(tmp_path / "t", "csv")
+    PLAIN.to_csv(tmp_path / "t" / "more.csv", index=False)
+    words = r"folders of .* name the columns .*, and those of .*\. Files of one table have the same"
+    with pytest.raises(DataError, match=words):
+        daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t", "t")
+    (tmp_path / "t" / "more.csv").unlink()
+    by_value(tmp_path / "u", "csv", PLAIN.rename(columns={"b": "c"}))
+    for path in (tmp_path / "u").rglob("*.csv"):
+        path.write_text(path.read_text().replace("c,", "year,", 1))
+    with pytest.raises(DataError, match="has more than one column 'year'; rename them"):
+        daskls.VoronoiSVC(**SMALL).fit(tmp_path / "u", "t")
 
 
 def test_one_folder_of_them_is_a_table_of_its_own(tmp_path):
