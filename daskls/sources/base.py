@@ -336,12 +336,14 @@ def check_unique(names: Sequence[Any], where: str) -> None:
         )
 
 
-def check_same_columns(paths: Sequence[Path], names: Sequence[Sequence[str]]) -> None:
+def check_same_columns(
+    paths: Sequence[Path], names: Sequence[Sequence[str]], what: str = "the columns"
+) -> None:
     """Refuse files of one table whose columns differ from the first file's; order is free."""
     for path, own in zip(paths, names, strict=True):
         if set(own) != set(names[0]):
             raise DataError(
-                f"{path} has the columns {listed(own)}, and {paths[0]} has {listed(names[0])}. "
+                f"{path} has {what} {listed(own)}, and {paths[0]} has {listed(names[0])}. "
                 "Files of one table have the same columns."
             )
 

@@ -11,6 +11,7 @@ from daskls.sources.arrow import (
     PartTypes,
     as_text,
     column_of,
+    compute_module,
     import_arrow,
     is_category,
     is_date,
@@ -153,17 +154,15 @@ class ColumnScan:
     def _note_spelling(self, values: Any, *, is_first: bool) -> None:
         """Note whether text is numbers with commas, or numbers below a line of units."""
         if self.comma is not None:
-            texts = as_text(values.unique()).drop_null().to_pylist()
-            commas = [text for text in texts if WITH_COMMA.fullmatch(text)]
+            compute, text = compute_module(), as_text(values).drop_null()
+            known = compute.match_substring_regex(text, f"^(?:{WITH_COMMA.pattern})$")
+            found = text.filter(known)
             # A frame would hold numbers without commas as numbers.
-            others = (
-                (len(commas) < len(texts))
-                if not self.is_of_file
-                else not all(
-                    WITH_COMMA.fullmatch(text) or INTEGER.fullmatch(text) for text in texts
-                )
-            )
-            self.comma = None if others else self.comma or next(iter(commas), "")
+            if self.is_of_file:
+                whole = compute.match_substring_regex(text, f"^{INTEGER.pattern}$")
+                known = compute.or_(known, whole)
+            first = self.comma or (found[0].as_py() if len(found) else "")
+            self.comma = first if compute.all(known).as_py() else None
         if self.unit is not None and self.is_of_file:
             rest = try_numbers(values[1:] if is_first else values)
             if rest is None:

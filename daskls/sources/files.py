@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from operator import lt
 from pathlib import Path
@@ -175,11 +175,13 @@ def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
     def batches(names: list[str]) -> Iterator[Any]:
         for path, head in zip(paths, heads, strict=True):
             for batch in _read(path, head, names):
-                own, is_unicode = _as_text(batch)
-                if not (is_unicode or strange):
+                columns = [_as_text(values) for values in batch.columns]
+                if not strange and any(own is None for own in columns):
                     strange.append(path)
                     warn_of_encoding(path)
-                yield of_part(own, str(path))
+                pairs = zip(columns, batch.columns, strict=True)
+                texts = [_decoded(values) if own is None else own for own, values in pairs]
+                yield of_part(arrow.record_batch(texts, names=names), str(path))
 
     has_header = heads[0].has_header
     return TableSource(where, schema, batches, is_typed=False, index=index, has_header=has_header)
@@ -227,18 +229,17 @@ def _read(path: Path, head: Head, names: list[str]) -> Iterator[Any]:
         yield batch
 
 
-def _as_text(batch: Any) -> tuple[Any, bool]:
-    """Return a batch of bytes as text, and whether all of it is UTF-8."""
-    arrow = import_arrow()
-    schema = arrow.schema([(name, arrow.string()) for name in batch.schema.names])
-    try:
-        return batch.cast(schema), True
-    except arrow.ArrowInvalid:
-        columns = (
-            [None if value is None else decoded(value) for value in own.to_pylist()]
-            for own in batch.columns
-        )
-        return arrow.record_batch([arrow.array(own) for own in columns], schema=schema), False
+def _as_text(values: Any) -> Any:
+    """Return bytes as text; None where some are not UTF-8."""
+    with suppress(import_arrow().ArrowInvalid):
+        return values.cast(import_arrow().string())
+    return None
+
+
+def _decoded(values: Any) -> Any:
+    coded = values.dictionary_encode()
+    words = [decoded(word) for word in coded.dictionary.to_pylist()]
+    return import_arrow().array(words).take(coded.indices)
 
 
 def _damaged(path: Path, error: Exception) -> DataError:

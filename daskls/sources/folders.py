@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from daskls.errors import DataError, listed
 from daskls.sources.arrow import import_arrow, of_part, part_of, part_text
-from daskls.sources.base import TableSource
+from daskls.sources.base import TableSource, check_same_columns
 
 # How a missing value is spelled.
 GAP = "__HIVE_DEFAULT_PARTITION__"
@@ -21,13 +20,8 @@ Held = dict[str, str | None]
 def held_by_folders(files: Sequence[Path], below: Path) -> list[Held]:
     """Return what the folders of each file hold, below one; the same columns for all files."""
     found = [_held(file.relative_to(below)) for file in files]
-    for file, own in zip(files, found, strict=True):
-        if own.keys() != found[0].keys():
-            raise DataError(
-                f"The folders of {file} name the columns {listed(list(own)) or '(none)'}, and "
-                f"those of {files[0]} {listed(list(found[0])) or '(none)'}. Files of one table "
-                "have the same columns."
-            )
+    named = [[f"{name}=..." for name in own] or ["no name=value"] for own in found]
+    check_same_columns(files, named, "in the names of its folders")
     return found
 
 

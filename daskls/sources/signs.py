@@ -54,6 +54,8 @@ def unsigned(values: Any, sign: str) -> Any:
         return values
     compute = compute_module()
     text = _pointed(values, COMMA if sign.startswith(COMMA) else "")
+    if try_numbers(text) is not None:
+        return text
     signs, _, bare = _parts_of(text)
     is_own = compute.equal(signs, sign.removeprefix(COMMA))
     return compute.coalesce(compute.if_else(is_own, bare, None), text)
@@ -119,19 +121,21 @@ class SignScan:
             return values, numbers
         if is_typed:
             return None
-        text = _pointed(values, self.mark)
-        signs, written, bare = _parts_of(text)
-        bare = compute.coalesce(bare, text)
-        found = try_numbers(bare)
+        bare = text = _pointed(values, self.mark)
+        # Without a sign, and nothing is to be told any more.
+        found = try_numbers(text) if self.is_telling else None
+        signs = import_arrow().array([""])
+        if found is None:
+            signs, written, bare = _parts_of(text)
+            signs, bare = signs.filter(values.is_valid()), compute.coalesce(bare, text)
+            found = try_numbers(bare)
+            unclear = compute.match_substring_regex(written, UNCLEAR[self.mark])
+            telling = compute.match_substring_regex(written, TELLING[self.mark])
+            self.is_unclear |= _any(unclear)
+            self.is_telling |= _any(compute.and_not(telling, unclear))
+        self.signs.update(compute.fill_null(signs, "").unique().to_pylist())
         if found is None or np.isnan(found).sum() > values.null_count:
             return None
-        self.signs.update(
-            compute.fill_null(signs.filter(values.is_valid()), "").unique().to_pylist()
-        )
-        unclear = compute.match_substring_regex(written, UNCLEAR[self.mark])
-        telling = compute.match_substring_regex(written, TELLING[self.mark])
-        self.is_unclear |= _any(unclear)
-        self.is_telling |= _any(compute.and_not(telling, unclear))
         return bare, found
 
     @property
@@ -148,7 +152,7 @@ class SignScan:
 def has_commas(text: Any) -> bool:
     """Whether all text has a comma."""
     compute = compute_module()
-    return bool(compute.all(compute.match_substring(text, ",")).as_py())
+    return bool(compute.all(compute.match_substring(as_text(text), ",")).as_py())
 
 
 def _any(found: Any) -> bool:

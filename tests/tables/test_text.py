@@ -543,7 +543,7 @@ def test_a_gap_in_the_name_of_a_folder_is_a_gap(tmp_path):
 def test_files_in_folders_of_other_columns_are_refused(tmp_path):
     by_value(tmp_path / "t", "csv")
     PLAIN.to_csv(tmp_path / "t" / "more.csv", index=False)
-    words = r"folders of .* name the columns .*, and those of .*\. Files of one table have the same"
+    words = r"in the names of its folders .*, and .* has .*\. Files of one table have the same"
     with pytest.raises(DataError, match=words):
         daskls.VoronoiSVC(**SMALL).fit(tmp_path / "t", "t")
     (tmp_path / "t" / "more.csv").unlink()
