@@ -49,7 +49,7 @@ def convert(
 
     Parameters
     ----------
-    source : str or path; for tables also a pattern or a folder. The suffix decides the format:
+    source : str, path or URL; for tables also a pattern or a folder. The suffix decides the format:
         `.npz`: arrays X and y, or X_train, y_train, X_test, y_test (see `split`).
         `.npy`: one 2-d array.
         `.csv`, `.tsv`, `.txt`: separated by commas, semicolons, tabs or bars; a header line is

@@ -36,9 +36,10 @@ class Format:
     """A format of files, by the suffixes of their names.
 
     `open` is the reader, ``module:function``: of tables it takes (paths, `Known`, where) and
-    returns a `TableSource`; of features it takes (path, `ReadOptions`) and yields `Features`.
-    `packings` may follow a suffix; files of `in_folders` are one table if they are in one folder.
-    `takes` are parameters of `daskls.datasets.convert` of its own.
+    returns a `TableSource`, whose batches are each `of_part` their file; of features it takes
+    (path, `ReadOptions`) and yields `Features`. `packings` may follow a suffix; files of
+    `in_folders` are one table if they are in one folder. `takes` are parameters of
+    `daskls.datasets.convert` of its own.
     """
 
     suffixes: tuple[str, ...]

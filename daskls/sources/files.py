@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from operator import lt
 from pathlib import Path
@@ -175,13 +175,12 @@ def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
     def batches(names: list[str]) -> Iterator[Any]:
         for path, head in zip(paths, heads, strict=True):
             for batch in _read(path, head, names):
-                columns = [_as_text(values) for values in batch.columns]
-                if not strange and any(own is None for own in columns):
+                read = [_as_text(values) for values in batch.columns]
+                if not strange and not all(is_unicode for _, is_unicode in read):
                     strange.append(path)
                     warn_of_encoding(path)
-                pairs = zip(columns, batch.columns, strict=True)
-                texts = [_decoded(values) if own is None else own for own, values in pairs]
-                yield of_part(arrow.record_batch(texts, names=names), str(path))
+                texts = arrow.record_batch([text for text, _ in read], names=names)
+                yield of_part(texts, str(path))
 
     has_header = heads[0].has_header
     return TableSource(where, schema, batches, is_typed=False, index=index, has_header=has_header)
@@ -229,17 +228,14 @@ def _read(path: Path, head: Head, names: list[str]) -> Iterator[Any]:
         yield batch
 
 
-def _as_text(values: Any) -> Any:
-    """Return bytes as text; None where some are not UTF-8."""
-    with suppress(import_arrow().ArrowInvalid):
-        return values.cast(import_arrow().string())
-    return None
-
-
-def _decoded(values: Any) -> Any:
-    coded = values.dictionary_encode()
-    words = [decoded(word) for word in coded.dictionary.to_pylist()]
-    return import_arrow().array(words).take(coded.indices)
+def _as_text(values: Any) -> tuple[Any, bool]:
+    """Return bytes as text, and whether they are UTF-8."""
+    try:
+        return values.cast(import_arrow().string()), True
+    except import_arrow().ArrowInvalid:
+        coded = values.dictionary_encode()
+        words = [decoded(word) for word in coded.dictionary.to_pylist()]
+        return import_arrow().array(words).take(coded.indices), False
 
 
 def _damaged(path: Path, error: Exception) -> DataError:

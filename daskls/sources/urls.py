@@ -34,7 +34,7 @@ def copied(url: str, is_table: Callable[[str], bool]) -> tuple[TemporaryFolder, 
         if not sizes:
             raise DataError(f"There is no table at {url}. Check the URL.")
     else:
-        path, sizes = unquote(Path(urlsplit(url).path).name), None
+        path, sizes = Path(unquote(urlsplit(url).path)).name, None
         if not is_table(path):
             return None
     folder = _copies.get(url)

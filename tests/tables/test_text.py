@@ -16,6 +16,7 @@ from support import run_cli as run
 import daskls
 from daskls import DataError, TableEncoder
 from daskls.datasets import convert
+from daskls.sources.door import open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.files import open_text
 from daskls.sources.header import Known
@@ -531,6 +532,31 @@ def test_models_of_folders_named_by_values(suffix, tmp_path):
     run("fit", tmp_path / "t", tmp_path / "m", "--label", "kind", *HERE)
     run("predict", tmp_path / "m", tmp_path / "t", tmp_path / "out.csv", *HERE)
     assert len(pd.read_csv(tmp_path / "out.csv")) == N
+
+
+@hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@hypothesis.given(st.lists(st.text("aä /=%+&.5", min_size=1, max_size=4), min_size=1, max_size=6))
+def test_values_in_the_names_of_folders_are_those_written(texts):
+    frame = pd.DataFrame({"a": range(len(texts)), "c": [f"{text}x" for text in texts]})
+    with tempfile.TemporaryDirectory() as folder:
+        frame.to_parquet(f"{folder}/t", partition_cols=["c"])
+        table = open_source(f"{folder}/t").open(None, Path(folder))
+        read = pd.concat([batch.to_pandas() for batch in table.batches(["c", "a"])])
+    found = read.sort_values("a").c.tolist()
+    assert found == frame.c.tolist()
+    assert table.names == ["a", "c"]
+
+
+def test_folders_of_files_without_names(tmp_path):
+    for year in (2000, 2010):
+        (tmp_path / f"year={year}").mkdir()
+        own = PLAIN.iloc[: N // 2] if year == 2000 else PLAIN.iloc[N // 2 :]
+        own.to_csv(tmp_path / f"year={year}" / "p.csv", index=False, header=False)
+    model = daskls.VoronoiSVC(**SMALL).fit(tmp_path / "*", "2")
+    frame = PLAIN.assign(year=np.repeat([2000, 2010], N // 2))
+    wanted = daskls.VoronoiSVC(**SMALL).fit(frame, "t").decision_function(frame)
+    np.testing.assert_array_equal(model.decision_function(tmp_path / "*"), wanted)
+    assert TableEncoding.from_json(model.table_.to_json()) == model.table_
 
 
 def test_a_gap_in_the_name_of_a_folder_is_a_gap(tmp_path):
