@@ -37,6 +37,7 @@ from daskls.sources.statistics import NO_WORD, Statistics, TargetSums
 MAX_CATEGORIES = 64
 # Beside more numbers a text that may stand for a missing value is no category.
 FEW_NUMBERS = 20
+WRITE_EITHER = "write 1.234 as 1234 or as 1,234, whichever is meant"
 UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing"
 
 
@@ -171,9 +172,14 @@ class ColumnScan:
                 self.unit = self.unit or values[0].as_py() or ""
             self.n_below_unit += 0 if rest is None else int((~np.isnan(rest)).sum())
 
-    def mistake(self) -> tuple[str, str] | None:
-        """Return which numbers the column holds if they cannot be read as such, and a remedy."""
+    def mistake(self, *, beside_commas: bool) -> tuple[str, str] | None:
+        """Return which numbers the column holds if they cannot be read as such, and a remedy.
+
+        Where other columns have decimal commas, 1.234 may be 1234.
+        """
         if self.may_be_number and self.reading is not None:
+            if beside_commas and self.are_numbers and self.readings[-1].is_unclear:
+                return "numbers as 1.234, beside columns with decimal commas", WRITE_EITHER
             at = self.reading.inexact
             return None if at is None else (f"{at[1]} in row {at[0]} (the first is 0)", INEXACT)
         if self.comma:

@@ -397,6 +397,20 @@ def test_numbers_with_commas_that_are_not_certain_are_told(values, tmp_path):
         daskls.VoronoiSVR(**SMALL).fit(path, "a")
 
 
+def test_points_beside_decimal_commas_are_told_where_they_may_be_of_thousands(tmp_path):
+    path = tmp_path / "t.csv"
+    for number, is_told in (("1.234", True), ("1.5", False), ("7", False), ("0.234", False)):
+        path.write_text(f"a;b;t\n{number};0,5;x\n2.345;1,25;y\n")
+        if is_told:
+            words = "'a' holds numbers as 1.234, beside columns with decimal commas; write 1.234 as"
+            with pytest.raises(DataError, match=words):
+                TableEncoder("t").fit(path)
+        path.write_text(f"a;b;t\n{number};0,5;x\n2;1,25;y\n")
+        if not is_told:
+            data = convert(path, tmp_path / number, label="t")
+            np.testing.assert_array_equal(data.X[:], [[float(number), 0.5], [2, 1.25]])
+
+
 @pytest.mark.parametrize("kind", ["column", "label"])
 def test_a_first_comma_in_row_100_000_counts_for_all(kind, tmp_path):
     n = 100_001
