@@ -291,8 +291,8 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def shared_format(files: list[Path]) -> Format | None:
-    """Return the format of files that are one table; None for no file, and for a folder."""
-    if not files or (len(files) == 1 and files[0].is_dir()):
+    """Return the format of files that are one table; None for no file."""
+    if not files:
         return None
     formats = [format_of(file) for file in files]
     known = formats[0]
