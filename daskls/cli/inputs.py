@@ -90,12 +90,13 @@ def open_input(path: str, what: str) -> "Source":
     return open_source(path)
 
 
-def check_data(path: str) -> None:
-    """Refuse what cannot hold labels: anything but a table or a data set."""
+def check_data(path: str) -> "Source":
+    """Open rows with labels; refuse what cannot hold labels: anything but a table or a data set."""
     source = open_input(path, "data set or table")
     if not source.has_columns and source.dataset is None:
         # Raises the error of a path that is no data set.
         open_data(path)
+    return source
 
 
 def check_for_tables(ctx: typer.Context, source: "Source", path: str) -> None:
@@ -133,7 +134,7 @@ def find_kind(
     elif not has_regressor:
         return "classes"
     elif source.kind == "features":
-        found, why = kind_of_arrays(source.where, label)
+        found, why = kind_of_arrays(str(source.files[0]), label)
     else:
         from daskls.store.objects import temporary_path
 
@@ -151,7 +152,7 @@ def find_kind(
 @contextmanager
 def open_rows_of(
     estimator: Any,
-    path: str,
+    source: "Source",
     label: str | None,
     scratch: "Scratch | None" = None,
     *,
@@ -159,7 +160,7 @@ def open_rows_of(
     on_progress: Any,
 ) -> Iterator[str]:
     """Yield the path of rows that a model can take; a table is converted into ``scratch``."""
-    source = open_input(path, "data set or table")
+    path = source.where
     if not source.has_columns:
         if label is not None:
             raise typer.BadParameter(f"--label is for tables; {path!r} is a Zarr group or array")

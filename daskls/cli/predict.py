@@ -62,7 +62,7 @@ def predict(
     A table's columns are found by name, in any order. Predictions are in the order of the rows.
     """
     check_exists(model, "model")
-    open_input(x, "data set, array or table")
+    source = open_input(x, "data set, array or table")
     from daskls.estimators.view import progress_bars
     from daskls.sources.write import prediction_format, write_predictions
     from daskls.store.arrays import open_array
@@ -86,7 +86,7 @@ def predict(
                 progress_bars(show=not quiet) as on_progress,
                 _scratch_beside(out, "query") as query,
                 open_rows_of(
-                    estimator, x, None, query, with_y=False, on_progress=on_progress
+                    estimator, source, None, query, with_y=False, on_progress=on_progress
                 ) as rows,
                 _scratch_beside(out, "answers") as answers,
             ):

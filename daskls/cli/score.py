@@ -41,7 +41,7 @@ def score(
 ) -> None:
     """Compare a model's predictions with the labels or numbers of a table or a data set."""
     check_exists(model, "model")
-    check_data(data)
+    source = check_data(data)
     where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     where.check()
     import daskls
@@ -54,7 +54,7 @@ def score(
     with (
         cluster.open_client(where, data) as client,
         progress_bars(show=not quiet) as listen,
-        open_rows_of(estimator, data, label, with_y=True, on_progress=listen) as rows,
+        open_rows_of(estimator, source, label, with_y=True, on_progress=listen) as rows,
     ):
         dataset = open_dataset(rows)
         measures = measure(score_dataset(estimator, dataset, client, listen))
@@ -252,7 +252,7 @@ def _open_test_set(
     with (
         cluster.open_client(where, data) as client,
         progress_bars(show=show) as listen,
-        open_rows_of(estimator, data, label, with_y=True, on_progress=listen) as rows,
+        open_rows_of(estimator, check_data(data), label, with_y=True, on_progress=listen) as rows,
     ):
         estimator.set_params(client=client)
         yield rows

@@ -18,17 +18,8 @@ from daskls.sources.base import (
     ReadOptions,
     TableOptions,
     Unknown,
-    check_unique,
 )
-from daskls.sources.door import (
-    FORMATS,
-    Format,
-    all_suffixes,
-    find_files,
-    format_of,
-    shared_format,
-)
-from daskls.sources.header import Known
+from daskls.sources.door import FORMATS, Source, all_suffixes, format_of, open_files_at
 from daskls.sources.write import columns_of, write_features
 from daskls.store.dataset import WRITE_AGAIN, Dataset, check_target
 from daskls.store.errors import disk_errors
@@ -58,7 +49,7 @@ def convert(
 
     Parameters
     ----------
-    source : str or path; for tables also a pattern or a folder. The suffix decides the format:
+    source : str, path or URL; for tables also a pattern or a folder. The suffix decides the format:
         `.npz`: arrays X and y, or X_train, y_train, X_test, y_test (see `split`).
         `.npy`: one 2-d array.
         `.csv`, `.tsv`, `.txt`: separated by commas, semicolons, tabs or bars; a header line is
@@ -109,10 +100,12 @@ def convert(
     ...     tuple(data.feature_names), tuple(data.classes)
     (('weight', 'red'), ('apple', 'lime'))
     """
-    files, known = _find_format(source)
-    _check_options(files[0], known, {"split": split, "n_features": n_features})
+    given = open_files_at(source)
+    if given is None:
+        raise _no_files(source)
+    _check_options(given, {"split": split, "n_features": n_features})
     of_table = TableOptions(missing, unknown, (drop,) if isinstance(drop, str) else tuple(drop))
-    if known.holds != "table":
+    if given.kind != "table":
         of_table.check_unused(os.fspath(source))
     check_target(target, overwrite)
     where = store_at(target, what="target")
@@ -123,7 +116,7 @@ def convert(
     wanted = None if dtype is None else np.dtype(dtype)
     options = ReadOptions(label, split, wanted, n_features, scratch, kind_of(task), of_table)
     with ExitStack() as stack:
-        features = open_files(files, known, options, os.fspath(source), stack)
+        features = open_files(given, options, stack)
         if features.n_rows == 0 or not features.n_features:
             raise DataError(
                 f"{source} has {features.n_rows} rows of {features.n_features} features."
@@ -145,41 +138,37 @@ def kind_of(task: str) -> TargetKind:
     return kinds[task]
 
 
-def _find_format(source: str | os.PathLike[str]) -> tuple[list[Path], Format]:
-    files = find_files(source)
-    known = shared_format(files)
-    if known is None:
-        where = os.fspath(source)
-        if files or format_of(source) is None:
-            raise DataError(f"Cannot read {where}: the suffix must be one of {all_suffixes()}.")
-        raise DataError(f"No file {where}; check the path.")
-    return files, known
+def _no_files(source: str | os.PathLike[str]) -> DataError:
+    where = os.fspath(source)
+    if format_of(source) is None:
+        return DataError(f"Cannot read {where}: the suffix must be one of {all_suffixes()}.")
+    return DataError(f"No file {where}; check the path.")
 
 
-def _check_options(path: Path, known: Format, given: dict[str, object]) -> None:
+def _check_options(source: Source, given: dict[str, object]) -> None:
+    takes = () if source.format is None else source.format.takes
     if given["split"] not in (None, "train", "test"):
         raise ParameterError(f"split must be 'train', 'test' or None, got {given['split']!r}.")
     for name, value in given.items():
-        if value is not None and name not in known.takes:
+        if value is not None and name not in takes:
             ends = ", ".join(end for own in FORMATS if name in own.takes for end in own.suffixes)
             raise ParameterError(
-                f"{name} is for {ends} files only, got {name}={value!r} for {path}."
+                f"{name} is for {ends} files only, got {name}={value!r} for {source.files[0]}."
             )
 
 
-def open_files(
-    files: list[Path], known: Format, options: ReadOptions, where: str, stack: ExitStack
-) -> Features:
+def open_files(source: Source, options: ReadOptions, stack: ExitStack) -> Features:
     """Open files as features; closing the stack removes their temporary files."""
-    opened = load_object(known.open)
-    if known.holds == "features":
-        if len(files) > 1:
+    if source.kind == "features":
+        assert source.format is not None
+        if len(source.files) > 1:
             raise DataError(
-                f"{where} leads to {len(files)} files of arrays; convert one at a time."
+                f"{source.where} leads to {len(source.files)} files of arrays; convert one at a "
+                "time."
             )
-        features: Features = stack.enter_context(opened(files[0], options))
+        opened = load_object(source.format.open)(source.files[0], options)
+        features: Features = stack.enter_context(opened)
         return features
     is_name = isinstance(options.label, str) and options.label != "none"
-    source = opened(files, Known(str(options.label) if is_name else None), where)
-    check_unique(source.names, where)
-    return columns_of(source, options)
+    label = str(options.label) if is_name else None
+    return columns_of(source.open(label, options.scratch), options)

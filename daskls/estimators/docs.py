@@ -210,9 +210,9 @@ coded_features_ : list of str. The features that distances are computed from: th
     ``rank(name)``, or ``name=value``.""",
     "feature_scale_": """
 feature_scale_ : float array (d,). The factor of each feature in distances; 1 if it is not scaled.
-feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1; absent
-    if the scale is neither learned nor given: ``sklearn.inspection.permutation_importance`` then
-    measures them by other rows.""",
+feature_importances_ : float array (n_features_in_,). Factor times spread, summing to 1: all alike
+    in a scale by spread alone, and absent where features are not scaled. By other rows
+    ``sklearn.inspection.permutation_importance`` measures them.""",
     # Rows that are held out of everything.
     "false_alarm_": """
 false_alarm_ : record, only with max_false_alarm. ``threshold``, its ``rank`` among the scores of

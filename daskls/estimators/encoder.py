@@ -19,6 +19,7 @@ from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.labels import kind_of_column, kind_of_values, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
+from daskls.sources.signs import with_numbers
 from daskls.sources.statistics import CrossFit
 from daskls.sources.write import encoded, write_features
 from daskls.store.dataset import Dataset
@@ -135,7 +136,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 kind = kind_of_values([numbers])[0] if is_number else "classes"
                 target = check_targets(target, kind)
             found = scan_table(
-                source,
+                with_numbers(source, label, kind),
                 label,
                 options,
                 seed=self.random_state,
@@ -204,6 +205,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             n_rows, labels = source.n_rows, None
             if label is not None:
                 kind, _ = kind_of_column(source, label)
+                source = with_numbers(source, label, kind)
                 n_rows, labels = scan_labels(source, label, kind)
                 if any(column.kind == "statistics" for column in self.table_.columns):
                     warn_user(

@@ -20,6 +20,7 @@ from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.frames import with_labels
 from daskls.sources.labels import pick_label_column
 from daskls.sources.scan import scan_table
+from daskls.sources.signs import with_numbers
 from daskls.store.objects import Scratch, TemporaryFolder
 from daskls.targets import Target
 
@@ -90,7 +91,7 @@ def _of_table(source: Source, label: Any, kind: TargetKind, options: TableOption
         table = source.open(label, scratch.folder)
         label = pick_label_column(table, label, required=True)
         found = scan_table(
-            table,
+            with_numbers(table, label, kind),
             label,
             options,
             kind=kind,
@@ -101,11 +102,10 @@ def _of_table(source: Source, label: Any, kind: TargetKind, options: TableOption
 
 def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadRows:
     """Return the rows of a file of arrays or of LIBSVM lines, whose reader counts them."""
-    assert source.format is not None
     folder = TemporaryFolder()
     with ExitStack() as stack:
         options = ReadOptions(label, None, None, None, folder.where, kind)
-        found = open_files(list(source.files), source.format, options, source.where, stack)
+        found = open_files(source, options, stack)
         target = _target_of(found.labels, kind)
         return _of_shape((found.n_rows or 0, found.n_features), found.dtype, *target)
 

@@ -92,15 +92,15 @@ def feature_importances(estimator: Any) -> Float64:
     """The weight of each feature in distances, shape ``(n_features_in_,)``, summing to 1.
 
     The factor times the spread of the feature, so that units cancel, summed over its
-    indicators; of a frame with labels apart, over all features that a column became. A model whose
-    scale is neither learned nor given has no importances, as its scale tells of no feature.
+    indicators; of a frame with labels apart, over all features that a column became. In a scale by
+    spread alone all features weigh alike; a model that does not scale them has no importances.
     """
     check_is_fitted(estimator)
     resolved = estimator._reader.resolved
-    if resolved.scale is None or resolved.summary["decision"] == "spread":
+    if resolved.scale is None:
         raise AttributeError(
-            f"This {type(estimator).__name__} has learned no scale of features, which would be "
-            "their importances. Measure them by rows that the fit has not seen: "
+            f"This {type(estimator).__name__} does not scale features, so it has no weights of "
+            "them. Measure their importances by rows that the fit has not seen: "
             "sklearn.inspection.permutation_importance(model, X, y)."
         )
     own = resolved.scale.factors * np.array(resolved.summary["spread"])

@@ -24,6 +24,7 @@ from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
 from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame, with_labels
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
+from daskls.sources.signs import with_numbers
 from daskls.sources.statistics import CrossFit
 from daskls.sources.write import WEIGHTS, encoded, write_features
 from daskls.store.objects import Objects, Scratch, expand_path, temporary_path
@@ -88,6 +89,7 @@ def _convert_table(
     source = X.open(label, scratch.folder)
     label = pick_label_column(source, label, required=target is None)
     weight = weight_column(source, options.weight, label)
+    source = with_numbers(source, label, estimator._kind, weight)
     found = scan_table(
         source,
         label,
@@ -188,13 +190,15 @@ def query_rows(
         if with_y:
             label = asked_label_column(source, label, own.label if own else None)
         encoding = own or _plain_encoding(estimator, source, label)
+        weight = weight_column(source, weight, label)
+        source = with_numbers(source, label if with_y else None, estimator._kind, weight)
         labels, n_rows = None, source.n_rows
         if with_y and label is not None:
             check_no_feature(label, encoding.column_names)
             n_rows, labels = scan_labels(source, label, estimator._kind)
         features = encoded(
             source,
-            replace(encoding, weight=weight_column(source, weight, label)),
+            replace(encoding, weight=weight),
             label=label if with_y else None,
             labels=labels,
             n_rows=n_rows,

@@ -53,7 +53,9 @@ def _features(subject: Subject) -> Panel | None:
         shown = FeatureDisplay._of(shuffled[0], names, MOST_BARS, "", label=f"{what} lost")
         note = f"By how much the {what} of {shuffled[1]:,} rows of the test set falls if the values"
         return Panel(*panel, f"{note} of one column are shuffled.", shown.plot)
-    if getattr(estimator, "feature_importances_", None) is None:
+    # By spread alone all features weigh alike.
+    resolved = subject.reader.resolved
+    if resolved.scale is None or resolved.summary["decision"] == "spread":
         return None
     note = "How much each column counts in distances, summed over the features that it became."
     scale = FeatureDisplay.from_estimator(estimator, n_shown=MOST_BARS)

@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.records import EXACT, INEXACT, Float64
-from daskls.sources.base import WHOLE_FLOAT, WITH_COMMA, WRITE_POINTS
+from daskls.sources.base import WHOLE_FLOAT
 
 # The metadata of a batch that names the file or the partition it is of.
 PART = b"daskls.part"
@@ -48,8 +48,13 @@ def _seconds_of(values: Any) -> Any:
     return compute.divide(numbers.cast(arrow.float64(), safe=False), units[values.type.unit])
 
 
+def part_text(part: str) -> str:
+    """Return how a batch of a part names it."""
+    return part.encode(errors="backslashreplace").decode()
+
+
 def of_part(batch: Any, part: str) -> Any:
-    return batch.replace_schema_metadata({PART: part.encode(errors="backslashreplace")})
+    return batch.replace_schema_metadata({PART: part_text(part)})
 
 
 def part_of(batch: Any) -> str:
@@ -179,8 +184,10 @@ def inexact_integer(values: Any, numbers: Float64) -> tuple[int, int] | None:
     return None
 
 
-def as_numbers(values: Any, name: str, first_row: int) -> Float64:
-    """Return values as float64, with NaN for missing ones; DataError names the row."""
+def as_numbers(
+    values: Any, name: str, first_row: int, *, given: Any = None, trained: str = "numbers"
+) -> Float64:
+    """Return values as float64, with NaN for missing ones; DataError names the row of ``given``."""
     arrow = import_arrow()
     if values.null_count == len(values):
         return np.full(len(values), np.nan)
@@ -195,17 +202,12 @@ def as_numbers(values: Any, name: str, first_row: int) -> Float64:
         if numbers is not None:
             return numbers
         row = next(i for i in range(len(values)) if try_numbers(values[i : i + 1]) is None)
-        held = repr(values[row].as_py())
-        if WITH_COMMA.fullmatch(values[row].as_py()):
-            raise DataError(
-                f"The table: column {name!r} holds numbers with commas ({held} in row "
-                f"{first_row + row}); {WRITE_POINTS}."
-            )
+        held = repr((values if given is None else given)[row].as_py())
     elif arrow.types.is_boolean(values.type):
         return as_numbers(values.cast(arrow.uint8()), name, first_row)
     else:
         row, held = 0, str(values.type)
     raise DataError(
         f"Column {name!r} holds {held} in row {first_row + row} (the first is 0), where the "
-        "training table has numbers. Correct it, or remove the row."
+        f"training table has {trained}. Write it as there, or remove the row."
     )

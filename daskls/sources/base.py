@@ -42,10 +42,7 @@ WHOLE_FLOAT = re.compile(r"(-?\d+)\.0")
 WITH_COMMA = re.compile(
     r"\s*[+-]?(\d+,\d*|,\d+|\d{1,3}([.\s']\d{3})+,\d*|\d{1,3}(,\d{3})+(\.\d*)?)([eE][+-]?\d+)?\s*"
 )
-WRITE_POINTS = (
-    "write 1,5 as 1.5 and 1,000 as 1000; pandas.read_csv(path, sep=';', decimal=',') reads the "
-    "former, and the DataFrame may be passed"
-)
+WRITE_POINTS = "write 1,5 as 1.5 and 1,000 as 1000, where it is not certain which are meant"
 
 # What becomes of missing values, and of categories that no training row had.
 Missing = Literal["auto", "refuse"]
@@ -232,7 +229,7 @@ class TableSource:
 
     `batches` yields Arrow batches of the columns named, in row order. Columns of `index` are read
     where a label, weights or a trained model name them, but are no features on their own. Without
-    `has_header` the names are numbers.
+    `has_header` the names are numbers. `keep` is what keeps its files.
     """
 
     where: str
@@ -242,6 +239,7 @@ class TableSource:
     is_typed: bool = True
     index: frozenset[str] = frozenset()
     has_header: bool = True
+    keep: Any = None
 
     @property
     def names(self) -> list[str]:
@@ -338,12 +336,14 @@ def check_unique(names: Sequence[Any], where: str) -> None:
         )
 
 
-def check_same_columns(paths: Sequence[Path], names: Sequence[Sequence[str]]) -> None:
+def check_same_columns(
+    paths: Sequence[Path], names: Sequence[Sequence[str]], what: str = "the columns"
+) -> None:
     """Refuse files of one table whose columns differ from the first file's; order is free."""
     for path, own in zip(paths, names, strict=True):
         if set(own) != set(names[0]):
             raise DataError(
-                f"{path} has the columns {listed(own)}, and {paths[0]} has {listed(names[0])}. "
+                f"{path} has {what} {listed(own)}, and {paths[0]} has {listed(names[0])}. "
                 "Files of one table have the same columns."
             )
 

@@ -11,8 +11,8 @@ from daskls.sources.arrow import (
     PartTypes,
     as_text,
     column_of,
+    compute_module,
     import_arrow,
-    inexact_integer,
     is_category,
     is_date,
     is_number,
@@ -31,12 +31,13 @@ from daskls.sources.base import (
 )
 from daskls.sources.dates import ISO, MAYBE, SPELLINGS, DateScan, first_other, read_dates
 from daskls.sources.encoding import FLAGS, ColumnEncoding
-from daskls.sources.signs import SignScan, without_blanks
+from daskls.sources.signs import COMMA, UNCLEAR, SignScan, has_commas, without_blanks
 from daskls.sources.statistics import NO_WORD, Statistics, TargetSums
 
 MAX_CATEGORIES = 64
 # Beside more numbers a text that may stand for a missing value is no category.
 FEW_NUMBERS = 20
+WRITE_EITHER = "write 1.234 as 1234 or as 1,234, whichever is meant"
 UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing"
 
 
@@ -49,8 +50,11 @@ class ColumnScan:
         self.is_category = is_category(kind)
         # False for good once a value is not a number; text can be one in a file, not in a frame.
         self.are_numbers = True
-        # What text is written with that is numbers all the same; None for good once some is none.
-        self.written: SignScan | None = SignScan()
+        # The ways, by points and by commas, in which all text so far is numbers.
+        self.readings = [
+            SignScan(mark, MedianSample() if with_median else None) for mark in UNCLEAR
+        ]
+        self.with_median = with_median
         self.has_blank = False
         # What a column without values would hold.
         self.is_bool = bool(import_arrow().types.is_boolean(kind))
@@ -64,14 +68,11 @@ class ColumnScan:
         self.first_text: tuple[int, str] | None = None
         self.first_fraction: float | None = None
         self.first_missing: int | None = None
-        # The first integer that float64 does not hold, and its row.
-        self.inexact: tuple[int, int] | None = None
         # The first number with a comma; None for good once a text is no number at all.
         self.comma: str | None = ""
         # Text in the first row of a file, a line of units; None if other rows hold text, too.
         self.unit: str | None = ""
         self.n_below_unit, self.part = 0, ""
-        self.sample = MedianSample() if with_median else None
         # What each spelling makes of dates; none is left once a value is no date in any.
         self.dates: dict[str, DateScan] | None = None
         # The first value, and its row, that is no date after some that are.
@@ -80,14 +81,15 @@ class ColumnScan:
     @property
     def may_be_number(self) -> bool:
         is_empty_bool = self.is_bool and not self.types.found
-        are_numbers = (self.are_numbers and not is_empty_bool) or self.are_written
-        return are_numbers and not self.is_category
+        return self.reading is not None and not (is_empty_bool or self.is_category)
 
     @property
-    def are_written(self) -> bool:
-        """Whether text is numbers; of bare ones a frame would hold numbers, were none blank."""
-        scan = self.written
-        return scan is not None and (scan.sign is not None or (scan.are_bare and self.has_blank))
+    def reading(self) -> SignScan | None:
+        """How all are numbers for certain; bare text in a frame would be, were none blank."""
+        for own in self.readings:
+            if self.are_numbers or own.sign is not None or (own.are_bare and self.has_blank):
+                return own
+        return None
 
     def add(self, batch: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
         kind, given = batch.schema.field(self.name).type, column_of(batch, self.name)
@@ -109,14 +111,10 @@ class ColumnScan:
             self.first_missing = row + int(np.argmax(missing))
         if missing.all():
             return
-        read = self._read_written(values) if numbers is None else (values, numbers)
-        if numbers is not None and self.written is not None:
-            self.written.signs.add("")
-        if read is not None and self.inexact is None:
-            found = inexact_integer(*read)
-            self.inexact = None if found is None else (row + found[0], found[1])
-        if read is not None and self.sample is not None:
-            self.sample.add(keys, read[1])
+        # In a frame "1" beside "1,2" are lists.
+        if is_typed and is_text(values.type) and not has_commas(values):
+            self.readings = [own for own in self.readings if own.mark != COMMA]
+        self.readings = [own for own in self.readings if own.add(values, numbers, keys, row)]
         if is_typed:
             self.types.add(batch, row)
             if not import_arrow().types.is_integer(values.type):
@@ -130,13 +128,6 @@ class ColumnScan:
             self.values = set(one_spelling(self.values.union(found)).values())
             if len(self.values) > MAX_CATEGORIES:
                 self.values = None
-
-    def _read_written(self, values: Any) -> tuple[Any, Float64] | None:
-        """Return text as bare numbers, if all of the column so far is numbers."""
-        scan = self.written if is_text(values.type) else None
-        read = None if scan is None else scan.add(values)
-        self.written = None if read is None else scan
-        return read
 
     def _note_fraction(self, numbers: Float64 | None) -> None:
         """Keep the first number that has no certain spelling as text."""
@@ -164,17 +155,15 @@ class ColumnScan:
     def _note_spelling(self, values: Any, *, is_first: bool) -> None:
         """Note whether text is numbers with commas, or numbers below a line of units."""
         if self.comma is not None:
-            texts = as_text(values.unique()).drop_null().to_pylist()
-            commas = [text for text in texts if WITH_COMMA.fullmatch(text)]
+            compute, text = compute_module(), as_text(values).drop_null()
+            known = compute.match_substring_regex(text, f"^(?:{WITH_COMMA.pattern})$")
+            found = text.filter(known)
             # A frame would hold numbers without commas as numbers.
-            others = (
-                (len(commas) < len(texts))
-                if not self.is_of_file
-                else not all(
-                    WITH_COMMA.fullmatch(text) or INTEGER.fullmatch(text) for text in texts
-                )
-            )
-            self.comma = None if others else self.comma or next(iter(commas), "")
+            if self.is_of_file:
+                whole = compute.match_substring_regex(text, f"^{INTEGER.pattern}$")
+                known = compute.or_(known, whole)
+            first = self.comma or (found[0].as_py() if len(found) else "")
+            self.comma = first if compute.all(known).as_py() else None
         if self.unit is not None and self.is_of_file:
             rest = try_numbers(values[1:] if is_first else values)
             if rest is None:
@@ -183,10 +172,15 @@ class ColumnScan:
                 self.unit = self.unit or values[0].as_py() or ""
             self.n_below_unit += 0 if rest is None else int((~np.isnan(rest)).sum())
 
-    def mistake(self) -> tuple[str, str] | None:
-        """Return which numbers the column holds if they cannot be read as such, and a remedy."""
-        if self.may_be_number:
-            at = self.inexact
+    def mistake(self, *, beside_commas: bool) -> tuple[str, str] | None:
+        """Return which numbers the column holds if they cannot be read as such, and a remedy.
+
+        Where other columns have decimal commas, 1.234 may be 1234.
+        """
+        if self.may_be_number and self.reading is not None:
+            if beside_commas and self.are_numbers and self.readings[-1].is_unclear:
+                return "numbers as 1.234, beside columns with decimal commas", WRITE_EITHER
+            at = self.reading.inexact
             return None if at is None else (f"{at[1]} in row {at[0]} (the first is 0)", INEXACT)
         if self.comma:
             return f"numbers with commas ({self.comma!r})", WRITE_POINTS
@@ -237,14 +231,17 @@ class ColumnScan:
     def encoding(self, statistics: Statistics | None) -> ColumnEncoding:
         if self.dates and not self.may_be_number:
             return self._date_encoding(self.dates)
-        fill = None if self.sample is None else self.sample.median() if self.may_be_number else 0.0
+        reading = self.reading if self.may_be_number else None
+        fill = 0.0 if self.with_median else None
+        if reading is not None and reading.sample is not None:
+            fill = reading.sample.median()
         values = self.values or set()
         is_flag = values and {value.lower() for value in values} <= set(FLAGS)
-        kind = "number" if self.may_be_number else "flag" if is_flag else "category"
+        kind = "number" if reading is not None else "flag" if is_flag else "category"
         categories = tuple(sorted(values)) if kind == "category" else ()
         fill, usual = (None, fill) if self.first_missing is None else (fill, None)
         if statistics is None:
-            sign = self.written.sign if kind == "number" and self.written is not None else None
+            sign = None if reading is None else reading.sign
             return ColumnEncoding(self.name, kind, categories, fill, usual, sign=sign)
         return ColumnEncoding(
             self.name,
@@ -266,7 +263,7 @@ class ColumnScan:
                 "taken to be first. Write dates as 2024-12-31 to be sure.",
                 UserWarning,
             )
-        median = None if self.sample is None else scan.sample.median()
+        median = scan.sample.median() if self.with_median else None
         fill, usual = (None, median) if self.first_missing is None else (median, None)
         return ColumnEncoding(
             self.name,

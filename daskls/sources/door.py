@@ -8,24 +8,24 @@ import itertools
 import math
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import dask
 import dask.array as da
 
-from daskls.errors import DataError
+from daskls.errors import DataError, StoreError
 from daskls.registry import load_object
 from daskls.sources.base import TableSource, check_unique
 from daskls.sources.encoding import TableEncoding
+from daskls.sources.folders import held_by_folders, with_folders
 from daskls.sources.frames import column_names, find_frame, open_frame
 from daskls.sources.header import Known
 from daskls.store.arrays import ArrayHandle
 from daskls.store.dataset import Dataset, find_zarr
-from daskls.store.objects import expand_path
+from daskls.store.objects import TemporaryFolder, expand_path, is_bucket
 
 # Files that mark a folder as a Zarr array or group.
 ZARR_MARKERS = ("zarr.json", ".zgroup", ".zarray")
@@ -36,10 +36,10 @@ class Format:
     """A format of files, by the suffixes of their names.
 
     `open` is the reader, ``module:function``: of tables it takes (paths, `Known`, where) and
-    returns a `TableSource`; of features it takes (path, `ReadOptions`) and yields `Features`.
-    `packings` may follow a suffix; files of `in_folders` are one table if they are in one folder.
-    `takes` are parameters of `daskls.datasets.convert` of its own, `lazily` the function of
-    dask.dataframe that reads it.
+    returns a `TableSource`, whose batches are each `of_part` their file; of features it takes
+    (path, `ReadOptions`) and yields `Features`. `packings` may follow a suffix; files of
+    `in_folders` are one table if they are in one folder. `takes` are parameters of
+    `daskls.datasets.convert` of its own.
     """
 
     suffixes: tuple[str, ...]
@@ -48,7 +48,6 @@ class Format:
     packings: tuple[str, ...] = ()
     in_folders: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
-    lazily: str = ""
 
     def matches(self, name: str) -> bool:
         return self._bare(name).endswith(self.suffixes)
@@ -67,13 +66,11 @@ FORMATS = (
         packings=(".gz", ".bz2", ".zst"),
         # Text in a folder may be any, as README.txt.
         in_folders=(".csv", ".tsv"),
-        lazily="read_csv",
     ),
     Format(
         (".parquet", ".pq"),
         "sources.files:open_typed",
         in_folders=(".parquet", ".pq"),
-        lazily="read_parquet",
     ),
     Format(
         (".feather", ".arrow", ".ipc", ".orc", ".jsonl", ".ndjson"),
@@ -102,6 +99,9 @@ class Source:
     kind: Kind
     where: str = "X"
     files: tuple[Path, ...] = ()
+    # The folder below which the names of folders are of the table, and what keeps copied files.
+    below: Path = Path()
+    keep: TemporaryFolder | None = None
     format: Format | None = None
     handle: ArrayHandle | None = None
     dataset: Dataset | None = None
@@ -158,10 +158,13 @@ class Source:
         if self.format is None:
             table = open_frame(self.given, scratch)
         else:
-            known = Known(label)
+            held = held_by_folders(self.files, self.below)
+            known = Known(None if label in held[0] else label)
             if encoding is not None:
-                known = Known(label, encoding.column_names, encoding.has_header)
+                names = [name for name in encoding.column_names if name not in held[0]]
+                known = known._replace(columns=names, has_header=encoding.has_header)
             table = load_object(self.format.open)(list(self.files), known, self.where)
+            table = replace(with_folders(table, self.files, held), keep=self.keep)
         check_unique(table.names, table.where)
         return table
 
@@ -184,14 +187,40 @@ def open_source(given: Any) -> Source:
 
 
 def _at_path(path: str | os.PathLike[str]) -> Source:
-    files = find_files(path)
-    known = shared_format(files)
     where = os.fspath(path)
-    if known is not None:
-        kind: Kind = "table" if known.holds == "table" else "features"
-        return Source(path, kind, where, tuple(files), known)
-    handle, dataset = find_zarr(path)
+    # Zarr data is looked up by name first, as not every bucket may be listed.
+    is_late = is_bucket(where) and format_of(where) is None and not glob.has_magic(where)
+    found = None if is_late else open_files_at(path)
+    if found is not None:
+        return found
+    try:
+        handle, dataset = find_zarr(path)
+    except StoreError:
+        found = open_files_at(path) if is_late else None
+        if found is None:
+            raise
+        return found
     return Source(path, "zarr", where, handle=handle, dataset=dataset)
+
+
+def open_files_at(path: str | os.PathLike[str]) -> Source | None:
+    """Return a handle on the files at a path, a pattern or a URL; None if there are none."""
+    text, keep = expand_path(path), None
+    if "://" in text:
+        # Loaded for URLs alone.
+        from daskls.sources.urls import copied
+
+        copy = copied(text, lambda name: format_of(name) is not None)
+        if copy is None:
+            return None
+        keep, text = copy
+    files = find_files(text)
+    known = shared_format(files)
+    if known is None:
+        return None
+    kind: Kind = "table" if known.holds == "table" else "features"
+    below = _fixed_part(text)
+    return Source(path, kind, os.fspath(path), tuple(files), below, keep, format=known)
 
 
 def check_label(label: Any) -> None:
@@ -226,9 +255,6 @@ def all_suffixes() -> str:
 def find_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files at a path, in natural order; none if Zarr data are there."""
     text = expand_path(path)
-    if "://" in text:
-        _check_remote(text)
-        return []
     if os.path.isdir(text):
         files = _files_in(Path(text))
         if not files and format_of(text) is not None:
@@ -238,18 +264,18 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
         return [Path(text)]
     if not glob.has_magic(text):
         return []
-    files = sorted(map(Path, glob.glob(text)), key=_natural_order)
+    found = map(Path, glob.glob(text))
+    files = [file for own in found for file in (_files_in(own) if own.is_dir() else [own])]
     if not files:
         raise DataError(f"No file matches {text!r}; check the pattern.")
-    parts = Path(text).parts
-    folder = next((file for file in files if file.is_dir()), None)
-    if folder is not None and "=" not in folder.name:
-        raise DataError(
-            f"{text!r} matches the folder {folder}; a pattern names files, as 'folder/*.csv'. Pass "
-            "a folder itself if it is one table."
-        )
-    _check_folders(files, Path(*itertools.takewhile(lambda part: not glob.has_magic(part), parts)))
-    return files
+    return sorted(files, key=_natural_order)
+
+
+def _fixed_part(text: str) -> Path:
+    """Return the part of a path above the first one that is a pattern."""
+    if os.path.lexists(text):
+        return Path(text)
+    return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), Path(text).parts))
 
 
 def _files_in(folder: Path) -> list[Path]:
@@ -261,37 +287,12 @@ def _files_in(folder: Path) -> list[Path]:
         for file in folder.rglob("*")
         if any(own.is_part(file.name) for own in known) and file.is_file()
     ]
-    _check_folders(found, folder)
     return sorted(found, key=_natural_order)
 
 
-def _check_folders(files: list[Path], below: Path) -> None:
-    """Refuse files in folders below one that are named by the values of a column."""
-    for file in files:
-        folders = file.relative_to(below).parts[: None if file.is_dir() else -1]
-        by_value = next((name for name in folders if "=" in name), None)
-        if by_value is not None:
-            raise DataError(
-                f"{below} keeps a column in the names of its folders ({by_value}); "
-                "pass it as a Dask DataFrame: dask.dataframe.read_parquet(path)."
-            )
-
-
-def _check_remote(url: str) -> None:
-    """Refuse a table behind a URL: tables are read from local files only."""
-    known = format_of(urlsplit(url).path)
-    if known is None:
-        return
-    lazily = f", or pass dask.dataframe.{known.lazily}({url!r}), which reads URLs"
-    raise DataError(
-        f"{url} is a table behind a URL; tables are read from local files, more than once. "
-        f"Download it first{lazily if known.lazily else ''}."
-    )
-
-
 def shared_format(files: list[Path]) -> Format | None:
-    """Return the format of files that are one table; None for no file, and for a folder."""
-    if not files or (len(files) == 1 and files[0].is_dir()):
+    """Return the format of files that are one table; None for no file."""
+    if not files:
         return None
     formats = [format_of(file) for file in files]
     known = formats[0]

@@ -24,7 +24,7 @@ from daskls.sources.arrow import (
 from daskls.sources.base import Unknown
 from daskls.sources.dates import ISO, feature_names, features_of, not_a_date, read_dates
 from daskls.sources.letters import N_DIRECTIONS, letters_of
-from daskls.sources.signs import unsigned, without_blanks
+from daskls.sources.signs import COMMA, unsigned, without_blanks
 from daskls.sources.statistics import CrossFit, Distinct
 
 FLAGS = ("false", "true")
@@ -36,9 +36,10 @@ class ColumnEncoding:
 
     Where training rows had none, `usual` does in queries. Dates are spelled as `spelling`, in the
     time zone `zone`, and become `parts` beside their seconds. Numbers may be text with a `sign`, or
-    with "" for none, and with commas between thousands. The statistics of `categories` are those
-    named by `parts`: `statistics` holds them by rows, of a gap and of any other value last. Beside
-    them, or alone, are positions by `letters`. Where it `is_cut`, training rows had other values.
+    with "" for none, and with commas between thousands; before it a comma means decimal commas. The
+    statistics of `categories` are those named by `parts`: `statistics` holds them by rows, of a gap
+    and of any other value last. Beside them, or alone, are positions by `letters`. Where it
+    `is_cut`, training rows had other values.
     """
 
     name: str
@@ -93,7 +94,7 @@ class ColumnEncoding:
         if self.kind == "number" and self.parts:
             kinds["number"] += f", and of {self._describe_statistics()}"
         if self.sign is not None:
-            kinds["number"] += f", written with {self.sign or 'commas'}"
+            kinds["number"] += f", written with {self.written_with}"
         if self.fill is None:
             return kinds[self.kind]
         filled = "zeros" if self.kind == "category" else f"{self.fill:g}"
@@ -102,6 +103,12 @@ class ColumnEncoding:
         if self.kind == "date":
             filled = f"{np.datetime64(round(self.fill), 's')}"
         return f"{kinds[self.kind]}; missing values become {filled}, flagged by an added column"
+
+    @property
+    def written_with(self) -> str:
+        sign = self.sign or ""
+        words = ["decimal commas"] * sign.startswith(COMMA) + [sign.removeprefix(COMMA)]
+        return " and ".join(filter(None, words)) or "commas"
 
     def _describe_statistics(self) -> str:
         letters = f"{N_DIRECTIONS} directions of the pieces that its values share"
@@ -226,8 +233,10 @@ class TableEncoding:
         if why is not None:
             raise DataError(f"Column {column.name!r} holds {why}, from row {first_row} on.")
         if column.kind == "number":
-            bare = values if column.sign is None else unsigned(values, column.sign)
-            numbers = as_numbers(bare, column.name, first_row)
+            bare, trained = values, "numbers"
+            if column.sign is not None:
+                bare, trained = unsigned(values, column.sign), f"numbers with {column.written_with}"
+            numbers = as_numbers(bare, column.name, first_row, given=values, trained=trained)
             missing = np.isnan(numbers)
             out[:, 0] = np.where(missing, column.fill or column.usual or 0.0, numbers)
             if column.parts:

@@ -23,7 +23,15 @@ from daskls.sources.base import (
     narrowed,
     scan_of,
 )
-from daskls.sources.header import Head, Known, check_unicode, not_unicode, read_head
+from daskls.sources.header import (
+    Head,
+    Known,
+    decoded,
+    open_lines,
+    read_head,
+    unicode_of,
+    warn_of_encoding,
+)
 
 # What pyarrow.dataset calls the formats that it reads for us, by suffix.
 FORMAT_OF = {
@@ -160,10 +168,19 @@ def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
     index = _common_index(paths, columns)
     names = [name for name in heads[0].names if _is_in_all(name, heads)]
     schema = arrow.schema([(name, arrow.string()) for name in names])
+    strange = [path for path, head in zip(paths, heads, strict=True) if not head.is_unicode]
+    for path in strange[:1]:
+        warn_of_encoding(path)
 
     def batches(names: list[str]) -> Iterator[Any]:
         for path, head in zip(paths, heads, strict=True):
-            yield from _read(path, head, names)
+            for batch in _read(path, head, names):
+                read = [_as_text(values) for values in batch.columns]
+                if not strange and not all(is_unicode for _, is_unicode in read):
+                    strange.append(path)
+                    warn_of_encoding(path)
+                texts = arrow.record_batch([text for text, _ in read], names=names)
+                yield of_part(texts, str(path))
 
     has_header = heads[0].has_header
     return TableSource(where, schema, batches, is_typed=False, index=index, has_header=has_header)
@@ -184,18 +201,19 @@ def _read(path: Path, head: Head, names: list[str]) -> Iterator[Any]:
                 # Not a line more of `skip_rows`: a quoted name may have several.
                 skip_rows_after_names=int(head.has_header),
                 block_size=TEXT_BLOCK_NBYTES,
+                encoding="utf8" if head.encoding == "utf-8-sig" else head.encoding,
                 # Without threads errors name the row; batch by batch it is as fast.
                 use_threads=False,
             ),
             parse_options=arrow_csv.ParseOptions(delimiter=head.delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, arrow.string()),
+                column_types=dict.fromkeys(names, arrow.binary()),
                 include_columns=names,
                 null_values=list(MISSING),
                 strings_can_be_null=True,
             ),
         )
-    except (arrow.ArrowInvalid, OSError) as error:
+    except (arrow.ArrowInvalid, OSError, UnicodeError) as error:
         # The error that Arrow raises for a file without rows.
         if "Empty CSV" in str(error):
             return
@@ -205,15 +223,22 @@ def _read(path: Path, head: Head, names: list[str]) -> Iterator[Any]:
             batch = reader.read_next_batch()
         except StopIteration:
             return
-        except (arrow.ArrowInvalid, OSError) as error:
+        except (arrow.ArrowInvalid, OSError, UnicodeError) as error:
             raise _damaged(path, error) from error
-        yield of_part(batch, str(path))
+        yield batch
+
+
+def _as_text(values: Any) -> tuple[Any, bool]:
+    """Return bytes as text, and whether they are UTF-8."""
+    try:
+        return values.cast(import_arrow().string()), True
+    except import_arrow().ArrowInvalid:
+        coded = values.dictionary_encode()
+        words = [decoded(word) for word in coded.dictionary.to_pylist()]
+        return import_arrow().array(words).take(coded.indices), False
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
-    if "invalid UTF8" in str(error):
-        place = str(error).split(": CSV conversion")[0]
-        return not_unicode(path, f"({place.replace('In CSV ', '')})", "cp1252")
     return DataError(
         f"{path} cannot be read as a table: {_one_line(error)}. Correct or remove the line."
     )
@@ -234,16 +259,11 @@ def open_svmlight(path: Path, options: ReadOptions) -> Iterator[Features]:
     with_y = _check_label(options.label)
     scan = scan_of(options.kind)
     n_rows = largest = 0
-    try:
-        with path.open("rb") as file:
-            check_unicode(file.read(BLOCK_FIELDS), path)
-        for line, row in _rows(path):
-            n_rows += 1
-            largest = max(largest, row.columns[-1] + 1 if row.columns else 0)
-            if with_y:
-                scan.add_text(row.label, f"{path}, line {line}")
-    except UnicodeDecodeError as error:
-        raise not_unicode(path, f"({error.reason})", "cp1252") from error
+    for line, row in _rows(path):
+        n_rows += 1
+        largest = max(largest, row.columns[-1] + 1 if row.columns else 0)
+        if with_y:
+            scan.add_text(row.label, f"{path}, line {line}")
     n_features = largest if options.n_features is None else options.n_features
     if n_features < largest:
         raise ParameterError(f"n_features is {n_features}, but {path} has index {largest}.")
@@ -270,13 +290,18 @@ def _check_label(label: str | int | None) -> bool:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, _Line]]:
-    with path.open(encoding="utf-8") as file:
+    is_unicode = True
+    with open_lines(path) as file:
         for line, text in enumerate(file, start=1):
             content = text.partition("#")[0].strip()
             if not content:
                 continue
+            own = unicode_of(content)
+            if is_unicode and own != content:
+                is_unicode = False
+                warn_of_encoding(path)
             try:
-                yield line, _parse(content)
+                yield line, _parse(own)
             except ValueError as error:
                 raise DataError(f"{path}, line {line}: {error}; correct the line.") from error
 

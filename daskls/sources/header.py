@@ -2,15 +2,18 @@
 
 import csv
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
+from json import detect_encoding
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
-from daskls.errors import DataError, listed
+from daskls.errors import DataError, listed, warn_user
 from daskls.sources.arrow import import_arrow
-from daskls.sources.base import reads_as_number, usual_names
+from daskls.sources.base import WITH_COMMA, reads_as_number, usual_names
 
 # Bytes that are read to find the delimiter and the header.
 HEAD_NBYTES = 1 << 20
@@ -21,8 +24,8 @@ QUOTED = re.compile(r'"(?:[^"]|"")*"')
 RECORD = re.compile(rf'(?:{QUOTED.pattern}|[^"\r\n])*')
 # The line by which Excel names the delimiter.
 SEP_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)
-# How surrogates stand for bytes that are not UTF-8.
-STRANGE = re.compile("[\udc80-\udcff]")
+# How bytes that are not UTF-8 stand in text until it is known what they are.
+ESCAPED = "surrogateescape"
 
 
 class Known(NamedTuple):
@@ -49,11 +52,13 @@ class Known(NamedTuple):
 class Head:
     """The delimiter and the names of a file's columns: "0", "1", .. if it has no header."""
 
+    encoding: str
     delimiter: str
     names: list[str]
     n_above: int
     has_header: bool
     has_rows: bool
+    is_unicode: bool
 
 
 def read_head(path: Path, known: Known) -> Head:
@@ -63,8 +68,10 @@ def read_head(path: Path, known: Known) -> Head:
             start = stream.read(HEAD_NBYTES)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error}. Check the file.") from error
-    check_unicode(start, path)
-    text = start.decode("utf-8-sig", errors="surrogateescape")
+    encoding, errors = encoding_of(start)
+    text = getincrementaldecoder(encoding)(errors).decode(start)
+    if "\0" in text.split("\n", 1)[0]:
+        raise DataError(f"{path} is no text: it has zero bytes. Check the file.")
     if not text.strip():
         raise DataError(f"{path} is empty; it must have a line of names and rows.")
     lines = list(StringIO(text, newline=""))
@@ -79,29 +86,52 @@ def read_head(path: Path, known: Known) -> Head:
     names = _fields(first, delimiter)
     if not names:
         raise DataError(f"{path}: the first line is too long for names of columns. Check the file.")
-    if STRANGE.search("".join(names)):
-        raise not_unicode(path, "in the names of its columns", "cp1252")
     numbered = [str(i) for i in range(len(names))]
     is_header = _is_header(names, numbered, known, path)
     record = RECORD.match(first)
-    has_rows = not is_header or record is None or bool(first[record.end() :].strip())
-    return Head(delimiter, names if is_header else numbered, n_above, is_header, has_rows)
+    assert record is not None
+    return Head(
+        encoding,
+        delimiter,
+        names if is_header else numbered,
+        n_above,
+        is_header,
+        has_rows=not is_header or bool(first[record.end() :].strip()),
+        is_unicode=unicode_of(record[0]) == record[0],
+    )
 
 
-def check_unicode(start: bytes, path: Path) -> None:
-    """Refuse UTF-16 and UTF-32, with or without a byte-order mark."""
-    wide = start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start.split(b"\n", 1)[0]
-    if wide:
-        four = start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) or b"\0\0\0" in start[:16]
-        raise not_unicode(path, "from its beginning on", "utf-32" if four else "utf-16")
+def encoding_of(start: bytes) -> tuple[str, str]:
+    """Return the encoding of text that begins so, of UTF-8 if it is of bytes; how errors count."""
+    found = detect_encoding(start)
+    return ("utf-8-sig", ESCAPED) if found.startswith("utf-8") else (found, "replace")
 
 
-def not_unicode(path: Path, where: str, encoding: str) -> DataError:
-    other = " (or Latin-1, or another encoding of one byte a letter)" * (encoding == "cp1252")
-    return DataError(
-        f"{path} is not UTF-8 {where}, but probably {encoding}{other}; text must be UTF-8. Write "
-        f"it again: iconv -f {encoding} -t utf-8, or of a table pandas.read_csv(path, "
-        f"encoding={encoding!r}).to_csv(new_path, index=False)."
+def open_lines(path: Path) -> IO[str]:
+    """Open a file of lines; `unicode_of` reads what is not Unicode in them."""
+    with path.open("rb") as file:
+        encoding, errors = encoding_of(file.read(4))
+    return path.open(encoding=encoding, errors=errors)
+
+
+def decoded(text: bytes) -> str:
+    """Return text of UTF-8 or, if it is none, of Windows, or else of Latin-1: one rule for all."""
+    for encoding in ("utf-8", "cp1252"):
+        with suppress(UnicodeDecodeError):
+            return text.decode(encoding)
+    return text.decode("latin-1")
+
+
+def unicode_of(text: str) -> str:
+    return text if text.isascii() else decoded(text.encode(errors=ESCAPED))
+
+
+def warn_of_encoding(path: Path) -> None:
+    warn_user(
+        f"{path} is not UTF-8: text in it that is not is taken for cp1252 (or Latin-1), as of "
+        "Western Windows. If it is of another encoding, write the file again: iconv -f ENCODING "
+        "-t utf-8.",
+        UserWarning,
     )
 
 
@@ -119,6 +149,8 @@ def _find_delimiter(text: str, known: Known, delimiters: str) -> str:
     """Return the delimiter which gives the known names, else that which is most frequent."""
     record = RECORD.match(text)
     bare = QUOTED.sub("", record[0] if record else text)
+    if ";" in bare or "\t" in bare:
+        bare = re.sub(r"(?<=\d),(?=\d)", "", bare)
 
     def weight(delimiter: str) -> tuple[bool, float]:
         n = bare.count(delimiter)
@@ -131,7 +163,7 @@ def _fields(text: str, delimiter: str) -> list[str]:
     """Return the fields of the first record, without the spaces around them."""
     try:
         return [
-            name.strip()
+            unicode_of(name.strip())
             for name in next(csv.reader(StringIO(text, newline=""), delimiter=delimiter), [])
         ]
     except csv.Error:
@@ -139,7 +171,7 @@ def _fields(text: str, delimiter: str) -> list[str]:
 
 
 def _is_header(first: list[str], numbered: list[str], known: Known, path: Path) -> bool:
-    """Whether the first line holds the known names, or no number."""
+    """Whether the first line holds the known names, or no number, also none with commas."""
     if known.columns and not known.has_header:
         if first in (numbered, ["", *numbered[:-1]]):
             raise DataError(
@@ -153,7 +185,7 @@ def _is_header(first: list[str], numbered: list[str], known: Known, path: Path) 
     is_known = known.label in first and not known.is_place
     is_usual = (known.label is None or known.is_place) and usual_names(first)
     is_header = bool(is_known or is_usual) or first == numbered
-    is_header = is_header or not any(map(reads_as_number, first))
+    is_header = is_header or not any(reads_as_number(n) or WITH_COMMA.fullmatch(n) for n in first)
     if known.columns and not is_header:
         lacking = [name for name in known.columns if name not in first]
         raise DataError(

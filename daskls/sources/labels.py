@@ -6,6 +6,7 @@ classes if they are few, or if each has enough rows; those of a data set on Zarr
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from daskls.sources.base import (
     guess_label,
     pick_label,
 )
+from daskls.sources.header import open_lines
+from daskls.sources.signs import with_numbers
 
 # Whole numbers are classes if they have at most the first number of different values, or if each
 # value has at least the second number of rows.
@@ -88,7 +91,7 @@ def add_labels(
             f"{source.where}: the label {name!r} of row {first} (the first is 0) is missing; "
             "remove such rows, or give them a label."
         )
-    if not source.is_typed:
+    if not source.is_typed and is_text(values.type):
         for label in values.unique().to_pylist():
             scan.add_text(label.strip(), f"{source.where}, column {name!r}, from row {row} on")
         return
@@ -99,7 +102,7 @@ def add_labels(
 
 def raw_labels(values: Any, source: TableSource) -> RawLabels:
     """Return the labels of a batch in the form in which the scan saw them."""
-    if not source.is_typed:
+    if not source.is_typed and is_text(values.type):
         return [label.strip() for label in values.to_pylist()]
     return _typed(values)
 
@@ -154,17 +157,17 @@ def kind_of_column(source: TableSource, label: str) -> tuple[TargetKind, str]:
     if source.is_typed and (is_category(kind) or not is_number(kind)):
         return "classes", f"it holds {kind}"
 
-    def parts() -> Iterable[AnyArray]:
+    def parts(source: TableSource) -> Iterable[AnyArray]:
         for batch in source.batches([label]):
             numbers = try_numbers(column_of(batch, label))
             if numbers is None:
                 raise _TextError
             yield numbers
 
-    try:
-        return kind_of_values(parts())
-    except _TextError:
-        return "classes", "it holds text"
+    with suppress(_TextError):
+        return kind_of_values(parts(source))
+    bare = with_numbers(source, label, "numbers")
+    return ("classes", "it holds text") if bare is source else kind_of_values(parts(bare))
 
 
 def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
@@ -175,8 +178,7 @@ def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
             return kind_of_values(_first_words(path))
         y = _member(path, label) if suffix == ".npz" else _column(path, label)
         return ("classes", "it has no labels") if y is None else kind_of_values([_as_numbers(y)])
-    except (_TextError, UnicodeDecodeError):
-        # Whoever reads the labels says so of text that is not UTF-8.
+    except _TextError:
         return "classes", "it holds no numbers"
 
 
@@ -202,7 +204,7 @@ def _as_numbers(y: AnyArray) -> AnyArray:
 
 
 def _first_words(path: str) -> Iterator[AnyArray]:
-    with Path(path).open(encoding="utf-8") as file:
+    with open_lines(Path(path)) as file:
         lines = (line.partition("#")[0].split(None, 1) for line in file)
         words = (line[0] for line in lines if line)
         while own := list(islice(words, SCAN_ROWS)):

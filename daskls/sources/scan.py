@@ -76,7 +76,9 @@ def scan_table(
         raise DataError(f"{source.where} has {row} rows, but y has {len(target)}; pass as many.")
     for column in columns:
         column.check_types()
-    mistaken = {column.name: found for column in columns if (found := column.mistake())}
+    commas = any(c.reading is not None and c.reading.mark for c in columns)
+    told = {column.name: column.mistake(beside_commas=commas) for column in columns}
+    mistaken = {name: found for name, found in told.items() if found is not None}
     refused |= {
         column.name: why
         for column in columns
@@ -100,8 +102,8 @@ def scan_table(
         many.read(source, target, Targets.of_values(target, kind), weight)
     elif many.names and label is not None and coder is not None:
         many.read(source, label, Targets.of(coder), weight)
-    told = {c.name: c.refusal_of_many(many.sums[c.name]) for c in columns if c.name in texts}
-    _check_columns(source.where, {name: why for name, why in told.items() if why}, {}, {})
+    whys = {c.name: c.refusal_of_many(many.sums[c.name]) for c in columns if c.name in texts}
+    _check_columns(source.where, {name: why for name, why in whys.items() if why}, {}, {})
     statistics = many.finish(source.where)
     columns = [c for c in columns if not c.has_many or c.name in statistics]
     if not columns:

@@ -1,25 +1,41 @@
-"""Numbers as people write them: "$1,234.50", "€ 5.50", "12 %", and blanks where there is none."""
+"""Numbers as people write them: "$1,234.50", "€ 5,50", "12 %", and blanks where there is none."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from daskls.records import Float64
-from daskls.sources.arrow import as_text, compute_module, import_arrow, is_text, try_numbers
+from daskls.records import Float64, Keys, TargetKind
+from daskls.sources.arrow import (
+    as_numbers,
+    as_text,
+    column_of,
+    compute_module,
+    import_arrow,
+    inexact_integer,
+    is_text,
+    try_numbers,
+)
+from daskls.sources.base import MedianSample, TableSource
 
 # A number with commas between thousands only, and with one sign, of a currency or of percent.
 WRITTEN = (
     r"^(?P<minus>[+-]?)\s*(?P<before>\p{Sc}?)\s*(?P<inner>-?)"
-    r"(?P<number>[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*|\.\d+)"
+    r"(?P<number>[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"[\s\p{Zs}]*(?P<after>[\p{Sc}%]?)$"
 )
-# A separator that stands for thousands in one country and for the point in another. A comma does
-# not where a sign is of countries with points, as prices have no three decimals.
-UNCLEAR = r"^[^\d$£¥₹]?[1-9]\d{0,2},\d{3}$|^\D[1-9]\d{0,2}\.\d{3}$"
+# How a column is marked, beside its sign, whose decimal points are commas: "1.234,5".
+COMMA = ","
+# By mark, a separator that stands for thousands in one country and for the point in another. A
+# comma does not where a sign is of countries with points, as prices have no three decimals.
+UNCLEAR = {
+    "": r"^[^\d$£¥₹]?[1-9]\d{0,2},\d{3}$|^\D[1-9]\d{0,2}\.\d{3}$",
+    COMMA: r"^\D?[1-9]\d{0,2}[.,]\d{3}$",
+}
 # Numbers that tell by their separator how their column is written, unless they are unclear. A bare
 # 1.5 tells nothing: whether it is read beside others depends on where a batch ends.
-TELLING = r"^\D.*[.,]|,"
+TELLING = {"": r"^\D.*[.,]|,", COMMA: r"^\D.*[.,]|\."}
 
 
 def without_blanks(values: Any) -> Any:
@@ -33,20 +49,32 @@ def without_blanks(values: Any) -> Any:
 
 
 def unsigned(values: Any, sign: str) -> Any:
-    """Return values in which numbers with a sign are bare; all others stay as they are."""
+    """Return values in which numbers with a sign are bare; others do not become numbers by it."""
     if not is_text(values.type):
         return values
     compute = compute_module()
-    signs, _, bare = _parts_of(values)
-    return compute.coalesce(
-        compute.if_else(compute.equal(signs, sign), bare, None), as_text(values)
-    )
+    text = _pointed(values, COMMA if sign.startswith(COMMA) else "")
+    if try_numbers(text) is not None:
+        return text
+    signs, _, bare = _parts_of(text)
+    is_own = compute.equal(signs, sign.removeprefix(COMMA))
+    return compute.coalesce(compute.if_else(is_own, bare, None), text)
 
 
-def _parts_of(values: Any) -> tuple[Any, Any, Any]:
-    """Return signs, signs before numbers, and bare numbers; null where text is no number."""
+def _pointed(values: Any, mark: str) -> Any:
+    """Return text in which commas are points, and points or spaces between thousands commas."""
     compute = compute_module()
     text = compute.utf8_trim_whitespace(as_text(values))
+    if mark == COMMA:
+        for a, b in ((".", "\0"), (COMMA, "."), ("\0", COMMA)):
+            text = compute.replace_substring(text, a, b)
+        text = compute.replace_substring_regex(text, r"(\d)[\s\p{Zs}'](\d)", r"\1,\2")
+    return text
+
+
+def _parts_of(text: Any) -> tuple[Any, Any, Any]:
+    """Return signs, signs before numbers, and bare numbers; null where text is no number."""
+    compute = compute_module()
     minus, before, inner, number, after = compute.extract_regex(text, WRITTEN).flatten()
     none = import_arrow().scalar("", text.type)
     sign = compute.binary_join_element_wise(before, after, none)
@@ -60,36 +88,112 @@ def _parts_of(values: Any) -> tuple[Any, Any, Any]:
 
 @dataclass
 class SignScan:
-    """What signs and separators the text of a column has, if all of it is numbers."""
+    """What signs and separators the text of a column has, read with one mark, and its numbers."""
 
+    mark: str
+    sample: MedianSample | None = None
     signs: set[str] = field(default_factory=set)
     is_telling: bool = False
     is_unclear: bool = False
+    # The first integer that float64 does not hold, and its row.
+    inexact: tuple[int, int] | None = None
 
-    def add(self, values: Any) -> tuple[Any, Float64] | None:
+    def add(self, values: Any, numbers: Float64 | None, keys: Keys, row: int) -> bool:
+        """Whether a batch, which may be plain ``numbers``, is numbers; if not, this one is none."""
+        read = self._read(values, numbers)
+        if read is None:
+            return False
+        if self.inexact is None and (found := inexact_integer(*read)) is not None:
+            self.inexact = (row + found[0], found[1])
+        if self.sample is not None:
+            self.sample.add(keys, read[1])
+        return True
+
+    def _read(self, values: Any, numbers: Float64 | None) -> tuple[Any, Float64] | None:
         """Return the numbers of a batch, bare and as float64; None if some text is none."""
-        compute = compute_module()
-        signs, written, bare = _parts_of(values)
-        bare = compute.coalesce(bare, as_text(values))
-        found = try_numbers(bare)
-        # "nan" is no number among others that are text.
+        compute, is_typed = compute_module(), not is_text(values.type)
+        if numbers is not None and (
+            is_typed or not self.mark or not _any(compute.match_substring(values, "."))
+        ):
+            # "nan" is no number among others that are text.
+            has_nan = not is_typed and np.isnan(numbers).sum() > values.null_count
+            self.signs.update(("", "nan") if has_nan else ("",))
+            return values, numbers
+        if is_typed:
+            return None
+        bare = text = _pointed(values, self.mark)
+        # Without a sign, and nothing is to be told any more.
+        found = try_numbers(text) if self.is_telling else None
+        signs = import_arrow().array([""])
+        if found is None:
+            signs, written, bare = _parts_of(text)
+            signs, bare = signs.filter(values.is_valid()), compute.coalesce(bare, text)
+            found = try_numbers(bare)
+            unclear = compute.match_substring_regex(written, UNCLEAR[self.mark])
+            telling = compute.match_substring_regex(written, TELLING[self.mark])
+            self.is_unclear |= _any(unclear)
+            self.is_telling |= _any(compute.and_not(telling, unclear))
+        self.signs.update(compute.fill_null(signs, "").unique().to_pylist())
         if found is None or np.isnan(found).sum() > values.null_count:
             return None
-        self.signs.update(
-            compute.fill_null(signs.filter(values.is_valid()), "").unique().to_pylist()
-        )
-        unclear = compute.match_substring_regex(written, UNCLEAR)
-        telling = compute.match_substring_regex(written, TELLING)
-        self.is_unclear |= bool(compute.any(unclear).as_py())
-        self.is_telling |= bool(compute.any(compute.and_not(telling, unclear)).as_py())
         return bare, found
 
     @property
     def sign(self) -> str | None:
-        """The sign of all numbers, "" for none; None for bare numbers and where it is unclear."""
+        """The mark and sign of all, "" for none; None for bare numbers and where it is unclear."""
         is_clear = self.is_telling or not (self.is_unclear or "" in self.signs)
-        return next(iter(self.signs)) if is_clear and len(self.signs) == 1 else None
+        return self.mark + next(iter(self.signs)) if is_clear and len(self.signs) == 1 else None
 
     @property
     def are_bare(self) -> bool:
-        return self.signs == {""} and not self.is_telling and not self.is_unclear
+        return self.signs == {""} and not (self.mark or self.is_telling or self.is_unclear)
+
+
+def has_commas(text: Any) -> bool:
+    """Whether all text has a comma."""
+    compute = compute_module()
+    return bool(compute.all(compute.match_substring(as_text(text), ",")).as_py())
+
+
+def _any(found: Any) -> bool:
+    return bool(compute_module().any(found).as_py())
+
+
+def with_numbers(
+    source: TableSource, label: str | None, kind: TargetKind, weight: str | None = None
+) -> TableSource:
+    """Return a table where a text label of numbers, and weights, have no signs nor commas."""
+    own = (label if kind == "numbers" else None, weight)
+    names = [name for name in own if name is not None]
+    signs = {} if source.is_typed or not names else _signs_of(source, names)
+    if not signs:
+        return source
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        row, own = 0, [name for name in names if name in signs]
+        for batch in source.batches(names):
+            for name in own:
+                at, values = batch.schema.get_field_index(name), column_of(batch, name)
+                bare = unsigned(values, signs[name])
+                numbers = import_arrow().array(as_numbers(bare, name, row, given=values))
+                batch = batch.set_column(at, name, numbers)
+            yield batch
+            row += batch.num_rows
+
+    return replace(source, batches=batches)
+
+
+def _signs_of(source: TableSource, names: list[str]) -> dict[str, str]:
+    """Return the signs of columns whose text is numbers for certain, but for plain ones."""
+    scans = {name: [SignScan(mark) for mark in UNCLEAR] for name in names}
+    none = np.empty(0, np.uint64)
+    for batch in source.batches(names):
+        for name, own in scans.items():
+            values = without_blanks(column_of(batch, name))
+            if values.null_count < len(values):
+                numbers = try_numbers(values)
+                scans[name] = [scan for scan in own if scan.add(values, numbers, none, 0)]
+        if not any(scans.values()):
+            break
+    found = {name: [s.sign for s in own if s.sign is not None] for name, own in scans.items()}
+    return {name: signs[0] for name, signs in found.items() if signs}

@@ -28,6 +28,7 @@ from daskls.sources.base import (
 from daskls.sources.encoding import News, TableEncoding
 from daskls.sources.labels import raw_labels
 from daskls.sources.scan import scan_table
+from daskls.sources.signs import with_numbers
 from daskls.sources.statistics import CrossFit
 from daskls.store.arrays import PREDICT_AGAIN, ArrayHandle, find_array
 from daskls.store.dataset import Dataset, DatasetWriter
@@ -96,6 +97,7 @@ def columns_of(source: TableSource, options: ReadOptions) -> Features:
     is_text = source.has_header and not source.is_typed
     column = pick_label(names, options.label, where, source.likely_labels, is_text=is_text)
     label = None if column is None else names[column]
+    source = with_numbers(source, label, options.kind)
     found = scan_table(
         source,
         label,

@@ -134,6 +134,7 @@ def test_a_coded_model_is_one_of_coded_rows(coding):
     np.testing.assert_allclose(model.decision_function(TABLE[:500]), expected, atol=1e-4)
     assert model.n_features_in_ == 4
     assert len(model.coded_features_) == len(model.feature_scale_) == by_hand.shape[1]
+    assert len(model.feature_importances_) == 4
 
 
 def test_a_coded_model_is_kept_and_answers_alike_however_rows_come(tmp_path):

@@ -6,6 +6,7 @@ What makes it known everywhere is one more line in `daskls.sources.door.FORMATS`
 
 from pyarrow import json
 
+from daskls.sources.arrow import of_part
 from daskls.sources.base import TableSource, check_same_columns
 
 
@@ -17,6 +18,6 @@ def open_json_lines(paths, known, where):
     def batches(names):
         for path in paths:
             for batch in json.open_json(str(path)):
-                yield batch.select(names)
+                yield of_part(batch.select(names), str(path))
 
     return TableSource(where, schemas[0], batches)

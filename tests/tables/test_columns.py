@@ -340,23 +340,6 @@ def test_files_of_which_there_are_none_or_that_differ_are_refused(tmp_path):
         daskls.VoronoiSVC().fit(str(tmp_path / "*.csv"), "kind")
 
 
-@pytest.mark.parametrize(
-    ("url", "remedy"),
-    [
-        ("https://example.org/rows.csv.gz?version=2", "dask.dataframe.read_csv('https://"),
-        ("s3://bucket/rows.parquet", "dask.dataframe.read_parquet('s3://"),
-        ("s3://bucket/rows.npz", r"Download it first\."),
-    ],
-)
-def test_a_table_behind_a_url_is_refused_with_what_reads_it(url, remedy, trained, tmp_path):
-    for call in (daskls.VoronoiSVC().fit, trained.predict, trained.score):
-        with pytest.raises(DataError, match=r"behind a URL.*Download it first") as told:
-            call(url)
-        assert re.search(remedy.replace("(", r"\("), str(told.value))
-    told = run("fit", url, tmp_path / "m.zarr", "--label", "kind", *HERE, code=1).stderr
-    assert "behind a URL" in told
-
-
 # Weights
 
 

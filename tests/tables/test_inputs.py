@@ -94,6 +94,16 @@ def semicolons(frame, folder):
     return folder / "semi.csv"
 
 
+def decimal_commas(frame, folder):
+    frame.to_csv(folder / "commas.csv", sep=";", decimal=",", index=False)
+    return folder / "commas.csv"
+
+
+def wide(frame, folder):
+    frame.to_csv(folder / "wide.csv", index=False, encoding="utf-16")
+    return folder / "wide.csv"
+
+
 def parts(frame, folder):
     """Write twelve files: part 10 comes after part 9."""
     for i, rows in enumerate(np.array_split(np.arange(len(frame)), 12)):
@@ -211,6 +221,8 @@ FILES = {
     "CSV, columns in another order": csv_moved,
     "CSV, packed (.gz)": csv_packed,
     "CSV of semicolons": semicolons,
+    "CSV of decimal commas": decimal_commas,
+    "CSV in UTF-16": wide,
     "TSV": tsv,
     "pattern of CSV files": parts,
     "Parquet file": parquet,
@@ -399,11 +411,6 @@ def table(**columns):
     return pd.DataFrame({"a": np.arange(80.0), "kind": [0, 1] * 40}).assign(**columns)
 
 
-def by_value(folder):
-    table().to_parquet(folder / "rows", partition_cols=["kind"])
-    return folder / "rows"
-
-
 def spreadsheet(folder):
     (folder / "rows.xlsx").touch()
     return folder / "rows.xlsx"
@@ -414,18 +421,13 @@ CODES = np.arange(80) % 2
 NESTED = xr.Dataset({"a": (("r", "c"), np.ones((80, 2))), "kind": (("r",), CODES)})
 # What `fit` is given, by its name in docs/data.md.
 REFUSED = {
-    "numbers with decimal commas, or that may have some": lambda _: (table(a="1,5"), "kind"),
+    "numbers with commas that may be decimal, or not": lambda _: (table(a="1,000"), "kind"),
     'missing values, with `missing="refuse"`': lambda _: (table(b=GAP), "kind"),
     "a missing label": lambda _: (table(kind=GAP), "kind"),
     "no label named, nor of a usual name": lambda _: (table(), None),
     "a label column that is not there": lambda _: (table(), "sort"),
     "one label for all rows": lambda _: (table(kind=1), "kind"),
     "two columns of one name": lambda _: (pd.concat([table(), table()], axis=1), "kind"),
-    "a table behind a URL": lambda _: ("s3://bucket/rows.parquet", "kind"),
-    "a Parquet folder of folders named by values, or a pattern of them": lambda folder: (
-        by_value(folder),
-        "kind",
-    ),
     "a file of another suffix": lambda folder: (spreadsheet(folder), "kind"),
     "a scipy sparse matrix whose dense rows take more than half of the free memory": lambda _: (
         scipy.sparse.eye(10**7, format="csr"),

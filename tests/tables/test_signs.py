@@ -15,6 +15,7 @@ from daskls import DataError, TableEncoder
 from daskls.sources.base import TableOptions, TableSource
 from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
 from daskls.sources.scan import scan_table
+from daskls.sources.signs import with_numbers
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
@@ -140,6 +141,56 @@ def test_numbers_with_signs_are_read_where_one_reading_is_certain(values, cuts, 
     sign, numbers = wanted
     assert (column.kind, column.sign, column.usual) == ("number", sign, float(np.median(numbers)))
     np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers)
+
+
+def swapped(text):
+    """Return a number with commas for points, and points for commas."""
+    return text.translate(str.maketrans(",.", ".,"))
+
+
+def oracle_of_commas(values):
+    """Return the sign and the numbers of text that can be read by decimal commas only."""
+    if not all(COMMAS.fullmatch(re.sub(r"[-\s$€%₹]", "", text)) for text, _ in values):
+        return None
+    bare = [re.sub(r"[-\s$€%₹]", "", text) for text, _ in values]
+    tells = any(
+        ("," in own or ("." in own and sign)) and not POINTS.fullmatch(own)
+        for own, (_, sign) in zip(bare, values, strict=True)
+    )
+    if not tells or len({sign for _, sign in values}) > 1:
+        return None
+    minus = [-1.0 if "-" in text else 1.0 for text, _ in values]
+    numbers = [float(own.replace(".", "").replace(",", ".")) for own in bare]
+    return "," + values[0][1], [a * b for a, b in zip(minus, numbers, strict=True)]
+
+
+@hypothesis.settings(few, max_examples=400)
+@hypothesis.given(
+    st.sampled_from(["", "", "€", "%"]).flatmap(
+        lambda sign: st.lists(written().filter(lambda own: own[1] == sign), min_size=1, max_size=9)
+    ),
+    st.integers(0, 9),
+    CUTS,
+)
+def test_numbers_with_decimal_commas_are_read_where_that_is_certain(values, n_points, cuts):
+    """The first values may be written with points: then there is no reading by commas."""
+    values = [
+        (text if i < n_points % len(values) else swapped(text), sign)
+        for i, (text, sign) in enumerate(values)
+    ]
+    texts, wanted = [text for text, _ in values], oracle_of_commas(values)
+    column = column_or_error(texts, cuts, is_typed=False)
+    assert column == column_or_error(texts, is_typed=False)
+    if wanted is None:
+        assert isinstance(column, str) or not (column.sign or "").startswith(",")
+        return
+    sign, numbers = wanted
+    assert (column.kind, column.sign, column.usual) == ("number", sign, float(np.median(numbers)))
+    np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers)
+    # As a target or a weight it is the same.
+    table = with_numbers(table_of(texts, cuts, is_typed=False), "a", "numbers")
+    read = np.concatenate([batch["a"].to_numpy() for batch in table.batches(["a"])])
+    np.testing.assert_array_equal(read, numbers)
 
 
 N = 60

@@ -225,7 +225,7 @@ def broken_files(folder):
     yield "gone.parquet", "No such file"
     (folder / "parts").mkdir()
     (folder / "parts" / "p.csv").mkdir()
-    yield "parts/*.csv", "matches the folder .*p.csv; a pattern names files"
+    yield "parts/*.csv", "No file matches '.*/parts/.*'; check the pattern"
 
 
 def test_what_cannot_be_read_is_one_sentence(tmp_path):

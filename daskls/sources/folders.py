@@ -1,0 +1,67 @@
+"""Columns in the names of folders, as of ``year=2024/month=5/rows.parquet``."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from daskls.sources.arrow import import_arrow, of_part, part_of, part_text
+from daskls.sources.base import TableSource, check_same_columns
+
+# How a missing value is spelled.
+GAP = "__HIVE_DEFAULT_PARTITION__"
+
+# The columns of a file's folders, and their values.
+Held = dict[str, str | None]
+
+
+def held_by_folders(files: Sequence[Path], below: Path) -> list[Held]:
+    """Return what the folders of each file hold, below one; the same columns for all files."""
+    found = [_held(file.relative_to(below)) for file in files]
+    named = [[f"{name}=..." for name in own] or ["no name=value"] for own in found]
+    check_same_columns(files, named, "in the names of its folders")
+    return found
+
+
+def _held(path: Path) -> Held:
+    parts = [name.partition("=") for name in path.parts[:-1]]
+    return {unquote(n): None if v == GAP else unquote(v) for n, sign, v in parts if n and sign}
+
+
+def with_folders(table: TableSource, files: Sequence[Path], held: list[Held]) -> TableSource:
+    """Return a table with the columns in the names of its files' folders, after all others."""
+    if not held[0]:
+        return table
+    arrow, place = import_arrow(), {part_text(str(file)): i for i, file in enumerate(files)}
+    columns = {
+        name: _values([own[name] for own in held], is_typed=table.is_typed) for name in held[0]
+    }
+    schema = table.schema
+    for name, values in columns.items():
+        schema = schema.append(arrow.field(name, values.type))
+
+    def batches(names: list[str]) -> Iterator[Any]:
+        # Some column, to count rows by.
+        for batch in table.batches([n for n in names if n not in columns] or table.names[:1]):
+            at = place[part_of(batch)]
+            own = [
+                arrow.repeat(columns[name][at], batch.num_rows)
+                if name in columns
+                else batch.column(name)
+                for name in names
+            ]
+            yield of_part(arrow.record_batch(own, names=names), part_of(batch))
+
+    return replace(table, schema=schema, batches=batches)
+
+
+def _values(texts: list[str | None], *, is_typed: bool) -> Any:
+    """Return values as text or, beside columns that have types, as numbers if they are."""
+    arrow = import_arrow()
+    values = arrow.array(texts, arrow.string())
+    for kind in (arrow.int64(), arrow.float64()) if is_typed else ():
+        with suppress(arrow.ArrowInvalid):
+            return values.cast(kind)
+    return values
