@@ -223,10 +223,11 @@ class ColumnScan:
     @property
     def is_spiky(self) -> bool:
         """Whether most rows of a sample have one number, and the others many."""
-        if self.sample is None or not self.may_be_number or self.are_written:
+        reading = self.reading if self.may_be_number else None
+        if reading is None or reading.sample is None or reading.sign is not None:
             return False
-        values, counts = np.unique(self.sample.values, return_counts=True)
-        return len(values) > FEW_NUMBERS and 2 * int(counts.max()) > len(self.sample.values)
+        values, counts = np.unique(reading.sample.values, return_counts=True)
+        return len(values) > FEW_NUMBERS and 2 * int(counts.max()) > len(reading.sample.values)
 
     def encoding(self, statistics: Statistics | None) -> ColumnEncoding:
         if self.dates and not self.may_be_number:
