@@ -11,6 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import dask
+import hypothesis
 import numpy as np
 import pytest
 
@@ -91,9 +92,13 @@ def no_cluster(monkeypatch):
 def pytest_configure(config):
     """Let a busy machine start lost workers anew, and `make test` write into memory.
 
-    A LocalCluster gives up a worker that is not back in 15 s. Fits make and remove many files.
+    A LocalCluster gives up a worker that is not back in 15 s, and hypothesis a test that draws
+    slowly. Fits make and remove many files.
     """
     dask.config.set({"distributed.deploy.lost-worker-timeout": "180s"})
+    patient = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+    hypothesis.settings.register_profile("patient", **patient)
+    hypothesis.settings.load_profile("patient")
     memory = Path("/dev/shm")
     is_quick = config.option.markexpr == "not slow" and memory.is_dir()
     if is_quick and shutil.disk_usage(memory).free > 4 << 30:

@@ -33,6 +33,7 @@ UNCLEAR = {
     "": r"^[^\d$£¥₹]?[1-9]\d{0,2},\d{3}$|^\D[1-9]\d{0,2}\.\d{3}$",
     COMMA: r"^\D?[1-9]\d{0,2}[.,]\d{3}$",
 }
+PEEKED_ROWS = 64
 # Numbers that tell by their separator how their column is written, unless they are unclear. A bare
 # 1.5 tells nothing: whether it is read beside others depends on where a batch ends.
 TELLING = {"": r"^\D.*[.,]|,", COMMA: r"^\D.*[.,]|\."}
@@ -119,7 +120,13 @@ class SignScan:
             has_nan = not is_typed and np.isnan(numbers).sum() > values.null_count
             self.signs.update(("", "nan") if has_nan else ("",))
             return values, numbers
-        if is_typed:
+        # Of plain numbers the first ones mostly tell that they have no decimal commas.
+        some = slice(0, PEEKED_ROWS)
+        if is_typed or (
+            numbers is not None
+            and len(values) > PEEKED_ROWS
+            and self._read(values[some], numbers[some]) is None
+        ):
             return None
         bare = text = _pointed(values, self.mark)
         # Without a sign, and nothing is to be told any more.
