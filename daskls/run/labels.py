@@ -156,8 +156,8 @@ def value_error(bad: BadValue, names: Sequence[str] | None = None) -> DataError:
             "rows, or replace the value by one that means something."
         )
     return DataError(
-        f'Input X contains NaN, {place}, and the fit takes none (missing="refuse"). Impute or '
-        'remove such rows, or fit with missing="auto": medians take their place.'
+        f'Input X contains NaN, {place}; with missing="refuse" a fit takes none. Impute or remove '
+        'such rows, or fit with missing="auto": medians take their place.'
     )
 
 
