@@ -2,12 +2,11 @@
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from html import escape
-from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import dask.array as da
@@ -17,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from daskls.cluster import current_client, log_losses, shared_with_workers
-from daskls.errors import AdviceWarning, NonConvergenceWarning, StoreError, warn_user
+from daskls.errors import NonConvergenceWarning, StoreError, warn_user
 from daskls.estimators.inputs import (
     becomes_features,
     check_input,
@@ -29,7 +28,7 @@ from daskls.estimators.inputs import (
 from daskls.estimators.param import Params, draw_seed, params_of, saved_params
 from daskls.estimators.plan import count_rows, planned_resources, unread_rows
 from daskls.estimators.predictions import answer_rows, measure_rows
-from daskls.estimators.scales import feature_importances
+from daskls.estimators.scales import feature_importances, warn_of_units
 from daskls.estimators.store import (
     choose_store,
     copy_model,
@@ -72,29 +71,6 @@ def clone_with_client(estimator: Any) -> Any:
     if hasattr(estimator, "_skl_callbacks"):
         copied._skl_callbacks = estimator._skl_callbacks
     return copied
-
-
-class Available:
-    """A method that an estimator has only if a check raises no AttributeError.
-
-    scikit-learn's ``available_if`` raises an error of its own, which hides the reason in its cause.
-    """
-
-    _method: Callable[..., Any]
-
-    def __init__(self, check: Callable[[Any], None]) -> None:
-        self._check = check
-
-    def __call__(self, method: Callable[..., Any]) -> "Available":
-        found = type(self)(self._check)
-        found._method, found.__doc__ = method, method.__doc__
-        return found
-
-    def __get__(self, estimator: Any, owner: type[Any] | None = None) -> Any:
-        if estimator is None:
-            return self._method
-        self._check(estimator)
-        return MethodType(self._method, estimator)
 
 
 class LocalEstimator(BaseEstimator):  # type: ignore[misc]
@@ -274,7 +250,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         self.stage_s_ = result.stage_s
         self._warn_about_folds(request)
         self._warn_about_limits()
-        self._warn_about_units(result.units)
+        warn_of_units(self, result.units)
         for category, message in self._advice(result.shrinkage):
             warn_user(message, category)
         return self
@@ -343,17 +319,6 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
                 f"before their duality gap reached tol={tol:g}; fit_report_.n_at_limit names "
                 "their cells. Scale the features, or raise tol.",
                 NonConvergenceWarning,
-            )
-
-    def _warn_about_units(self, units: tuple[int, int, float] | None) -> None:
-        """Warn if two features differ so much in spread that distances ignore one of them."""
-        if units is not None:
-            names = self._reader.feature_names or range(self._reader.n_features)
-            warn_user(
-                f"The spread of feature {names[units[0]]!s} is {units[2]:.2g} times that of "
-                f"feature {names[units[1]]!s}, so distances hardly depend on the latter. Pass "
-                'feature_scale="learned" or "spread", or scale X beforehand.',
-                AdviceWarning,
             )
 
     def _advice(self, shrinkage: "Shrinkage | None" = None) -> "Iterable[Advice]":

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskls.cluster import compute
 from daskls.errors import DataError, ParameterError
-from daskls.estimators.base import Available, LocalEstimator
+from daskls.estimators.base import LocalEstimator
 from daskls.estimators.inputs import check_labels, check_same_kind
-from daskls.estimators.param import check_class_weight
+from daskls.estimators.param import Available, check_class_weight
 from daskls.estimators.predictions import answer_to_zarr
 from daskls.methods.predict import PROBABILITIES, SCORES, Wanted
 from daskls.records import Float64, Labels

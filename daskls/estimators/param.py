@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from inspect import get_annotations, signature
 from numbers import Integral, Real
-from types import NoneType
+from types import MethodType, NoneType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -306,3 +306,26 @@ def params_from_json(params: dict[str, Any]) -> dict[str, Any]:
         name: dict(value["__items__"]) if isinstance(value, dict) else value
         for name, value in params.items()
     }
+
+
+class Available:
+    """A method that an estimator has only if a check raises no AttributeError.
+
+    scikit-learn's ``available_if`` raises an error of its own, which hides the reason in its cause.
+    """
+
+    _method: Callable[..., Any]
+
+    def __init__(self, check: Callable[[Any], None]) -> None:
+        self._check = check
+
+    def __call__(self, method: Callable[..., Any]) -> "Available":
+        found = type(self)(self._check)
+        found._method, found.__doc__ = method, method.__doc__
+        return found
+
+    def __get__(self, estimator: Any, owner: type[Any] | None = None) -> Any:
+        if estimator is None:
+            return self._method
+        self._check(estimator)
+        return MethodType(self._method, estimator)

@@ -8,7 +8,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.estimators.base import Available, LocalEstimator
+from daskls.estimators.base import LocalEstimator
+from daskls.estimators.param import Available
 from daskls.estimators.predictions import answer_to_zarr
 from daskls.methods.predict import INTERVALS, OF_NUMBERS, Wanted
 from daskls.records import AnyArray, Float64, Labels

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from daskls.errors import ParameterError
+from daskls.errors import AdviceWarning, ParameterError, warn_user
 from daskls.estimators.param import FeatureCoding, Params, has_width
 from daskls.gaps import names_of
 from daskls.kernels.frame import encoded_names
@@ -114,3 +114,15 @@ def feature_importances(estimator: Any) -> Float64:
         weights = np.bincount(np.repeat(np.arange(len(widths)), widths), weights)
     importances: Float64 = weights / (weights.sum() or 1.0)
     return importances
+
+
+def warn_of_units(estimator: Any, units: tuple[int, int, float] | None) -> None:
+    """Warn if two features differ so much in spread that distances ignore one of them."""
+    if units is not None:
+        names = estimator._reader.feature_names or range(estimator._reader.n_features)
+        warn_user(
+            f"The spread of feature {names[units[0]]!s} is {units[2]:.2g} times that of "
+            f"feature {names[units[1]]!s}, so distances hardly depend on the latter. Pass "
+            'feature_scale="learned" or "spread", or scale X beforehand.',
+            AdviceWarning,
+        )
