@@ -158,6 +158,11 @@ STATISTIC_FOLDS = KeyStream(1 << 59, users=("sources.statistics",))
 # The first vectors from which directions of text are found.
 LETTERS = LegacyStream(users=("sources.letters",), meets=("CLUSTERS",))
 
+# ---- reports ----
+
+# The order in which the values of one column are dealt to the rows of a test set.
+SHUFFLED = Stream((0, 0, 14), users=("plotting.evaluation",))
+
 # ---- generated data sets ----
 # Not part of any fit. A data set and a fit of the same seed meet, which is harmless: the stream
 # that made the rows then assigns other rows to folds, or draws other cuts.

@@ -107,6 +107,11 @@ def convert(
     of_table = TableOptions(missing, unknown, (drop,) if isinstance(drop, str) else tuple(drop))
     if given.kind != "table":
         of_table.check_unused(os.fspath(source))
+        if missing == "refuse":
+            raise ParameterError(
+                f"missing='refuse' is for tables; {os.fspath(source)} holds an array, of which "
+                "NaN is kept. Pass it to fit, which then refuses NaN."
+            )
     check_target(target, overwrite)
     where = store_at(target, what="target")
     local = where.local()

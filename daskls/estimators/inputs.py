@@ -294,8 +294,9 @@ def _wide_integers(X: Any) -> Iterable[tuple[str, AnyArray]]:
     for i, name in enumerate(all_columns(X)):
         column = X.iloc[:, i] if hasattr(X, "iloc") else X[name]
         if WIDE.match(str(getattr(column, "dtype", getattr(column, "type", "")))):
-            values = np.asarray(column.to_numpy())
-            # Of a column with gaps these are floats.
+            # A column with gaps would become floats.
+            fill = getattr(column, "fillna", getattr(column, "fill_null", None))
+            values = np.asarray((column if fill is None else fill(0)).to_numpy())
             if values.dtype.kind != "f":
                 yield str(name), values.reshape(-1, 1)
 

@@ -148,7 +148,8 @@ def columns_of(estimator: Any) -> tuple[list[str], Int64]:
     if table is not None:
         widths = [len(column.feature_names) for column in table.columns]
         return table.column_names, np.repeat(np.arange(len(widths)), widths)
-    names = name_features(None, estimator)
+    # Marks of missing values are no columns.
+    names = name_features(None, estimator)[: estimator._reader.n_columns]
     return names, np.arange(len(names))
 
 

@@ -21,6 +21,7 @@ from daskls.run.confusion import (
 )
 from daskls.run.contract import Method
 from daskls.run.rows import find_labels, open_column, open_whole
+from daskls.seeds import SHUFFLED
 from daskls.sources.door import open_source
 from daskls.store.reader import ModelReader
 
@@ -136,7 +137,7 @@ def importances_by_shuffling(
     rows, true = found.rows[::step], found.true[::step]
     if len(rows) < LEAST_SHUFFLED:
         return None
-    others = rows[np.random.default_rng(0).permutation(len(rows))]
+    others = rows[SHUFFLED.generator(0).permutation(len(rows))]
     wanted = estimator.classes_ if estimator._kind == "classes" else OF_NUMBERS
 
     def lost(column: int) -> float:

@@ -84,7 +84,7 @@ def find_facts(subject: Subject) -> Entries:
     reader, report = subject.reader, subject.reader.report
     table = getattr(subject.estimator, "table_", None)
     columns = "" if table is None else f" from {len(table.columns)} columns"
-    n_rows, n_features = reader.meta["n_rows"], reader.meta["n_features"]
+    n_rows, n_features = reader.meta["n_rows"], reader.n_columns
     found = [
         ("rows trained on", f"{n_rows:,} of {n_features} features{columns}"),
         reader.target.describe(),

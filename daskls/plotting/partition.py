@@ -137,7 +137,7 @@ class PartitionDisplay:
         DataError : X or y of another shape; no X where more features, or the scale, need it
         """
         reader = estimator._reader
-        rows = None if X is None else check_drawn_rows(X, reader.n_columns)
+        rows = None if X is None else check_drawn_rows(X, reader)
         own = find_slice(estimator, rows, features, limits, resolution)
         points, classes, label = own.points(), None, ""
         if estimator._kind == "numbers":

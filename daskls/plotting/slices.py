@@ -131,14 +131,14 @@ def _reach(estimator: Any, feature: int) -> tuple[float, float]:
     return (center - half) / factor + offset, (center + half) / factor + offset
 
 
-def check_drawn_rows(X: Any, n_features: int) -> Reals:
-    """Return the rows to draw, in memory."""
-    rows = np.asarray(X)
+def check_drawn_rows(X: Any, reader: ModelReader) -> Reals:
+    """Return the rows to draw, in memory, without missing values."""
+    rows, n_features = np.asarray(X), reader.n_columns
     if rows.ndim != 2 or rows.shape[1] != n_features or not len(rows):
         raise DataError(
             f"X has shape {rows.shape}, but rows of {n_features} features are needed to draw it."
         )
-    return rows
+    return rows if reader.gaps is None else reader.gaps.fill(rows)[:, :n_features]
 
 
 def find_cells(reader: ModelReader, points: Float64) -> Ints | None:

@@ -248,7 +248,7 @@ class _Search:
     def _scales(self, base: Base) -> list[tuple[str, Float64]]:
         asked, ones = self.scaling.feature_scale, np.ones(base.n_features)
         if isinstance(asked, tuple):
-            return [("given", _given(asked, base.n_features) * base.spread)]
+            return [("given", self._given(asked) * base.spread)]
         if asked is None:
             return [("given", base.spread)]
         # Coded features have a unit of their own, so that the others are divided by their spread.
@@ -261,6 +261,18 @@ class _Search:
             return [("spread", ones)]
         return [("given", base.spread), ("spread", ones)]
 
+    def _given(self, factors: tuple[float, ...]) -> Float64:
+        """Return the given factors; what marks a gap has that of its column."""
+        gaps, n_features = self.state.rows.gaps, self.sample.X.shape[1]
+        marked = () if gaps is None else gaps.marked
+        n_given = n_features - len(marked)
+        if len(factors) != n_given:
+            raise ParameterError(
+                f"feature_scale holds {len(factors)} factors, but X has {n_given} features. Give "
+                "one factor per feature."
+            )
+        return np.array([*factors, *(factors[column] for column in marked)], np.float64)
+
     def scale_of(self, own: Candidate) -> FeatureScale | None:
         """Return the feature scale of a candidate; None where rows stay as they are."""
         base, asked = self.bases[own.base], self.scaling.feature_scale
@@ -268,7 +280,7 @@ class _Search:
         if own.name == "given" and base.name == "none":
             if not isinstance(asked, tuple):
                 return None
-            factors = _given(asked, base.n_features)
+            factors = self._given(asked)
         return replace(base.scale, factors=factors)
 
     def decide(self, candidates: Sequence[Candidate]) -> Decision:
@@ -344,12 +356,3 @@ def _shape_of(A: Float32, trial: Trial) -> Float64:
     base = kernel.matrix(A.astype(np.float64)).astype(np.float64)
     values = kernel.apply(base, KernelSpec(trial.kernel, gamma), base)
     return -np.log(values)
-
-
-def _given(factors: tuple[float, ...], n_features: int) -> Float64:
-    if len(factors) != n_features:
-        raise ParameterError(
-            f"feature_scale holds {len(factors)} factors, but X has {n_features} features. Give "
-            "one factor per feature."
-        )
-    return np.array(factors, np.float64)

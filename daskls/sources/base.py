@@ -44,6 +44,8 @@ WITH_COMMA = re.compile(
 )
 WRITE_POINTS = "write 1,5 as 1.5 and 1,000 as 1000, where it is not certain which are meant"
 
+WRITE_EITHER = "write 1.234 as 1234 or as 1,234, whichever is meant"
+
 # What becomes of missing values, and of categories that no training row had.
 Missing = Literal["auto", "refuse"]
 Unknown = Literal["error", "zero"]

@@ -24,6 +24,7 @@ from daskls.sources.arrow import (
 )
 from daskls.sources.base import (
     WITH_COMMA,
+    WRITE_EITHER,
     WRITE_POINTS,
     MedianSample,
     one_spelling,
@@ -37,7 +38,6 @@ from daskls.sources.statistics import NO_WORD, Statistics, TargetSums
 MAX_CATEGORIES = 64
 # Beside more numbers a text that may stand for a missing value is no category.
 FEW_NUMBERS = 20
-WRITE_EITHER = "write 1.234 as 1234 or as 1,234, whichever is meant"
 UNITS = "remove that row if it is a line of units, or leave its field empty if a value is missing"
 
 

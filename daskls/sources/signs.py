@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from daskls.errors import DataError
 from daskls.records import Float64, Keys, TargetKind
 from daskls.sources.arrow import (
     as_numbers,
@@ -17,7 +18,7 @@ from daskls.sources.arrow import (
     is_text,
     try_numbers,
 )
-from daskls.sources.base import MedianSample, TableSource
+from daskls.sources.base import WRITE_EITHER, MedianSample, TableSource
 
 # A number with commas between thousands only, and with one sign, of a currency or of percent.
 WRITTEN = (
@@ -36,7 +37,9 @@ UNCLEAR = {
 PEEKED_ROWS = 64
 # Numbers that tell by their separator how their column is written, unless they are unclear. A bare
 # 1.5 tells nothing: whether it is read beside others depends on where a batch ends.
-TELLING = {"": r"^\D.*[.,]|,", COMMA: r"^\D.*[.,]|\."}
+TELLING = {"": r"^\D.*[.,]|,", COMMA: r"^\D.*[.,]|\.|,.*,"}
+# Numbers of which blanks or apostrophes part the thousands, which no country has for the point.
+GROUPED = r"^\D*\d{1,3}(?:[\s\p{Zs}'\x{2019}]\d{3})+(?:[.,]\d*)?\D*$"
 
 
 def without_blanks(values: Any) -> Any:
@@ -63,13 +66,16 @@ def unsigned(values: Any, sign: str) -> Any:
 
 
 def _pointed(values: Any, mark: str) -> Any:
-    """Return text in which commas are points, and points or spaces between thousands commas."""
+    """Return text in which commas are points, points commas, and thousands are not apart."""
     compute = compute_module()
     text = compute.utf8_trim_whitespace(as_text(values))
+    are_grouped = compute.match_substring_regex(text, GROUPED)
+    if _any(are_grouped):
+        joined = compute.replace_substring_regex(text, r"(\d)[\s\p{Zs}'\x{2019}](\d)", r"\1\2")
+        text = compute.if_else(are_grouped, joined, text)
     if mark == COMMA:
         for a, b in ((".", "\0"), (COMMA, "."), ("\0", COMMA)):
             text = compute.replace_substring(text, a, b)
-        text = compute.replace_substring_regex(text, r"(\d)[\s\p{Zs}'](\d)", r"\1,\2")
     return text
 
 
@@ -140,6 +146,7 @@ class SignScan:
             telling = compute.match_substring_regex(written, TELLING[self.mark])
             self.is_unclear |= _any(unclear)
             self.is_telling |= _any(compute.and_not(telling, unclear))
+            self.is_telling |= _any(compute.match_substring_regex(as_text(values), GROUPED))
         self.signs.update(compute.fill_null(signs, "").unique().to_pylist())
         if found is None or np.isnan(found).sum() > values.null_count:
             return None
@@ -172,7 +179,9 @@ def with_numbers(
     """Return a table where a text label of numbers, and weights, have no signs nor commas."""
     own = (label if kind == "numbers" else None, weight)
     names = [name for name in own if name is not None]
-    signs = {} if source.is_typed or not names else _signs_of(source, names)
+    scans = {} if source.is_typed or not names else _scans_of(source, names)
+    _check_clear(source, scans)
+    signs = _signs_of(scans)
     if not signs:
         return source
 
@@ -190,8 +199,8 @@ def with_numbers(
     return replace(source, batches=batches)
 
 
-def _signs_of(source: TableSource, names: list[str]) -> dict[str, str]:
-    """Return the signs of columns whose text is numbers for certain, but for plain ones."""
+def _scans_of(source: TableSource, names: list[str]) -> dict[str, list[SignScan]]:
+    """Return the ways in which the text of columns is numbers."""
     scans = {name: [SignScan(mark) for mark in UNCLEAR] for name in names}
     none = np.empty(0, np.uint64)
     for batch in source.batches(names):
@@ -202,5 +211,24 @@ def _signs_of(source: TableSource, names: list[str]) -> dict[str, str]:
                 scans[name] = [scan for scan in own if scan.add(values, numbers, none, 0)]
         if not any(scans.values()):
             break
+    return scans
+
+
+def _signs_of(scans: dict[str, list[SignScan]]) -> dict[str, str]:
+    """Return the signs of columns whose text is numbers for certain, but for plain ones."""
     found = {name: [s.sign for s in own if s.sign is not None] for name, own in scans.items()}
     return {name: signs[0] for name, signs in found.items() if signs}
+
+
+def _check_clear(source: TableSource, scans: dict[str, list[SignScan]]) -> None:
+    """Refuse columns of 1.234 alone beside decimal commas, where points may part thousands."""
+    unclear = [n for n, own in scans.items() if own and own[0].are_bare and own[-1].is_unclear]
+    others = [name for name in source.names if name not in scans]
+    if not unclear or not others:
+        return
+    commas = [n for n, sign in _signs_of(_scans_of(source, others)).items() if COMMA in sign]
+    if commas:
+        raise DataError(
+            f"{source.where}: column {unclear[0]!r} holds numbers as 1.234, beside columns with "
+            f"decimal commas, as {commas[0]!r}; {WRITE_EITHER}."
+        )

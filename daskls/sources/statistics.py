@@ -19,7 +19,7 @@ from daskls.partition.shuffle import row_keys
 from daskls.records import AnyArray, Float64, Int64, Keys, TargetKind
 from daskls.seeds import STATISTIC_FOLDS
 from daskls.sources.arrow import as_text, compute_module, import_arrow, whole_spelled
-from daskls.sources.base import LabelCoder, NumberCoder, RawLabels, reads_as_number
+from daskls.sources.base import WITH_COMMA, LabelCoder, NumberCoder, RawLabels, reads_as_number
 from daskls.sources.dates import MAYBE
 from daskls.sources.letters import MOST_LETTERS, Letters
 
@@ -160,7 +160,10 @@ class Distinct:
     @classmethod
     def of_numbers(cls, numbers: Float64) -> Self:
         """Return the values of numbers, of which NaN is a gap; each has one spelling."""
-        return cls.of(import_arrow().array(numbers, from_pandas=True))
+        # In float32, as the same numbers may be kept in another file.
+        with np.errstate(over="ignore"):
+            narrow = numbers.astype(np.float32)
+        return cls.of(import_arrow().array(narrow, from_pandas=True))
 
     def at(self, places: Mapping[str | None, int], others: int) -> Int64:
         """Return the place of each row's value, and ``others`` of values that have none."""
@@ -216,7 +219,8 @@ class TargetSums:
     @property
     def marks(self) -> list[str]:
         """The values that are no numbers, where these may stand for missing ones among numbers."""
-        texts = [key for key in self.places if key is not None and not reads_as_number(key)]
+        known = (key for key in self.places if key is not None)
+        texts = [k for k in known if not reads_as_number(k) and not WITH_COMMA.fullmatch(k)]
         are_few = len(texts) * FEW_OTHERS < len(self.places)
         return texts if are_few or all(map(NO_WORD.fullmatch, texts)) else []
 

@@ -154,7 +154,7 @@ def oracle_of_commas(values):
         return None
     bare = [re.sub(r"[-\s$€%₹]", "", text) for text, _ in values]
     tells = any(
-        ("," in own or ("." in own and sign)) and not POINTS.fullmatch(own)
+        own.count(".") > 1 or (("," in own or ("." in own and sign)) and not POINTS.fullmatch(own))
         for own, (_, sign) in zip(bare, values, strict=True)
     )
     if not tells or len({sign for _, sign in values}) > 1:
