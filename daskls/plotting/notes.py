@@ -19,7 +19,7 @@ from daskls.plotting.evaluation import (
     Panel,
     Subject,
 )
-from daskls.plotting.plane import import_matplotlib
+from daskls.plotting.plane import import_matplotlib, without_math
 from daskls.records import Float64
 from daskls.run.confusion import Confusion, LevelScores, NumberScores
 from daskls.run.progress import STAGE_LABELS
@@ -301,10 +301,13 @@ def _figure(panel: Panel) -> str:
 
 def _png(panel: Panel, size: tuple[float, float] = SIZE) -> str:
     """Return the picture of a panel as base64; the size is in inches."""
-    figure = import_matplotlib("figure").Figure(figsize=size, layout="constrained")
-    ax = figure.subplots()
-    panel.draw(ax)
-    ax.set_title("")
-    content = BytesIO()
-    figure.savefig(content, format="png", dpi=DPI)
+    figure, content = (
+        import_matplotlib("figure").Figure(figsize=size, layout="constrained"),
+        BytesIO(),
+    )
+    with without_math():
+        ax = figure.subplots()
+        panel.draw(ax)
+        ax.set_title("")
+        figure.savefig(content, format="png", dpi=DPI)
     return b64encode(content.getvalue()).decode("ascii")

@@ -29,11 +29,20 @@ def import_matplotlib(name: str) -> Any:
         raise ImportError(REMEDY) from error
 
 
+def without_math() -> Any:
+    """Return a context in which text with two dollar signs, as of names, is no formula."""
+    from matplotlib import rc_context
+
+    return rc_context({"text.parse_math": False})
+
+
 def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
     """Return a new figure of pyplot and an array of its axes, side by side; inches by axes."""
-    figure, axes = import_matplotlib("pyplot").subplots(
-        1, n_axes, figsize=(size[0] * n_axes, size[1]), layout="constrained", squeeze=False
-    )
+    pyplot = import_matplotlib("pyplot")
+    with without_math():
+        figure, axes = pyplot.subplots(
+            1, n_axes, figsize=(size[0] * n_axes, size[1]), layout="constrained", squeeze=False
+        )
     return figure, axes[0]
 
 

@@ -22,7 +22,7 @@ from daskls.plotting.notes import (
     write_new,
 )
 from daskls.plotting.panels import find_panels
-from daskls.plotting.plane import import_matplotlib
+from daskls.plotting.plane import import_matplotlib, without_math
 
 # Inches: A4, landscape.
 PAGE = (11.7, 8.3)
@@ -144,6 +144,11 @@ class ReportDisplay:
         """
         if figure is None:
             figure = import_matplotlib("pyplot").figure(figsize=PAGE, layout="constrained")
+        with without_math():
+            self._draw(figure)
+        return self
+
+    def _draw(self, figure: Any) -> None:
         self.figure_ = figure
         left = [f"{name}: {value}" for name, value in self.facts]
         right = self._right()
@@ -164,7 +169,6 @@ class ReportDisplay:
             _draw(panel, self.axes_[panel.name], LINE_LETTERS // n_columns)
         for ax in body.axes:
             _shrink(ax)
-        return self
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report as a page of HTML that needs no other file, and optionally write it.

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from daskls.sources.arrow import import_arrow, of_part, part_of, part_text
+from daskls.errors import DataError
+from daskls.sources.arrow import (
+    as_text,
+    import_arrow,
+    of_part,
+    part_of,
+    part_text,
+    whole_spelled,
+)
 from daskls.sources.base import TableSource, check_same_columns
 
 # How a missing value is spelled.
@@ -36,7 +44,9 @@ def with_folders(table: TableSource, files: Sequence[Path], held: list[Held]) ->
         return table
     arrow, place = import_arrow(), {part_text(str(file)): i for i, file in enumerate(files)}
     columns = {
-        name: _values([own[name] for own in held], is_typed=table.is_typed) for name in held[0]
+        name: _values([own[name] for own in held], is_typed=table.is_typed)
+        for name in held[0]
+        if name not in table.names
     }
     schema = table.schema
     for name, values in columns.items():
@@ -46,6 +56,7 @@ def with_folders(table: TableSource, files: Sequence[Path], held: list[Held]) ->
         # Some column, to count rows by.
         for batch in table.batches([n for n in names if n not in columns] or table.names[:1]):
             at = place[part_of(batch)]
+            _check_agree(batch, held[at], files[at])
             own = [
                 arrow.repeat(columns[name][at], batch.num_rows)
                 if name in columns
@@ -57,11 +68,25 @@ def with_folders(table: TableSource, files: Sequence[Path], held: list[Held]) ->
     return replace(table, schema=schema, batches=batches)
 
 
+def _check_agree(batch: Any, held: Held, file: Path) -> None:
+    """Refuse values of a column that are others in the names of the file's folders."""
+    for name in held.keys() & set(batch.schema.names):
+        found = set(whole_spelled(as_text(batch.column(name))).unique().to_pylist())
+        if not found <= {held[name]}:
+            raise DataError(
+                f"{file} holds {min(map(str, found))!r} in column {name!r}, and its folder is "
+                f"{name}={held[name]}. Correct one of them, or write the files without the column."
+            )
+
+
 def _values(texts: list[str | None], *, is_typed: bool) -> Any:
     """Return values as text or, beside columns that have types, as numbers if they are."""
     arrow = import_arrow()
     values = arrow.array(texts, arrow.string())
     for kind in (arrow.int64(), arrow.float64()) if is_typed else ():
         with suppress(arrow.ArrowInvalid):
-            return values.cast(kind)
+            numbers = values.cast(kind)
+            # Not "01", whose type would depend on the other folders.
+            if numbers.cast(values.type).equals(values):
+                return numbers
     return values

@@ -19,6 +19,7 @@ from support import small_svc
 import daskls
 from daskls import DataError, VoronoiSVC, VoronoiSVR
 from daskls.gaps import GAP_SAMPLE_ROWS, Gaps
+from daskls.plotting import PartitionDisplay, ReportDisplay
 
 N, D = 400, 4
 NAMES = list("abcd")
@@ -163,3 +164,43 @@ def test_a_killed_fit_goes_on(tmp_path, monkeypatch):
     np.testing.assert_array_equal(
         resumed.decision_function(Q), small_svc().fit(X, Y).decision_function(Q)
     )
+
+
+def test_a_given_scale_has_a_factor_a_column():
+    factors = [1.0, 2.0, 0.5, 1.0]
+    model = VoronoiSVC(feature_scale=factors, random_state=0).fit(X, Y)
+    marked = list(model._reader.gaps.marked)
+    np.testing.assert_array_equal(model.feature_scale_, [*factors, *(factors[i] for i in marked)])
+    with pytest.raises(daskls.ParameterError, match="holds 5 factors, but X has 4 features"):
+        VoronoiSVC(feature_scale=[*factors, 1.0], random_state=0).fit(X, Y)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 4])
+def test_pictures_and_reports_of_rows_with_gaps(n_columns):
+    own = [0, 3, 1, 2][:n_columns]
+    model = small_svc().fit(X[:, own], Y)
+    report = ReportDisplay.from_estimator(model, Q[:, own], YQ)
+    assert "<h2>Importances</h2>" in report.to_html()
+    assert dict(report.facts)["rows trained on"].startswith(f"{N} of {n_columns} features")
+    if n_columns > 1:
+        display = PartitionDisplay.from_estimator(model, X=Q[:, own], resolution=20)
+        assert np.isfinite(display.limits).all()
+
+
+def test_a_data_set_of_arrays_keeps_nan_and_takes_no_refusal(tmp_path):
+    np.savez(tmp_path / "rows.npz", X=X, y=Y)
+    with pytest.raises(daskls.ParameterError, match="missing='refuse' is for tables"):
+        daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d", missing="refuse")
+    data = daskls.datasets.convert(tmp_path / "rows.npz", tmp_path / "d")
+    answers = small_svc().fit(data.path).decision_function(Q)
+    np.testing.assert_array_equal(answers, small_svc().fit(X, Y).decision_function(Q))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_wide_integers_are_refused_beside_gaps_too(kind):
+    values = [None, *(2**54 + i for i in range(N - 1))]
+    frame = pd.DataFrame({"a": pd.array(values, "Int64"), "b": X[:, 3]})
+    if kind == "polars":
+        frame = pl.DataFrame({"a": values, "b": X[:, 3]}, schema={"a": pl.Int64, "b": pl.Float64})
+    with pytest.raises(DataError, match=r"Input X contains 18014398509481985, first in row 2"):
+        small_svc().fit(frame, Y)

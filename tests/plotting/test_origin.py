@@ -17,6 +17,7 @@ from daskls.errors import StoreError
 from daskls.plotting import ReportDisplay
 from daskls.plotting.choice import columns_of
 from daskls.plotting.evaluation import evaluate, importances_by_shuffling
+from daskls.seeds import SHUFFLED
 
 N = 240
 COLUMNS = ["a", "b", "c", "color", "id"]
@@ -133,7 +134,7 @@ def test_shuffled_columns_lose_what_the_frame_loses(model):
     assert len(owner) > len(names) == 4
     with model._test_rows(TEST, "t") as rows:
         lost, n_rows = importances_by_shuffling(model, evaluate(model, *rows), owner)
-    order, expected = np.random.default_rng(0).permutation(N), []
+    order, expected = SHUFFLED.generator(0).permutation(N), []
     for name in names:
         shuffled = TEST.assign(**{name: TEST[name].to_numpy()[order]})
         expected.append(model.score(TEST, "t") - model.score(shuffled, "t"))

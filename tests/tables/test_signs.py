@@ -13,6 +13,7 @@ from support import run_cli as run
 import daskls
 from daskls import DataError, TableEncoder
 from daskls.sources.base import TableOptions, TableSource
+from daskls.sources.door import open_source
 from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
 from daskls.sources.scan import scan_table
 from daskls.sources.signs import with_numbers
@@ -259,3 +260,57 @@ def test_categories_of_signed_numbers_stay_categories():
     frame = pd.DataFrame({"a": pd.Categorical(["$1", "$2", "", "$1"]), "t": [0, 1, 0, 1]})
     (column,) = TableEncoder("t").fit(frame).table_.columns
     assert column == ColumnEncoding("a", "category", ("$1", "$2"), fill=0.0)
+
+
+APART = {
+    "blank": " ",
+    "no-break": "\u00a0",
+    "narrow": "\u202f",
+    "apostrophe": "'",
+    "quote": "\u2019",
+}
+
+
+@pytest.mark.parametrize("name", APART)
+@pytest.mark.parametrize("end", ["", ".50", ",50"])
+def test_thousands_that_are_apart_by_what_is_no_point_are_numbers(name, end, tmp_path):
+    numbers = 1000 + 12_345 * np.arange(N)
+    texts = [f"{number:,}".replace(",", APART[name]) + end for number in numbers]
+    pd.DataFrame({"a": texts, "y": np.arange(N) % 2}).to_csv(
+        tmp_path / "t.csv", sep=";", index=False
+    )
+    found = scan_table(open_source(tmp_path / "t.csv").open("y", None), "y", TableOptions())
+    column = found.encoding.columns[0]
+    assert column.kind == "number"
+    np.testing.assert_array_equal(coded(column, texts)[:, 0], numbers + bool(end) / 2)
+
+
+@pytest.mark.parametrize("texts", [["555 12", "44 1"], ["12 3456"] * 2, ["1 234", "x 234"]])
+def test_other_blanks_make_no_numbers(texts):
+    column = column_or_error([*texts] * 9, is_typed=False)
+    assert isinstance(column, str) or column.kind != "number"
+
+
+def test_points_that_part_thousands_twice_are_certain():
+    column = column_or_error([f"{i}.{i + 100}.000" for i in range(1, 90)], is_typed=False)
+    assert (column.kind, column.sign) == ("number", ",")
+
+
+def test_targets_of_1234_beside_decimal_commas_are_refused(tmp_path):
+    rows = [f"0,{i % 9}5;{1 + i % 8}.{100 + i * 7 % 900}" for i in range(N)]
+    (tmp_path / "t.csv").write_text("\n".join(["a;t", *rows]))
+    with pytest.raises(
+        DataError, match=r"'t' holds numbers as 1\.234, beside columns with decimal"
+    ):
+        daskls.VoronoiSVR().fit(tmp_path / "t.csv", "t")
+    (tmp_path / "p.csv").write_text("\n".join(["a;t", *rows]).replace(",", "."))
+    assert daskls.VoronoiSVR(random_state=0).fit(tmp_path / "p.csv", "t").table_.label == "t"
+
+
+def test_a_dash_among_decimal_commas_is_a_mistake(tmp_path):
+    texts = [("-" if i % 9 == 0 else f"{i},5") for i in range(99)]
+    pd.DataFrame({"a": texts, "y": np.arange(99) % 2}).to_csv(
+        tmp_path / "t.csv", sep=";", index=False
+    )
+    with pytest.raises(DataError, match="numbers and '-'; where '-' stands for a missing value"):
+        daskls.VoronoiSVC().fit(tmp_path / "t.csv", "y")

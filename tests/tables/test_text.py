@@ -590,8 +590,26 @@ def test_files_in_folders_of_other_columns_are_refused(tmp_path):
     by_value(tmp_path / "u", "csv", PLAIN.rename(columns={"b": "c"}))
     for path in (tmp_path / "u").rglob("*.csv"):
         path.write_text(path.read_text().replace("c,", "year,", 1))
-    with pytest.raises(DataError, match="has more than one column 'year'; rename them"):
+    with pytest.raises(DataError, match=r"holds '.*' in column 'year', and its folder is year=20"):
         daskls.VoronoiSVC(**SMALL).fit(tmp_path / "u", "t")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_may_be_in_files_and_in_names_of_folders(ending, tmp_path):
+    for place, year in ((f"year={2000 + i}", 2000 + i) for i in range(3)):
+        (tmp_path / "t" / place).mkdir(parents=True)
+        own = PLAIN[year % 3 :: 3].assign(year=year)
+        getattr(own, f"to_{ending}")(tmp_path / "t" / place / f"rows.{ending}", index=False)
+    (year,) = TableEncoder("t").fit(tmp_path / "t").table_.columns[2:]
+    assert (year.name, year.kind) == ("year", "number")
+
+
+def test_numbers_of_folders_keep_their_spelling(tmp_path):
+    for kind in ("01", "02", "1e3"):
+        (tmp_path / "t" / f"kind={kind}").mkdir(parents=True)
+        PLAIN.to_parquet(tmp_path / "t" / f"kind={kind}" / "rows.parquet", index=False)
+    found = TableEncoder("t").fit(tmp_path / "t").table_.columns[2]
+    assert found.categories == ("01", "02", "1e3")
 
 
 def test_one_folder_of_them_is_a_table_of_its_own(tmp_path):
