@@ -107,12 +107,15 @@ def _open_other(path: Path) -> _TypedFile:
     kind = FORMAT_OF[path.suffix.lower()]
     with _of_kind(path, {"feather": "a Feather", "orc": "an ORC"}.get(kind, "a JSON lines")):
         rows = dataset.dataset(str(path), format=kind)
-        n_rows = rows.count_rows()
+        n_rows, _ = rows.count_rows(), rows.schema.names
 
     def batches(names: list[str]) -> Iterator[Any]:
         size = batch_rows(len(names))
         scanner = rows.scanner(names, batch_size=size, batch_readahead=1, use_threads=False)
-        return scanner.to_batches()  # type: ignore[no-any-return]
+        for batch in scanner.to_batches():
+            # JSON is read whatever its bytes are.
+            batch.validate(full=kind == "json")
+            yield batch
 
     return _TypedFile(rows.schema, n_rows, batches)
 
@@ -121,7 +124,7 @@ def _open_other(path: Path) -> _TypedFile:
 def _of_kind(path: Path, kind: str) -> Iterator[None]:
     try:
         yield
-    except (import_arrow().ArrowException, OSError) as error:
+    except (import_arrow().ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(
             f"{path} is not {kind} file: {_one_line(error)}. Check the file."
         ) from error

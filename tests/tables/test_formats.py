@@ -89,3 +89,10 @@ def test_predictions_replace_no_file_that_appeared_meanwhile(has_links, tmp_path
         write_predictions(str(tmp_path / "answers.zarr"), target, ["other"])
     assert target.read_text().split()[0] == "side"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.zarr", "out.csv"]
+
+
+@pytest.mark.parametrize("line", ['{"a": "k\xe9", "y": 1}', '{"\xe9": 2, "y": 1}'])
+def test_lines_of_json_in_another_encoding_are_refused(line, tmp_path):
+    (tmp_path / "rows.jsonl").write_bytes((line + "\n").encode("latin-1") * 9)
+    with pytest.raises(daskls.DataError, match=r"UTF8|utf-8"):
+        daskls.VoronoiSVC().fit(tmp_path / "rows.jsonl", "y")
