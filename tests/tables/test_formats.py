@@ -11,7 +11,7 @@ from support import HERE, as_options
 from support import run_cli as run
 from tables import json_lines
 
-from daskls import StoreError, TableEncoder, VoronoiSVC
+from daskls import DataError, StoreError, TableEncoder, VoronoiSVC
 from daskls.datasets import convert
 from daskls.sources import door
 from daskls.sources.door import Format, find_files, format_of
@@ -94,5 +94,5 @@ def test_predictions_replace_no_file_that_appeared_meanwhile(has_links, tmp_path
 @pytest.mark.parametrize("line", ['{"a": "k\xe9", "y": 1}', '{"\xe9": 2, "y": 1}'])
 def test_lines_of_json_in_another_encoding_are_refused(line, tmp_path):
     (tmp_path / "rows.jsonl").write_bytes((line + "\n").encode("latin-1") * 9)
-    with pytest.raises(daskls.DataError, match=r"UTF8|utf-8"):
-        daskls.VoronoiSVC().fit(tmp_path / "rows.jsonl", "y")
+    with pytest.raises(DataError, match=r"UTF8|utf-8"):
+        VoronoiSVC().fit(tmp_path / "rows.jsonl", "y")
