@@ -295,8 +295,10 @@ def sizes_of(request: FitRequest, rows: BlockRows, target: Target, n_rows: int) 
         request.cell_size,
         request.spec,
         target_nbytes=target.width * target.dtype.itemsize,
-        # Rows are copied only where some may be left out.
-        n_block_copies=2 if rows.weights is None and request.reserved_for is None else 3,
+        # Rows are copied only where some may be left out, or lack values.
+        n_block_copies=2
+        + (rows.weights is not None or request.reserved_for is not None)
+        + (rows.gaps is not None and bool(rows.gaps.marked)),
         source_nbytes=rows.source_nbytes,
         unpack_nbytes=rows.unpack_nbytes,
         n_rows=n_rows,
