@@ -83,7 +83,7 @@ def test_rows_and_label_are_called_as_they_were_given(tmp_path):
 
 
 @given(dropped=st.sets(st.sampled_from(COLUMNS[:4]), max_size=3), joined=st.booleans())
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_each_column_is_told_of_once(dropped, joined):
     drop = ",".join(sorted(dropped)) if joined and dropped else sorted(dropped)
     with pytest.warns(UserWarning, match="left out 'id'"):
@@ -114,7 +114,7 @@ def test_where_rows_came_from_identifies_no_fit_and_may_lack(tmp_path):
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=30, max_size=60), st.integers(0, 9))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=3, deadline=None)
 @pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 def test_the_baseline_is_the_most_frequent_class(labels, seed):
     y = np.array([*"abc", *labels])

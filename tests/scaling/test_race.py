@@ -645,8 +645,9 @@ def test_sizes_of_cells_follow_from_rows():
     assert VoronoiSVC(**{**given, "loss": "hinge"}).fit(many, y).n_cells_ == 3
 
 
-@pytest.mark.parametrize(("n_rows", "learns"), [(2000, True), (3500, False)])
-@pytest.mark.parametrize("of_numbers", [True, False])
+@pytest.mark.parametrize(
+    ("n_rows", "learns", "of_numbers"), [(2000, True, True), (3500, False, False)]
+)
 def test_narrow_widths_are_tried_where_wide_ones_learn_nothing(n_rows, learns, of_numbers):
     X = np.random.default_rng(0).random((2 * n_rows, 2))
     waves = np.sin(16 * np.pi * X).prod(axis=1)

@@ -119,7 +119,7 @@ def oracle(values):
     return signs.pop(), [a * b for a, b in zip(minus, bare, strict=True)]
 
 
-@hypothesis.settings(few, max_examples=400)
+@hypothesis.settings(few, max_examples=200)
 @hypothesis.given(
     st.one_of(
         columns_of_hands(),
@@ -165,7 +165,7 @@ def oracle_of_commas(values):
     return "," + values[0][1], [a * b for a, b in zip(minus, numbers, strict=True)]
 
 
-@hypothesis.settings(few, max_examples=400)
+@hypothesis.settings(few)
 @hypothesis.given(
     st.sampled_from(["", "", "€", "%"]).flatmap(
         lambda sign: st.lists(written().filter(lambda own: own[1] == sign), min_size=1, max_size=9)
