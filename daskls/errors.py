@@ -34,13 +34,13 @@ class DasklsError(Exception):
 
 
 class DataError(DasklsError, ValueError):
-    """The data cannot be used: it holds NaN, has a wrong shape, a single class, and the like.
+    """The data cannot be used: it holds infinity, has a wrong shape, a single class, and the like.
 
     Examples
     --------
     >>> import daskls
     >>> try:
-    ...     daskls.VoronoiSVC().fit([[0.0], [float("nan")]] * 9, [0, 1] * 9)
+    ...     daskls.VoronoiSVC().fit([[0.0], [float("inf")]] * 9, [0, 1] * 9)
     ... except daskls.DataError as error:
     ...     print("row 1" in str(error))
     True
