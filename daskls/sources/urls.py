@@ -2,12 +2,14 @@
 
 import glob
 import os
+import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from http.client import HTTPException
 from itertools import takewhile
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from string import punctuation
+from urllib.parse import quote, unquote
 from urllib.request import urlretrieve
 from weakref import WeakValueDictionary
 
@@ -34,7 +36,8 @@ def copied(url: str, is_table: Callable[[str], bool]) -> tuple[TemporaryFolder, 
         if not sizes:
             raise DataError(f"There is no table at {url}. Check the URL.")
     else:
-        path, sizes = Path(unquote(urlsplit(url).path)).name, None
+        # Not by urlsplit: what is no URL is refused below.
+        path, sizes = Path(unquote(re.split(r"[?#]", url)[0])).name, None
         if not is_table(path):
             return None
     folder = _copies.get(url)
@@ -73,8 +76,9 @@ def _copy_object(store: Objects, key: str, nbytes: int, to: Path) -> None:
 
 def _copy_page(url: str, to: Path) -> None:
     try:
-        if url.startswith(("http", "ftp")):
-            urlretrieve(url, to)
+        if url.lower().startswith(("http:", "https:", "ftp:")):
+            # Blanks and letters beyond ASCII, as a browser does.
+            urlretrieve(quote(url, safe=punctuation), to)
         else:
             system, path = url_to_fs(url)
             system.get_file(path, str(to))

@@ -120,6 +120,8 @@ def test_what_is_not_behind_a_url_is_one_sentence(site, bucket, tmp_path):
     for url, words in (
         (f"{site}/none.csv", "none.csv cannot be read: HTTP Error 404.*check the URL"),
         ("http://127.0.0.1:1/x.csv", "x.csv cannot be read: .*refused.*check the URL"),
+        ("HTTP://127.0.0.1:1/\xfc x.csv", "x.csv cannot be read: .*refused.*check the URL"),
+        ("http://[::1/x.csv", "x.csv cannot be read: .*check the URL"),
         ("nowhere://a/x.csv", "x.csv cannot be read: .*nowhere.*check the URL"),
         (f"{bucket}/none.csv", "There is no table at s3.*none.csv. Check the URL"),
         (f"{bucket}/none/*.csv", "There is no table at s3.*csv. Check the URL"),
