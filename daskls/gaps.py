@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class Gaps:
         """Return the names of columns, and of the features that mark their gaps."""
         return [*names, *(f"{names[column]} is missing" for column in self.marked)]
 
-    def fill(self, X: Reals, block_info: Any = None) -> Reals:
+    def fill(self, X: Reals) -> Reals:
         """Return rows (m, d) without NaN, and with marks; filled ones as they are."""
         has_gaps = columns_with_gaps(X)
         if X.shape[1] == self.n_features and not has_gaps.any():

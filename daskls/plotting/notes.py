@@ -301,10 +301,8 @@ def _figure(panel: Panel) -> str:
 
 def _png(panel: Panel, size: tuple[float, float] = SIZE) -> str:
     """Return the picture of a panel as base64; the size is in inches."""
-    figure, content = (
-        import_matplotlib("figure").Figure(figsize=size, layout="constrained"),
-        BytesIO(),
-    )
+    figure = import_matplotlib("figure").Figure(figsize=size, layout="constrained")
+    content = BytesIO()
     with without_math():
         ax = figure.subplots()
         panel.draw(ax)

@@ -34,7 +34,7 @@ class BlockRows:
     y is (n, 1), for numbers (n, t); `classes` are the labels of its codes, if it holds codes.
     `source_nbytes` of the largest chunk of X stay in memory while its blocks are used; unpacking
     one that is larger than a block takes `unpack_nbytes`. `given` are X, y and weights before they
-    became blocks, from which other blocks are made. Tasks fill `gaps`, once these are known.
+    became blocks, from which other blocks are made. `gaps` are known once X is read.
     """
 
     X: da.Array
@@ -71,6 +71,11 @@ class BlockRows:
         y, weights = (None if own is None else own.rechunk({0: chunks}) for own in columns)
         X = from_handle(X, chunks) if is_read else X.rechunk({0: chunks}, method="tasks")
         return replace(self, X=X, y=y, weights=weights)
+
+    @property
+    def filling(self) -> Gaps | None:
+        """What tasks fill missing values with; None where no row lacks any."""
+        return self.gaps if self.gaps is not None and self.gaps.marked else None
 
     @property
     def n_rows(self) -> int:

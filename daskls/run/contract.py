@@ -298,7 +298,7 @@ def sizes_of(request: FitRequest, rows: BlockRows, target: Target, n_rows: int) 
         # Rows are copied only where some may be left out, or lack values.
         n_block_copies=2
         + (rows.weights is not None or request.reserved_for is not None)
-        + (rows.gaps is not None and bool(rows.gaps.marked)),
+        + (rows.filling is not None),
         source_nbytes=rows.source_nbytes,
         unpack_nbytes=rows.unpack_nbytes,
         n_rows=n_rows,

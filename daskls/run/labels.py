@@ -120,7 +120,7 @@ def first_bad_value(X: Reals, *, but_nan: bool = False) -> BadValue | None:
         tile = X[start : start + CHECKED_ROWS]
         # Negated, as NaN compares as false. In float16 only infinity is that large.
         bad = ~(np.isfinite(tile) & (np.abs(tile) <= limit))
-        if but_nan:
+        if but_nan and bad.any():
             bad &= ~np.isnan(tile)
         if bad.any():
             row, column = np.unravel_index(bad.argmax(), bad.shape)

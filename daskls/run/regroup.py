@@ -61,7 +61,7 @@ def regroup_rows(state: FitState, exchange: Exchange) -> Int64:
             first_kept=scan.first_kept,
             scale=state.scale,
             reserve=state.reserve,
-            gaps=rows.gaps,
+            gaps=rows.filling,
         )
     # The checksums of rows are added, so blocks may finish in any order, or in an earlier fit.
     if sum(sums) % 2**64 != state.sample.checksum:

@@ -29,7 +29,7 @@ class BlockSample:
     """One block's rows below the limit, its checksum, and its first invalid row.
 
     ``counts`` are its rows of each class without those reserved; so are ``numbers``. Columns where
-    it lacks values have ``gaps``.
+    it lacks values have ``gaps``; None if none does.
     """
 
     numbers: RowNumbers
@@ -77,7 +77,9 @@ class DrawnRows:
     @property
     def gaps(self) -> Mask:
         """The columns in which some row lacks a value."""
-        found: Mask = np.any([b.gaps for b in self.blocks if b.gaps is not None], axis=0)
+        found = np.zeros(self.blocks[0].X.shape[1], bool)
+        for block in self.blocks:
+            found |= False if block.gaps is None else block.gaps
         return found
 
     def sample(self, class_weight: Float64, n_sample: int, seed: int) -> Sample:
@@ -165,7 +167,10 @@ def sample_block(
     block_info: Any = None,
 ) -> BlockSample:
     block, first_row = block_start(block_info)
-    bad = first_bad_value(X, but_nan=takes_nan)
+    bad = first_bad_value(X)
+    lacks_some = takes_nan and bad is not None and bad.value != bad.value
+    if lacks_some:
+        bad = first_bad_value(X, but_nan=True)
     if bad is not None:
         # Returned, not raised: the error names the first bad block, whichever task ends first.
         none, targets = np.empty(0, np.int64), target.encode(y[:0])
@@ -173,7 +178,8 @@ def sample_block(
         return BlockSample(none, X[:0], targets, np.empty(0), 0, none, bad)
     kept, targets, given = take_kept(X, y, weights, target)
     start, reserved = int(first_kept[block]), None
-    checksum, gaps = block_checksum(kept, targets, given, start), columns_with_gaps(kept)
+    checksum = block_checksum(kept, targets, given, start)
+    gaps = columns_with_gaps(kept) if lacks_some else None
     counts = np.bincount(group_codes(targets), minlength=max(target.n_classes, 1))
     numbers = start + np.arange(len(kept))
     if reserve is not None:

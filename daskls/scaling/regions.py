@@ -209,7 +209,7 @@ def _collect(state: FitState, job: RegionJob) -> None:
             class_weight=state.class_weight,
             first_kept=state.scan.first_kept,
             reserve=state.reserve,
-            gaps=rows.gaps,
+            gaps=rows.filling,
         )
 
 

@@ -43,7 +43,6 @@ WITH_COMMA = re.compile(
     r"\s*[+-]?(\d+,\d*|,\d+|\d{1,3}([.\s']\d{3})+,\d*|\d{1,3}(,\d{3})+(\.\d*)?)([eE][+-]?\d+)?\s*"
 )
 WRITE_POINTS = "write 1,5 as 1.5 and 1,000 as 1000, where it is not certain which are meant"
-
 WRITE_EITHER = "write 1.234 as 1234 or as 1,234, whichever is meant"
 
 # What becomes of missing values, and of categories that no training row had.

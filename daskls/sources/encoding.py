@@ -108,7 +108,7 @@ class ColumnEncoding:
     def written_with(self) -> str:
         sign = self.sign or ""
         words = ["decimal commas"] * sign.startswith(COMMA) + [sign.removeprefix(COMMA)]
-        return " and ".join(filter(None, words)) or "commas"
+        return " and ".join(filter(None, words)) or "thousands apart"
 
     def _describe_statistics(self) -> str:
         letters = f"{N_DIRECTIONS} directions of the pieces that its values share"

@@ -18,8 +18,9 @@ from daskls.sources.labels import add_labels
 from daskls.sources.many_values import ManyValues
 from daskls.sources.statistics import CrossFit, Targets
 
-# Arrow types whose values float32 holds exactly.
+# Columns of numbers that may get statistics of their values.
 MOST_SPIKY = 8
+# Arrow types whose values float32 holds exactly.
 SMALL = ("int8", "int16", "uint8", "uint16", "bool", "halffloat", "float")
 
 

@@ -219,7 +219,7 @@ def test_a_model_reads_signs_in_queries_as_in_training(tmp_path):
         assert model.table_.describe()[1:] == [
             "price: a number, written with $",
             "share: a number, written with %",
-            "people: a number, written with commas",
+            "people: a number, written with thousands apart",
         ]
         # Numbers may come as such, too.
         for own in (PRICES, tmp_path / "t.csv", bare):
