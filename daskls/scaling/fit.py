@@ -27,10 +27,11 @@ from daskls.records import (
 )
 from daskls.run.contract import FitRequest, FitState
 from daskls.run.sample import Sample
+from daskls.scaling.candidates import Candidate
 from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
-from daskls.scaling.decide import Decision, decide_densely, retune
 from daskls.scaling.grid import (
     STEPS,
+    TRIAL_ROWS,
     Steps,
     Trial,
     TrialGrid,
@@ -39,23 +40,22 @@ from daskls.scaling.grid import (
     race_nbytes,
     regions_nbytes,
 )
-from daskls.scaling.race import Candidate, race
-from daskls.scaling.regions import RegionJob, collect_regions, plan_regions
-from daskls.scaling.rungs import (
-    CELL_ROWS,
+from daskls.scaling.regions import collect_regions, plan_regions
+from daskls.scaling.search import Decision, decide, race, uncoded_if_near
+from daskls.scaling.sheets import (
     DENSE_FROM,
-    N_CELLS,
     Drawn,
-    RaceJob,
-    draw_cells_of,
-    draw_race_rows,
+    Job,
+    SampleJob,
+    draw_cells,
+    draw_rows,
     expected_parts,
     held_out,
-    most_mixed_first,
-    plan_race,
     race_rows,
+    sheets_of_regions,
+    sheets_of_sample,
     token_of,
-    write_race_rows,
+    write_rows,
 )
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.aims import Aim, aim_of
@@ -286,20 +286,19 @@ class _Search:
     def decide(self, candidates: Sequence[Candidate]) -> Decision:
         state = self.state
         drawn = self._draw()
-        plan = plan_race(drawn, self._cell_size)
+        sheets = sheets_of_sample(drawn, self._cell_size)
         # `plan_choice` knew nothing of codings, which may add features.
         widest, has_cells = max(base.n_features for base in self.bases), self._has_cells
         parts = expected_parts(len(state.sample.X), self._cell_size, has_cells=has_cells)
         check_race(parts, widest, state.sizes, state.resources)
-        job = RaceJob(state.root.where(), self._aim, token_of(drawn, self.bases))
-        write_race_rows(job, self.sample, drawn, self.bases)
-        is_last = self.is_whole or self.scaling.by_chance
+        job = SampleJob(state.root.where(), self._aim, token_of(drawn, self.bases))
+        write_rows(job, self.sample, drawn, self.bases)
         with self._timed(job, RACE_STEPS):
             steps = Steps(job, state.client, job.token)
-            left = race(steps, candidates, plan, self._grid, learns=self.learns, is_last=is_last)
-        if is_last:
-            return Decision(left[0], tuple(left), {})
-        return self._decide_densely(left[0])
+            left = race(steps, candidates, sheets, self._grid)
+            if self.is_whole or self.scaling.by_chance:
+                return decide(steps, left, sheets, self._grid, learns=self.learns)
+        return self._decide_densely(uncoded_if_near(left))
 
     def _draw(self) -> Drawn:
         """Return the rows of the race: random rows, and rows of cells if all data is sampled."""
@@ -309,12 +308,12 @@ class _Search:
         if equal is not None:
             # Equal rows of two classes are held out together: one would reveal the other.
             held = held[equal[0]][equal[1]]
-        drawn = draw_race_rows(len(X), *race_rows(len(X)), seed, held)
+        drawn = draw_rows(len(X), *race_rows(len(X)), seed, held)
         if not self._has_cells or len(X) < DENSE_FROM or not len(drawn.reserved):
             return drawn
         rows = scaled(X, self._plain.scale)
-        cells = draw_cells_of(rows, N_CELLS, min(CELL_ROWS, self._cell_size), seed, held)
-        return replace(drawn, cells=most_mixed_first(cells, targets, self._aim))
+        cells = draw_cells(rows, targets, self._cell_size, seed, held, self._aim)
+        return replace(drawn, cells=cells)
 
     @property
     def _has_cells(self) -> bool:
@@ -325,21 +324,19 @@ class _Search:
         """The rows divided by their spread, whichever codings are candidates."""
         return find_bases(self.state.sample.X, ("none",), 0)[0]
 
-    def _decide_densely(self, first: Candidate) -> Decision:
-        state, base = self.state, self.bases[first.base]
+    def _decide_densely(self, left: Sequence[Candidate]) -> Decision:
+        state, base = self.state, self.bases[left[0].base]
         check_regions(state.sizes, state.rows.block_rows, self._cell_size, state.resources)
         widest = max(own.n_features for own in self.bases)
         job = plan_regions(state, self._plain.scale, widest).gathered_in(base.scale, base.name)
         collect_regions(state, job)
-        steps = Steps(job, state.client)
+        sheets = sheets_of_regions(job, min(TRIAL_ROWS, self._cell_size), self._cell_size)
         with self._timed(job, REGION_STEPS):
-            decision = decide_densely(steps, first, self._kernels, self._grid, learns=self.learns)
-            if self.scaling.kernels:
-                decision = retune(steps, decision, self._grid, self._cell_size)
-        return decision
+            steps = Steps(job, state.client)
+            return decide(steps, left, sheets, self._grid, learns=self.learns)
 
     @contextmanager
-    def _timed(self, job: RaceJob | RegionJob, n_steps: int) -> Iterator[None]:
+    def _timed(self, job: Job, n_steps: int) -> Iterator[None]:
         store = open_store(job.root)
 
         def count() -> int:

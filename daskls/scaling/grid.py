@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,13 @@ from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
 from daskls.plan.bundles import Resources
 from daskls.plan.checks import check_usable
-from daskls.records import F4, F8, AnyArray, Float32, Float64, KernelSpec, SolverSpec, Targets
-from daskls.solvers.squares.aims import Aim
-from daskls.solvers.squares.system import MergedRows, System, gamma_in_cell, merge_equal_rows
+from daskls.records import F4, F8, AnyArray, SolverSpec
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.objects import open_store
 
 # Widths in steps of sqrt(2), ridges in steps of about sqrt(10).
 WIDTHS = tuple(2.0 ** (i / 2) for i in range(-8, 11))
 RIDGES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0, 3.0, 10.0)
-# Coarse grid: the middle widths of the grid, every other of given values.
-COARSE_WIDTHS, EVERY_OTHER_GAMMA, EVERY_OTHER_RIDGE = (
-    slice(4, 13, 2),
-    slice(2, 11, 2),
-    slice(2, 7, 2),
-)
 # The ridge of the first trial.
 USUAL_RIDGE = 1e-2
 # Most bytes of a region's features in float32: with many features a region has fewer rows, so that
@@ -40,8 +31,8 @@ REGION_ROWS, LEAST_REGION_ROWS = 20_000, 4_000
 # the choice on Covertype is the same within 0.1 percentage points.
 TRIAL_ROWS = 1000
 # The kind of parts that hold steps; and their version, raised where the same step gives another
-# result. 5: losses that outliers move little choose without these.
-STEPS, STEPS_VERSION = "steps", 5
+# result. 6: one search.
+STEPS, STEPS_VERSION = "steps", 6
 
 
 @dataclass(frozen=True)
@@ -97,9 +88,13 @@ class TrialGrid:
         usual = find_kernel(kernel).first_width
         width = self.widths[len(self.widths) // 2] if self.are_gammas else usual
         ridge = self.ridges[len(self.ridges) // 2]
-        if self.is_open:
-            ridge = min(self.ridges, key=lambda own: abs(own / (USUAL_RIDGE * self.unit) - 1))
-        return Trial(kernel, width, ridge, self.are_gammas, self.offset)
+        return self.with_usual_ridge(Trial(kernel, width, ridge, self.are_gammas, self.offset))
+
+    def with_usual_ridge(self, trial: Trial) -> Trial:
+        if not self.is_open:
+            return trial
+        usual = USUAL_RIDGE * self.unit
+        return replace(trial, ridge=min(self.ridges, key=lambda own: abs(own / usual - 1)))
 
     @property
     def octave(self) -> int:
@@ -118,106 +113,6 @@ class TrialGrid:
         if not (0 <= i < len(self.widths) and 0 <= j < len(self.ridges)):
             return None
         return Trial(kernel, self.widths[i], self.ridges[j], self.are_gammas, self.offset)
-
-    def coarse(self, kernel: str) -> list[Trial]:
-        widths = self.widths[COARSE_WIDTHS]
-        if self.are_gammas:
-            widths = self.widths[EVERY_OTHER_GAMMA] or self.widths
-        ridges = self.ridges[EVERY_OTHER_RIDGE] or self.ridges
-        if self.is_open:
-            first = len(RIDGES) - len(self.ridges)
-            coarse = find_kernel(kernel).coarse_ridges
-            # Coarse ridges may be too small for the kernel: its least ridge replaces them.
-            places = dict.fromkeys(max(RIDGES.index(ridge) - first, 0) for ridge in coarse)
-            ridges = tuple(self.ridges[at] for at in places)
-        own = product(widths, ridges)
-        return [Trial(kernel, w, r, self.are_gammas, self.offset) for w, r in own]
-
-
-class TrialCell:
-    """A cell of a region, solved under many trials; A (m, d) is around its mean."""
-
-    def __init__(self, A: Float32, targets: Targets, weights: Float64, aim: Aim) -> None:
-        self._own, self._aim = aim.of_cell(targets, weights), aim
-        self.Y, self.weights = self._own.Y, weights
-        self._A = A
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether there is nothing to solve: the cell has one class or number, or equal rows."""
-        return self.Y is None or bool((self._A[0] == self._A).all())
-
-    def _merged(self) -> MergedRows:
-        assert self.Y is not None
-        return merge_equal_rows(self._A, self.Y, self.weights)
-
-    def _kernel(self, trial: Trial, rows: Float32) -> KernelSpec:
-        if trial.is_gamma:
-            return KernelSpec(trial.kernel, trial.width)
-        return KernelSpec(trial.kernel, gamma_in_cell(trial.kernel, trial.width, rows))
-
-    def errors(self, trials: Sequence[Trial]) -> Float64:
-        """Return weighted sums of squared errors, wrong rows and weights, float64 (n_trials, 3)."""
-        sums = np.zeros((len(trials), 3))
-        if self.is_constant:
-            return sums
-        assert self.Y is not None
-        merged, at, w = self._merged(), 0, self.weights
-        for _, own in groupby(trials, lambda trial: (trial.kernel, trial.width)):
-            group = list(own)
-            system = System(merged.A, self._kernel(group[0], merged.A))
-            for trial in group:
-                ridges = trial.ridge / merged.weights
-                kept = self._aim.kept(system, merged.Y, ridges, offset=trial.offset)
-                found = system.solve(kept, ridges, offset=trial.offset, held_out=True)
-                held_out = self._aim.left_out(merged, found, ridges, self.Y, w)
-                squared, wrong = self._aim.losses(held_out, self.Y)
-                sums[at] = (w * squared).sum(), (w * wrong).sum(), w.sum()
-                at += 1
-        return sums
-
-    def error_slopes(self, trial: Trial) -> Float64:
-        """Return how leave-one-out errors change with the width and with the factors of features.
-
-        Sums (3 + d,): weights of rows; squared errors; their derivatives by the logarithms of the
-        width, in units of the median distance, and of the factors. Copies are left out together.
-        """
-        sums = np.zeros(3 + self._A.shape[1])
-        if self.is_constant:
-            return sums
-        merged = self._merged()
-        kernel = self._kernel(trial, merged.A)
-        of_kernel, system = find_kernel(kernel.name), System(merged.A, kernel)
-        ridges = trial.ridge / merged.weights
-        kept = self._aim.kept(system, merged.Y, ridges, offset=trial.offset)
-        error, by_values = system.error_slopes(kept, ridges, merged.weights, offset=trial.offset)
-        K = system.matrix32()
-        slopes = of_kernel.scale_slopes(
-            merged.A, by_values.astype(np.float32, copy=False), K, kernel
-        )
-        by_width = 0.0
-        if not trial.is_gamma:
-            by_width = -slopes.sum()
-            # A larger factor makes the median distance longer, which the width follows.
-            slopes += by_width * of_kernel.shares(merged.A)
-        sums[:3] = merged.weights.sum(), error, by_width
-        sums[3:] = slopes
-        return sums
-
-    def values(self, queries: Float32, trial: Trial) -> Float64:
-        """Return the values, float64 (q, R), of queries minus the cell's mean."""
-        if self.is_constant:
-            return np.repeat(self._own.answer[None], len(queries), axis=0)
-        merged = self._merged()
-        kernel = self._kernel(trial, merged.A)
-        ridges = trial.ridge / merged.weights
-        system = System(merged.A, kernel)
-        kept = self._aim.kept(system, merged.Y, ridges, offset=trial.offset)
-        found = system.solve(kept, ridges, offset=trial.offset)
-        own = find_kernel(kernel.name)
-        base = own.block(queries.astype(np.float64), merged.A.astype(np.float64))
-        values = own.apply(base, kernel, base) @ found.alpha.astype(np.float64) + found.offsets
-        return self._aim.spread(values, self._own)
 
 
 class Steps:

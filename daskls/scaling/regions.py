@@ -34,12 +34,12 @@ from daskls.records import (
     Mask,
     Reals,
     RowNumbers,
-    Targets,
 )
 from daskls.run.blocks import block_start, map_rows
 from daskls.run.contract import FitState
 from daskls.run.reserve import Reserve
 from daskls.run.scan import take_kept
+from daskls.scaling.cells import CellRows, Rows
 from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
 from daskls.solvers.squares.aims import Aim, aim_of
@@ -67,6 +67,8 @@ MERGED_AT = 4
 MAX_GROUP_ROWS = 16_000
 # Cells with fewer rows are not representative, and are not used.
 LEAST_ROWS = 20
+# Most features by which cells of a sample are cut.
+CUT_FEATURES = 128
 COLLECTED, GATHERED = "blocks", "rows"
 REGION_COLUMNS = ("X", "codes", "weights", "numbers")
 # Rows of regions in a bucket that a process keeps: a learned scale reads each region some 30 times.
@@ -121,12 +123,9 @@ class RegionJob:
 
 
 @dataclass(frozen=True, eq=False)
-class RegionRows:
+class RegionRows(Rows):
     """The rows of one region, by increasing global number; folds are below `HELD_SHARE`."""
 
-    X: Float32
-    targets: Targets
-    weights: Float64
     fold: Int64
 
     @property
@@ -138,9 +137,6 @@ class RegionRows:
         """Whether each row is held out from choices, to evaluate them: bool (m,)."""
         held: Mask = self.fold == 0
         return held
-
-    def take(self, which: Int64) -> "RegionRows":
-        return RegionRows(*(getattr(self, f.name)[which] for f in fields(self)))
 
 
 def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> RegionJob:
@@ -307,7 +303,7 @@ def read_region(region: int, job: RegionJob) -> RegionRows:
     columns = _read_columns(job.root, _region_key(job, region))
     runs = columns["numbers"] // job.run_rows
     fold = (row_keys(runs, HELD_ROWS(job.seed)) % np.uint64(HELD_SHARE)).astype(np.int64)
-    return RegionRows(columns["X"], columns["codes"], columns["weights"], fold)
+    return RegionRows(columns["X"], columns["codes"], columns["weights"], runs, fold)
 
 
 def _read_columns(root: str, key: str) -> dict[str, AnyArray]:
@@ -323,29 +319,50 @@ def _read_columns(root: str, key: str) -> dict[str, AnyArray]:
     return cast(dict[str, AnyArray], columns)
 
 
-def draw_cells(job: RegionJob, n_cells: int, draw: int) -> dict[int, int]:
-    """Return how many cells of each region are drawn: equally many, one more of some regions."""
+@dataclass(frozen=True)
+class RegionPart:
+    """Cells of one region: of what is held out all, or some drawn ones, whose rows are left out."""
+
+    region: int
+    cell_rows: int
+    n_drawn: int | None = None
+    draw: int = 0
+
+
+def draw_parts(job: RegionJob, n_cells: int, cell_rows: int, draw: int) -> tuple[RegionPart, ...]:
+    """Return parts that draw equally many cells of each region, one more of some regions."""
     order = REGION_CELLS.generator(job.seed, region=0, draw=draw).permutation(job.n_regions)
     counts = np.bincount(np.arange(n_cells) % job.n_regions, minlength=job.n_regions)
-    return {int(region): int(n) for region, n in zip(order, counts, strict=True) if n}
+    return tuple(
+        RegionPart(int(region), cell_rows, int(n), draw)
+        for region, n in zip(order, counts, strict=True)
+        if n
+    )
 
 
-def cells_of(
-    region: int, factors: Float64, job: RegionJob, n_cells: int, cell_size: int, draw: int
-) -> Iterator[tuple[Float32, RegionRows]]:
-    """Yield the features, around their mean, and the rows of some cells of what is not held out."""
-    rows = read_region(region, job)
-    rows = rows.take(np.flatnonzero(~rows.held))
-    if len(rows.X) < LEAST_ROWS:
+def cells_of(part: RegionPart, factors: Float64, job: RegionJob) -> Iterator[CellRows]:
+    """Yield cells of what is not held out, cut in a scale, with the rows that each predicts."""
+    rows = read_region(part.region, job)
+    training, held = rows.take(np.flatnonzero(~rows.held)), rows.take(np.flatnonzero(rows.held))
+    if not len(training.X):
         return
-    Z = in_scale(rows, factors)
-    _, cells = cut_rows(Z, cell_size)
+    tree, cells = cut_rows(in_scale(training, factors), part.cell_rows)
+    if part.n_drawn is None:
+        of_row = route_rows(tree, in_scale(held, factors))
+        for number, own in enumerate(cells):
+            asked = np.flatnonzero(of_row == number)
+            if len(asked):
+                yield CellRows(_joined(training.take(own), held.take(asked)), len(own), asked)
+        return
     cells = [own for own in cells if len(own) >= LEAST_ROWS]
-    rng = REGION_CELLS.generator(job.seed, region=region + 1, draw=draw)
-    for i in rng.permutation(len(cells))[:n_cells].tolist():
-        own = cells[i]
-        # Centered, so that float32 products lose no digits to the cell's distance from the origin.
-        yield Z[own] - own_center(Z[own]), rows.take(own)
+    rng = REGION_CELLS.generator(job.seed, region=part.region + 1, draw=part.draw)
+    for i in rng.permutation(len(cells))[: part.n_drawn].tolist():
+        yield CellRows(training.take(cells[i]), len(cells[i]), np.arange(len(cells[i])))
+
+
+def _joined(first: Rows, last: Rows) -> Rows:
+    names = [f.name for f in fields(Rows)]
+    return Rows(*(np.concatenate([getattr(first, n), getattr(last, n)]) for n in names))
 
 
 def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
@@ -357,12 +374,14 @@ def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
     return tree, np.split(order, ends[:-1])
 
 
-def in_scale(rows: RegionRows, factors: Float64) -> Float32:
+def in_scale(rows: Rows, factors: Float64) -> Float32:
     Z: Float32 = rows.X * factors.astype(np.float32)
     return Z
 
 
-def own_center(Z: Float32) -> Float32:
-    """Return the mean of some rows, summed in float64."""
-    center: Float32 = Z.mean(axis=0, dtype=np.float64).astype(np.float32)
-    return center
+def widest(X: Float32) -> Float32:
+    """Return the features of the largest variance: to cut a tree by thousands takes seconds."""
+    if X.shape[1] <= CUT_FEATURES:
+        return X
+    widest = np.argsort(-X.var(axis=0, dtype=np.float64), kind="stable")[:CUT_FEATURES]
+    return np.ascontiguousarray(X[:, np.sort(widest)])

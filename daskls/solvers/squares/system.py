@@ -17,9 +17,11 @@ from daskls.kernels.kernel import Kernel, find_kernel
 from daskls.records import EPS, Float32, Float64, Floats, Int64, Ints, KernelSpec
 
 # A pivot below this many rounding errors of the trace, which bounds the largest eigenvalue, is lost
-# among them: leave-one-out values are silently wrong. Measured: see tests/solvers/squares. No pivot
-# is below the ridge, but with a narrow or a rough kernel all are far above it: the Laplacian and
-# the exponential kernel rarely need float64, which takes twice as long.
+# among them: leave-one-out values are silently wrong. Measured: see tests/solvers/squares. Pivots
+# and trace are those of the system times the weights of its rows, which changes no digit of a
+# factorization: with these the copies that a row stands for cost none. No pivot is below the ridge,
+# but with a narrow or a rough kernel all are far above it: the Laplacian and the exponential kernel
+# rarely need float64, which takes twice as long.
 SAFE_ROUNDINGS = 8.0
 # The leading rows, as a share, whose pivots are looked at first where the ridge promises nothing.
 # They are the pivots of the whole, for 1/64 of its cost, and reveal most systems that need float64.
@@ -126,20 +128,21 @@ class System:
 
     def _factor(self, ridges: Float64) -> Floats:
         """Return the factor of K + R: in float32, or in float64 where that loses its digits."""
-        trace = float(self.diagonal.sum())
+        trace = float((self.diagonal / ridges).sum())
         found = self._factor32(ridges, trace)
         if found is None:
             found = _factorize(self.matrix64(), ridges)
-            if found is None or _least_pivot(found) < EPS * trace:
-                raise _ridge_error(float(ridges.min()), len(ridges), trace, self._kernel)
+            if found is None or _least_pivot(found, ridges) < EPS * trace:
+                least = float(ridges.min())
+                raise _ridge_error(least, len(ridges), least * trace, self._kernel)
         return found
 
     def _factor32(self, ridges: Float64, trace: float) -> Floats | None:
-        if not may_need_float64(float(ridges.min()), trace):
+        if not may_need_float64(1.0, trace):
             return _factorize(self.matrix32(), ridges)
         for n in (int(LEADING_SHARE * len(ridges)), len(ridges)):
             found = _factorize(self.matrix32(n), ridges[:n])
-            if found is None or may_need_float64(_least_pivot(found), trace):
+            if found is None or may_need_float64(_least_pivot(found, ridges[:n]), trace):
                 return None
         return found
 
@@ -167,9 +170,10 @@ class System:
         return K
 
 
-def _least_pivot(factor: Floats) -> float:
-    """Return the least pivot, a sharper bound than the ridge: narrow kernels need none."""
-    return float(np.diagonal(factor).min(initial=np.inf)) ** 2
+def _least_pivot(factor: Floats, ridges: Float64) -> float:
+    """Return the least pivot in units of its ridge, at least 1 but for rounding: a sharper bound."""
+    pivots = np.diagonal(factor).astype(np.float64) ** 2
+    return float((pivots / ridges).min(initial=np.inf))
 
 
 def _ridge_error(ridge: float, n_rows: int, trace: float, kernel: Kernel) -> ParameterError:

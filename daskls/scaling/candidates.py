@@ -1,0 +1,290 @@
+"""Candidates, each a coding, a kernel and a scale with its best width and ridge; paired errors.
+
+Tasks on workers tune one on a sheet of rows, take its errors there, and learn a scale from it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from daskls.blas import one_blas_thread
+from daskls.records import AnyArray, Coding, Float64
+from daskls.scaling.cells import (
+    Answers,
+    CellRows,
+    TrialCell,
+    descend,
+    errors_of_mean,
+    learn_factors,
+)
+from daskls.scaling.grid import Steps, Trial, TrialGrid
+from daskls.scaling.regions import RegionPart
+from daskls.scaling.sheets import Job, Part, SampleJob, Sheet, Sheets, read_cells
+from daskls.solvers.squares.aims import Aim
+
+# A learned scale, by its name among the scales of candidates.
+LEARNED = "learned"
+# The fewest groups of rows for a comparison.
+LEAST_GROUPS = 10
+# A learned scale is also tried without the features whose factors are below these shares of the
+# largest, and without the smaller half. Of many uninformative features, chance decides which end at
+# a small factor and which at 0; each one that is kept makes cells less dense and models larger.
+WEAK_SHARES = (0.3, 0.1, 0.03)
+# The share of a scale's logarithms that is kept where it was learned on at most 1000 rows of a cell
+# of sampled rows: the more rows, the less unequal are the factors of the best scale. On letter all
+# of it leaves 3.3 % of errors, seven tenths 2.8 %.
+KEPT_SHARE = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class RowErrors:
+    """A candidate's errors on predicted rows; each group of rows counts as one observation.
+
+    `of_mean` are the squared errors of the mean of the training rows.
+    """
+
+    squared: Float64
+    wrong: Float64
+    weights: Float64
+    groups: Float64
+    of_mean: Float64
+
+    @property
+    def squared_error(self) -> float:
+        return _mean(self.squared, self.weights)
+
+    @property
+    def error(self) -> float:
+        return _mean(self.wrong, self.weights)
+
+    def is_negligible(self, aim: Aim) -> bool:
+        """Whether the errors leave nothing to gain; not so before there are any."""
+        return len(self.squared) > 0 and self.squared_error < aim.negligible
+
+    @property
+    def z_over_mean(self) -> float:
+        return self._z(self.of_mean - self.squared)
+
+    def z_over(self, old: "RowErrors") -> float:
+        """Return by how many standard errors these are smaller; 0 for too few groups."""
+        return self._z(old.squared - self.squared)
+
+    def z_of_fewer_wrong(self, old: "RowErrors") -> float:
+        return self._z(old.wrong - self.wrong)
+
+    def passes(self, old: "RowErrors", least_z: float) -> bool:
+        """Whether squared errors are smaller by ``least_z`` standard errors, no more wrong."""
+        return self.z_over(old) > least_z and self.error <= old.error
+
+    def _z(self, differences: Float64) -> float:
+        _, groups = np.unique(self.groups, return_inverse=True)
+        gain = np.bincount(groups, self.weights * differences)
+        if len(gain) < LEAST_GROUPS:
+            return 0.0
+        spread = np.sqrt(((gain - gain.mean()) ** 2).sum())
+        return float(gain.sum() / spread) if spread > 0 else 0.0
+
+
+# The errors of a candidate before it is evaluated.
+NO_ERRORS = RowErrors(*np.empty((5, 0)))
+
+
+def _mean(values: Float64, weights: Float64) -> float:
+    """Return a weighted mean; 0 of no rows, as few rows may leave none held out."""
+    return float(np.average(values, weights=weights)) if len(values) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A coding, a scale and a trial, with its errors when it was last evaluated.
+
+    Its factors (d',) multiply rows as stored in the coding.
+    """
+
+    base: int
+    coding: Coding
+    name: str
+    factors: Float64
+    trial: Trial
+    errors: RowErrors = NO_ERRORS
+    n_trials: int = 0
+
+    @property
+    def squared_error(self) -> float:
+        return self.errors.squared_error
+
+    @property
+    def model(self) -> tuple[object, ...]:
+        """What it is, but for its width and ridge."""
+        return self.base, self.factors.tobytes(), self.trial.kernel
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "coding": self.coding,
+            "scale": self.name,
+            "kernel": self.trial.kernel,
+            "width": self.trial.width,
+            "ridge": self.trial.ridge,
+            "squared_error": self.squared_error,
+            "error": self.errors.error,
+            "n_rows": len(self.errors.squared),
+            "n_tried": self.n_trials,
+        }
+
+
+def best_first(seen: Sequence[Candidate]) -> list[Candidate]:
+    return sorted(seen, key=lambda own: own.squared_error)
+
+
+def evaluate(
+    steps: Steps, candidates: Sequence[Candidate], sheet: Sheet, grid: TrialGrid
+) -> list[Candidate]:
+    """Return candidates with their best trials on a sheet, and their errors there."""
+    if not candidates:
+        return []
+    # A single trial needs no word between the cells of several regions.
+    is_split = sheet.most_trials == 1 and isinstance(sheet.parts[0], RegionPart)
+    sheets = [replace(sheet, parts=(part,)) for part in sheet.parts] if is_split else [sheet]
+    calls = [
+        (own.base, own.factors, own.trial, part, grid) for own in candidates for part in sheets
+    ]
+
+    def join(parts: Sequence[Float64]) -> dict[str, AnyArray]:
+        ends = np.cumsum([part.shape[1] for part in parts])[len(sheets) - 1 :: len(sheets)]
+        return {"looks": np.concatenate(parts, axis=1), "ends": ends}
+
+    found = steps.run(evaluate_candidate, calls, join)
+    looks = np.split(found["looks"], found["ends"], axis=1)
+    return [_seen(own, look, grid) for own, look in zip(candidates, looks, strict=False)]
+
+
+def _seen(candidate: Candidate, look: Float64, grid: TrialGrid) -> Candidate:
+    """Return a candidate after a look, (8, n): its place, the number of trials, errors of rows."""
+    if not look.size:
+        return replace(candidate, errors=NO_ERRORS)
+    i, j, n_trials = look[:3, 0].astype(np.int64).tolist()
+    trial = grid.at((i, j), candidate.trial.kernel)
+    assert trial is not None
+    errors, n_trials = RowErrors(*look[3:]), candidate.n_trials + n_trials
+    return replace(candidate, trial=trial, errors=errors, n_trials=n_trials)
+
+
+def evaluate_candidate(
+    base: int, factors: Float64, start: Trial, sheet: Sheet, grid: TrialGrid, job: Job
+) -> Float64:
+    """Return a look, (8, n): the place of the best trial, the number of trials, errors of rows."""
+    with one_blas_thread():
+        parts = [list(part) for part in read_cells(sheet.parts, base, factors, job)]
+        return _look(parts, factors, start, sheet, grid, job.aim)
+
+
+def _look(
+    parts: Sequence[Sequence[CellRows]],
+    factors: Float64,
+    start: Trial,
+    sheet: Sheet,
+    grid: TrialGrid,
+    aim: Aim,
+) -> Float64:
+    cells = [own for part in parts for own in part]
+    if not cells:
+        return np.empty((8, 0))
+    asked = [[own.asked for own in part] for part in parts]
+    weights = sheet.weights([np.concatenate([o.weights for o in part]) for part in asked if part])
+    # One by one, as a task has memory for the distances of some cells, but not of all of a region.
+    trial_cells = (TrialCell(own, factors, start.kernel, aim) for own in cells)
+    if sheet.most_trials == 1:
+        trial, n_trials = start, 1
+        answers = Answers.joined(cell.errors(start) for cell in trial_cells)
+    else:
+        own_grid = grid.of_kernel(start.kernel)
+        given = list(trial_cells), start, own_grid, weights, sheet.reaches, sheet.most_trials
+        trial, answers, n_trials = descend(*given)
+    rows = [
+        *(np.full(len(weights), value) for value in (*grid.place(trial), n_trials)),
+        answers.squared,
+        answers.wrong,
+        weights,
+        np.concatenate([own.groups for part in asked for own in part]),
+        np.concatenate([errors_of_mean(own, aim) for own in cells]),
+    ]
+    # In an order that does not depend on the scale in which cells were cut.
+    ids = [number * len(weights) + own.ids for number, part in enumerate(parts) for own in part]
+    return np.stack(rows)[:, np.argsort(np.concatenate(ids), kind="stable")]
+
+
+def cross_evaluate(steps: Steps, own: Candidate, sheets: Sheets, grid: TrialGrid) -> Candidate:
+    """Return a candidate in a learned scale, evaluated on the rows that it was not learned on."""
+    call = own.base, own.factors, own.trial, sheets.final, grid
+    found = steps.run(cross_evaluate_candidate, [call], lambda parts: parts[0])
+    return replace(_seen(own, found["look"], grid), name=LEARNED, factors=found["factors"])
+
+
+def cross_evaluate_candidate(
+    base: int, factors: Float64, start: Trial, sheet: Sheet, grid: TrialGrid, job: Job
+) -> dict[str, Float64]:
+    """Predict each row without itself, in the scale learned on the half that it is not in."""
+    ((every,),) = read_cells(sheet.parts, base, factors, job)
+    rows, n = every.rows, every.n_training
+    first, last = np.split(np.arange(n), [n // 2])
+    looks, mean, trial = list[Float64](), np.ones(len(factors)), None
+    with one_blas_thread():
+        for learning, asked in ((first, last), (last, first)):
+            half = CellRows(rows.take(learning), len(learning), learning)
+            learned, found = _learned([half], factors, start, job)
+            mean *= np.sqrt(learned)
+            cell = CellRows(rows.take(np.r_[learning, asked]), n, asked)
+            look = _look([[cell]], learned, trial or grid.nearest(found), sheet, grid, job.aim)
+            # One trial for both halves, which the first to be asked chooses.
+            trial = grid.at((int(look[0, 0]), int(look[1, 0])), start.kernel)
+            sheet = sheet.once
+            looks.insert(0, look)
+    look = np.concatenate(looks, axis=1)
+    look[2] = sum(own[2, 0] for own in looks)
+    return {"look": look, "factors": mean}
+
+
+def learn(
+    steps: Steps, own: Candidate, parts: Sequence[Part | RegionPart], grid: TrialGrid
+) -> Candidate:
+    """Return a candidate in the scale that is learned from its own on some cells."""
+    call = own.base, own.factors, own.trial, tuple(parts)
+    found = steps.run(learn_scale, [call], lambda parts: {"factors": parts[0]})["factors"]
+    trial = grid.nearest(replace(own.trial, width=float(found[0])))
+    return replace(own, name=LEARNED, factors=found[1:], trial=trial)
+
+
+def learn_scale(
+    base: int, factors: Float64, trial: Trial, parts: Sequence[Part | RegionPart], job: Job
+) -> Float64:
+    """Return the width and the factors, (1 + d',), that are learned on some cells."""
+    with one_blas_thread():
+        cells = [own for part in read_cells(parts, base, factors, job) for own in part]
+        if not cells:
+            return np.append(trial.width, factors)
+        learned, found = _learned(cells, factors, trial, job)
+    return np.append(found.width, learned)
+
+
+def _learned(
+    cells: Sequence[CellRows], factors: Float64, trial: Trial, job: Job
+) -> tuple[Float64, Trial]:
+    learned, found = learn_factors(cells, factors, trial, job.aim)
+    share = KEPT_SHARE if isinstance(job, SampleJob) else 1.0
+    return factors ** (1 - share) * learned**share, found
+
+
+def without_weak(factors: Float64) -> list[Float64]:
+    """Return the factors with weak ones set to 0, for each limit that drops more; fewest first.
+
+    >>> [own.tolist() for own in without_weak(np.array([1.0, 0.5, 0.4, 0.05, 0.0]))]
+    [[1.0, 0.5, 0.0, 0.0, 0.0], [1.0, 0.5, 0.4, 0.0, 0.0]]
+    """
+    shares = [share * factors.max() for share in WEAK_SHARES]
+    limits = sorted([*shares, np.median(factors[factors > 0])], reverse=True)
+    found = [np.where(factors < limit, 0.0, factors) for limit in limits]
+    counts = pairwise(np.count_nonzero(own) for own in (*found, factors))
+    return [own for own, (n, n_next) in zip(found, counts, strict=True) if n < n_next]

@@ -1,0 +1,348 @@
+"""Sheets of rows: cells that train under trial, each with the rows that it predicts.
+
+A random sample is one cell, and so is any part of space with all of its rows. The sheets of a
+search follow from numbers of rows alone. Candidates first see a few thousand random rows of the
+sample, stored in every coding; some are held out until the decision. Where the sample is all of the
+data, all rows of some cells are added, as random rows alone are less dense; where it is not,
+regions decide.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from dask.tokenize import tokenize
+
+from daskls.blas import one_blas_thread
+from daskls.kernels.frame import scaled
+from daskls.partition.grow import MIN_SIDE
+from daskls.partition.shuffle import row_keys
+from daskls.records import SMALLEST, Float32, Float64, Int64, Mask, Targets
+from daskls.run.sample import Sample
+from daskls.scaling.cells import CellRows, Rows
+from daskls.scaling.coding import Base
+from daskls.scaling.regions import (
+    HELD_SHARE,
+    LEAST_ROWS,
+    RegionJob,
+    RegionPart,
+    cut_rows,
+    draw_parts,
+    rows_in_run,
+    widest,
+)
+from daskls.scaling.regions import cells_of as cells_of_region
+from daskls.seeds import HELD_ROWS, RACE
+from daskls.solvers.squares.aims import Aim
+from daskls.store.artifact import read_arrays, write_artifact
+from daskls.store.objects import open_store
+
+# Rows that train in each rung, and rows that are predicted in it.
+RUNG_ROWS, ASKED_ROWS = (250, 500, 1000), 1500
+# By how many grid places the ridge moves there.
+REACHES = (2,), (2, 1), (1,)
+# With fewer rows than the first, each is left out in turn, of at most the second number; with fewer
+# than the third there are no rungs before that.
+LEFT_OUT_BELOW, LEFT_OUT_ROWS, LEAST_RUNG_ROWS = 3000, 1500, 400
+# Random rows that decide; that train then, without cells and beside them; and that a scale is
+# learned on without cells.
+RESERVED_ROWS, FINAL_ROWS, ROWS_BESIDE_CELLS, LEARNING_ROWS = 1500, 1500, 1000, 800
+# With at least this many rows, all of them sampled, cells join: their number, the most rows of one,
+# and how many of them tune width and ridge, learn scales, and decide.
+DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
+TUNING_CELLS, LEARNING_CELLS, DECIDING_CELLS = 2, 2, 4
+# Half of a cell's rows are left out in turn to tune it: beside the factorization, their values cost
+# an eighth of those of all.
+TUNING_SHARE = 0.5
+# Cells of regions that tune, with at most so many rows in all, as the time of a solve is cubic in
+# its rows, and cells that learn; each by a draw of its own. All held-out rows decide.
+REGION_TUNING_CELLS, TUNING_ROWS, REGION_LEARNING_CELLS = 8, 16_000, 12
+TUNING_DRAW, LEARNING_DRAW = 200, 100
+# Most trials to tune a candidate in cells, and before the decision; else there is no limit.
+TUNING_TRIALS, LAST_TRIALS, UNBOUNDED = 8, 4, 1 << 30
+
+
+@dataclass(frozen=True)
+class Part:
+    """Random rows, or rows of a cell, that train, and rows to predict: (first, one past the last).
+
+    Those that train, too, are predicted without themselves.
+    """
+
+    train: tuple[int, int]
+    asked: tuple[int, int]
+
+    @classmethod
+    def leaving_out(cls, first: int, last: int, share: float = 1.0) -> "Part":
+        """Return a part that predicts a share of its training rows, each without itself."""
+        return cls((first, last), (last - int(share * (last - first)), last))
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.train[0] <= self.asked[0] and self.asked[1] <= self.train[1]
+
+    @property
+    def n_training(self) -> int:
+        return self.train[1] - self.train[0]
+
+    @property
+    def n_asked(self) -> int:
+        return self.asked[1] - self.asked[0]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.n_training, 0 if self.leaves_out else self.n_asked
+
+    def of(self, rows: Rows) -> CellRows:
+        own = np.arange(*self.train)
+        if not self.leaves_out:
+            own = np.concatenate([own, np.arange(*self.asked)])
+        return CellRows(rows.take(own), self.n_training, np.arange(self.n_asked))
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Parts that train and predict, by how many grid places a trial moves, and the most trials.
+
+    Random rows, if they come first, weigh as much as all cells together.
+    """
+
+    parts: tuple[Part | RegionPart, ...]
+    reaches: tuple[int, ...] = (2, 1)
+    most_trials: int = UNBOUNDED
+    has_random: bool = False
+
+    @property
+    def once(self) -> "Sheet":
+        return replace(self, most_trials=1)
+
+    def weights(self, parts: Sequence[Float64]) -> Float64:
+        """Return the weights of predicted rows from those in each part."""
+        if self.has_random and len(parts) > 1:
+            cells = max(sum(float(own.sum()) for own in parts[1:]), SMALLEST)
+            parts = [parts[0] / parts[0].sum(), *(own / cells for own in parts[1:])]
+        return np.concatenate([np.empty(0), *parts])
+
+
+@dataclass(frozen=True, eq=False)
+class Sheets:
+    """The sheets of a search: `rungs` for many candidates, and those of the decision.
+
+    Rows of `tuning` choose width and ridge, those of each part in `learning` a scale; `deciding`
+    compares models on rows that nothing has seen. `final` tunes what was chosen, with as many rows
+    as there are. Cells are `is_dense` where they are as large as those of the model. As many rows
+    train in `thick` as in `final`, and none that decides is predicted. Where rows are few
+    (`leave_out`), `final` leaves out each in turn, and decides.
+    """
+
+    learning: tuple[Part | RegionPart, ...]
+    final: Sheet
+    deciding: Sheet
+    tuning: Sheet | None = None
+    rungs: tuple[Sheet, ...] = ()
+    thick: Sheet | None = None
+    is_dense: bool = False
+    leave_out: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The rows of sheets, as positions in the sample.
+
+    `pool` are random rows that are not held out, in a drawn order; `reserved` random ones that are.
+    `cells` are training rows and held-out rows of some cells with all rows of their part of space.
+    """
+
+    pool: Int64
+    reserved: Int64
+    cells: tuple[tuple[Int64, Int64], ...] = ()
+
+    @property
+    def rows(self) -> Int64:
+        return np.concatenate([self.pool, self.reserved, *(p for own in self.cells for p in own)])
+
+
+@dataclass(frozen=True, eq=False)
+class SampleJob:
+    """What tasks need to read rows of the sample; ``token`` names them and their scales."""
+
+    root: str
+    aim: Aim
+    token: str = ""
+
+    def folder(self, kind: str) -> str:
+        return f"regions/{kind}-thin"
+
+    def key(self, base: int) -> str:
+        return f"{self.folder('rows')}/{base:06d}-{base:06d}.{self.token}"
+
+
+Job = SampleJob | RegionJob
+
+
+def read_cells(
+    parts: Sequence[Part | RegionPart], base: int, factors: Float64, job: Job
+) -> Iterator[Iterator[CellRows]]:
+    """Yield the cells of each part: regions are cut in a scale, a sample is stored by base."""
+    if isinstance(job, RegionJob):
+        for part in parts:
+            assert isinstance(part, RegionPart)
+            yield cells_of_region(part, factors, job)
+        return
+    columns = read_arrays(job.root, job.key(base))
+    rows = Rows(*(columns[f.name] for f in fields(Rows)))
+    for part in parts:
+        assert isinstance(part, Part)
+        yield iter([part.of(rows)])
+
+
+def race_rows(n_rows: int) -> tuple[int, int]:
+    """Return how many random rows of a sample the rungs use, and how many are reserved.
+
+    >>> race_rows(1000), race_rows(100_000)
+    ((1000, 0), (2500, 1500))
+    """
+    if n_rows < LEFT_OUT_BELOW:
+        return min(n_rows, LEFT_OUT_ROWS), 0
+    return RUNG_ROWS[-1] + ASKED_ROWS, RESERVED_ROWS
+
+
+def sheets_of_sample(drawn: Drawn, cell_rows: int) -> Sheets:
+    """Plan sheets of random rows and cells, whose models have at most ``cell_rows`` rows."""
+    pool, reserved = len(drawn.pool), len(drawn.reserved)
+    if not reserved:
+        rungs = _rungs(pool, (pool // 4, pool // 2) if pool >= LEAST_RUNG_ROWS else ())
+        every = Sheet((Part.leaving_out(0, pool),))
+        final = replace(every, most_trials=LAST_TRIALS if rungs else UNBOUNDED)
+        return Sheets((), final, final, None, rungs, every, leave_out=True)
+    most, cells = max(cell_rows, 2), _cell_parts(drawn)
+    # Cells tell what more rows change, better than more random rows.
+    n_final = min(pool, ROWS_BESIDE_CELLS if cells else FINAL_ROWS, most)
+    held = pool, pool + reserved
+    final = Sheet((Part((0, n_final), held), *cells), (1,), LAST_TRIALS, has_random=True)
+    few = Part((0, min(n_final, ROWS_BESIDE_CELLS)), held)
+    deciding = Sheet((few, *cells[:DECIDING_CELLS]), most_trials=1, has_random=True)
+    tuned = tuple(Part.leaving_out(*own.train, TUNING_SHARE) for own in cells[:TUNING_CELLS])
+    tuning = Sheet(tuned, most_trials=TUNING_TRIALS) if cells else None
+    learning = Part.leaving_out(0, min(LEARNING_ROWS, most)), *cells[:LEARNING_CELLS]
+    n_thick = min(FINAL_ROWS, 4 * pool // 5, most)
+    thick = Sheet((Part((0, n_thick), (n_thick, pool)),))
+    rungs = _rungs(pool, [min(own, most) for own in RUNG_ROWS])
+    return Sheets(learning, final, deciding, tuning, rungs, thick)
+
+
+def sheets_of_regions(job: RegionJob, trial_rows: int, cell_rows: int) -> Sheets:
+    """Plan sheets of cells of ``trial_rows``, and one of cells as large as those of the model."""
+
+    def tuning(rows: int) -> Sheet:
+        n_cells = min(REGION_TUNING_CELLS, TUNING_ROWS // rows)
+        return Sheet(draw_parts(job, n_cells, rows, TUNING_DRAW))
+
+    all_held = tuple(RegionPart(region, trial_rows) for region in range(job.n_regions))
+    return Sheets(
+        draw_parts(job, REGION_LEARNING_CELLS, trial_rows, LEARNING_DRAW),
+        tuning(cell_rows),
+        Sheet(all_held, most_trials=1),
+        tuning(trial_rows),
+        is_dense=True,
+    )
+
+
+def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tuple[int, int]]:
+    """Return the sizes of the last sheet's parts, at most, before rows are drawn from a sample.
+
+    >>> expected_parts(2000, 500, has_cells=True), expected_parts(50_000, 2000, has_cells=False)
+    ([(1500, 0)], [(2000, 1500)])
+    """
+    drawn = draw_rows(n_sample, *race_rows(n_sample), 0)
+    if has_cells and n_sample >= DENSE_FROM:
+        rows = min(CELL_ROWS, cell_rows)
+        train, asked = np.split(np.arange(rows), [rows - rows // HELD_SHARE])
+        drawn = replace(drawn, cells=((train, asked),) * N_CELLS)
+    return [
+        own.sizes for own in sheets_of_sample(drawn, cell_rows).final.parts if isinstance(own, Part)
+    ]
+
+
+def _cell_parts(drawn: Drawn) -> tuple[Part, ...]:
+    at, found = len(drawn.pool) + len(drawn.reserved), []
+    for train, asked in drawn.cells:
+        middle = at + len(train)
+        found.append(Part((at, middle), (middle, middle + len(asked))))
+        at = middle + len(asked)
+    return tuple(found)
+
+
+def _rungs(pool: int, sizes: Sequence[int]) -> tuple[Sheet, ...]:
+    """Return one rung for each size; the first descends by coarse steps, the last by fine ones."""
+    found = []
+    for number, (size, most) in enumerate(zip(sizes, RUNG_ROWS, strict=False)):
+        own = min(size, most)
+        part = Part((0, own), (own, min(pool, own + ASKED_ROWS)))
+        found.append(Sheet((part,), REACHES[number]))
+    return tuple(found)
+
+
+def draw_rows(
+    n_sample: int, n_pool: int, n_reserved: int, seed: int, held: Mask | None = None
+) -> Drawn:
+    """Draw random rows; those in ``held`` are held out, by default those of `held_out`.
+
+    >>> drawn = draw_rows(10, 4, 3, 0)
+    >>> drawn.pool, drawn.reserved
+    (array([4, 7, 1, 6]), array([9, 8]))
+    """
+    order = RACE.generator(seed, purpose=0).permutation(n_sample)
+    if not n_reserved:
+        return Drawn(order[:n_pool], order[:0])
+    held = (held_out(n_sample, seed) if held is None else held)[order]
+    return Drawn(order[~held][:n_pool], order[held][:n_reserved])
+
+
+def held_out(n_rows: int, seed: int) -> Mask:
+    """Return which rows are held out: one in `HELD_SHARE`, in runs, as in regions."""
+    runs = np.arange(n_rows) // rows_in_run(n_rows)
+    found: Mask = row_keys(runs, HELD_ROWS(seed)) % np.uint64(HELD_SHARE) == 0
+    return found
+
+
+def draw_cells(
+    X: Float32, targets: Targets, cell_rows: int, seed: int, held: Mask, aim: Aim
+) -> tuple[tuple[Int64, Int64], ...]:
+    """Return the rows of some cells, the same for all candidates, see `Drawn.cells`."""
+    rows = min(CELL_ROWS, cell_rows)
+    with one_blas_thread():
+        _, cells = cut_rows(widest(X), rows)
+    rng = RACE.generator(seed, purpose=1)
+    drawn = [rng.permutation(cells[i]) for i in rng.permutation(len(cells))]
+    own = [(cell[~held[cell]], cell[held[cell]]) for cell in drawn]
+    # Cells with very few training rows, or with no held-out row, are of no use.
+    own = [(train, asked) for train, asked in own if len(train) >= LEAST_ROWS and len(asked)]
+    # Nor do tiny ones tell much: of a feature with many categories each may be a cell of its own.
+    own.sort(key=lambda cell: sum(map(len, cell)) < MIN_SIDE * rows)
+    return tuple(sorted(own[:N_CELLS], key=lambda cell: -_variation(targets[cell[0]], aim)))
+
+
+def _variation(targets: Targets, aim: Aim) -> float:
+    """A cell of one class says nothing about the width, and of a rare class most cells are such."""
+    Y = aim.columns(targets).astype(np.float64)
+    return float((Y**2).sum() - (Y.sum(axis=0) ** 2).sum() / len(Y))
+
+
+def token_of(drawn: Drawn, bases: Sequence[Base]) -> str:
+    token: str = tokenize(drawn.rows, [base.scale for base in bases])
+    return token
+
+
+def write_rows(job: SampleJob, sample: Sample, drawn: Drawn, bases: Sequence[Base]) -> None:
+    store, rows = open_store(job.root), drawn.rows
+    for number, base in enumerate(bases):
+        if store.exists(job.key(number)):
+            continue
+        columns = {
+            "X": scaled(sample.X[rows], base.scale),
+            "targets": sample.targets[rows],
+            "weights": sample.weights[rows],
+            "groups": rows // rows_in_run(len(sample.X)),
+        }
+        write_artifact(job.root, job.key(number), columns)
