@@ -12,8 +12,8 @@ from daskls.solvers.registry import find_solver
 # Time grows as rows x cell_size^2, so data of more than MANY_ROWS get smaller cells.
 LARGE_CELL, SMALL_CELL, MANY_ROWS = 4000, 2000, 60_000
 # Default partitions, of small cells: as many as train within PARTITIONED_WORK (rows x cell_size^2),
-# at most these of classes and of numbers. Four of SMALL_CELL err as rarely as two of LARGE_CELL, two
-# as rarely as one, for half of the time. Numbers gain less by more than two.
+# at most these of classes and of numbers. Four of SMALL_CELL err as rarely as two of LARGE_CELL,
+# two as rarely as one, for half of the time. Numbers gain less by more than two.
 CLASS_PARTITIONS, NUMBER_PARTITIONS, PARTITIONED_WORK = 4, 2, 480_000 * SMALL_CELL**2
 # Tables of classes with fewer than PARTITIONED_VALUES (rows x features x classes) get one, as
 # boosting would finish much sooner: eight of 3500 to 8300 rows gain .02 points in the mean. Wide

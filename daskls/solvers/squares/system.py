@@ -171,7 +171,7 @@ class System:
 
 
 def _least_pivot(factor: Floats, ridges: Float64) -> float:
-    """Return the least pivot in units of its ridge, at least 1 but for rounding: a sharper bound."""
+    """Return the least pivot in units of its ridge: but for rounding it is at least 1."""
     pivots = np.diagonal(factor).astype(np.float64) ** 2
     return float((pivots / ridges).min(initial=np.inf))
 
