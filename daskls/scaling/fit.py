@@ -333,7 +333,8 @@ class _Search:
         sheets = sheets_of_regions(job, min(TRIAL_ROWS, self._cell_size), self._cell_size)
         with self._timed(job, REGION_STEPS):
             steps = Steps(job, state.client)
-            return decide(steps, left, sheets, self._grid, learns=self.learns)
+            kernels = self._kernels
+            return decide(steps, left, sheets, self._grid, learns=self.learns, kernels=kernels)
 
     @contextmanager
     def _timed(self, job: Job, n_steps: int) -> Iterator[None]:

@@ -24,6 +24,7 @@ from daskls.scaling.coding import Base
 from daskls.scaling.regions import (
     HELD_SHARE,
     LEAST_ROWS,
+    LEFT_OUT_SHARE,
     RegionJob,
     RegionPart,
     cut_rows,
@@ -51,9 +52,6 @@ RESERVED_ROWS, FINAL_ROWS, ROWS_BESIDE_CELLS, LEARNING_ROWS = 1500, 1500, 1000, 
 # and how many of them tune width and ridge, learn scales, and decide.
 DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
 TUNING_CELLS, LEARNING_CELLS, DECIDING_CELLS = 2, 2, 4
-# Half of a cell's rows are left out in turn to tune it: beside the factorization, their values cost
-# an eighth of those of all.
-TUNING_SHARE = 0.5
 # Cells of regions that tune, with at most so many rows in all, as the time of a solve is cubic in
 # its rows, and cells that learn; each by a draw of its own. All held-out rows decide.
 REGION_TUNING_CELLS, TUNING_ROWS, REGION_LEARNING_CELLS = 8, 16_000, 12
@@ -222,7 +220,7 @@ def sheets_of_sample(drawn: Drawn, cell_rows: int) -> Sheets:
     final = Sheet((Part((0, n_final), held), *cells), (1,), LAST_TRIALS, has_random=True)
     few = Part((0, min(n_final, ROWS_BESIDE_CELLS)), held)
     deciding = Sheet((few, *cells[:DECIDING_CELLS]), most_trials=1, has_random=True)
-    tuned = tuple(Part.leaving_out(*own.train, TUNING_SHARE) for own in cells[:TUNING_CELLS])
+    tuned = tuple(Part.leaving_out(*own.train, LEFT_OUT_SHARE) for own in cells[:TUNING_CELLS])
     tuning = Sheet(tuned, most_trials=TUNING_TRIALS) if cells else None
     learning = Part.leaving_out(0, min(LEARNING_ROWS, most)), *cells[:LEARNING_CELLS]
     n_thick = min(FINAL_ROWS, 4 * pool // 5, most)
