@@ -61,8 +61,9 @@ class RowErrors:
         return _mean(self.wrong, self.weights)
 
     def is_negligible(self, aim: Aim) -> bool:
-        """Whether the errors leave nothing to gain; not so before there are any."""
-        return len(self.squared) > 0 and self.squared_error < aim.negligible
+        """Whether hardly any of the errors of the mean are left; not so before there are any."""
+        most = aim.negligible * _mean(self.of_mean, self.weights)
+        return len(self.squared) > 0 and self.squared_error < most
 
     @property
     def z_over_mean(self) -> float:
@@ -194,22 +195,23 @@ def _look(
         return np.empty((8, 0))
     asked = [[own.asked for own in part] for part in parts]
     weights = sheet.weights([np.concatenate([o.weights for o in part]) for part in asked if part])
+    of_mean = np.concatenate([errors_of_mean(own, aim) for own in cells])
     # One by one, as a task has memory for the distances of some cells, but not of all of a region.
     trial_cells = (TrialCell(own, factors, start.kernel, aim) for own in cells)
     if sheet.most_trials == 1:
         trial, n_trials = start, 1
         answers = Answers.joined(cell.errors(start) for cell in trial_cells)
     else:
-        own_grid = grid.of_kernel(start.kernel)
-        given = list(trial_cells), start, own_grid, weights, sheet.reaches, sheet.most_trials
-        trial, answers, n_trials = descend(*given)
+        enough = aim.negligible * _mean(of_mean, weights)
+        given = start, grid.of_kernel(start.kernel), weights, sheet.reaches, sheet.most_trials
+        trial, answers, n_trials = descend(list(trial_cells), *given, enough)
     rows = [
         *(np.full(len(weights), value) for value in (*grid.place(trial), n_trials)),
         answers.squared,
         answers.wrong,
         weights,
         np.concatenate([own.groups for part in asked for own in part]),
-        np.concatenate([errors_of_mean(own, aim) for own in cells]),
+        of_mean,
     ]
     # In an order that does not depend on the scale in which cells were cut.
     ids = [number * len(weights) + own.ids for number, part in enumerate(parts) for own in part]

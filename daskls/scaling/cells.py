@@ -78,7 +78,7 @@ class TrialCell:
     """A cell in one coding and scale, solved under many trials of a kernel."""
 
     def __init__(self, own: CellRows, factors: Float64, kernel: str, aim: Aim) -> None:
-        self.aim, rows, n, first = aim, own.rows, own.n_training, own.first_asked
+        self._aim, rows, n, first = aim, own.rows, own.n_training, own.first_asked
         A, Y = rows.X * factors.astype(np.float32), aim.columns(rows.targets)
         # Around their mean, so that float32 products lose no digits to the distance of the origin.
         A -= A[:n].mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -114,17 +114,17 @@ class TrialCell:
         ridges = trial.ridge / merged.weights
         # Of rows without copies only those that are asked for need held-out values.
         held_out = False if self._far is not None else is_merged or self._left_out
-        Y = self.aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
+        Y = self._aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
         solved = self._system.solve(Y, ridges, offset=trial.offset, held_out=held_out)
         if self._far is not None:
             values = self._K @ solved.alpha.astype(np.float32) + solved.offsets
         elif is_merged:
             given = merged, solved, ridges, self._Y, self._weights
-            values = self.aim.left_out(*given)[self._left_out]
+            values = self._aim.left_out(*given)[self._left_out]
         else:
             assert solved.held_out is not None
             values = solved.held_out.astype(np.float64)
-        return Answers(*self.aim.losses(values, self._Y_asked, clipped=True))
+        return Answers(*self._aim.losses(values, self._Y_asked, clipped=True))
 
     def error_slopes(self, trial: Trial) -> Float64:
         """Return how leave-one-out errors change with the width and with the factors of features.
@@ -136,7 +136,7 @@ class TrialCell:
         merged, kernel = self._merged, self._kernel
         assert self._spec is not None
         ridges = trial.ridge / merged.weights
-        kept = self.aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
+        kept = self._aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
         given = kept, ridges, merged.weights
         error, by_values = self._system.error_slopes(*given, offset=trial.offset)
         by_values = by_values.astype(np.float32, copy=False)
@@ -164,13 +164,15 @@ def descend(
     weights: Float64,
     reaches: Sequence[int],
     most: int,
+    enough: float = 0.0,
 ) -> tuple[Trial, Answers, int]:
     """Find the best trial by coordinate descent on a grid.
 
     For each descent in turn, `reaches` say by how many grid places a step moves the ridge; a step
-    always moves the width by an octave. Returns the trial, its answers, and the number of trials.
+    always moves the width by an octave. No step is taken below a squared error that is `enough`:
+    larger ridges cost less. Returns the trial, its answers, and the number of trials.
     """
-    descent = _Descent(cells, grid, start.kernel, weights, most)
+    descent = _Descent(cells, grid, start.kernel, weights, most, enough)
     place = grid.place(start)
     for reach in reaches:
         before = None
@@ -193,10 +195,10 @@ class _Descent:
         kernel: str,
         weights: Float64,
         most: int,
+        enough: float,
     ) -> None:
-        self._negligible = cells[0].aim.negligible
         self._cells, self._grid, self._kernel = cells, grid, kernel
-        self._weights, self._most = weights, most
+        self._weights, self._most, self._enough = weights, most, enough
         self.found: dict[tuple[int, int], Answers] = {}
 
     def slide(self, place: tuple[int, int], step: tuple[int, int]) -> tuple[int, int]:
@@ -204,8 +206,7 @@ class _Descent:
             following = place[0] + step[0], place[1] + step[1]
             # The place itself first, so that a start is evaluated before the limit applies.
             here = self._cost(place)
-            # Where nothing is left to gain, larger ridges are as good and cost less.
-            if here < self._negligible or not self._cost(following) < here:
+            if here < self._enough or not self._cost(following) < here:
                 return place
             place = following
 
