@@ -51,6 +51,13 @@ def xgboost(seed: int) -> Any:
     return XGBRegressor(n_jobs=1, random_state=seed)
 
 
+def catboost(seed: int) -> Any:
+    from catboost import CatBoostRegressor
+
+    quiet = {"verbose": False, "allow_writing_files": False}
+    return CatBoostRegressor(thread_count=1, random_seed=seed, **quiet)
+
+
 def svr(seed: int) -> Any:
     own = make_pipeline(StandardScaler(), SVR())
     return TransformedTargetRegressor(own, transformer=StandardScaler())
@@ -78,6 +85,7 @@ OTHERS = {
         seed, n_estimators=1000, num_leaves=63, learning_rate=0.05
     ),
     "XGBoost": xgboost,
+    "CatBoost": catboost,
     "HistGradientBoosting": lambda seed: HistGradientBoostingRegressor(random_state=seed),
     "random forest": lambda seed: RandomForestRegressor(random_state=seed),
     "SVR, standardized": svr,
