@@ -124,7 +124,7 @@ class TrialCell:
         else:
             assert solved.held_out is not None
             values = solved.held_out.astype(np.float64)
-        return Answers(*self.aim.losses(values, self._Y_asked, clipped=True))
+        return Answers(*self.aim.losses(values, self._Y_asked))
 
     def error_slopes(self, trial: Trial) -> Float64:
         """Return how leave-one-out errors change with the width and with the factors of features.
