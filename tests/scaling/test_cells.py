@@ -101,6 +101,22 @@ def test_errors_of_the_mean_are_those_of_a_constant():
     np.testing.assert_allclose(errors_of_mean(own, NumberAim(2)), wanted)
 
 
+@pytest.mark.parametrize("n_training", [40, 60])
+@pytest.mark.parametrize("classes", [[1], [1, 3]])
+def test_a_class_that_a_cell_lacks_has_no_function_there(classes, n_training):
+    """As in the model of the cell: of one class it answers that class, however far a row is."""
+    codes, rows = np.array(classes)[np.arange(60) % len(classes)], np.r_[A[:40], A[40:60] + 100]
+    found, of_two = (
+        TrialCell(cell_of(rows, own, n_training=n_training), ONES, "rbf", ClassAim(n)).errors(
+            Trial("rbf", 0.1, 0.1)
+        )
+        for own, n in ((codes, 5), (np.searchsorted(classes, codes), 2))
+    )
+    # Two functions of five err as the one of two classes does; the others know their class.
+    np.testing.assert_allclose(found.squared, of_two.squared * 2 / 5, atol=1e-6)
+    assert of_two.squared.any() == of_two.wrong.any() == found.wrong.any() == (len(classes) > 1)
+
+
 # Width and ridge
 
 
@@ -183,6 +199,7 @@ def test_slopes_are_those_of_the_leave_one_out_error(kernel, offset, is_gamma):
 
 def test_a_constant_cell_has_no_slopes():
     trial, tens = Trial("rbf", 1.0, 0.1), np.ones(10)
+    assert not slopes_of(X[:50], np.zeros(50, int), tens, trial).any()
     assert not slopes_of(0 * X[:50], np.arange(50) % 3, tens, trial)[2:].any()
 
 
