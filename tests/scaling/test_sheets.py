@@ -43,20 +43,20 @@ RNG = np.random.default_rng(0)
 AIM = ClassAim(2)
 
 
-def drawn_of(n_rows, seed=3, with_cells=False):
+def drawn_of(n_rows, cell_rows, *, with_cells):
     """Return the rows of a race, of a sample in a square."""
-    drawn, held = draw_rows(n_rows, *race_rows(n_rows), seed), held_out(n_rows, seed)
+    drawn, held = draw_rows(n_rows, *race_rows(n_rows), 3), held_out(n_rows, 3)
     if not with_cells:
         return drawn
     X = RNG.random((n_rows, 2)).astype("f4")
     codes = (X[:, 0] > 0.5).astype(int)
-    return replace(drawn, cells=draw_cells(X, codes, 4000, seed, held, AIM))
+    return replace(drawn, cells=draw_cells(X, codes, cell_rows, 3, held, AIM))
 
 
 @pytest.mark.parametrize("cell_rows", [10, 4000])
 @pytest.mark.parametrize("n_rows", [2, 30, 399, 400, 2999, 3000, 5999, 8000, 80_000])
 def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
-    drawn, held = drawn_of(n_rows, with_cells=n_rows == 8000), held_out(n_rows, 3)
+    drawn, held = drawn_of(n_rows, 4000, with_cells=n_rows == 8000), held_out(n_rows, 3)
     sheets = sheets_of_sample(drawn, cell_rows)
 
     def rows_of(ends):
@@ -89,7 +89,7 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
 @pytest.mark.parametrize("n_rows", [100, 2000, 5000, 8000])
 @pytest.mark.parametrize("cell_rows", [300, 4000])
 def test_what_is_planned_before_rows_are_drawn_is_enough(n_rows, cell_rows):
-    sheets = sheets_of_sample(drawn_of(n_rows, with_cells=n_rows >= 6000), cell_rows)
+    sheets = sheets_of_sample(drawn_of(n_rows, cell_rows, with_cells=n_rows >= 6000), cell_rows)
     planned = race_nbytes(expected_parts(n_rows, cell_rows, has_cells=True), 5, 1)
     for sheet in (*sheets.rungs, sheets.thick, sheets.deciding, sheets.final):
         needed = rung_nbytes([part.sizes for part in sheet.parts], 5, 1)
