@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sheets import drawn_of, regions_at
 
 from daskls.kernels.frame import scaled
 from daskls.run.sample import Sample
@@ -14,7 +15,6 @@ from daskls.scaling.regions import (
     GATHERED,
     RegionJob,
     RegionPart,
-    _region_key,
     cells_of,
     draw_parts,
     read_region,
@@ -37,20 +37,9 @@ from daskls.scaling.sheets import (
     write_rows,
 )
 from daskls.solvers.squares.aims import ClassAim, NumberAim
-from daskls.store.artifact import write_artifact
 
 RNG = np.random.default_rng(0)
 AIM = ClassAim(2)
-
-
-def drawn_of(n_rows, cell_rows, *, with_cells):
-    """Return the rows of a race, of a sample in a square."""
-    drawn, held = draw_rows(n_rows, *race_rows(n_rows), 3), held_out(n_rows, 3)
-    if not with_cells:
-        return drawn
-    X = RNG.random((n_rows, 2)).astype("f4")
-    codes = (X[:, 0] > 0.5).astype(int)
-    return replace(drawn, cells=draw_cells(X, codes, cell_rows, 3, held, AIM))
 
 
 @pytest.mark.parametrize("cell_rows", [10, 4000])
@@ -192,19 +181,6 @@ def test_many_features_cost_no_tree_of_all_of_them():
 
 
 # Regions
-
-
-def regions_at(root, n_regions, n_rows, run_rows=5, seed=7):
-    """Return a job of regions of random rows, whose weights tell them apart."""
-    leaves = np.arange(n_regions)
-    job = RegionJob(str(root), "", None, "a", None, None, leaves, n_rows, run_rows, AIM, seed)
-    for region in range(n_regions):
-        rng = np.random.default_rng(region)
-        numbers = np.sort(rng.permutation(9 * n_rows)[:n_rows])
-        X = rng.random((n_rows, 2)).astype("f4")
-        columns = {"X": X, "codes": (X[:, 0] > 0.5).astype("i4"), "numbers": numbers}
-        write_artifact(root, _region_key(job, region), {**columns, "weights": numbers + 1.0})
-    return job
 
 
 def test_rows_are_held_out_in_runs(tmp_path):
