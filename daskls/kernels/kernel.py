@@ -28,9 +28,8 @@ class Kernel(ABC):
     Euclidean distance does; `is_power`: it is ``(gamma x . z + coef0)^degree``, in whose feature
     space neighbors can be searched, too. `decides_in_tiles`: `decide` holds kernel values of one
     tile of queries at a time. `is_raced`: ``kernel="auto"`` may choose it; `is_everywhere`:
-    neighborhood and sampling methods accept it. Ridges below `least_ridge` gain nothing,
-    `coarse_ridges` are tried first; so is `first_width`, in units of a cell's median distance, a
-    power of 2.
+    neighborhood and sampling methods accept it. Ridges below `least_ridge` gain nothing;
+    `first_width`, in units of a cell's median distance, is tried first, a power of 2.
     """
 
     formula: ClassVar[str]
@@ -43,7 +42,6 @@ class Kernel(ABC):
     is_raced: ClassVar[bool] = False
     is_everywhere: ClassVar[bool] = False
     least_ridge: ClassVar[float] = 0.0
-    coarse_ridges: ClassVar[tuple[float, ...]] = (1e-3, 1e-2, 1e-1)
     first_width: ClassVar[float] = 1.0
 
     @property

@@ -156,7 +156,6 @@ class Exponential(Gaussian):
     # The kernel matrix is far from singular: a smaller ridge gains nothing (ijcnn1, Covertype,
     # letter, satimage, pendigits, spambase), and cells of 2000 rows would need float64.
     least_ridge = 3e-3
-    coarse_ridges = (3e-3, 3e-2, 3e-1)
     first_width = 2.0
     of_roots = True
 
@@ -235,7 +234,6 @@ class Laplacian(OfDistances):
     # pendigits), 1e-2 as much as 1.6 %. Elsewhere the best is 3e-2 (page-blocks, satimage), 1e-1
     # (spambase) or 3e-1 (phoneme). With it, cells of 2000 rows stay in float32.
     least_ridge = 3e-3
-    coarse_ridges = (3e-3, 3e-2, 3e-1)
     first_width = 2.0
     summed_together = TOGETHER
 

@@ -73,9 +73,6 @@ class RowErrors:
         """Return by how many standard errors these are smaller; 0 for too few groups."""
         return self._z(old.squared - self.squared)
 
-    def z_of_fewer_wrong(self, old: "RowErrors") -> float:
-        return self._z(old.wrong - self.wrong)
-
     def passes(self, old: "RowErrors", least_z: float) -> bool:
         """Whether squared errors are smaller by ``least_z`` standard errors, no more wrong."""
         return self.z_over(old) > least_z and self.error <= old.error

@@ -83,7 +83,9 @@ class TrialCell:
         # Around their mean, so that float32 products lose no digits to the distance of the origin.
         A -= A[:n].mean(axis=0, dtype=np.float64).astype(np.float32)
         self._asked, self._left_out = A[n:], np.arange(first, n)
-        self._Y, self._Y_asked = Y[:n], Y[first:]
+        # Of a class that a cell lacks its model has no function: such targets are not fitted.
+        self._answer, self._Y_asked, self._varies = Y[:1], Y[first:], (Y[:n] != Y[0]).any(axis=0)
+        self._Y = Y[:n, self._varies] if self._varies.any() else Y[:n]
         self._weights, self._kernel = rows.weights[:n], find_kernel(kernel)
         # As they were before scaling: rows that a scale makes equal stay rows of their own.
         self._merged = merge_groups(A[:n], self._Y, self._weights, find_copies(rows.X[:n]))
@@ -109,6 +111,12 @@ class TrialCell:
             self._kernel.write(self._far, spec, self._K)
 
     def errors(self, trial: Trial) -> Answers:
+        answers = np.repeat(self._answer, len(self._Y_asked), axis=0)
+        if self._varies.any():
+            answers[:, self._varies] = self._values(trial)
+        return Answers(*self._aim.losses(answers, self._Y_asked))
+
+    def _values(self, trial: Trial) -> Float64:
         self._enter(trial)
         merged, is_merged = self._merged, len(self._A) < len(self._Y)
         ridges = trial.ridge / merged.weights
@@ -117,14 +125,12 @@ class TrialCell:
         Y = self._aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
         solved = self._system.solve(Y, ridges, offset=trial.offset, held_out=held_out)
         if self._far is not None:
-            values = self._K @ solved.alpha.astype(np.float32) + solved.offsets
-        elif is_merged:
+            return self._K @ solved.alpha.astype(np.float32) + solved.offsets
+        if is_merged:
             given = merged, solved, ridges, self._Y, self._weights
-            values = self._aim.left_out(*given)[self._left_out]
-        else:
-            assert solved.held_out is not None
-            values = solved.held_out.astype(np.float64)
-        return Answers(*self._aim.losses(values, self._Y_asked, clipped=True))
+            return self._aim.left_out(*given)[self._left_out]
+        assert solved.held_out is not None
+        return solved.held_out.astype(np.float64)
 
     def error_slopes(self, trial: Trial) -> Float64:
         """Return how leave-one-out errors change with the width and with the factors of features.
@@ -132,6 +138,8 @@ class TrialCell:
         Sums (3 + d,): weights of rows; squared errors; their derivatives by the logarithms of the
         width, in units of the median distance, and of the factors. Copies are left out together.
         """
+        if not self._varies.any():
+            return np.zeros(3 + self._A.shape[1])
         self._enter(trial)
         merged, kernel = self._merged, self._kernel
         assert self._spec is not None

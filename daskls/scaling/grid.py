@@ -30,6 +30,9 @@ REGION_ROWS, LEAST_REGION_ROWS = 20_000, 4_000
 # Rows of the cells that are solved under trial: a solve of 2000 rows costs eight times as much, and
 # the choice on Covertype is the same within 0.1 percentage points.
 TRIAL_ROWS = 1000
+# Cells of regions that tune, with at most so many rows in all, as the time of a solve is cubic in
+# its rows.
+REGION_TUNING_CELLS, TUNING_ROWS = 8, 16_000
 # The kind of parts that hold steps; and their version, raised where the same step gives another
 # result. 6: one search.
 STEPS, STEPS_VERSION = "steps", 6
@@ -172,10 +175,20 @@ def region_rows(n_features: int) -> int:
     return max(min(REGION_ROWS, REGION_NBYTES // (F4 * n_features)), LEAST_REGION_ROWS)
 
 
+def tuning_cells(cell_rows: int) -> int:
+    """Return of how many cells of regions a task that tunes a candidate holds the distances.
+
+    >>> tuning_cells(1000), tuning_cells(4000)
+    (8, 4)
+    """
+    return min(REGION_TUNING_CELLS, max(TUNING_ROWS // cell_rows, 1))
+
+
 def regions_nbytes(sizes: TaskSizes, block_rows: int, cell_rows: int) -> int:
     d = sizes.n_features
     collecting = assign_nbytes(sizes, block_rows) + block_rows * d * F4
-    return max(trial_nbytes(region_rows(d), d, sizes.n_outputs, cell_rows), collecting)
+    given = region_rows(d), d, sizes.n_outputs, cell_rows
+    return max(trial_nbytes(*given, tuning_cells(cell_rows)), collecting)
 
 
 def race_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: int) -> int:
@@ -183,8 +196,13 @@ def race_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: in
     return max(rung_nbytes(parts, n_features, n_outputs), learning)
 
 
-def trial_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -> int:
-    """Return the peak bytes of a task that solves cells of a region of ``n_rows`` under trial."""
+def trial_nbytes(
+    n_rows: int, n_features: int, n_outputs: int, cell_rows: int, n_cells: int = 1
+) -> int:
+    """Return the peak bytes of a task that solves cells of a region of ``n_rows`` under trial.
+
+    It holds ``n_cells`` cells with their distances at once.
+    """
     d, m = n_features, min(cell_rows, n_rows)
     learned = min(m, TRIAL_ROWS)
     # The region, its rows that are not held out, and both of them scaled.
@@ -195,6 +213,7 @@ def trial_nbytes(n_rows: int, n_features: int, n_outputs: int, cell_rows: int) -
     # slopes beside their float32 copy, kernel values, and two products.
     slopes = learned * learned * (F4 + max(2 * F8, F8 + 4 * F4)) + learned * d * 3 * F8
     columns = 8 * m * n_outputs * F8
+    rows += (n_cells - 1) * m * ((m + 2 * d) * F4 + 3 * n_outputs * F8 + 64)
     return rows + max(grow_nbytes(n_rows, d, cell_rows), max(system, slopes) + columns)
 
 

@@ -21,6 +21,7 @@ from daskls.records import SMALLEST, Float32, Float64, Int64, Mask, Targets
 from daskls.run.sample import Sample
 from daskls.scaling.cells import CellRows, Rows
 from daskls.scaling.coding import Base
+from daskls.scaling.grid import tuning_cells
 from daskls.scaling.regions import (
     HELD_SHARE,
     LEAST_ROWS,
@@ -52,10 +53,9 @@ RESERVED_ROWS, FINAL_ROWS, ROWS_BESIDE_CELLS, LEARNING_ROWS = 1500, 1500, 1000, 
 # and how many of them tune width and ridge, learn scales, and decide.
 DENSE_FROM, N_CELLS, CELL_ROWS = 6000, 8, 1000
 TUNING_CELLS, LEARNING_CELLS, DECIDING_CELLS = 2, 2, 4
-# Cells of regions that tune, with at most so many rows in all, as the time of a solve is cubic in
-# its rows, and cells that learn; each by a draw of its own. All held-out rows decide.
-REGION_TUNING_CELLS, TUNING_ROWS, REGION_LEARNING_CELLS = 8, 16_000, 12
-TUNING_DRAW, LEARNING_DRAW = 200, 100
+# Cells of regions that learn; they and those that tune are a draw of their own. All held-out rows
+# decide.
+REGION_LEARNING_CELLS, TUNING_DRAW, LEARNING_DRAW = 12, 200, 100
 # Most trials to tune a candidate in cells, and before the decision; else there is no limit.
 TUNING_TRIALS, LAST_TRIALS, UNBOUNDED = 8, 4, 1 << 30
 
@@ -233,8 +233,7 @@ def sheets_of_regions(job: RegionJob, trial_rows: int, cell_rows: int) -> Sheets
     """Plan sheets of cells of ``trial_rows``, and one of cells as large as those of the model."""
 
     def tuning(rows: int) -> Sheet:
-        n_cells = min(REGION_TUNING_CELLS, TUNING_ROWS // rows)
-        return Sheet(draw_parts(job, n_cells, rows, TUNING_DRAW))
+        return Sheet(draw_parts(job, tuning_cells(rows), rows, TUNING_DRAW))
 
     all_held = tuple(RegionPart(region, trial_rows) for region in range(job.n_regions))
     return Sheets(

@@ -159,12 +159,15 @@ SHARED_PARTS = (
         for key, by, holds in (
             ("rows*", "scaling/regions.py", f"X float32 n, d; {LABEL_ARRAYS}"),
             ("blocks*", "scaling/regions.py", f"X any n, d; {LABEL_ARRAYS}; leaf int64 n"),
-            ("steps*", "scaling/rounds.py", "sums float64 3 + d"),
-            ("steps*", "scaling/rounds.py", "sums float64 trials, 3"),
-            ("steps*", "scaling/rounds.py", "rows float64 4, n"),
             (
-                *("steps-thin", "scaling/looks.py"),
-                "looks float64 candidates, 3 + 3 n; factors float64 scales, 1 + coded d",
+                *("rows-thin", "scaling/sheets.py"),
+                "X float32 n, d; targets int32 n; targets float64 n, numbers; "
+                "weights float64 n; groups int64 n",
+            ),
+            (
+                *("steps*", "scaling/candidates.py"),
+                "looks float64 8, n; ends int64 candidates; look float64 8, n; "
+                "factors float64 1 + coded d",
             ),
         )
     ),

@@ -22,7 +22,8 @@ from daskls import (
 )
 from daskls.datasets import convert
 from daskls.records import KernelSpec
-from daskls.scaling.grid import Trial, TrialCell
+from daskls.scaling.cells import CellRows, Rows, TrialCell
+from daskls.scaling.grid import Trial
 from daskls.solvers.squares.aims import NumberAim
 from daskls.store.dataset import DatasetWriter
 
@@ -69,12 +70,12 @@ def test_a_row_is_left_out_and_its_copies_stay(offset):
     y, weights = rng.normal(size=(45, 2)), rng.uniform(0.5, 2.0, 45)
     everyone = np.arange(45)
     expected = [brute(rows, y, weights, offset, np.delete(everyone, i), [i])[0] for i in everyone]
-    cell = TrialCell(rows, y, weights, NumberAim(2))
-    ((squared, wrong, weight),) = cell.errors([Trial("rbf", 0.3, 0.1, True, offset)])
+    cell = CellRows(Rows(rows, y, weights, everyone), 45, everyone)
+    trial = Trial("rbf", 0.3, 0.1, True, offset)
+    found = TrialCell(cell, np.ones(2), "rbf", NumberAim(2)).errors(trial)
     missed = ((y - np.array(expected)) ** 2).mean(axis=1)
-    np.testing.assert_allclose(squared, (weights * missed).sum(), rtol=1e-4)
-    assert wrong == squared
-    assert weight == pytest.approx(weights.sum())
+    np.testing.assert_allclose(found.squared, missed, rtol=2e-3, atol=1e-5)
+    np.testing.assert_array_equal(found.wrong, found.squared)
 
 
 def test_the_error_of_a_cell_is_that_of_rows_left_out():

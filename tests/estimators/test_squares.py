@@ -25,8 +25,9 @@ from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.scaling.descent import TrialSplit
-from daskls.scaling.grid import Trial, TrialCell
+from daskls.scaling.cells import CellRows as SomeRows
+from daskls.scaling.cells import Rows, TrialCell
+from daskls.scaling.grid import Trial
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.solvers.squares import system
@@ -172,8 +173,7 @@ def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
     rng = np.random.default_rng(0)
     rows, codes = rng.normal(size=(80, 2)).astype(np.float32), (rng.random(80) < 0.1).astype(int)
     weights = rng.uniform(0.5, 2.0, 80)
-    cell, trial = TrialCell(rows, codes, weights, ClassAim(2)), Trial("rbf", 0.3, 0.1, True, offset)
-    y = 2.0 * codes - 1
+    trial, y = Trial("rbf", 0.3, 0.1, True, offset), 2.0 * codes - 1
 
     def answers(keep, at):
         K = np.exp(-0.3 * ((rows[:, None].astype(float) - rows) ** 2).sum(axis=2))
@@ -182,13 +182,15 @@ def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
         return K[np.ix_(at, keep)] @ alpha + b
 
     everyone = np.arange(80)
-    found = cell.values(rows[:9], trial)[:, 0]
-    np.testing.assert_allclose(found, answers(everyone, everyone[:9]), atol=1e-4)
-    held_out = np.array([answers(np.delete(everyone, i), [i])[0] for i in everyone])
-    ((squared, wrong, weight),) = cell.errors([trial])
-    np.testing.assert_allclose(squared, (weights * (y - held_out) ** 2).sum(), rtol=1e-4)
-    np.testing.assert_allclose(wrong, weights[(held_out > 0) != (y > 0)].sum())
-    np.testing.assert_allclose(weight, weights.sum())
+    left_out = np.array([answers(np.delete(everyone, i), [i])[0] for i in everyone])
+    # All rows left out in turn; or the last, by a model of the first.
+    for n, values in ((80, left_out), (60, answers(everyone[:60], everyone[60:]))):
+        asked = everyone[-len(values) :]
+        cell = SomeRows(Rows(rows, codes, weights, everyone), n, asked)
+        found = TrialCell(cell, np.ones(2), "rbf", ClassAim(2)).errors(trial)
+        squared = (y[asked] - np.clip(values, -1, 1)) ** 2
+        np.testing.assert_allclose(found.squared, squared, atol=1e-3)
+        np.testing.assert_array_equal(found.wrong, (values > 0) != (y[asked] > 0))
 
 
 def test_offsets_of_the_fit_are_in_the_choice(monkeypatch):
@@ -198,8 +200,8 @@ def test_offsets_of_the_fit_are_in_the_choice(monkeypatch):
         asked.add(trial.offset)
         return found(self, trial)
 
-    found = TrialSplit.errors
-    monkeypatch.setattr(TrialSplit, "errors", errors)
+    found = TrialCell.errors
+    monkeypatch.setattr(TrialCell, "errors", errors)
     for given in (False, True):
         asked.clear()
         model = squares_of(150, loss="squared_error", fit_intercept=given, random_state=0)

@@ -32,7 +32,7 @@ class InSlabs(Gaussian):
 
 
 class OfLargeRidges(Gaussian):
-    """With a least ridge in the middle of the first look."""
+    """With a least ridge among those that are tried."""
 
     least_ridge = 1e-2
 
@@ -85,12 +85,13 @@ def test_neighbors_are_not_searched_by_a_kernel_that_has_no_search(name, gamma):
         model.fit(X, y)
 
 
-def test_the_first_look_stays_within_a_kernels_ridges():
+def test_trials_stay_within_a_kernels_ridges():
     grid = TrialGrid.of(SolverSpec(loss="squared_error")).of_kernel("OfLargeRidges")
     assert grid.ridges == RIDGES[4:]
-    trials = grid.coarse("OfLargeRidges")
-    assert len(trials) == len(set(trials))
-    assert {trial.ridge for trial in trials} == {1e-2, 1e-1}
+    assert grid.start("OfLargeRidges").ridge == grid.ridges[0]
+    # Given ones are all tried.
+    given = TrialGrid.of(SolverSpec(loss="squared_error", C=(1e6,)))
+    assert given.of_kernel("OfLargeRidges").ridges == (5e-7,)
 
 
 def test_the_memory_of_decisions_is_of_the_way_they_are_made():

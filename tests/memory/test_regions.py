@@ -12,27 +12,30 @@ from daskls.memory import TaskSizes
 from daskls.plan.bundles import Resources
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
+from daskls.scaling.candidates import evaluate_candidate, learn_scale
+from daskls.scaling.cells import CellRows, Rows, TrialCell
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import (
+    WIDTHS,
     Trial,
-    TrialCell,
     TrialGrid,
     check_race,
     check_regions,
     region_rows,
     rung_nbytes,
     trial_nbytes,
+    tuning_cells,
 )
-from daskls.scaling.looks import evaluate_candidate
 from daskls.scaling.regions import RegionJob, _region_key
-from daskls.scaling.rounds import evaluate_region, region_errors, region_slopes
-from daskls.scaling.rungs import (
-    RaceJob,
-    draw_cells_of,
-    draw_race_rows,
-    plan_race,
+from daskls.scaling.sheets import (
+    SampleJob,
+    draw_cells,
+    draw_rows,
+    held_out,
     race_rows,
-    write_race_rows,
+    sheets_of_regions,
+    sheets_of_sample,
+    write_rows,
 )
 from daskls.solvers.squares.aims import ClassAim
 from daskls.store.artifact import write_artifact
@@ -60,12 +63,15 @@ def job(request, tmp_path):
 
 
 @pytest.mark.parametrize("ridge", few([1e-4, 1e-1]))
-@pytest.mark.parametrize("cell_rows", few([1000, 2000, 4000]))
-def test_errors(job, cell_rows, ridge):
+@pytest.mark.parametrize("cell_rows", few([2000, 1000, 4000]))
+def test_cells_that_choose_width_and_ridge(job, cell_rows, ridge):
     job, d, k = job
-    trials = [Trial("rbf", width, ridge) for width in (0.5, 1.0)]
-    peak = peak_of(lambda: region_errors(0, 2, np.ones(d), trials, cell_rows, job))
-    planned = trial_nbytes(region_rows(d), d, k if k > 2 else 1, cell_rows)
+    grid = TrialGrid(WIDTHS[8:10], (ridge,))
+    sheet = sheets_of_regions(job, 1000, cell_rows).final
+    call = 0, np.ones(d), grid.at((0, 0), "rbf"), sheet, grid, job
+    peak = peak_of(lambda: evaluate_candidate(*call))
+    given = region_rows(d), d, k if k > 2 else 1, cell_rows
+    planned = trial_nbytes(*given, tuning_cells(cell_rows))
     assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
 
 
@@ -77,18 +83,20 @@ def test_errors(job, cell_rows, ridge):
 def test_slopes_and_held_out_errors(job):
     job, d, k = job
     planned = trial_nbytes(region_rows(d), d, k if k > 2 else 1, 1000)
-    trial = Trial("exponential", 1.0, 1e-4)
+    trial, grid = Trial("exponential", 1.0, 1e-4), TrialGrid()
+    sheets = sheets_of_regions(job, 1000, 1000)
     for task in (
-        lambda: region_slopes(0, 2, np.ones(d), trial, job),
-        lambda: evaluate_region(0, np.ones(d), trial, job),
+        lambda: learn_scale(0, np.ones(d), trial, sheets.learning, job),
+        lambda: evaluate_candidate(0, np.ones(d), trial, sheets.deciding, grid, job),
     ):
         peak = peak_of(task)
         assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
 
 
 def test_slopes_in_float64_beside_an_offset():
-    rows = np.random.default_rng(0).random((1000, 3), dtype="f4")
-    cell = TrialCell(rows, (rows[:, 0] > 0.5).astype("i4"), np.ones(1000), ClassAim(2))
+    rows, n = np.random.default_rng(0).random((1000, 3), dtype="f4"), np.arange(1000)
+    own = CellRows(Rows(rows, (rows[:, 0] > 0.5).astype("i4"), np.ones(1000), n), 1000, n)
+    cell = TrialCell(own, np.ones(3), "rbf", ClassAim(2))
     peak = peak_of(lambda: cell.error_slopes(Trial("rbf", 4.0, 1e-4, offset=True)))
     planned = trial_nbytes(1000, 3, 1, 1000)
     assert peak <= planned <= 2 * peak
@@ -106,17 +114,16 @@ def test_a_rung_of_a_race(d, k, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((8000, d), dtype="f4")
     codes = (X[:, 0] * k).astype("i4")
-    drawn = draw_race_rows(len(X), *race_rows(len(X)), 0)
-    drawn = replace(drawn, cells=draw_cells_of(X, 8, 1000, 0))
-    plan, job = plan_race(drawn, 4000), RaceJob(str(tmp_path), ClassAim(k))
+    drawn, held = draw_rows(len(X), *race_rows(len(X)), 0), held_out(len(X), 0)
+    drawn = replace(drawn, cells=draw_cells(X, codes, 1000, 0, held, ClassAim(k)))
+    final, job = sheets_of_sample(drawn, 4000).final, SampleJob(str(tmp_path), ClassAim(k))
     (base,) = find_bases(X, ("none",), 0)
-    write_race_rows(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
-    parts = [part.sizes for part in plan.last.parts]
-    planned = rung_nbytes(parts, d, k if k > 2 else 1)
+    write_rows(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
+    planned = rung_nbytes([part.sizes for part in final.parts], d, k if k > 2 else 1)
     grid = TrialGrid.of(SolverSpec())
     for kernel in ("rbf", "laplacian"):
         start = replace(grid.of_kernel(kernel).start(kernel), ridge=1e-2)
-        call = (0, np.ones(d), start, replace(plan.last, most_trials=2), grid, job)
+        call = 0, np.ones(d), start, replace(final, most_trials=2), grid, job
         peak = peak_of(lambda call=call: evaluate_candidate(*call))
         assert peak - SLACK <= planned <= 4 * peak, f"{planned / peak:.2f}"
 

@@ -4,14 +4,12 @@ Classes are functions of one class against the rest; numbers are fitted as they 
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import numpy as np
 
-from daskls.kernels.answers import rest_scores
 from daskls.records import Codes, Float64, Mask, SolverSpec, Targets
-from daskls.solvers.level_losses import Pinball
 from daskls.solvers.registry import find_loss
 from daskls.solvers.squares.system import (
     FAR_OFF,
@@ -22,18 +20,6 @@ from daskls.solvers.squares.system import (
     without_one_copy,
 )
 from daskls.targets import Target
-
-
-@dataclass(frozen=True, eq=False)
-class CellAim:
-    """The target columns Y (m, r) of one cell, of the functions of its classes, increasing.
-
-    Y is None where one answer, (R,) for all functions of the model, is right for all rows.
-    """
-
-    Y: Float64 | None
-    answer: Float64
-    classes: Codes
 
 
 @dataclass(frozen=True)
@@ -50,10 +36,6 @@ class Aim(ABC):
     leaves_out_together: ClassVar[bool]
 
     @abstractmethod
-    def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        """Return the target columns of a cell's rows."""
-
-    @abstractmethod
     def columns(self, targets: Targets) -> Float64:
         """Return targets as columns, float64 (m, R), one per function of the whole model."""
 
@@ -68,14 +50,8 @@ class Aim(ABC):
         """Return each row's leave-one-out values, (m, r), from the solution of merged rows."""
 
     @abstractmethod
-    def spread(self, values: Float64, own: CellAim) -> Float64:
-        """Return values of a cell's functions, (m, r), as those of the whole model, (m, R)."""
-
-    @abstractmethod
-    def losses(
-        self, values: Float64, Y: Float64, *, clipped: bool = False
-    ) -> tuple[Float64, Float64]:
-        """Return each row's mean squared error, and 1 where another class wins."""
+    def losses(self, values: Float64, Y: Float64) -> tuple[Float64, Float64]:
+        """Return each row's mean squared error, up to +-1 of classes, and 1 where another wins."""
 
 
 class ClassAim(Aim):
@@ -83,12 +59,6 @@ class ClassAim(Aim):
 
     negligible, least_z = 1e-3, 4.0
     leaves_out_together = True
-
-    def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        found, present = np.unique(cast(Codes, targets), return_inverse=True)
-        Y = signs_of(present, len(found)) if len(found) > 1 else None
-        most = found[np.bincount(present, weights).argmax()]
-        return CellAim(Y, rest_scores(None, np.array([most]), self.n).reshape(-1), found)
 
     def columns(self, targets: Targets) -> Float64:
         return signs_of(cast(Codes, targets), self.n)
@@ -100,14 +70,8 @@ class ClassAim(Aim):
         assert found.held_out is not None
         return found.held_out[merged.of_row].astype(np.float64)
 
-    def spread(self, values: Float64, own: CellAim) -> Float64:
-        return rest_scores(values, own.classes, self.n).reshape(len(values), -1)
-
-    def losses(
-        self, values: Float64, Y: Float64, *, clipped: bool = False
-    ) -> tuple[Float64, Float64]:
-        compared = np.clip(values, -1.0, 1.0) if clipped else values
-        squared = ((compared - Y) ** 2).mean(axis=1)
+    def losses(self, values: Float64, Y: Float64) -> tuple[Float64, Float64]:
+        squared = ((np.clip(values, -1.0, 1.0) - Y) ** 2).mean(axis=1)
         if Y.shape[1] == 1:
             wrong: Mask = (values[:, 0] > 0) != (Y[:, 0] > 0)
         else:
@@ -123,12 +87,6 @@ class NumberAim(Aim):
     negligible, least_z = 1e-8, 1.0
     leaves_out_together = False
 
-    def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        Y = cast(Float64, targets)
-        is_constant = bool((Y[0] == Y).all())
-        mean = Y[0] if is_constant else np.average(Y, axis=0, weights=weights)
-        return CellAim(None if is_constant else Y, mean, np.empty(0, np.int32))
-
     def columns(self, targets: Targets) -> Float64:
         return cast(Float64, targets)
 
@@ -138,12 +96,7 @@ class NumberAim(Aim):
         all_rows = np.arange(len(merged.A))
         return without_one_copy(merged, found, ridges, Y, weights, all_rows)[1]
 
-    def spread(self, values: Float64, own: CellAim) -> Float64:
-        return values
-
-    def losses(
-        self, values: Float64, Y: Float64, *, clipped: bool = False
-    ) -> tuple[Float64, Float64]:
+    def losses(self, values: Float64, Y: Float64) -> tuple[Float64, Float64]:
         squared: Float64 = ((values - Y) ** 2).mean(axis=1)
         return squared, squared
 
@@ -155,13 +108,6 @@ class RobustAim(NumberAim):
     epsilon: float = 0.0
     negligible = 1e-4
 
-    def of_cell(self, targets: Targets, weights: Float64) -> CellAim:
-        found = super().of_cell(targets, weights)
-        if found.Y is None:
-            return found
-        median = [Pinball().constant(column, weights, 0.5) for column in found.Y.T]
-        return replace(found, answer=np.array(median))
-
     def kept(self, system: System, Y: Float64, ridges: Float64, *, offset: bool) -> Float64:
         return system.without_outliers(Y, ridges, offset=offset)
 
@@ -172,9 +118,7 @@ class RobustAim(NumberAim):
         assert found.held_out is not None
         return found.held_out[merged.of_row].astype(np.float64)
 
-    def losses(
-        self, values: Float64, Y: Float64, *, clipped: bool = False
-    ) -> tuple[Float64, Float64]:
+    def losses(self, values: Float64, Y: Float64) -> tuple[Float64, Float64]:
         missed: Float64 = np.clip(np.abs(values - Y) - self.epsilon, 0.0, FAR_OFF).mean(axis=1)
         return missed, missed
 

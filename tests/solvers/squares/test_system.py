@@ -100,6 +100,31 @@ def test_float32_keeps_the_digits_that_matter(offset, ridge):
     assert np.abs(found.held_out - exact).max() < 0.02
 
 
+@pytest.mark.parametrize("heavy", [slice(None), slice(1499, None)], ids=["all", "one"])
+def test_copies_cost_no_digits_and_no_float64(heavy):
+    rng, ones = np.random.default_rng(3), np.ones(1500, np.int64)
+    rows, n_copies = rng.random((1500, 2)).astype(np.float32), ones.copy()
+    n_copies[heavy] = rng.integers(1, 51, 1500)[heavy]
+    n_copies[-1] = 50
+    targets = signs_of((rows[:, 0] > 0.5).astype(int), 2)
+    spec, K = KernelSpec("rbf", 2.0), gram(KernelSpec("rbf", 2.0), rows)
+    errors = []
+    for copies in (ones, n_copies):
+        order = np.repeat(np.arange(1500), copies)
+        merged = merge_equal_rows(rows[order], targets[order], np.ones(len(order)))
+        # As much above what float32 loses, whatever the weights.
+        ridges = 1.3 * system.SAFE_ROUNDINGS * system.EPS32 * len(order) / merged.weights
+        found = System(merged.A, spec).solve(merged.Y, ridges, held_out=True)
+        assert found.alpha.dtype == np.float32
+        inverse = np.linalg.inv(K + np.diag(ridges))
+        exact = targets - inverse @ targets / np.diagonal(inverse)[:, None]
+        errors.append(np.abs(found.held_out - exact).max())
+    # Beside the trace of K alone the least pivot would be lost.
+    pivots = np.diagonal(np.linalg.cholesky(K + np.diag(ridges))) ** 2
+    assert may_need_float64(pivots.min(), 1500)
+    assert max(errors) < 0.02
+
+
 def test_a_ridge_that_float32_would_lose_goes_to_float64():
     assert not may_need_float64(1e-2, 2000)
     assert may_need_float64(1e-4, 2000)

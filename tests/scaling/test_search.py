@@ -1,0 +1,460 @@
+"""The rules of the search: who goes on, and what decides; its steps on workers."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sheets import drawn_of, regions_at
+
+from daskls.kernels.kernel import find_kernel
+from daskls.records import SolverSpec
+from daskls.run.sample import Sample
+from daskls.scaling.candidates import (
+    KEPT_SHARE,
+    LEARNED,
+    Candidate,
+    RowErrors,
+    cross_evaluate_candidate,
+    evaluate,
+    evaluate_candidate,
+    learn,
+)
+from daskls.scaling.cells import CellRows, TrialCell, learn_factors
+from daskls.scaling.coding import find_bases
+from daskls.scaling.grid import STEPS_VERSION, WIDTHS, Steps, TrialGrid
+from daskls.scaling.regions import RegionPart
+from daskls.scaling.search import decide, race, uncoded_if_near
+from daskls.scaling.sheets import (
+    Part,
+    SampleJob,
+    Sheet,
+    Sheets,
+    draw_rows,
+    race_rows,
+    read_cells,
+    sheets_of_sample,
+    write_rows,
+)
+from daskls.solvers.squares.aims import ClassAim
+
+AIM, GRID = ClassAim(2), TrialGrid.of(SolverSpec())
+N = 400
+NOISE = np.random.default_rng(0).random(N) + 0.5
+# Of 5000 rows without cells, and 8000 with them; of few rows, left out in turn; and of regions.
+RANDOM, LEFT_OUT = (
+    sheets_of_sample(drawn_of(n, 4000, with_cells=False), 4000) for n in (5000, 900)
+)
+WITH_CELLS = sheets_of_sample(drawn_of(8000, 4000, with_cells=True), 4000)
+ALL_HELD = Sheet((RegionPart(0, 100),), most_trials=1)
+OF_REGIONS = Sheets(
+    (RegionPart(0, 100, 2),),
+    Sheet((RegionPart(0, 400, 2),)),
+    Sheet((RegionPart(0, 100),), most_trials=1),
+    Sheet((RegionPart(0, 100, 2),)),
+    is_dense=True,
+)
+
+
+def one(factor, kernel="laplacian", name="given", coding="none"):
+    """Return a candidate that is known by its factors."""
+    number = ("none", "ranks").index(coding)
+    return Candidate(number, coding, name, np.full(3, float(factor)), GRID.start(kernel))
+
+
+def numbers(found):
+    return [int(own.factors[0]) for own in found]
+
+
+class Told:
+    """Steps that answer what a test says of a candidate: squared errors, wrong rows, the trial."""
+
+    def __init__(self, squared, wrong=lambda own: 0.0, moved=lambda own: own.trial, **given):
+        self.squared, self.wrong, self.moved = squared, wrong, moved
+        self.learned = given.get("learned", [9.0, 3.0, 1.0])
+        self.noise, self.of_mean = given.get("noise", NOISE), given.get("of_mean", 9.0)
+        self.job, self.asked, self.learned_from = SampleJob("", AIM), [], []
+
+    def run(self, task, arguments, join):
+        return join([getattr(self, task.__name__)(*own) for own in arguments])
+
+    def evaluate_candidate(self, base, factors, trial, sheet, grid):
+        own = SimpleNamespace(base=base, factors=factors, trial=trial, sheet=sheet)
+        self.asked.append(own)
+        n, place = len(self.noise), grid.place(self.moved(own))
+        squared = np.broadcast_to(self.squared(own) * self.noise, n)
+        rows = squared, self.wrong(own), 1.0, np.arange(n), self.of_mean * self.noise
+        return np.stack(np.broadcast_arrays(*place, 1, *rows))
+
+    def learn_scale(self, base, factors, trial, parts):
+        self.learned_from.append((factors[0], trial, parts))
+        return np.append(trial.width, self.learned)
+
+    def cross_evaluate_candidate(self, base, factors, trial, sheet, grid):
+        factors = np.array(self.learned)
+        look = self.evaluate_candidate(base, factors, trial, sheet, grid)
+        return {"look": look, "factors": factors}
+
+
+def by_number(levels):
+    return lambda own: levels[int(own.factors[0])]
+
+
+# Who goes on
+
+
+def test_those_fall_that_are_worse_beyond_doubt():
+    noise = np.random.default_rng(1).normal(size=N)
+    # By 5 %, but only about a standard error.
+    doubtful = 1 + (0.05 + noise - noise.mean()) / NOISE
+    levels = {1: 1.2, 2: doubtful, 3: 1.02, 4: 1.0}
+    left = race(Told(by_number(levels)), [one(i) for i in levels], RANDOM, GRID)
+    # None that is near, however sure the difference is.
+    assert numbers(left) == [4, 3, 2]
+    levels = {i: 1 + i / 1000 for i in range(12)}
+    assert numbers(race(Told(by_number(levels)), [one(i) for i in levels], RANDOM, GRID)) == [
+        0,
+        1,
+        2,
+    ]
+
+
+def test_the_best_of_each_kernel_goes_on_if_it_is_near_enough():
+    kernels = {1: "laplacian", 2: "exponential", 3: "exponential", 4: "rbf"}
+    steps = Told(by_number({1: 1.0, 2: 1.9, 3: 1.5, 4: 2.1}))
+    given = [one(i, kernel) for i, kernel in kernels.items()]
+    assert numbers(race(steps, given, RANDOM, GRID)) == [1, 3]
+    assert numbers(race(steps, given, LEFT_OUT, GRID)) == [1]
+
+
+@pytest.mark.parametrize("rung", [0, 2])
+def test_where_no_error_is_left_usual_ridges_and_other_scales_are_compared(rung):
+    levels = {1: 0.1, 2: 9.0, 3: 8.0, 4: 0.102, 5: 7.0}
+
+    def squared(own):
+        is_left = own.sheet in RANDOM.rungs[rung:]
+        return levels[int(own.factors[0])] * (1e-3 if is_left else 1.0)
+
+    narrow = GRID.at((0, 0), "laplacian")
+    names = ("spread", "given", "given", "spread", "given")
+    codings = ("none", "none", "none", "none", "ranks")
+    given = [replace(one(i + 1, name=names[i], coding=codings[i]), trial=narrow) for i in range(5)]
+    left = race(Told(squared), given, RANDOM, GRID)
+    # The best, and the best of the scales as they are, though the first rung may have dropped it.
+    assert numbers(left) == [1, 3]
+    assert {own.trial for own in left} == {GRID.with_usual_ridge(narrow)} != {narrow}
+    # Nothing is learned then, and the decision may reverse them.
+    steps = Told(by_number({1: 1e-4, 3: 1e-5}))
+    decision = decide(steps, left, RANDOM, GRID, learns=True)
+    assert not steps.learned_from
+    assert numbers(decision.candidates) == [3, 1]
+
+
+@pytest.mark.parametrize("between", [0.2, 0.4])
+def test_narrow_widths_are_tried_where_all_is_as_good_as_the_mean(between):
+    levels = {WIDTHS[4]: 0.3, WIDTHS[5]: between}
+
+    def squared(own):
+        return levels.get(own.trial.width, 1.0) if own.sheet not in RANDOM.rungs else 1.0
+
+    given = [one(1, "laplacian"), one(2, "rbf")]
+    left = race(Told(squared, of_mean=1.0), given, RANDOM, GRID)
+    wanted = min(levels, key=levels.get)
+    assert [(own.trial.kernel, own.trial.width) for own in left] == [
+        ("laplacian", wanted),
+        ("rbf", wanted),
+    ]
+    assert all(own.trial.ridge >= find_kernel(own.trial.kernel).least_ridge for own in left)
+    # Not where something is learned, nor where no width is better, nor where widths are given.
+    gammas = TrialGrid.of(SolverSpec(gamma=(1.0, 2.0)))
+    as_given = [replace(own, trial=gammas.start(own.trial.kernel)) for own in given]
+    for steps, candidates, grid in (
+        (Told(squared), given, GRID),
+        (Told(lambda own: 1.0, of_mean=1.0), given, GRID),
+        (Told(lambda own: 1.0, of_mean=1.0), as_given, gammas),
+    ):
+        left = race(steps, candidates, RANDOM, grid)
+        assert [own.trial for own in left] == [own.trial for own in candidates]
+    assert all(own.sheet in RANDOM.rungs for own in steps.asked)
+
+
+@pytest.mark.parametrize(("worse", "taken"), [(0.001, ["none"]), (0.5, ["ranks", "none"])])
+def test_where_regions_decide_numbers_stay_numbers_unless_a_code_is_better(worse, taken):
+    # Rows differ more between codings than these do in the mean.
+    noisy = 1 + 0.3 * np.sin(np.arange(N))
+    levels = {1: noisy, 2: 1 + worse}
+    given = [one(1, coding="ranks"), one(2)]
+    seen = evaluate(Told(by_number(levels)), given, RANDOM.rungs[0], GRID)
+    assert [own.coding for own in uncoded_if_near(seen)] == taken[:1]
+    assert uncoded_if_near(seen[:1]) == seen[:1]
+
+
+# What decides
+
+
+@pytest.mark.parametrize(
+    ("n", "z", "taken"),
+    [(400, 2.0, "given"), (400, 3.0, LEARNED), (1500, 3.0, "given"), (1500, 5.0, LEARNED)],
+)
+def test_a_learned_scale_must_be_clearly_better(n, z, taken):
+    # Each other row gains, or loses: the mean gain is about z standard errors.
+    better = 3 - z / np.sqrt(n) - np.where(np.arange(n) % 2, 1.0, -1.0)
+    levels = {1: 3.0, 9: better}
+    found = decide(Told(by_number(levels), noise=np.ones(n)), [one(1)], RANDOM, GRID, learns=True)
+    assert found.taken.name == taken
+    # All that were compared are told, each once.
+    assert sorted(numbers(found.candidates)) == [1, 9]
+    assert found.taken in found.candidates
+
+
+def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next_kernel():
+    often, seldom = (np.arange(N) % n == 0 for n in (10, 20))
+    steps = Told(
+        lambda own: 1 / 3 if own.trial.kernel == "exponential" else 1 / 2.95,
+        lambda own: often if own.trial.kernel == "exponential" else seldom,
+    )
+    plain = Told(lambda own: 1.0, lambda own: seldom)
+
+    class Both(Told):
+        def evaluate_candidate(self, base, factors, *given):
+            steps_of = steps if factors[0] == 9 else plain
+            return steps_of.evaluate_candidate(base, factors, *given)
+
+    given = [one(1, "exponential"), one(2, "laplacian")]
+    taken = decide(Both(None), given, RANDOM, GRID, learns=True).taken
+    assert (taken.name, taken.trial.kernel) == (LEARNED, "laplacian")
+
+
+@pytest.mark.parametrize("sheets", [WITH_CELLS, OF_REGIONS], ids=["cells", "regions"])
+@pytest.mark.parametrize("level", [1.0, 1e-6])
+def test_what_is_best_in_dense_rows_learns_a_scale_there(level, sheets):
+    narrow = GRID.at((0, 0), "laplacian")
+    in_cells = {1: 1.2 * level, 2: 1.0 * level, 9: 0.5}
+
+    def squared(own):
+        return in_cells[int(own.factors[0])] if own.sheet == sheets.tuning else 1.0
+
+    steps = Told(squared, moved=lambda own: narrow if own.sheet == sheets.tuning else own.trial)
+    decide(steps, [one(1), one(2)], sheets, GRID, learns=True)
+    # Cells without errors, as those of one class, teach neither a width nor who is best.
+    wanted = (2, narrow) if level == 1.0 else (1, GRID.start("laplacian"))
+    assert steps.learned_from == [(*wanted, tuple(sheets.learning))]
+    deciding = [own for own in steps.asked if own.sheet.parts == sheets.deciding.parts]
+    assert {int(own.factors[0]) for own in deciding} == {1, 2, 9}
+    if sheets.is_dense:
+        # What was learned there settles its own width there.
+        assert {own.trial for own in deciding if own.factors[0] == 9} == {narrow}
+
+
+@pytest.mark.parametrize("sheets", [RANDOM, WITH_CELLS, OF_REGIONS])
+def test_the_last_sheet_tunes_what_was_taken(sheets):
+    last = GRID.at((3, 3), "laplacian")
+    steps = Told(
+        by_number({1: 1.0, 2: 1.1, 9: 1.5}),
+        moved=lambda own: last if own.sheet == sheets.final else own.trial,
+    )
+    found = decide(steps, [one(1), one(2)], sheets, GRID, learns=True)
+    assert (found.taken.trial, numbers([found.taken])) == (last, [1])
+    # Its errors are those of the rows that decided.
+    assert found.taken.squared_error == pytest.approx(NOISE.mean())
+    assert steps.asked[-1].sheet == sheets.final
+
+
+FACTORS = [9.0, 4.5, 1.8, 0.4]
+
+
+@pytest.mark.parametrize(
+    ("sheets", "error_of", "wrong_of", "kept"),
+    [
+        # Errors by the number of features. Thin rows: it must be better to go without.
+        (RANDOM, {4: 1.0, 3: 0.9, 2: 1.2}, {}, 3),
+        (RANDOM, {4: 1.0, 3: 0.9, 2: 0.8}, {}, 2),
+        (RANDOM, {4: 1.0, 3: 1.001, 2: 1.001}, {}, 4),
+        (RANDOM, {4: 1.0, 3: 0.9, 2: 0.9}, {3: 0.3, 2: 0.3}, 4),
+        # Dense rows: it is enough to be as good, and the fewest are tried first.
+        (OF_REGIONS, {4: 1.0, 3: 0.9, 2: 1.001}, {}, 2),
+        (OF_REGIONS, {4: 1.0, 3: 1.001, 2: 1.01}, {}, 3),
+        (OF_REGIONS, {4: 1.0, 3: 1.01, 2: 1.01}, {}, 4),
+        (OF_REGIONS, {4: 1.0, 3: 0.9, 2: 0.9}, {3: 0.3, 2: 0.3}, 4),
+        # Where there is no error, nothing tells which features count.
+        (OF_REGIONS, {4: 1e-6, 3: 1e-6, 2: 1e-6}, {}, 4),
+    ],
+)
+def test_weak_features_go_where_held_out_rows_do_without_them(sheets, error_of, wrong_of, kept):
+    rows = np.arange(N)
+
+    def squared(own):
+        return 2.0 if own.factors[0] == 1 else error_of[np.count_nonzero(own.factors)]
+
+    def wrong(own):
+        share = 0.5 if own.factors[0] == 1 else wrong_of.get(np.count_nonzero(own.factors), 0.1)
+        return rows < share * N
+
+    steps = Told(squared, wrong, learned=FACTORS)
+    own = replace(one(1), factors=np.ones(4))
+    taken = decide(steps, [own], sheets, GRID, learns=True).taken
+    assert taken.name == LEARNED
+    assert taken.factors.tolist() == FACTORS[:kept] + [0.0] * (4 - kept)
+
+
+def test_a_scale_that_was_not_learned_keeps_all_features():
+    steps = Told(lambda own: 1.0 if np.ptp(own.factors) else 0.5)
+    own = replace(one(1), factors=np.array(FACTORS))
+    assert decide(steps, [own], RANDOM, GRID, learns=False).taken.factors.tolist() == FACTORS
+
+
+@pytest.mark.parametrize(
+    ("level", "wrong", "taken"),
+    [(0.9, 0.1, LEARNED), (0.9, 0.2, "spread"), (1.1, 0.0, "spread")],
+)
+def test_of_few_rows_a_scale_is_taken_where_left_out_rows_err_less(level, wrong, taken):
+    then, rows = GRID.at((0, 0), "laplacian"), np.arange(N)
+    steps = Told(
+        by_number({1: 1.0, 9: level}),
+        lambda own: rows < N * (wrong if own.factors[0] == 9 else 0.1),
+        lambda own: then if own.factors[0] == 9 else own.trial,
+    )
+    found = decide(steps, [one(1, name="spread")], LEFT_OUT, GRID, learns=True).taken
+    assert found.name == taken
+    if taken == LEARNED:
+        assert (found.trial, found.factors.tolist()) == (then, steps.learned)
+
+
+# Paired errors
+
+
+def errors_of(squared, groups, wrong=0.0):
+    """Return held-out errors of some rows."""
+    squared = np.asarray(squared, float)
+    ones = np.ones(len(squared))
+    return RowErrors(squared, wrong * ones, ones, np.asarray(groups, float), 9 * ones)
+
+
+def test_a_comparison_is_the_paired_difference_over_its_error():
+    rng = np.random.default_rng(0)
+    old, gain, rows = rng.random(400), rng.normal(0.05, 0.1, 400), np.arange(400)
+    alone = errors_of(old - gain, rows).z_over(errors_of(old, rows))
+    expected = gain.mean() / gain.std() * np.sqrt(400)
+    assert alone == pytest.approx(expected)
+    # Rows of a group err together: four copies of each say no more.
+    groups = np.repeat(rows, 4)
+    many = errors_of(-np.repeat(gain, 4), groups).z_over(errors_of(np.zeros(1600), groups))
+    assert many == pytest.approx(expected)
+
+
+def test_too_few_groups_tell_nothing():
+    few, many = np.arange(9), np.arange(10)
+    assert errors_of(few * 0, few).z_over(errors_of(few + 1, few)) == 0.0
+    assert errors_of(many * 0, many).z_over(errors_of(many + 1, many)) > 4
+    assert errors_of(many, many).z_over(errors_of(many, many)) == 0.0
+    assert errors_of([], []).z_over(errors_of([], [])) == 0.0
+
+
+# Steps on workers
+
+
+def test_a_stored_step_answers_only_what_was_asked(tmp_path, monkeypatch):
+    job = SampleJob(str(tmp_path), AIM)
+
+    def joined(parts):
+        return {"sums": np.array(parts)}
+
+    def n_kept():
+        return len(list(tmp_path.rglob("000000-000000*")))
+
+    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
+    # As in a fit that another version began, which took other steps.
+    assert Steps(job).run(plus_one, [(1,), (5,)], joined)["sums"].tolist() == [2, 6]
+    assert Steps(job).run(plus_two, [(1,), (2,)], joined)["sums"].tolist() == [3, 4]
+    assert n_kept() == 3
+    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
+    assert n_kept() == 3
+    # Nor of other rows.
+    assert Steps(job, None, "other").run(plus_one, [(1,)], joined)["sums"].tolist() == [2]
+    assert n_kept() == 4
+    # Nor of a version in which the same step gives another result.
+    monkeypatch.setattr("daskls.scaling.grid.STEPS_VERSION", STEPS_VERSION + 1)
+    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
+    assert n_kept() == 5
+
+
+def plus_one(number, job):
+    return number + 1
+
+
+def plus_two(number, job):
+    return number + 2
+
+
+def written(root, X, codes):
+    """Return a job of rows that are stored as drawn, by one coding, and those rows."""
+    sample = Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0)
+    drawn, job = draw_rows(len(X), *race_rows(len(X)), 0), SampleJob(str(root), AIM)
+    write_rows(job, sample, drawn, find_bases(X, ("none",), 2))
+    return drawn, job
+
+
+def test_a_scale_is_learned_from_random_rows_and_cells_together(tmp_path):
+    # Random rows know one feature, rows of a cell another; the third is noise.
+    X = np.random.default_rng(4).random((1200, 3)).astype("f4")
+    drawn, job = written(tmp_path, X, np.zeros(1200, "i4"))
+    codes = np.empty(1200, "i4")
+    codes[drawn.rows] = X[drawn.rows, (np.arange(1200) >= 600).astype(int)] > 0.5
+    for path in tmp_path.rglob("000000-000000*"):
+        path.unlink()
+    _, job = written(tmp_path, X, codes)
+    parts, own = (Part.leaving_out(0, 600), Part((600, 1100), (1100, 1200))), one(1, "rbf")
+
+    def learned(*parts):
+        return learn(Steps(job), own, parts, GRID)
+
+    both, first, last = learned(*parts), learned(parts[0]), learned(parts[1])
+    assert both.name == LEARNED
+    assert first.factors[0] > 1.3 * max(first.factors[1:])
+    assert last.factors[1] > 1.3 * max(last.factors[0], last.factors[2])
+    assert both.factors[2] < 0.8 * both.factors[:2].min()
+    # A scale that few rows taught is less unequal than the one that they know best.
+    cells = [cell for part in read_cells(parts, 0, own.factors, job) for cell in part]
+    whole, trial = learn_factors(cells, own.factors, own.trial, AIM)
+    np.testing.assert_allclose(np.log(both.factors), KEPT_SHARE * np.log(whole), atol=1e-3)
+    assert both.trial == GRID.nearest(trial)
+
+
+def test_each_half_learns_a_scale_for_the_other(tmp_path):
+    # The second feature says nothing.
+    X = np.random.default_rng(4).random((300, 2)).astype("f4")
+    _, job = written(tmp_path, X, (X[:, 0] > 0.5).astype("i4"))
+    sheet, start = sheets_of_sample(draw_rows(300, 300, 0, 0), 4000).final, GRID.start("rbf")
+    found = cross_evaluate_candidate(0, np.ones(2), start, sheet, GRID, job)
+    ((every,),) = read_cells(sheet.parts, 0, np.ones(2), job)
+    halves = np.arange(150), np.arange(150, 300)
+    learned = [
+        learn_factors([CellRows(every.rows.take(own), 150, own)], np.ones(2), start, AIM)[0]
+        ** KEPT_SHARE
+        for own in halves
+    ]
+    # BLAS may have several threads here, which round otherwise.
+    np.testing.assert_allclose(found["factors"], np.sqrt(learned[0] * learned[1]), rtol=1e-3)
+    assert found["factors"][1] < found["factors"][0] / 2
+    # Each row, in their order, without itself and in the scale of the other half; of one trial.
+    look = found["look"]
+    assert (look[:2] == look[:2, :1]).all()
+    trial = GRID.at(tuple(look[:2, 0].astype(int)), "rbf")
+    for own, factors in zip(halves, learned[::-1], strict=True):
+        rows = np.r_[np.setdiff1d(np.arange(300), own), own]
+        cell = TrialCell(CellRows(every.rows.take(rows), 300, own), factors, "rbf", AIM)
+        np.testing.assert_allclose(look[3, own], cell.errors(trial).squared, atol=1e-3)
+
+
+def test_errors_of_regions_come_in_one_order_however_they_are_cut(tmp_path):
+    job = regions_at(tmp_path, 2, 900)
+    sheet = Sheet(tuple(RegionPart(region, 100) for region in range(2)), most_trials=1)
+    scales = np.ones(2), np.array([1.0, 0.0])
+    given = [replace(one(1, "rbf"), factors=own) for own in scales]
+    first, second = (own.errors for own in evaluate(Steps(job), given, sheet, GRID))
+    for name in ("weights", "groups"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert first.squared_error != second.squared_error
+    # Regions are looked at apart; all at once gives the same.
+    whole = evaluate_candidate(0, scales[0], given[0].trial, sheet, GRID, job)
+    np.testing.assert_array_equal(whole[3], first.squared)

@@ -1,0 +1,243 @@
+"""Sheets of rows: which train, are predicted or held out, of samples and of regions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sheets import drawn_of, regions_at
+
+from daskls.kernels.frame import scaled
+from daskls.run.sample import Sample
+from daskls.scaling.coding import find_bases
+from daskls.scaling.grid import STEPS, race_nbytes, rung_nbytes, tuning_cells
+from daskls.scaling.regions import (
+    COLLECTED,
+    GATHERED,
+    RegionJob,
+    RegionPart,
+    cells_of,
+    draw_parts,
+    read_region,
+    rows_in_run,
+    widest,
+)
+from daskls.scaling.sheets import (
+    Part,
+    SampleJob,
+    Sheet,
+    draw_cells,
+    draw_rows,
+    expected_parts,
+    held_out,
+    race_rows,
+    read_cells,
+    sheets_of_regions,
+    sheets_of_sample,
+    token_of,
+    write_rows,
+)
+from daskls.solvers.squares.aims import ClassAim, NumberAim
+
+RNG = np.random.default_rng(0)
+AIM = ClassAim(2)
+
+
+@pytest.mark.parametrize("cell_rows", [10, 4000])
+@pytest.mark.parametrize("n_rows", [2, 30, 399, 400, 2999, 3000, 5999, 8000, 80_000])
+def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
+    drawn, held = drawn_of(n_rows, 4000, with_cells=n_rows == 8000), held_out(n_rows, 3)
+    sheets = sheets_of_sample(drawn, cell_rows)
+
+    def rows_of(ends):
+        found = drawn.rows[slice(*ends)].tolist()
+        assert len({*found}) == len(found) == ends[1] - ends[0]
+        return {*found}
+
+    before = [*sheets.rungs, *([sheets.thick, sheets.tuning] if sheets.learning else [])]
+    before = [part for sheet in before if sheet is not None for part in sheet.parts]
+    last = [*sheets.deciding.parts, *sheets.final.parts]
+    for part in (*before, *sheets.learning, *last):
+        train, asked = rows_of(part.train), rows_of(part.asked)
+        assert train
+        # Left out in turn, or none of them.
+        assert asked <= train if part.leaves_out else not train & asked
+        assert part.leaves_out == (part in (sheets.tuning or Sheet(())).parts) or not asked - train
+        if sheets.leave_out:
+            continue
+        # What decides has taken no part before, and never trains.
+        assert not held[[*train]].any()
+        if part in last:
+            assert held[[*asked]].all()
+        elif part in before:
+            assert not held[[*asked]].any()
+    assert sheets.leave_out == (n_rows < 3000)
+    # Few rows are all predicted.
+    assert not sheets.leave_out or len(rows_of(sheets.final.parts[0].asked)) == min(n_rows, 1500)
+
+
+@pytest.mark.parametrize("n_rows", [100, 2000, 5000, 8000])
+@pytest.mark.parametrize("cell_rows", [300, 4000])
+def test_what_is_planned_before_rows_are_drawn_is_enough(n_rows, cell_rows):
+    sheets = sheets_of_sample(drawn_of(n_rows, cell_rows, with_cells=n_rows >= 6000), cell_rows)
+    planned = race_nbytes(expected_parts(n_rows, cell_rows, has_cells=True), 5, 1)
+    for sheet in (*sheets.rungs, sheets.thick, sheets.deciding, sheets.final):
+        needed = rung_nbytes([part.sizes for part in sheet.parts], 5, 1)
+        # How many rows are held out is known only about.
+        assert needed <= 1.1 * planned
+
+
+def test_cells_hold_all_rows_of_their_part_of_space():
+    X = RNG.random((8000, 2)).astype("f4")
+    held = held_out(8000, 0)
+    cells = draw_cells(X, np.zeros(8000, int), 4000, 0, held, AIM)
+    assert len(cells) == 8
+    for train, asked in cells:
+        # The last half is a random half.
+        assert 0.3 < (np.diff(train) > 0).mean() < 0.7
+        assert not held[train].any()
+        assert held[asked].all()
+        own = X[np.r_[train, asked]]
+        inside = ((own.min(axis=0) <= X) & (own.max(axis=0) >= X)).all(axis=1)
+        # The cuts are no boxes; of a plane's cells the boxes hold hardly any other row.
+        assert inside.sum() < 2.5 * len(own)
+
+
+def test_tiny_cells_come_only_where_there_are_no_others():
+    # Half of the rows have one of 80 rare categories each, far from all others.
+    X = np.zeros((8000, 82), "f4")
+    X[np.arange(4000), np.arange(4000) % 80] = 100
+    X[4000:, 80:] = RNG.random((4000, 2))
+    cells = draw_cells(X, np.zeros(8000, int), 1000, 0, held_out(8000, 0), AIM)
+    sizes = [len(train) + len(asked) for train, asked in cells]
+    assert len(sizes) == 8
+    assert 4 <= sum(size > 60 for size in sizes) < 8
+
+
+@pytest.mark.parametrize("aim", [AIM, NumberAim(1)])
+def test_cells_whose_rows_differ_come_first(aim):
+    X = RNG.random((8000, 2)).astype("f4")
+    # The more, the farther to the right.
+    varied = (RNG.random(8000) < X[:, 0] / 2).astype(int)
+    targets = varied if isinstance(aim, ClassAim) else varied[:, None] * 1.0
+    cells = draw_cells(X, targets, 1000, 0, held_out(8000, 0), aim)
+    found = [2 * len(t) * varied[t].mean() * (1 - varied[t].mean()) for t, _ in cells]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > 1.5 * found[-1]
+
+
+def test_random_rows_weigh_as_much_as_all_cells_together():
+    weights = [np.full(10, 2.0), np.array([1.0, 2.0, 3.0]), np.full(4, 1.5)]
+    found = Sheet((), has_random=True).weights(weights)
+    assert found[:10].sum() == pytest.approx(found[10:].sum())
+    np.testing.assert_allclose(found[10:] / found[10], np.r_[weights[1:][0], weights[2]])
+    # Without these each row weighs what it does.
+    assert Sheet(()).weights(weights).tolist() == np.concatenate(weights).tolist()
+    # Cells in which nothing is predicted are no reason to divide by 0.
+    assert np.isfinite(Sheet((), has_random=True).weights([weights[0], np.empty(0)])).all()
+
+
+def test_a_part_is_read_as_it_was_drawn(tmp_path):
+    X, targets = RNG.random((900, 3)).astype("f4"), RNG.integers(2, size=900)
+    sample = Sample(np.arange(900), X, targets, RNG.random(900), 0)
+    drawn, bases = draw_rows(900, *race_rows(900), 0), find_bases(X, ("none", "ranks"), 9)
+    job = SampleJob(str(tmp_path), AIM, token_of(drawn, bases))
+    write_rows(job, sample, drawn, bases)
+    parts = Part((0, 50), (50, 80)), Part.leaving_out(0, 50, 0.5)
+    for number, base in enumerate(bases):
+        (held,), (left_out,) = read_cells(parts, number, np.ones(3), job)
+        for cell, n in ((held, 80), (left_out, 50)):
+            own = drawn.rows[:n]
+            np.testing.assert_array_equal(cell.rows.X, scaled(X[own], base.scale))
+            np.testing.assert_array_equal(cell.rows.targets, targets[own])
+            np.testing.assert_array_equal(cell.rows.weights, sample.weights[own])
+            np.testing.assert_array_equal(cell.rows.groups, own // rows_in_run(900))
+            assert cell.n_training == 50
+        assert held.asked.targets.tolist() == targets[drawn.rows[50:80]].tolist()
+        assert left_out.asked.targets.tolist() == targets[drawn.rows[25:50]].tolist()
+
+
+def test_rows_in_other_scales_are_kept_apart(tmp_path):
+    """Another version may begin from another spread; what it stored stays where it is."""
+    X = np.random.default_rng(0).random((50, 2))
+    found = [find_bases(X * unit, ("none",), 2) for unit in (1.0, 2.0)]
+    drawn = draw_rows(50, 40, 0, 0)
+    assert token_of(drawn, found[0]) == token_of(drawn, find_bases(X, ("none",), 2))
+    assert token_of(drawn, found[0]) != token_of(drawn, found[1])
+    one, two = (own[0].scale for own in found)
+    job = RegionJob(str(tmp_path), "", one, "a", one, None, np.array([0]), 100, 1, AIM, 7)
+    for kind in (COLLECTED, GATHERED, STEPS):
+        assert job.folder(kind) != replace(job, route=two).folder(kind)
+    assert job.folder(COLLECTED) == job.gathered_in(two, "a").folder(COLLECTED)
+    assert job.folder(GATHERED) != job.gathered_in(two, "a").folder(GATHERED)
+    # They are leaves of another tree: calibration may plan its own after a scale was chosen.
+    assert job.folder(COLLECTED) != replace(job, max_rows=200).folder(COLLECTED)
+
+
+def test_many_features_cost_no_tree_of_all_of_them():
+    near = RNG.random((40, 300)) * np.r_[np.full(172, 0.1), np.full(128, 1.0)]
+    kept = widest(near.astype("f4"))
+    np.testing.assert_array_equal(kept, near.astype("f4")[:, 172:])
+    assert widest(near[:, :128].astype("f4")).shape == (40, 128)
+
+
+# Regions
+
+
+def test_rows_are_held_out_in_runs(tmp_path):
+    # Neighbors in the data may be neighbors in time, which know each other's labels.
+    rows = read_region(0, regions_at(tmp_path, 1, 8000, run_rows=50))
+    runs = (rows.weights - 1).astype(int) // 50
+    np.testing.assert_array_equal(rows.groups, runs)
+    n = np.bincount(runs)
+    shares = np.bincount(runs, weights=rows.held)[n > 0] / n[n > 0]
+    assert set(shares) == {0.0, 1.0}
+    assert 0.15 < rows.held.mean() < 0.25
+
+
+@pytest.mark.parametrize("factors", [[1.0, 1.0], [1.0, 0.0]])
+def test_each_held_out_row_of_a_region_is_asked_once_and_no_other(tmp_path, factors):
+    job = regions_at(tmp_path, 1, 900)
+    every, factors = read_region(0, job), np.array(factors)
+    cells = list(cells_of(RegionPart(0, 100), factors, job))
+    assert len(cells) > 4
+    assert all(cell.n_training <= 100 for cell in cells)
+    training = np.concatenate([cell.rows.weights[: cell.n_training] for cell in cells])
+    asked, ids = (
+        np.concatenate(own) for own in zip(*[(c.asked.weights, c.ids) for c in cells], strict=True)
+    )
+    assert len({*training}) == len(training)
+    assert {*training} <= {*every.weights[~every.held]}
+    # By their order in the data, whatever the scale in which cells were cut.
+    np.testing.assert_array_equal(asked[np.argsort(ids)], every.weights[every.held])
+
+
+def test_cells_that_choose_are_drawn_of_what_is_not_held_out(tmp_path):
+    job = regions_at(tmp_path, 3, 900)
+    parts = draw_parts(job, 8, 100, 5)
+    assert sorted(part.n_drawn for part in parts) == [2, 3, 3]
+    assert {part.region for part in parts} == {0, 1, 2}
+    assert parts == draw_parts(job, 8, 100, 5)
+    drawn = {}
+    for part in (*parts, *draw_parts(job, 8, 100, 6)):
+        held = {*(every := read_region(part.region, job)).weights[every.held]}
+        cells = list(cells_of(part, np.ones(2), job))
+        assert len(cells) == part.n_drawn
+        # All of a cell is left out in turn.
+        assert all(len(cell.ids) == cell.n_training == len(cell.rows.X) <= 100 for cell in cells)
+        own = {weight for cell in cells for weight in cell.rows.weights}
+        assert not own & held
+        drawn.setdefault(part.draw, set()).update(own)
+    # Each choice has cells of its own draw.
+    assert drawn[5] != drawn[6]
+
+
+def test_regions_learn_and_tune_in_small_cells_and_end_in_those_of_the_model(tmp_path):
+    sheets = sheets_of_regions(regions_at(tmp_path, 3, 900), 1000, 4000)
+    sizes = {own.cell_rows for own in (*sheets.learning, *sheets.tuning.parts)}
+    assert sizes == {own.cell_rows for own in sheets.deciding.parts} == {1000}
+    assert {own.cell_rows for own in sheets.final.parts} == {4000}
+    for sheet, rows in ((sheets.tuning, 1000), (sheets.final, 4000)):
+        assert sum(own.n_drawn for own in sheet.parts) == tuning_cells(rows)
+    # All held-out rows decide, under one trial.
+    assert [own.n_drawn for own in sheets.deciding.parts] == [None] * 3
+    assert sheets.deciding.most_trials == 1
