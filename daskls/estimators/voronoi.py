@@ -32,7 +32,7 @@ class VoronoiSVC(CellEstimator, LocalClassifier):
     cell_size : int, >= 2, or None
         Maximum number of distinct rows of a cell. Training costs about rows x cell_size, least
         squares about rows x cell_size^2; larger cells are often more accurate. None: 2000; for
-        least squares with one partition 4000 up to 60,000 rows of data.
+        least squares 4000 up to 20,000 rows of data, with one partition up to 60,000.
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
     {fit_intercept, cell_tol, search}
     n_partitions : int, >= 1, or None
