@@ -10,9 +10,9 @@ from daskls.kernels.kernel import find_kernel
 from daskls.records import SolverSpec
 from daskls.scaling.cells import (
     MOST_GROWTH,
-    CellRows,
-    Rows,
+    SheetRows,
     TrialCell,
+    TrialRows,
     descend,
     descend_slopes,
     errors_of_mean,
@@ -39,7 +39,9 @@ def cell_of(X, codes, weights=None, n_asked=None, n_training=None):
     weights = np.ones(n) if weights is None else weights
     n_training = n_training or n
     asked = np.arange(n_asked or n - n_training or n)
-    return CellRows(Rows(np.asarray(X, "f4"), codes, weights, np.arange(n)), n_training, asked)
+    return TrialRows(
+        SheetRows(np.asarray(X, "f4"), codes, weights, np.arange(n)), n_training, asked
+    )
 
 
 HELD = cell_of(A, CODES, WEIGHTS, n_training=100)

@@ -20,7 +20,7 @@ from daskls.scaling.candidates import (
     evaluate_candidate,
     learn,
 )
-from daskls.scaling.cells import CellRows, TrialCell, learn_factors
+from daskls.scaling.cells import TrialCell, TrialRows, learn_factors
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS_VERSION, WIDTHS, Steps, TrialGrid
 from daskls.scaling.regions import RegionPart
@@ -422,7 +422,7 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path):
     ((every,),) = read_cells(sheet.parts, 0, np.ones(2), job)
     halves = np.arange(150), np.arange(150, 300)
     learned = [
-        learn_factors([CellRows(every.rows.take(own), 150, own)], np.ones(2), start, AIM)[0]
+        learn_factors([TrialRows(every.rows.take(own), 150, own)], np.ones(2), start, AIM)[0]
         ** KEPT_SHARE
         for own in halves
     ]
@@ -435,7 +435,7 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path):
     trial = GRID.at(tuple(look[:2, 0].astype(int)), "rbf")
     for own, factors in zip(halves, learned[::-1], strict=True):
         rows = np.r_[np.setdiff1d(np.arange(300), own), own]
-        cell = TrialCell(CellRows(every.rows.take(rows), 300, own), factors, "rbf", AIM)
+        cell = TrialCell(TrialRows(every.rows.take(rows), 300, own), factors, "rbf", AIM)
         np.testing.assert_allclose(look[3, own], cell.errors(trial).squared, atol=1e-3)
 
 
