@@ -14,8 +14,8 @@ from daskls.blas import one_blas_thread
 from daskls.records import AnyArray, Coding, Float64
 from daskls.scaling.cells import (
     Answers,
-    CellRows,
     TrialCell,
+    TrialRows,
     descend,
     errors_of_mean,
     learn_factors,
@@ -180,7 +180,7 @@ def evaluate_candidate(
 
 
 def _look(
-    parts: Sequence[Sequence[CellRows]],
+    parts: Sequence[Sequence[TrialRows]],
     factors: Float64,
     start: Trial,
     sheet: Sheet,
@@ -232,10 +232,10 @@ def cross_evaluate_candidate(
     looks, mean, trial = list[Float64](), np.ones(len(factors)), None
     with one_blas_thread():
         for learning, asked in ((first, last), (last, first)):
-            half = CellRows(rows.take(learning), len(learning), learning)
+            half = TrialRows(rows.take(learning), len(learning), learning)
             learned, found = _learned([half], factors, start, job)
             mean *= np.sqrt(learned)
-            cell = CellRows(rows.take(np.r_[learning, asked]), n, asked)
+            cell = TrialRows(rows.take(np.r_[learning, asked]), n, asked)
             look = _look([[cell]], learned, trial or grid.nearest(found), sheet, grid, job.aim)
             # One trial for both halves, which the first to be asked chooses.
             trial = grid.at((int(look[0, 0]), int(look[1, 0])), start.kernel)
@@ -269,7 +269,7 @@ def learn_scale(
 
 
 def _learned(
-    cells: Sequence[CellRows], factors: Float64, trial: Trial, job: Job
+    cells: Sequence[TrialRows], factors: Float64, trial: Trial, job: Job
 ) -> tuple[Float64, Trial]:
     learned, found = learn_factors(cells, factors, trial, job.aim)
     share = KEPT_SHARE if isinstance(job, SampleJob) else 1.0

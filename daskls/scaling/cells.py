@@ -27,7 +27,7 @@ STEP, MOST_STEPS, MOMENTUM, MOST_GROWTH = 0.4, 2.0, 0.5, 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SheetRows:
     """Rows in one coding, features (n, d); errors in a group, a run of rows, may be correlated."""
 
     X: Float32
@@ -40,13 +40,13 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class CellRows:
+class TrialRows:
     """Rows of a cell, of which the first train and the last are predicted.
 
     Rows that train, too, are predicted without themselves. `ids` order what cells predict.
     """
 
-    rows: Rows
+    rows: SheetRows
     n_training: int
     ids: Int64
 
@@ -55,7 +55,7 @@ class CellRows:
         return len(self.rows.X) - len(self.ids)
 
     @property
-    def asked(self) -> Rows:
+    def asked(self) -> SheetRows:
         return self.rows.take(slice(self.first_asked, None))
 
 
@@ -77,7 +77,7 @@ class Answers:
 class TrialCell:
     """A cell in one coding and scale, solved under many trials of a kernel."""
 
-    def __init__(self, own: CellRows, factors: Float64, kernel: str, aim: Aim) -> None:
+    def __init__(self, own: TrialRows, factors: Float64, kernel: str, aim: Aim) -> None:
         self._aim, rows, n, first = aim, own.rows, own.n_training, own.first_asked
         A, Y = rows.X * factors.astype(np.float32), aim.columns(rows.targets)
         # Around their mean, so that float32 products lose no digits to the distance of the origin.
@@ -157,7 +157,7 @@ class TrialCell:
         return np.concatenate([[merged.weights.sum(), error, by_width], slopes])
 
 
-def errors_of_mean(own: CellRows, aim: Aim) -> Float64:
+def errors_of_mean(own: TrialRows, aim: Aim) -> Float64:
     """Return the squared errors of predicted rows by the mean of the training rows."""
     Y, n = aim.columns(own.rows.targets), own.n_training
     mean = np.average(Y[:n], axis=0, weights=own.rows.weights[:n])
@@ -235,7 +235,7 @@ class _Descent:
 
 
 def learn_factors(
-    cells: Sequence[CellRows], start: Float64, trial: Trial, aim: Aim
+    cells: Sequence[TrialRows], start: Float64, trial: Trial, aim: Aim
 ) -> tuple[Float64, Trial]:
     """Return factors learned on the training rows of cells, and the trial they led to."""
 

@@ -39,7 +39,7 @@ from daskls.run.blocks import block_start, map_rows
 from daskls.run.contract import FitState
 from daskls.run.reserve import Reserve
 from daskls.run.scan import take_kept
-from daskls.scaling.cells import CellRows, Rows
+from daskls.scaling.cells import SheetRows, TrialRows
 from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
 from daskls.solvers.squares.aims import Aim, aim_of
@@ -126,7 +126,7 @@ class RegionJob:
 
 
 @dataclass(frozen=True, eq=False)
-class RegionRows(Rows):
+class RegionRows(SheetRows):
     """The rows of one region, by increasing global number; folds are below `HELD_SHARE`."""
 
     fold: Int64
@@ -343,7 +343,7 @@ def draw_parts(job: RegionJob, n_cells: int, cell_rows: int, draw: int) -> tuple
     )
 
 
-def cells_of(part: RegionPart, factors: Float64, job: RegionJob) -> Iterator[CellRows]:
+def cells_of(part: RegionPart, factors: Float64, job: RegionJob) -> Iterator[TrialRows]:
     """Yield cells of what is not held out, cut in a scale, with the rows that each predicts."""
     rows = read_region(part.region, job)
     training, held = rows.take(np.flatnonzero(~rows.held)), rows.take(np.flatnonzero(rows.held))
@@ -355,19 +355,19 @@ def cells_of(part: RegionPart, factors: Float64, job: RegionJob) -> Iterator[Cel
         for number, own in enumerate(cells):
             asked = np.flatnonzero(of_row == number)
             if len(asked):
-                yield CellRows(_joined(training.take(own), held.take(asked)), len(own), asked)
+                yield TrialRows(_joined(training.take(own), held.take(asked)), len(own), asked)
         return
     cells = [own for own in cells if len(own) >= LEAST_ROWS]
     rng = REGION_CELLS.generator(job.seed, region=part.region + 1, draw=part.draw)
     for i in rng.permutation(len(cells))[: part.n_drawn].tolist():
         # The last rows are random ones.
         own = rng.permutation(cells[i])
-        yield CellRows(training.take(own), len(own), np.arange(int(LEFT_OUT_SHARE * len(own))))
+        yield TrialRows(training.take(own), len(own), np.arange(int(LEFT_OUT_SHARE * len(own))))
 
 
-def _joined(first: Rows, last: Rows) -> Rows:
-    names = [f.name for f in fields(Rows)]
-    return Rows(*(np.concatenate([getattr(first, n), getattr(last, n)]) for n in names))
+def _joined(first: SheetRows, last: SheetRows) -> SheetRows:
+    names = [f.name for f in fields(SheetRows)]
+    return SheetRows(*(np.concatenate([getattr(first, n), getattr(last, n)]) for n in names))
 
 
 def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
@@ -379,7 +379,7 @@ def cut_rows(Z: Float32, cell_size: int) -> tuple[Tree, list[Int64]]:
     return tree, np.split(order, ends[:-1])
 
 
-def in_scale(rows: Rows, factors: Float64) -> Float32:
+def in_scale(rows: SheetRows, factors: Float64) -> Float32:
     Z: Float32 = rows.X * factors.astype(np.float32)
     return Z
 

@@ -37,7 +37,7 @@ N_PLAIN = 2
 # Standard errors by which a learned scale has to be better where each row is left out; on held-out
 # rows it is `Aim.least_z`, but not more than the last number where these are few: hardly a gain is
 # larger.
-LEFT_OUT_Z, FEW_ROWS, LEAST_Z_OF_FEW = 1.0, 1500, 2.5
+LEFT_OUT_Z, FEW_DECIDING, LEAST_Z_OF_FEW = 1.0, 1500, 2.5
 # A descent finds no way off a plateau: of sin(16 pi x) kernels twice as wide as the waves learn
 # nothing, and no step is better than another. So where the best is hardly better than the mean,
 # widths are tried from the narrow end of the grid, in steps of two octaves, at one ridge.
@@ -167,7 +167,7 @@ def _learned(
 def _unlearned_unless_clear(steps: Steps, seen: Sequence[Candidate]) -> Candidate:
     """Return the best without a learned scale, unless a learned one is clearly better."""
     least_z: float = steps.job.aim.least_z
-    if len(seen[0].errors.squared) < FEW_ROWS:
+    if len(seen[0].errors.squared) < FEW_DECIDING:
         least_z = min(least_z, LEAST_Z_OF_FEW)
     plain = next((own for own in seen if own.name != LEARNED), seen[0])
     return next((own for own in seen if own.errors.passes(plain.errors, least_z)), plain)

@@ -19,7 +19,7 @@ from daskls.partition.grow import MIN_SIDE
 from daskls.partition.shuffle import row_keys
 from daskls.records import SMALLEST, Float32, Float64, Int64, Mask, Targets
 from daskls.run.sample import Sample
-from daskls.scaling.cells import CellRows, Rows
+from daskls.scaling.cells import SheetRows, TrialRows
 from daskls.scaling.coding import Base
 from daskls.scaling.grid import tuning_cells
 from daskls.scaling.regions import (
@@ -91,11 +91,11 @@ class Part:
     def sizes(self) -> tuple[int, int]:
         return self.n_training, 0 if self.leaves_out else self.n_asked
 
-    def of(self, rows: Rows) -> CellRows:
+    def of(self, rows: SheetRows) -> TrialRows:
         own = np.arange(*self.train)
         if not self.leaves_out:
             own = np.concatenate([own, np.arange(*self.asked)])
-        return CellRows(rows.take(own), self.n_training, np.arange(self.n_asked))
+        return TrialRows(rows.take(own), self.n_training, np.arange(self.n_asked))
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ Job = SampleJob | RegionJob
 
 def read_cells(
     parts: Sequence[Part | RegionPart], base: int, factors: Float64, job: Job
-) -> Iterator[Iterator[CellRows]]:
+) -> Iterator[Iterator[TrialRows]]:
     """Yield the cells of each part: regions are cut in a scale, a sample is stored by base."""
     if isinstance(job, RegionJob):
         for part in parts:
@@ -188,7 +188,7 @@ def read_cells(
             yield cells_of_region(part, factors, job)
         return
     columns = read_arrays(job.root, job.key(base))
-    rows = Rows(*(columns[f.name] for f in fields(Rows)))
+    rows = SheetRows(*(columns[f.name] for f in fields(SheetRows)))
     for part in parts:
         assert isinstance(part, Part)
         yield iter([part.of(rows)])

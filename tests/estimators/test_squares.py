@@ -25,8 +25,7 @@ from daskls.kernels.kernel import KERNELS, kernels_with
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import cell_nbytes
 from daskls.records import CellReport, SolverSpec
-from daskls.scaling.cells import CellRows as SomeRows
-from daskls.scaling.cells import Rows, TrialCell
+from daskls.scaling.cells import SheetRows, TrialCell, TrialRows
 from daskls.scaling.grid import Trial
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
@@ -186,7 +185,7 @@ def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
     # All rows left out in turn; or the last, by a model of the first.
     for n, values in ((80, left_out), (60, answers(everyone[:60], everyone[60:]))):
         asked = everyone[-len(values) :]
-        cell = SomeRows(Rows(rows, codes, weights, everyone), n, asked)
+        cell = TrialRows(SheetRows(rows, codes, weights, everyone), n, asked)
         found = TrialCell(cell, np.ones(2), "rbf", ClassAim(2)).errors(trial)
         squared = (y[asked] - np.clip(values, -1, 1)) ** 2
         np.testing.assert_allclose(found.squared, squared, atol=1e-3)

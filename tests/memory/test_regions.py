@@ -13,7 +13,7 @@ from daskls.plan.bundles import Resources
 from daskls.records import SolverSpec
 from daskls.run.sample import Sample
 from daskls.scaling.candidates import evaluate_candidate, learn_scale
-from daskls.scaling.cells import CellRows, Rows, TrialCell
+from daskls.scaling.cells import SheetRows, TrialCell, TrialRows
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import (
     WIDTHS,
@@ -95,7 +95,7 @@ def test_slopes_and_held_out_errors(job):
 
 def test_slopes_in_float64_beside_an_offset():
     rows, n = np.random.default_rng(0).random((1000, 3), dtype="f4"), np.arange(1000)
-    own = CellRows(Rows(rows, (rows[:, 0] > 0.5).astype("i4"), np.ones(1000), n), 1000, n)
+    own = TrialRows(SheetRows(rows, (rows[:, 0] > 0.5).astype("i4"), np.ones(1000), n), 1000, n)
     cell = TrialCell(own, np.ones(3), "rbf", ClassAim(2))
     peak = peak_of(lambda: cell.error_slopes(Trial("rbf", 4.0, 1e-4, offset=True)))
     planned = trial_nbytes(1000, 3, 1, 1000)

@@ -10,9 +10,9 @@ from daskls.kernels.kernel import find_kernel
 from daskls.records import SolverSpec
 from daskls.scaling.cells import (
     MOST_GROWTH,
-    CellRows,
-    Rows,
+    SheetRows,
     TrialCell,
+    TrialRows,
     descend,
     descend_slopes,
     errors_of_mean,
@@ -39,7 +39,9 @@ def cell_of(X, codes, weights=None, n_asked=None, n_training=None):
     weights = np.ones(n) if weights is None else weights
     n_training = n_training or n
     asked = np.arange(n_asked or n - n_training or n)
-    return CellRows(Rows(np.asarray(X, "f4"), codes, weights, np.arange(n)), n_training, asked)
+    return TrialRows(
+        SheetRows(np.asarray(X, "f4"), codes, weights, np.arange(n)), n_training, asked
+    )
 
 
 HELD = cell_of(A, CODES, WEIGHTS, n_training=100)
@@ -120,40 +122,49 @@ def test_a_class_that_a_cell_lacks_has_no_function_there(classes, n_training):
 # Width and ridge
 
 
-def mean_error(cells, trial, weights):
-    squared = np.concatenate([cell.errors(trial).squared for cell in cells])
-    return np.average(squared, weights=weights)
+def cells_at(*owns):
+    return [TrialCell(own, ONES, "rbf", AIM) for own in owns]
+
+
+def mean_error(owns, trial):
+    """Return the error of some cells, computed anew."""
+    squared = np.concatenate([cell.errors(trial).squared for cell in cells_at(*owns)])
+    return np.average(squared, weights=np.concatenate([own.asked.weights for own in owns]))
 
 
 @pytest.mark.parametrize("start", ["usual", "corner"])
 def test_descent_ends_where_no_neighbor_is_better(start):
     # Of two cells together.
-    cells = [TrialCell(own, ONES, "rbf", AIM) for own in (HELD, cell_of(A[:60], CODES[:60]))]
+    owns = HELD, cell_of(A[:60], CODES[:60])
     weights, grid = np.r_[WEIGHTS[100:], np.ones(60)], TrialGrid.of(SolverSpec())
     begin = grid.start("rbf") if start == "usual" else grid.at((0, 0), "rbf")
-    trial, answers, n_trials = descend(cells, begin, grid, weights, (2, 1), 999)
+    trial, answers, n_trials = descend(cells_at(*owns), begin, grid, weights, (2, 1), 999)
     i, j = grid.place(trial)
     least = np.average(answers.squared, weights=weights)
-    assert least == mean_error(cells, trial, weights)
+    assert least == pytest.approx(mean_error(owns, trial))
+    assert least < mean_error(owns, begin)
     for place in ((i + 2, j), (i - 2, j), (i, j + 1), (i, j - 1)):
         other = grid.at(place, "rbf")
-        assert other is None or mean_error(cells, other, weights) >= least
+        assert other is None or mean_error(owns, other) > least
     assert n_trials < len(WIDTHS) * len(RIDGES)
-    assert descend(cells, begin, grid, weights, (2, 1), 3)[2] <= 3
+    assert descend(cells_at(*owns), begin, grid, weights, (2, 1), 3)[2] <= 3
+
+
+def test_where_nothing_is_left_to_gain_a_descent_stays():
+    own = cell_of(A, (A[:, 0] > 2).astype(int))
+    grid, cells = TrialGrid.of(SolverSpec()), [TrialCell(own, ONES, "rbf", ClassAim(2))]
+    begin = grid.at((10, 8), "rbf")
+    assert descend(cells, begin, grid, np.ones(150), (2, 1), 999)[::2] == (begin, 1)
 
 
 def test_given_values_are_all_that_is_tried():
     grid = TrialGrid.of(SolverSpec(C=(1.0, 5.0), gamma=(0.5, 2.0, 8.0)))
-    cells, weights = [TrialCell(HELD, ONES, "rbf", AIM)], WEIGHTS[100:]
-    trial, answers, _ = descend(cells, grid.start("rbf"), grid, weights, (2, 1), 999)
+    trial, *_ = descend(cells_at(HELD), grid.start("rbf"), grid, WEIGHTS[100:], (2, 1), 999)
     every = [grid.at((i, j), "rbf") for i in range(3) for j in range(2)]
     assert {own.width for own in every} == {0.5, 2.0, 8.0}
     assert {own.ridge for own in every} == {0.5, 0.1}
-    assert trial in every
     # A grid this small has no second valley.
-    assert np.average(answers.squared, weights=weights) == min(
-        mean_error(cells, own, weights) for own in every
-    )
+    assert trial == min(every, key=lambda own: mean_error([HELD], own))
 
 
 # Slopes by factors

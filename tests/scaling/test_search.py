@@ -20,7 +20,7 @@ from daskls.scaling.candidates import (
     evaluate_candidate,
     learn,
 )
-from daskls.scaling.cells import CellRows, TrialCell, learn_factors
+from daskls.scaling.cells import TrialCell, TrialRows, learn_factors
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS_VERSION, WIDTHS, Steps, TrialGrid
 from daskls.scaling.regions import RegionPart
@@ -208,20 +208,16 @@ def test_a_learned_scale_must_be_clearly_better(n, z, taken):
 
 
 def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next_kernel():
-    often, seldom = (np.arange(N) % n == 0 for n in (10, 20))
-    steps = Told(
-        lambda own: 1 / 3 if own.trial.kernel == "exponential" else 1 / 2.95,
-        lambda own: often if own.trial.kernel == "exponential" else seldom,
-    )
-    plain = Told(lambda own: 1.0, lambda own: seldom)
+    levels = {1: 1.0, 2: 1.0, "exponential": 1 / 3, "laplacian": 1 / 2.95}
 
-    class Both(Told):
-        def evaluate_candidate(self, base, factors, *given):
-            steps_of = steps if factors[0] == 9 else plain
-            return steps_of.evaluate_candidate(base, factors, *given)
+    def key(own):
+        return own.trial.kernel if own.factors[0] == 9 else int(own.factors[0])
 
-    given = [one(1, "exponential"), one(2, "laplacian")]
-    taken = decide(Both(None), given, RANDOM, GRID, learns=True).taken
+    def wrong(own):
+        return np.arange(N) % (10 if key(own) == "exponential" else 20) == 0
+
+    steps, given = Told(lambda own: levels[key(own)], wrong), [one(1, "exponential"), one(2)]
+    taken = decide(steps, given, RANDOM, GRID, learns=True).taken
     assert (taken.name, taken.trial.kernel) == (LEARNED, "laplacian")
 
 
@@ -295,12 +291,9 @@ def test_weak_features_go_where_held_out_rows_do_without_them(sheets, error_of, 
     taken = decide(steps, [own], sheets, GRID, learns=True).taken
     assert taken.name == LEARNED
     assert taken.factors.tolist() == FACTORS[:kept] + [0.0] * (4 - kept)
-
-
-def test_a_scale_that_was_not_learned_keeps_all_features():
-    steps = Told(lambda own: 1.0 if np.ptp(own.factors) else 0.5)
-    own = replace(one(1), factors=np.array(FACTORS))
-    assert decide(steps, [own], RANDOM, GRID, learns=False).taken.factors.tolist() == FACTORS
+    # A scale that was not learned keeps all.
+    own = replace(own, factors=np.array(FACTORS))
+    assert decide(steps, [own], sheets, GRID, learns=False).taken.factors.tolist() == FACTORS
 
 
 @pytest.mark.parametrize(
@@ -429,7 +422,7 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path):
     ((every,),) = read_cells(sheet.parts, 0, np.ones(2), job)
     halves = np.arange(150), np.arange(150, 300)
     learned = [
-        learn_factors([CellRows(every.rows.take(own), 150, own)], np.ones(2), start, AIM)[0]
+        learn_factors([TrialRows(every.rows.take(own), 150, own)], np.ones(2), start, AIM)[0]
         ** KEPT_SHARE
         for own in halves
     ]
@@ -442,7 +435,7 @@ def test_each_half_learns_a_scale_for_the_other(tmp_path):
     trial = GRID.at(tuple(look[:2, 0].astype(int)), "rbf")
     for own, factors in zip(halves, learned[::-1], strict=True):
         rows = np.r_[np.setdiff1d(np.arange(300), own), own]
-        cell = TrialCell(CellRows(every.rows.take(rows), 300, own), factors, "rbf", AIM)
+        cell = TrialCell(TrialRows(every.rows.take(rows), 300, own), factors, "rbf", AIM)
         np.testing.assert_allclose(look[3, own], cell.errors(trial).squared, atol=1e-3)
 
 
