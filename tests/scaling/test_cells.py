@@ -151,10 +151,10 @@ def test_descent_ends_where_no_neighbor_is_better(start):
 
 
 def test_where_nothing_is_left_to_gain_a_descent_stays():
-    own = cell_of(A, (A[:, 0] > 2).astype(int))
-    grid, cells = TrialGrid.of(SolverSpec()), [TrialCell(own, ONES, "rbf", ClassAim(2))]
-    begin = grid.at((10, 8), "rbf")
-    assert descend(cells, begin, grid, np.ones(150), (2, 1), 999)[::2] == (begin, 1)
+    grid, cells = TrialGrid.of(SolverSpec()), cells_at(HELD)
+    begin, given = grid.at((10, 8), "rbf"), (grid, WEIGHTS[100:], (2, 1), 999)
+    assert descend(cells, begin, *given, enough=9.0)[::2] == (begin, 1)
+    assert descend(cells, begin, *given, enough=0.0)[0] != begin
 
 
 def test_given_values_are_all_that_is_tried():
