@@ -23,7 +23,7 @@ from daskls.scaling.candidates import (
 from daskls.scaling.cells import TrialCell, TrialRows, learn_factors
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS_VERSION, WIDTHS, Steps, TrialGrid
-from daskls.scaling.regions import RegionPart
+from daskls.scaling.regions import RegionPart, cells_of
 from daskls.scaling.search import decide, race, uncoded_if_near
 from daskls.scaling.sheets import (
     Part,
@@ -388,6 +388,7 @@ def written(root, X, codes):
 
 
 def test_a_scale_is_learned_from_random_rows_and_cells_together(tmp_path):
+    assert {part.leaves_out for part in WITH_CELLS.learning} == {True, False}
     # Random rows know one feature, rows of a cell another; the third is noise.
     X = np.random.default_rng(4).random((1200, 3)).astype("f4")
     drawn, job = written(tmp_path, X, np.zeros(1200, "i4"))
@@ -451,3 +452,8 @@ def test_errors_of_regions_come_in_one_order_however_they_are_cut(tmp_path):
     # Regions are looked at apart; all at once gives the same.
     whole = evaluate_candidate(0, scales[0], given[0].trial, sheet, GRID, job)
     np.testing.assert_array_equal(whole[3], first.squared)
+    # Their rows are dense: what they teach is all kept.
+    part = RegionPart(0, 900, 1)
+    wanted, _ = learn_factors([*cells_of(part, scales[0], job)], scales[0], given[0].trial, AIM)
+    assert wanted[0] > 1.5 * wanted[1]
+    np.testing.assert_allclose(learn(Steps(job), given[0], [part], GRID).factors, wanted, rtol=1e-3)

@@ -205,6 +205,11 @@ def test_each_held_out_row_of_a_region_is_asked_once_and_no_other(tmp_path, fact
     asked, ids = (
         np.concatenate(own) for own in zip(*[(c.asked.weights, c.ids) for c in cells], strict=True)
     )
+    # By the cell that it lies in.
+    near = [
+        np.abs(cell.asked.X[:, None] - cell.rows.X[: cell.n_training]) @ factors for cell in cells
+    ]
+    assert np.median(np.concatenate([own.min(axis=1) for own in near])) < 0.05
     assert len({*training}) == len(training)
     assert {*training} <= {*every.weights[~every.held]}
     # By their order in the data, whatever the scale in which cells were cut.
