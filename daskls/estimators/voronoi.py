@@ -32,7 +32,7 @@ class VoronoiSVC(CellEstimator, LocalClassifier):
     cell_size : int, >= 2, or None
         Maximum number of distinct rows of a cell. Training costs about rows x cell_size, least
         squares about rows x cell_size^2; larger cells are often more accurate. None: 2000; for
-        least squares 4000 up to 40,000 rows of data (60,000 where ``n_partitions`` is given or 1).
+        least squares 4000 up to 60,000 rows of data where ``n_partitions`` is given or 1.
     {loss, cell_kernel, cell_C, cell_gamma, n_grid, degree, coef0, cell_cv, scoring}
     {fit_intercept, cell_tol, search}
     n_partitions : int, >= 1, or None
@@ -125,14 +125,14 @@ class VoronoiSVR(CellEstimator, LocalRegressor):
     ----------
     cell_size : int, >= 2, or None
         Maximum number of distinct rows of a cell. Training costs about rows x cell_size^2. None:
-        4000 up to 40,000 rows of data (60,000 where ``n_partitions`` is given or 1), 2000 beyond.
+        2000; 4000 up to 60,000 rows of data where ``n_partitions`` is given or 1.
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
     n_partitions : int, >= 1, or None
         The number of different partitions of space, whose answers are averaged: rows that one
         partition separates share a cell in another. X is still read twice; training time, the
-        model and the regrouped rows on disk grow n-fold. None: 1; least squares have 2 to 4 from
-        4001 to 240,000 rows.
+        model and the regrouped rows on disk grow n-fold. None: 1; least squares have 2 from 4001
+        to 240,000 rows.
     {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes
