@@ -347,28 +347,20 @@ def test_too_few_groups_tell_nothing():
 
 
 def test_a_stored_step_answers_only_what_was_asked(tmp_path, monkeypatch):
-    job = SampleJob(str(tmp_path), AIM)
+    def run(task, numbers, token=""):
+        steps = Steps(SampleJob(str(tmp_path), AIM), None, token)
+        found = steps.run(task, [(n,) for n in numbers], lambda parts: {"sums": np.array(parts)})
+        return found["sums"].tolist(), len([*tmp_path.rglob("000000-000000*")])
 
-    def joined(parts):
-        return {"sums": np.array(parts)}
-
-    def n_kept():
-        return len(list(tmp_path.rglob("000000-000000*")))
-
-    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
+    assert run(plus_one, [1, 2]) == ([2, 3], 1)
     # As in a fit that another version began, which took other steps.
-    assert Steps(job).run(plus_one, [(1,), (5,)], joined)["sums"].tolist() == [2, 6]
-    assert Steps(job).run(plus_two, [(1,), (2,)], joined)["sums"].tolist() == [3, 4]
-    assert n_kept() == 3
-    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
-    assert n_kept() == 3
-    # Nor of other rows.
-    assert Steps(job, None, "other").run(plus_one, [(1,)], joined)["sums"].tolist() == [2]
-    assert n_kept() == 4
-    # Nor of a version in which the same step gives another result.
+    assert run(plus_one, [1, 5]) == ([2, 6], 2)
+    assert run(plus_two, [1, 2]) == ([3, 4], 3)
+    assert run(plus_one, [1, 2]) == ([2, 3], 3)
+    # Nor of other rows, nor of a version in which the same step gives another result.
+    assert run(plus_one, [1, 2], "other") == ([2, 3], 4)
     monkeypatch.setattr("daskls.scaling.grid.STEPS_VERSION", STEPS_VERSION + 1)
-    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
-    assert n_kept() == 5
+    assert run(plus_one, [1, 2]) == ([2, 3], 5)
 
 
 def plus_one(number, job):
