@@ -249,7 +249,7 @@ def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tu
     """Return the sizes of the last sheet's parts, at most, before rows are drawn from a sample.
 
     >>> expected_parts(2000, 500, has_cells=True), expected_parts(50_000, 2000, has_cells=False)
-    ([(1500, 0)], [(2000, 1500)])
+    ([(1500, 0)], [(1500, 1500)])
     """
     drawn = draw_rows(n_sample, *race_rows(n_sample), 0)
     if has_cells and n_sample >= DENSE_FROM:

@@ -23,7 +23,7 @@ from daskls.scaling.candidates import (
 from daskls.scaling.cells import TrialCell, TrialRows, learn_factors
 from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS_VERSION, WIDTHS, Steps, TrialGrid
-from daskls.scaling.regions import RegionPart
+from daskls.scaling.regions import RegionPart, cells_of
 from daskls.scaling.search import decide, race, uncoded_if_near
 from daskls.scaling.sheets import (
     Part,
@@ -347,28 +347,20 @@ def test_too_few_groups_tell_nothing():
 
 
 def test_a_stored_step_answers_only_what_was_asked(tmp_path, monkeypatch):
-    job = SampleJob(str(tmp_path), AIM)
+    def run(task, numbers, token=""):
+        steps = Steps(SampleJob(str(tmp_path), AIM), None, token)
+        found = steps.run(task, [(n,) for n in numbers], lambda parts: {"sums": np.array(parts)})
+        return found["sums"].tolist(), len([*tmp_path.rglob("000000-000000*")])
 
-    def joined(parts):
-        return {"sums": np.array(parts)}
-
-    def n_kept():
-        return len(list(tmp_path.rglob("000000-000000*")))
-
-    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
+    assert run(plus_one, [1, 2]) == ([2, 3], 1)
     # As in a fit that another version began, which took other steps.
-    assert Steps(job).run(plus_one, [(1,), (5,)], joined)["sums"].tolist() == [2, 6]
-    assert Steps(job).run(plus_two, [(1,), (2,)], joined)["sums"].tolist() == [3, 4]
-    assert n_kept() == 3
-    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
-    assert n_kept() == 3
-    # Nor of other rows.
-    assert Steps(job, None, "other").run(plus_one, [(1,)], joined)["sums"].tolist() == [2]
-    assert n_kept() == 4
-    # Nor of a version in which the same step gives another result.
+    assert run(plus_one, [1, 5]) == ([2, 6], 2)
+    assert run(plus_two, [1, 2]) == ([3, 4], 3)
+    assert run(plus_one, [1, 2]) == ([2, 3], 3)
+    # Nor of other rows, nor of a version in which the same step gives another result.
+    assert run(plus_one, [1, 2], "other") == ([2, 3], 4)
     monkeypatch.setattr("daskls.scaling.grid.STEPS_VERSION", STEPS_VERSION + 1)
-    assert Steps(job).run(plus_one, [(1,), (2,)], joined)["sums"].tolist() == [2, 3]
-    assert n_kept() == 5
+    assert run(plus_one, [1, 2]) == ([2, 3], 5)
 
 
 def plus_one(number, job):
@@ -388,6 +380,7 @@ def written(root, X, codes):
 
 
 def test_a_scale_is_learned_from_random_rows_and_cells_together(tmp_path):
+    assert {part.leaves_out for part in WITH_CELLS.learning} == {True, False}
     # Random rows know one feature, rows of a cell another; the third is noise.
     X = np.random.default_rng(4).random((1200, 3)).astype("f4")
     drawn, job = written(tmp_path, X, np.zeros(1200, "i4"))
@@ -451,3 +444,8 @@ def test_errors_of_regions_come_in_one_order_however_they_are_cut(tmp_path):
     # Regions are looked at apart; all at once gives the same.
     whole = evaluate_candidate(0, scales[0], given[0].trial, sheet, GRID, job)
     np.testing.assert_array_equal(whole[3], first.squared)
+    # Their rows are dense: what they teach is all kept.
+    part = RegionPart(0, 900, 1)
+    wanted, _ = learn_factors([*cells_of(part, scales[0], job)], scales[0], given[0].trial, AIM)
+    assert wanted[0] > 1.5 * wanted[1]
+    np.testing.assert_allclose(learn(Steps(job), given[0], [part], GRID).factors, wanted, rtol=1e-3)

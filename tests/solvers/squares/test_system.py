@@ -125,6 +125,15 @@ def test_copies_cost_no_digits_and_no_float64(heavy):
     assert max(errors) < 0.02
 
 
+def test_a_pivot_counts_in_units_of_its_own_ridge():
+    rows = np.random.default_rng(2).normal(size=(1500, 6)).astype(np.float32)
+    # Of two rows that are hardly told apart, lighter than all others.
+    rows[1401], ridges = rows[1400] + np.float32(1e-5), np.full(1500, 2e-5)
+    ridges[1400:1402] = 1e-3
+    found = System(rows, KernelSpec("rbf", 1.2)).solve(np.ones((1500, 1)), ridges)
+    assert found.alpha.dtype == np.float64
+
+
 def test_a_ridge_that_float32_would_lose_goes_to_float64():
     assert not may_need_float64(1e-2, 2000)
     assert may_need_float64(1e-4, 2000)
