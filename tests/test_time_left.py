@@ -10,7 +10,7 @@ from daskls.run.progress import StageClock
 
 
 def test_every_stage_of_a_choice_counts_what_is_done(monkeypatch):
-    small_sample(monkeypatch, 300)
+    small_sample(monkeypatch, 500)
     seen, stage = [], StageClock.stage
 
     @contextmanager

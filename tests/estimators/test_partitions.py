@@ -156,7 +156,7 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
         (VoronoiSVC, SQUARES, (4001, 250), 4),
         (VoronoiSVC, SQUARES, (4000, 250), 1),
         (VoronoiSVC, {**SQUARES, "loss": "hinge"}, (16_000, 63), 1),
-        (VoronoiSVR, SQUARES, (4001, 2), 4),
+        (VoronoiSVR, SQUARES, (4001, 2), 2),
         # Larger cells take longer; smaller ones save nothing that more partitions could use.
         (VoronoiSVC, {**SQUARES, "cell_size": 8000}, (40_000, 32), 1),
         (VoronoiSVC, {**SQUARES, "cell_size": 300}, (200_000, 32), 2),
@@ -167,14 +167,14 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
     ],
 )
 def test_the_default_follows_from_the_data(maker, params, shape, expected):
-    given = maker(n_partitions=expected, **params)
     by_default = maker(**params)
     n_aims = 2 if maker is VoronoiSVC else 1
     request = by_default._request().for_data(*shape, n_aims)
     assert request.n_partitions == expected
     # A fit of some of the rows, for probabilities, is of the same kind as the whole.
     assert request.for_data(100, shape[1], n_aims).n_partitions == expected
-    # The plan is of the same numbers.
+    # The plan is of the same numbers, and of cells that several partitions have by default.
+    given = maker(**{**params, "n_partitions": expected, "cell_size": request.cell_size})
     plans = [own.plan(shape) for own in (given, by_default)]
     assert plans[0].n_models == plans[1].n_models
     assert plans[0].exchange == plans[1].exchange
@@ -191,12 +191,12 @@ def partitions_of(model):
 
 def test_the_default_is_the_model_of_that_number():
     X, y = checkers(4100)
-    one, default, four = (
-        VoronoiSVR(cell_size=300, n_partitions=n, **SQUARES).fit(X, y * 1.0) for n in (1, None, 4)
+    one, default, two = (
+        VoronoiSVR(cell_size=300, n_partitions=n, **SQUARES).fit(X, y * 1.0) for n in (1, None, 2)
     )
     assert default.n_partitions is None
-    assert partitions_of(default) == 4
-    np.testing.assert_array_equal(default.predict(X[:100]), four.predict(X[:100]))
+    assert partitions_of(default) == 2
+    np.testing.assert_array_equal(default.predict(X[:100]), two.predict(X[:100]))
     assert (default.predict(X[:100]) != one.predict(X[:100])).any()
 
 
