@@ -32,7 +32,7 @@ REGION_ROWS, LEAST_REGION_ROWS = 20_000, 4_000
 TRIAL_ROWS = 1000
 # Cells of regions that tune, with at most so many rows in all, as the time of a solve is cubic in
 # its rows.
-REGION_TUNING_CELLS, TUNING_ROWS = 8, 16_000
+REGION_TUNING_CELLS, TUNING_ROWS = 8, 8_000
 # The kind of parts that hold steps; and their version, raised where the same step gives another
 # result. 6: one search.
 STEPS, STEPS_VERSION = "steps", 6
