@@ -179,7 +179,7 @@ def tuning_cells(cell_rows: int) -> int:
     """Return of how many cells of regions a task that tunes a candidate holds the distances.
 
     >>> tuning_cells(1000), tuning_cells(4000)
-    (8, 4)
+    (8, 2)
     """
     return min(REGION_TUNING_CELLS, max(TUNING_ROWS // cell_rows, 1))
 
