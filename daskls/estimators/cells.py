@@ -55,7 +55,6 @@ class CellEstimator(LocalEstimator):
                 usual_sizes,
                 cell_size=size and int(size),
                 n_partitions=n_partitions and int(n_partitions),
-                is_number=self._kind == "numbers",
             )
         is_settled = size is not None or not is_cheap
         return {

@@ -42,7 +42,7 @@ class VoronoiSVC(CellEstimator, LocalClassifier):
         still read twice; training time, the model and the regrouped rows on disk grow n-fold. The
         first partition is that of ``n_partitions=1``. With one feature all partitions have the
         same cells and differ only in their folds. None: 1; least squares have 2 to 4 up to
-        240,000 rows, from 4001 rows on, of classes from two million rows x features x classes on.
+        240,000 rows, from 4001 rows and two million rows x features x classes on.
     {feature_coding, feature_scale, cache_size, class_weight, probability, max_false_alarm, delta}
     {store, client, random_state, verbose}
 
@@ -125,14 +125,14 @@ class VoronoiSVR(CellEstimator, LocalRegressor):
     ----------
     cell_size : int, >= 2, or None
         Maximum number of distinct rows of a cell. Training costs about rows x cell_size^2. None:
-        2000; with one partition 4000 up to 60,000 rows of data.
+        2000; 4000 up to 20,000 rows of data, with one partition up to 60,000.
     {number_loss, cell_kernel, number_C, cell_gamma, epsilon, degree, coef0, number_cv}
     {number_intercept, tube_tol}
     n_partitions : int, >= 1, or None
         The number of different partitions of space, whose answers are averaged: rows that one
         partition separates share a cell in another. X is still read twice; training time, the
-        model and the regrouped rows on disk grow n-fold. None: 1; least squares have 2 from
-        4001 to 240,000 rows.
+        model and the regrouped rows on disk grow n-fold. None: 1; least squares have 2 to
+        4 up to 240,000 rows, from 4001 rows and two million rows x features on.
     {feature_coding, feature_scale, interval, store, client, random_state, verbose}
 
     Attributes

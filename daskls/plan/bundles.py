@@ -10,16 +10,16 @@ from daskls.solvers.registry import find_solver
 
 # Default rows of a cell that solves a linear system: a larger system costs more than it gains.
 # Time grows as rows x cell_size^2, so data of more than MANY_ROWS get smaller cells; so do several
-# partitions of numbers, and of classes of more than MANY_OF_CLASSES rows: four of SMALL_CELL err as
-# rarely as two of LARGE_CELL, two as rarely as one, for half of the time. But letter and usps, with
-# few rows of each class, err a tenth more often.
-LARGE_CELL, SMALL_CELL, MANY_ROWS, MANY_OF_CLASSES = 4000, 2000, 60_000, 20_000
-# Default partitions: as many as train within PARTITIONED_WORK (rows x cell_size^2), at most these
-# of classes and of numbers, which gain less by more than two.
-CLASS_PARTITIONS, NUMBER_PARTITIONS, PARTITIONED_WORK = 4, 2, 480_000 * SMALL_CELL**2
-# Tables of classes with fewer than PARTITIONED_VALUES (rows x features x classes) get one, as
-# boosting would finish much sooner: eight of 3500 to 8300 rows gain .02 points in the mean. Wide
-# tables gain more.
+# partitions of more than MANY_PARTITIONED rows: four of SMALL_CELL err as rarely as two of
+# LARGE_CELL, for half of the time. But letter and usps, with few rows of each class, err a tenth
+# more often.
+LARGE_CELL, SMALL_CELL, MANY_ROWS, MANY_PARTITIONED = 4000, 2000, 60_000, 20_000
+# Default partitions: as many as train within PARTITIONED_WORK (rows x cell_size^2), at most
+# MOST_PARTITIONS.
+MOST_PARTITIONS, PARTITIONED_WORK = 4, 480_000 * SMALL_CELL**2
+# Tables of fewer than PARTITIONED_VALUES (rows x features x classes) get one, as boosting would
+# finish much sooner: eight of 3500 to 8300 rows gain .02 points in the mean, six of numbers 1 % of
+# their root mean squared error. Wide tables gain more.
 PARTITIONED_VALUES = 2_000_000
 
 # A leaf of the sampled tree holds as few cells as the sample can resolve; the task that trains the
@@ -118,30 +118,27 @@ def usual_sizes(
     *,
     cell_size: int | None,
     n_partitions: int | None,
-    is_number: bool,
 ) -> tuple[int, int]:
     """Return the size of cells that each solve a linear system, and the number of partitions.
 
     >>> from functools import partial
-    >>> usual = partial(usual_sizes, cell_size=None, n_partitions=None, is_number=False)
+    >>> usual = partial(usual_sizes, cell_size=None, n_partitions=None)
     >>> [usual(n, 50, 2) for n in (19_999, 20_000, 40_000, 40_001, 240_000, 10_000_000)]
     [(4000, 1), (4000, 4), (2000, 4), (1905, 4), (2000, 2), (2000, 1)]
-    >>> [usual(n, 8, 2) for n in (40_001, 60_000)], usual(10_000, 10, 1, is_number=True)
-    ([(3637, 1), (4000, 1)], (2000, 2))
+    >>> [usual(n, 8, 2) for n in (40_001, 60_000)]
+    [(3637, 1), (4000, 1)]
     >>> [usual(n, 256, 10) for n in (4000, 4001)]
     [(4000, 1), (2001, 4)]
     """
     is_few = n_rows * n_features * n_aims < PARTITIONED_VALUES
     # With one feature all partitions would be equal.
-    is_one = n_partitions is not None or (is_few and not is_number) or n_features == 1
-    many = MANY_ROWS if is_one else LARGE_CELL if is_number else MANY_OF_CLASSES
-    size = SMALL_CELL if n_rows > many else LARGE_CELL
+    is_one = n_partitions is not None or is_few or n_features == 1
+    size = SMALL_CELL if n_rows > (MANY_ROWS if is_one else MANY_PARTITIONED) else LARGE_CELL
     own = share_of(n_rows, -(-n_rows // size)) if cell_size is None else cell_size
     if is_one or n_rows <= max(own, LARGE_CELL):
         return own, n_partitions or 1
-    most = NUMBER_PARTITIONS if is_number else CLASS_PARTITIONS
     work = n_rows * max(own, size) ** 2
-    return own, min(max(PARTITIONED_WORK // work, 1), most)
+    return own, min(max(PARTITIONED_WORK // work, 1), MOST_PARTITIONS)
 
 
 def share_of(n_rows: int, n_cells: int) -> int:

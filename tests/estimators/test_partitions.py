@@ -156,13 +156,14 @@ SQUARES = {"kernel": "rbf", "C": 10.0, "gamma": 10.0, "feature_scale": None, "ra
         (VoronoiSVC, SQUARES, (4001, 250), 4),
         (VoronoiSVC, SQUARES, (4000, 250), 1),
         (VoronoiSVC, {**SQUARES, "loss": "hinge"}, (16_000, 63), 1),
-        (VoronoiSVR, SQUARES, (4001, 2), 2),
+        (VoronoiSVR, SQUARES, (16_000, 124), 1),
+        (VoronoiSVR, SQUARES, (16_000, 125), 4),
         # Larger cells take longer; smaller ones save nothing that more partitions could use.
         (VoronoiSVC, {**SQUARES, "cell_size": 8000}, (40_000, 32), 1),
         (VoronoiSVC, {**SQUARES, "cell_size": 300}, (200_000, 32), 2),
         # Of one feature, or one cell, all would be equal.
-        (VoronoiSVR, SQUARES, (4001, 1), 1),
-        (VoronoiSVR, {**SQUARES, "cell_size": 5000}, (4001, 2), 1),
+        (VoronoiSVR, SQUARES, (2_000_000, 1), 1),
+        (VoronoiSVR, {**SQUARES, "cell_size": 5000}, (4001, 500), 1),
         (VoronoiQuantileRegressor, {"random_state": 0}, (16_000, 63), 1),
     ],
 )
@@ -190,19 +191,19 @@ def partitions_of(model):
 
 
 def test_the_default_is_the_model_of_that_number():
-    X, y = checkers(4100)
-    one, default, two = (
-        VoronoiSVR(cell_size=300, n_partitions=n, **SQUARES).fit(X, y * 1.0) for n in (1, None, 2)
+    X, y = checkers(4100)[0], np.arange(4100) % 250
+    one, default, four = (
+        VoronoiSVC(cell_size=300, n_partitions=n, **SQUARES).fit(X, y) for n in (1, None, 4)
     )
     assert default.n_partitions is None
-    assert partitions_of(default) == 2
-    np.testing.assert_array_equal(default.predict(X[:100]), two.predict(X[:100]))
+    assert partitions_of(default) == 4
+    np.testing.assert_array_equal(default.predict(X[:100]), four.predict(X[:100]))
     assert (default.predict(X[:100]) != one.predict(X[:100])).any()
 
 
 def test_rows_of_weight_0_are_not_counted():
-    X, y = checkers(4100)
-    model = VoronoiSVR(cell_size=300, **SQUARES).fit(X, y * 1.0, np.arange(4100) >= 100)
+    X, y = checkers(4100)[0], np.arange(4100) % 250
+    model = VoronoiSVC(cell_size=300, **SQUARES).fit(X, y, np.arange(4100) >= 100)
     assert partitions_of(model) == 1
 
 
@@ -216,9 +217,10 @@ def test_features_and_classes_count_in_a_fit_and_in_a_plan():
     assert partitions_of(model.fit(X[:, :41], y)) == 1
 
 
+@pytest.mark.filterwarnings("ignore::daskls.AdviceWarning")
 def test_reserved_rows_do_not_count():
     # An interval reserves a share of the rows, so fewer than 4001 are left.
-    X, y = checkers(4200)
+    X, y = checkers(4200, d=500, dtype="f4")
     one, default = (
         VoronoiSVR(cell_size=300, interval=0.8, n_partitions=n, **SQUARES) for n in (1, None)
     )
