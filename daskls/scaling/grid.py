@@ -27,8 +27,7 @@ USUAL_RIDGE = 1e-2
 # is evaluated.
 REGION_NBYTES = 12 << 20
 REGION_ROWS, LEAST_REGION_ROWS = 20_000, 4_000
-# Rows of the cells that are solved under trial: a solve of 2000 rows costs eight times as much, and
-# the choice on Covertype is the same within 0.1 percentage points.
+# Rows of the cells that are solved under trial: a solve of 2000 rows costs eight times as much.
 TRIAL_ROWS = 1000
 # Cells of regions that tune, with at most so many rows in all, as the time of a solve is cubic in
 # its rows.

@@ -50,7 +50,7 @@ from daskls.store.layout import check_fit
 from daskls.store.objects import is_bucket, open_store
 from daskls.targets import Target
 
-# Leaves are taken until they hold about this many rows; more gained nothing on Covertype. Their
+# Leaves are taken until they hold about this many rows; more gained nothing. Their
 # number is bounded too, as leaves with many equal rows may be far smaller than a region.
 WANTED_ROWS, MAX_REGIONS = 60_000, 16
 # Leaves aim at this share of the most rows of a region, as their rows are only estimated.
