@@ -132,7 +132,10 @@ class System:
         found = self._factor32(ridges, trace)
         if found is None:
             found = _factorize(self.matrix64(), ridges)
-            if found is None or _least_pivot(found, ridges) < EPS * trace:
+            # One unit in which no pivot is lost is enough: the pivot of a row of weight 1e-30 is
+            # its own ridge, which the others' trace buries in theirs, but not that of K alone.
+            units = (ridges, trace), (np.ones(len(ridges)), float(self.diagonal.sum()))
+            if found is None or all(_least_pivot(found, own) < EPS * most for own, most in units):
                 least = float(ridges.min())
                 raise _ridge_error(least, len(ridges), least * trace, self._kernel)
         return found
