@@ -114,6 +114,9 @@ class System:
         Source: Huber, Robust Statistics, 1981, chapter 7: least squares of such pseudo-values, in
         turns. Difference: the values are those without the row.
         """
+        if offset and len(Y) == 1:
+            # Without its only row an offset has nothing to follow.
+            return np.clip(Y, -MOST_SPREADS, MOST_SPREADS)
         G = _whole_inverse(self._factor(ridges), offset=False)
         of_ones = G.sum(axis=1, dtype=np.float64) if offset else np.zeros(len(G))
         of_ones /= np.sqrt(of_ones.sum()) or 1.0
