@@ -138,7 +138,8 @@ class TrialCell:
         Sums (3 + d,): weights of rows; squared errors; their derivatives by the logarithms of the
         width, in units of the median distance, and of the factors. Copies are left out together.
         """
-        if not self._varies.any():
+        # One distinct row has no distance, and an offset leaves no value without it.
+        if not self._varies.any() or len(self._A) == 1:
             return np.zeros(3 + self._A.shape[1])
         self._enter(trial)
         merged, kernel = self._merged, self._kernel

@@ -72,6 +72,8 @@ MAX_CELL_ROWS = 4000
 RACE_STEPS, REGION_STEPS = 12, 40
 # With fewer rows only kernel, width and ridge are chosen.
 LEAST_RACED = 60
+# Where distinct rows of a sample have so many copies in the mean, hardly any other row is left.
+COPIES_OF_ALL = 10
 # Rows whose kernel values show whether two candidates are the same.
 COMPARED_ROWS = 100
 CODINGS: tuple[Coding, ...] = ("none", "ranks", "indicators", "both")
@@ -183,6 +185,12 @@ class _Search:
     def is_whole(self) -> bool:
         return len(self.state.sample.X) == self.state.scan.n_kept
 
+    @property
+    def has_all(self) -> bool:
+        """Whether about every distinct row was sampled."""
+        n_sampled = len(self.state.sample.X)
+        return self.is_whole or n_sampled >= COPIES_OF_ALL * len(self.sample.X)
+
     @cached_property
     def bases(self) -> list[Base]:
         X = self.state.sample.X
@@ -239,7 +247,7 @@ class _Search:
 
     @property
     def is_open(self) -> bool:
-        return (len(self.sample.X) if self.is_whole else self.state.scan.n_kept) >= LEAST_RACED
+        return (len(self.sample.X) if self.has_all else self.state.scan.n_kept) >= LEAST_RACED
 
     def _few_rows(self, base: Base) -> Float32:
         X = self.sample.X
@@ -296,7 +304,9 @@ class _Search:
         with self._timed(job, RACE_STEPS):
             steps = Steps(job, state.client, job.token)
             left = race(steps, candidates, sheets, self._grid)
-            if self.is_whole or self.scaling.by_chance:
+            # Of few distinct rows regions hold no others, and may hold out all of them or none.
+            is_all = self.is_whole or (sheets.leave_out and self.has_all)
+            if is_all or self.scaling.by_chance:
                 return decide(steps, left, sheets, self._grid, learns=self.learns)
         return self._decide_densely(uncoded_if_near(left))
 

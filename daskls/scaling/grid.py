@@ -1,4 +1,4 @@
-"""What every choice is made of: trials and their grid, cells under trial, stored steps, memory."""
+"""What every choice is made of: trials and their grid, stored steps, and the memory of tasks."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -154,7 +154,7 @@ def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: 
 def check_race(
     parts: Sequence[tuple[int, int]], n_features: int, sizes: TaskSizes, resources: Resources
 ) -> None:
-    """Raise MemoryPlanError if the last rung of a race would not fit in the memory of a task."""
+    """Raise MemoryPlanError if the last sheet of a search would not fit in the memory of a task."""
     n_rows = sum(m + q for m, q in parts)
     check_usable(
         f"Comparing candidates on {n_rows} rows x {n_features} features",

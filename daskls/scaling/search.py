@@ -79,9 +79,12 @@ def race(
         if left[0].errors.is_negligible(steps.job.aim):
             # Chance ranks scales where no error is left, and usual ridges cost less.
             plain = [left[0], *(own for own in [*seen, *everyone] if own.coding == "none")]
+            found = _best_by(plain, lambda own: own.name)
+            # Errors are paired: those of a rung before are of other rows.
+            again = evaluate(steps, [own for own in found if own not in seen], rung, grid)
             return [
                 replace(own, trial=grid.of_kernel(own.trial.kernel).with_usual_ridge(own.trial))
-                for own in _best_by(plain, lambda own: own.name)
+                for own in best_first([*(own for own in found if own in seen), *again])
             ]
     return _with_narrow(steps, left, sheets, grid) if sheets.rungs else left
 
@@ -112,7 +115,8 @@ def decide(
     best = _without_weak_features(steps, best, sheets, grid)
     (final,) = evaluate(steps, [best], sheets.final, grid)
     taken = replace(best, trial=final.trial, n_trials=final.n_trials)
-    return Decision(taken, tuple(_best_by([taken, *seen], lambda own: own.model)))
+    every = _best_by([taken, *seen], lambda own: own.model)
+    return Decision(taken, tuple(best_first(every)))
 
 
 def _leave_out(
@@ -212,10 +216,12 @@ def _with_narrow(
     between = grid.widths[grid.widths.index(found.trial.width) + 1]
     both = [found, replace(found, trial=replace(found.trial, width=between))]
     found = best_first(evaluate(steps, both, sheets.thick, grid))[0]
-    others = [replace(found.trial, kernel=own.trial.kernel) for own in best[1:]]
-    least = [max(own.ridge, grid.of_kernel(own.kernel).ridges[0]) for own in others]
-    trials = [replace(own, ridge=ridge) for own, ridge in zip(others, least, strict=True)]
-    return [found, *(replace(own, trial=t) for own, t in zip(best[1:], trials, strict=True))]
+    trials = [replace(found.trial, kernel=own.trial.kernel) for own in best[1:]]
+    least = [max(own.ridge, grid.of_kernel(own.kernel).ridges[0]) for own in trials]
+    trials = [replace(own, ridge=ridge) for own, ridge in zip(trials, least, strict=True)]
+    others = [replace(own, trial=t) for own, t in zip(best[1:], trials, strict=True)]
+    # On the same rows, as errors are paired.
+    return [found, *evaluate(steps, others, sheets.thick.once, grid)]
 
 
 def _survivors(seen: Sequence[Candidate], rung: int) -> list[Candidate]:
@@ -230,8 +236,11 @@ def _kernel_of(own: Candidate) -> str:
 
 
 def _best_by(seen: Sequence[Candidate], kind: Callable[[Candidate], object]) -> list[Candidate]:
-    """Return the first candidate of each kind."""
-    return list({kind(own): own for own in reversed(seen)}.values())[::-1]
+    """Return the first candidate of each kind, in their order."""
+    found: dict[object, Candidate] = {}
+    for own in seen:
+        found.setdefault(kind(own), own)
+    return list(found.values())
 
 
 def _near_of_other_kernels(seen: Sequence[Candidate], left: Sequence[Candidate]) -> list[Candidate]:

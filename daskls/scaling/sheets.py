@@ -128,9 +128,9 @@ class Sheets:
 
     Rows of `tuning` choose width and ridge, those of each part in `learning` a scale; `deciding`
     compares models on rows that nothing has seen. `final` tunes what was chosen, with as many rows
-    as there are. Cells are `is_dense` where they are as large as those of the model. As many rows
-    train in `thick` as in `final`, and none that decides is predicted. Where rows are few
-    (`leave_out`), `final` leaves out each in turn, and decides.
+    as there are. Sheets are `is_dense` where all are of cells that lie as densely as those of the
+    model. As many rows train in `thick` as in `final`, and none that decides is predicted. Where
+    rows are few (`leave_out`), `final` leaves out each in turn, and decides.
     """
 
     learning: tuple[Part | RegionPart, ...]

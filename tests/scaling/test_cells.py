@@ -19,7 +19,7 @@ from daskls.scaling.cells import (
     learn_factors,
 )
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
-from daskls.solvers.squares.aims import ClassAim, NumberAim
+from daskls.solvers.squares.aims import ClassAim, NumberAim, RobustAim
 from daskls.solvers.squares.system import median_distance
 
 RNG = np.random.default_rng(0)
@@ -212,6 +212,19 @@ def test_a_constant_cell_has_no_slopes():
     trial, tens = Trial("rbf", 1.0, 0.1), np.ones(10)
     assert not slopes_of(X[:50], np.zeros(50, int), tens, trial).any()
     assert not slopes_of(0 * X[:50], np.arange(50) % 3, tens, trial)[2:].any()
+
+
+@pytest.mark.parametrize("aim", [NumberAim(1), RobustAim(1, 0.1)])
+@pytest.mark.parametrize("offset", [False, True])
+def test_a_cell_of_one_distinct_row_is_predicted_and_teaches_nothing(aim, offset):
+    rows, targets = 0 * X[:40, :3], np.random.default_rng(0).normal(size=(40, 1))
+    every = SheetRows(rows, targets, np.ones(40), np.arange(40))
+    trial = Trial("rbf", 1.0, 0.1, offset=offset)
+    # Held out, and left out.
+    for n in (30, 40):
+        cell = TrialCell(TrialRows(every, n, np.arange(10)), np.ones(3), "rbf", aim)
+        assert np.isfinite(cell.errors(trial).squared).all()
+        assert not cell.error_slopes(trial).any()
 
 
 def learned(cells, kernel="rbf", start=ONES):

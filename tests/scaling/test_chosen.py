@@ -59,6 +59,19 @@ def test_indicators_are_chosen_where_categories_decide():
     assert chosen(model)["chosen"]["squared_error"] < chosen(plain)["chosen"]["squared_error"]
 
 
+@pytest.mark.parametrize("seed", few([4, 3, 8]))
+def test_few_distinct_rows_are_chosen_by_however_many_copies_they_have(seed):
+    # More than are sampled; each value of the table has a class of its own.
+    rng = np.random.default_rng(seed)
+    table, rows = rng.integers(2, size=(5, 5, 5)), rng.integers(5, size=(70_000, 3))
+    y = table[tuple(rows.T)] ^ (rng.random(len(rows)) < 0.1)
+    model = VoronoiSVC(random_state=seed).fit(rows.astype(float), y)
+    # Each distinct row of each class is predicted.
+    assert chosen(model)["chosen"]["n_rows"] == 250
+    points = np.stack(np.indices(table.shape).reshape(3, -1), axis=1)
+    assert model.score(points.astype(float), table.ravel()) > 0.99
+
+
 def test_equal_candidates_race_once():
     """Of 0 and 1 the Laplacian kernel is the Gaussian with another gamma, and spreads are equal."""
     rows = (np.random.default_rng(0).random((N, 8)) < 0.5).astype(float)

@@ -150,6 +150,26 @@ def test_where_no_error_is_left_usual_ridges_and_other_scales_are_compared(rung)
     assert numbers(decision.candidates) == [3, 1]
 
 
+def test_a_coding_without_errors_stays_first_and_is_paired_with_the_scale_as_it_is():
+    # In the second rung only the coding has none left; the first has dropped the scale as it is.
+    levels = {1: 0.2, 2: 3.0, 3: 0.25}
+
+    def squared(own):
+        is_later = own.sheet in LEFT_OUT.rungs[1:] and own.factors[0] == 1
+        return levels[int(own.factors[0])] * (1e-3 if is_later else 1.0)
+
+    given = [one(1, name="spread", coding="ranks"), one(2), one(3, name="spread")]
+    steps = Told(squared)
+    left = race(steps, given, LEFT_OUT, GRID)
+    assert numbers(left) == [1, 2]
+    # It was evaluated again, on the rows of that rung.
+    last = [own.sheet for own in steps.asked if own.factors[0] == 2]
+    assert last == list(LEFT_OUT.rungs)
+    assert numbers(uncoded_if_near(left)) == [1]
+    decide(steps, left, OF_REGIONS, GRID, learns=True)
+    assert not steps.learned_from
+
+
 @pytest.mark.parametrize("between", [0.2, 0.4])
 def test_narrow_widths_are_tried_where_all_is_as_good_as_the_mean(between):
     levels = {WIDTHS[4]: 0.3, WIDTHS[5]: between}
@@ -165,6 +185,9 @@ def test_narrow_widths_are_tried_where_all_is_as_good_as_the_mean(between):
         ("rbf", wanted),
     ]
     assert all(own.trial.ridge >= find_kernel(own.trial.kernel).least_ridge for own in left)
+    # All were evaluated on the same rows, for which `uncoded_if_near` pairs their errors.
+    for own in left:
+        assert own.squared_error == pytest.approx(levels[wanted] * NOISE.mean())
     # Not where something is learned, nor where no width is better, nor where widths are given.
     gammas = TrialGrid.of(SolverSpec(gamma=(1.0, 2.0)))
     as_given = [replace(own, trial=gammas.start(own.trial.kernel)) for own in given]
@@ -205,6 +228,8 @@ def test_a_learned_scale_must_be_clearly_better(n, z, taken):
     # All that were compared are told, each once.
     assert sorted(numbers(found.candidates)) == [1, 9]
     assert found.taken in found.candidates
+    # The best first, though it may not have been taken.
+    assert found.candidates[0].name == LEARNED
 
 
 def test_a_learned_scale_that_errs_more_often_gives_way_to_the_next_kernel():

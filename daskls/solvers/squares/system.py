@@ -114,6 +114,9 @@ class System:
         Source: Huber, Robust Statistics, 1981, chapter 7: least squares of such pseudo-values, in
         turns. Difference: the values are those without the row.
         """
+        if offset and len(Y) == 1:
+            # Without its only row an offset has nothing to follow.
+            return np.clip(Y, -MOST_SPREADS, MOST_SPREADS)
         G = _whole_inverse(self._factor(ridges), offset=False)
         of_ones = G.sum(axis=1, dtype=np.float64) if offset else np.zeros(len(G))
         of_ones /= np.sqrt(of_ones.sum()) or 1.0
@@ -132,7 +135,10 @@ class System:
         found = self._factor32(ridges, trace)
         if found is None:
             found = _factorize(self.matrix64(), ridges)
-            if found is None or _least_pivot(found, ridges) < EPS * trace:
+            # One unit in which no pivot is lost is enough: the pivot of a row of weight 1e-30 is
+            # its own ridge, which the others' trace buries in theirs, but not that of K alone.
+            units = (ridges, trace), (np.ones(len(ridges)), float(self.diagonal.sum()))
+            if found is None or all(_least_pivot(found, own) < EPS * most for own, most in units):
                 least = float(ridges.min())
                 raise _ridge_error(least, len(ridges), least * trace, self._kernel)
         return found

@@ -197,6 +197,17 @@ def test_a_ridge_that_float64_would_lose_is_refused():
     assert np.isfinite(far.solve(targets, np.full(len(rows), 2e-16)).alpha).all()
 
 
+def test_a_row_of_hardly_any_weight_is_no_reason_to_refuse():
+    rows = RNG.normal(size=(400, 8)).astype(np.float32)
+    targets, spec = signs_of((rows[:, 0] > 0).astype(int), 2), DISTANCES[2]
+    ridges = np.where(np.arange(400) == 399, 1e15, 1e-15)
+    found = System(rows, spec).solve(targets, ridges, held_out=True)
+    # The others are as they were without it.
+    inverse = np.linalg.inv(gram(spec, rows[:399]) + np.diag(ridges[:399]))
+    exact = targets[:399] - inverse @ targets[:399] / np.diagonal(inverse)[:, None]
+    assert np.abs(found.held_out[:399] - exact).max() < 1e-9
+
+
 def test_no_ridge_is_refused_not_enlarged():
     with pytest.raises(ParameterError, match=r"times a row's weight is .* lower C or the weights"):
         System(np.repeat(A, 2, axis=0), KERNELS[0]).solve(
