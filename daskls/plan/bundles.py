@@ -11,7 +11,7 @@ from daskls.solvers.registry import find_solver
 # Default rows of a cell that solves a linear system: a larger system costs more than it gains.
 # Time grows as rows x cell_size^2, so data of more than MANY_ROWS get smaller cells; so do several
 # partitions of more than MANY_PARTITIONED rows: four of SMALL_CELL err as rarely as two of
-# LARGE_CELL, for half of the time. But letter and usps, with few rows of each class, err a tenth
+# LARGE_CELL and cost less. But letter and usps, with few rows of each class, err a tenth
 # more often.
 LARGE_CELL, SMALL_CELL, MANY_ROWS, MANY_PARTITIONED = 4000, 2000, 60_000, 20_000
 # Default partitions: as many as train within PARTITIONED_WORK (rows x cell_size^2), at most

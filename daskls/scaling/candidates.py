@@ -155,8 +155,8 @@ def evaluate(
         return {"looks": np.concatenate(parts, axis=1), "ends": ends}
 
     found = steps.run(evaluate_candidate, calls, join)
-    looks = np.split(found["looks"], found["ends"], axis=1)
-    return [_seen(own, look, grid) for own, look in zip(candidates, looks, strict=False)]
+    looks = np.split(found["looks"], found["ends"][:-1], axis=1)
+    return [_seen(own, look, grid) for own, look in zip(candidates, looks, strict=True)]
 
 
 def _seen(candidate: Candidate, look: Float64, grid: TrialGrid) -> Candidate:

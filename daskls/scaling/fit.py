@@ -69,7 +69,7 @@ from daskls.store.objects import open_store
 MAX_CELL_ROWS = 4000
 # Approximate numbers of steps of a race and of a decision on regions, for progress; the exact
 # numbers are not known before.
-RACE_STEPS, REGION_STEPS = 12, 40
+RACE_STEPS, REGION_STEPS = 8, 7
 # With fewer rows only kernel, width and ridge are chosen.
 LEAST_RACED = 60
 # Where distinct rows of a sample have so many copies in the mean, hardly any other row is left.

@@ -18,8 +18,8 @@ from daskls.records import EPS, Float32, Float64, Floats, Int64, Ints, KernelSpe
 
 # A pivot below this many rounding errors of the trace, which bounds the largest eigenvalue, is lost
 # among them: leave-one-out values are silently wrong. Measured: see tests/solvers/squares. Pivots
-# and trace are those of the system times the weights of its rows, which changes no digit of a
-# factorization: with these the copies that a row stands for cost none. No pivot is below the ridge,
+# and trace are those of the system times the weights of its rows, which changes a factorization by
+# rounding alone: so the copies that a row stands for cost none. No pivot is below the ridge,
 # but with a narrow or a rough kernel all are far above it: the Laplacian and the exponential kernel
 # rarely need float64, which takes twice as long.
 SAFE_ROUNDINGS = 8.0
