@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import psutil
@@ -126,51 +127,65 @@ class Ownership:
         # Before the object appears: an owner in this process that is not listed counts as gone.
         _fits[self.me.token] = self
         self.store.make()
-        if not self.store.put(OWNER, self.content, create=True):
-            self._take_over()
+        self._take(OWNER)
         self.owns = True
         self._beating.start()
 
-    def _take_over(self) -> None:
-        """Become the owner in place of another one, unless that is alive."""
+    def _take(self, key: str) -> None:
+        """Put this fit's object under a key, in place of a dead fit's; StoreError if one lives."""
         for _ in range(N_TRIES):
-            found = self._read()
-            if found is not None:
-                owner, age_s = Owner.parse(found), self._age()
-                if is_alive(owner, age_s):
-                    who = owner or f"an unknown process (the file {OWNER} does not say which)"
-                    raise StoreError(
-                        f"Another fit is writing the store {self.store}: {who}; it last renewed "
-                        f"its ownership {max(age_s, 0):.0f} s ago. Wait until it ends, or end it, "
-                        "then call fit again: what is finished is kept. If its process is gone, a "
-                        "fit on the same machine takes the store at once, a fit elsewhere after "
-                        f"{STALE_S:g} s."
-                    )
-                if self._read() != found:
-                    continue
-                # Of two contenders that see one owner gone, the second replaces the first, which
-                # finds that out when it checks.
-                self.store.drop(OWNER)
-            if self.store.put(OWNER, self.content, create=True):
+            if self.store.put(key, self.content, create=True):
                 return
+            found = self._read(key)
+            if found is None:
+                continue
+            self._check_dead(key, found)
+            # Removing a dead fit's object takes the right to, an object named by its content: one
+            # contender at a time holds it, and a later one finds another content.
+            right = f"{OWNER}.{sha256(found).hexdigest()[:32]}"
+            self._take(right)
+            try:
+                if self._read(key) == found:
+                    self.store.drop(key)
+            finally:
+                self.store.drop(right)
+        raise self._contended()
+
+    def _check_dead(self, key: str, found: bytes) -> None:
+        """Raise StoreError if the fit that an object names is alive."""
+        owner, age_s = Owner.parse(found), self._age(key)
+        if not is_alive(owner, age_s):
+            return
+        if key != OWNER:
+            raise self._contended()
+        who = owner or f"an unknown process (the file {OWNER} does not say which)"
         raise StoreError(
+            f"Another fit is writing the store {self.store}: {who}; it last renewed "
+            f"its ownership {max(age_s, 0):.0f} s ago. Wait until it ends, or end it, "
+            "then call fit again: what is finished is kept. If its process is gone, a "
+            "fit on the same machine takes the store at once, a fit elsewhere after "
+            f"{STALE_S:g} s."
+        )
+
+    def _contended(self) -> StoreError:
+        return StoreError(
             f"Several fits are taking the store {self.store} over from one that ended. Call fit "
             "again once; one fit at a time writes a store."
         )
 
-    def _read(self) -> bytes | None:
-        """Return the content of the owner's object; None without one."""
+    def _read(self, key: str = OWNER) -> bytes | None:
+        """Return the content of an object, by default the owner's; None without one."""
         try:
-            return self.store.read(OWNER, MAX_NBYTES)
+            return self.store.read(key, MAX_NBYTES)
         except DamageError:
-            return None if not self.store.exists(OWNER) else b""
+            return None if not self.store.exists(key) else b""
 
-    def _age(self) -> float:
-        """Return the seconds since the owner's last renewal, by the store's own clock."""
+    def _age(self, key: str) -> float:
+        """Return the seconds since an object was last put, by the store's own clock."""
         probe = f"{OWNER}.{uuid.uuid4().hex}"
         self.store.put(probe)
         try:
-            now, then = self.store.modified(probe), self.store.modified(OWNER)
+            now, then = self.store.modified(probe), self.store.modified(key)
         finally:
             self.store.drop(probe)
         if now is None:

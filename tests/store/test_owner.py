@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from hashlib import sha256
 
 import pytest
 from support import checkers, python_env, small_svc
@@ -201,11 +202,11 @@ def test_an_owner_that_lost_its_store_finds_out(store):
 
 
 def test_an_owner_that_was_taken_for_the_one_before_finds_out(left, dead):
-    # Of two contenders that see one owner gone, the second takes the first for it.
+    # A contender that was suspended after it saw the dead owner, for so long that another came.
     told = rf"taken over by process {os.getpid()} on"
     other = owner.Ownership(Folder(str(left)))
     seen = iter([dead] * 2)
-    other._read = lambda: next(seen, None)
+    other._read = lambda key=OWNER: next(seen, None)
     with pytest.raises(StoreError, match=told), own_store(left):
         other.acquire()
     other.release()
@@ -288,6 +289,40 @@ for number, store in enumerate(sys.argv[1:]):
     [t.join() for t in threads]
 print(len(set(wins)))
 """
+
+
+def test_a_contender_waits_for_another_that_replaces_a_dead_owner(left, dead):
+    (left / OWNER).write_bytes(dead)
+    first, second = (owner.Ownership(Folder(str(left))) for _ in range(2))
+    read, refusals = first._read, []
+
+    def read_as_second_comes(key=OWNER):
+        found = read(key)
+        if key == OWNER and (right := list(left.glob(f"{OWNER}.*"))):
+            # The first has the right to replace the dead one, and is about to.
+            assert [json.loads(p.read_text())["token"] for p in right] == [first.me.token]
+            with pytest.raises(StoreError, match="Several fits are taking the store") as refusal:
+                second.acquire()
+            refusals.append(refusal)
+        return found
+
+    first._read = read_as_second_comes
+    first.acquire()
+    assert len(refusals) == 1
+    first.check()
+    for contender in (second, first):
+        contender.release()
+    assert list(left.iterdir()) == []
+
+
+def test_a_contender_that_was_killed_as_it_replaced_a_dead_owner_is_replaced(left, dead):
+    (left / OWNER).write_bytes(dead)
+    killed = json.dumps({**json.loads(dead), "token": "killed"}).encode()
+    (left / f"{OWNER}.{sha256(dead).hexdigest()[:32]}").write_bytes(killed)
+    with own_store(left):
+        check_owner(left)
+        assert [p.name for p in left.iterdir()] == [OWNER]
+    assert list(left.iterdir()) == []
 
 
 @pytest.mark.slow
