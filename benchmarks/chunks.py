@@ -50,6 +50,7 @@ RATIO_COLUMNS = """
 set = set | training rows = rows:, | size = size:,
 cells, us a row = cells:.1f | chunks, us a row = chunks:,.0f
 chunks / cells = chunks / cells:.0f | the paper's = paper
+ours / the paper's = over:.1f
 """
 
 
@@ -94,7 +95,8 @@ def ratios(journal: Journal) -> Iterator[Record]:
             found = {m: journal.find(method=m, **key) for m in METHODS}
             if all(found.values()):
                 times = {m: 1e6 * r["predict_cpu_s"] / r["test_rows"] for m, r in found.items()}
-                yield {**key, "paper": paper, **times}
+                over = {"over": times["chunks"] / times["cells"] / paper} if paper else {}
+                yield {**key, "paper": paper, **times, **over}
 
 
 def told(key: Record) -> str:

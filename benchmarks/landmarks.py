@@ -46,7 +46,8 @@ N_TUNED = 3000
 # What makes the rows of a toy, and two numbers of clusters.
 TOYS = {"xor": (make_xor, (2, 4)), "swiss roll": (make_swiss_roll, (2, 100))}
 COLUMNS = """
-set = set | method = method | clusters = n_cells | accuracy % = accuracy | paper % = paper | C = C
+set = set | method = method | clusters = n_cells | accuracy % = accuracy | paper % = paper
+difference = apart:+.2f | C = C
 choice of C, s = choice | fit, CPU s = fit | predict, CPU s = predict | paper, s = paper_s
 """
 
@@ -141,6 +142,7 @@ def summary(own: list[Record], place: int) -> Record:
         "fit": spread("fit_s", 2),
         "predict": spread("predict_s", 2),
         "paper": accuracies[place],
+        "apart": sum(r["accuracy"] for r in own) / len(own) - accuracies[place],
         "paper_s": seconds[place],
     }
 

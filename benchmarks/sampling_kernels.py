@@ -61,7 +61,8 @@ features = features | rows = rows:, | support rows = support:, | error % = 100 *
 """
 COLUMNS = """
 kernel = kernel | method = method | beta or round = step | initial = initial | final = final
-real = real | % of full = full | error % = error | error / SVC's = ratio | % of SVC's CPU = share
+real = real | % of full = full | error % = error | less the paper's = less
+error / SVC's = ratio | % of SVC's CPU = share
 """
 
 
@@ -144,12 +145,14 @@ def choice(own: list[Record], svc: Record) -> Record:
 def row(at: list[tuple[Record, int]], costs: list[float], svc: Record) -> Record:
     errors = [r["errors"][i] for r, i in at]
     real = [r["n_real"][i] for r, i in at]
+    paper = PAPER[at[0][0]["method"]][svc["kernel"]][4]
     return {
         "initial": mean_of([r["n_initial_support"] for r, _ in at], 0),
         "final": mean_of([r["n_support"][i] for r, i in at], 0),
         "real": mean_of(real, 0),
         "full": f"{100 * np.mean(real) / svc['support']:.1f}",
         "error": mean_of([100 * error for error in errors], 2),
+        "less": f"{100 * (np.mean(errors) - paper):+.1f}",
         "ratio": f"{np.mean(errors) / svc['error']:.2f}",
         "share": mean_of([100 * cost for cost in costs], 1),
     }
