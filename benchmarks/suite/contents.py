@@ -128,8 +128,7 @@ PAPERS = (
             ),
             (
                 "Figure 2",
-                "differs: 20 runs of 8 dimensions, 3 of 4 and 16; the rows of a cell shrink, in "
-                "place of its radius",
+                "differs: the rows of a cell shrink in place of its radius, and n ends at 32,000",
             ),
             (
                 "Table 1",
