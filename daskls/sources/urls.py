@@ -21,7 +21,7 @@ from daskls.store.errors import READ_AGAIN, disk_errors
 from daskls.store.objects import Objects, TemporaryFolder, is_bucket, open_store
 
 COPIED_NBYTES = 32 << 20
-# What has been copied, for as long as it is in use.
+# Copies, for as long as they are in use.
 _copies: "WeakValueDictionary[str, TemporaryFolder]" = WeakValueDictionary()
 
 
