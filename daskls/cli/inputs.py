@@ -169,10 +169,8 @@ def open_rows_of(
     from daskls.estimators.tables import query_rows
     from daskls.store.objects import Scratch
 
-    place = scratch or Scratch.temporary()
-    with query_rows(
-        estimator, source, label, place, with_y=with_y, on_progress=on_progress
-    ) as rows:
+    temp = scratch or Scratch.temporary()
+    with query_rows(estimator, source, label, temp, with_y=with_y, on_progress=on_progress) as rows:
         yield rows
 
 
