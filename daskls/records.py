@@ -381,7 +381,7 @@ class LeafRows:
     """The rows (m, d) of one leaf as neighbor searches read them: sorted by region, then by number.
 
     Region i owns rows region_ptr[i] to region_ptr[i + 1] - 1. `first_position` is that of the
-    leaf's first row among the rows of all leaves. `kept` tells which rows of the leaf these are.
+    leaf's first row among the rows of all leaves. `subset` tells which rows of the leaf these are.
     """
 
     X: Reals
