@@ -30,14 +30,14 @@ def one_blas_thread() -> Iterator[None]:
     DisturbedError where another thread set another number meanwhile, so results of the body may
     have other bits.
     """
-    own = _limit.enter()
+    previous = _limit.enter()
     try:
         yield
     except BaseException:
         # The body's own error propagates, whether or not the limit held.
-        _limit.leave(own)
+        _limit.leave(previous)
         raise
-    lifted = _limit.leave(own)
+    lifted = _limit.leave(previous)
     if lifted:
         raise DisturbedError(
             f"Another thread of this process set the number of threads of {lifted[0]} while a task "
@@ -83,31 +83,31 @@ class _Limit:
     def enter(self) -> dict[str, int]:
         """Limit every library; return the previous numbers of those that count by thread."""
         with self.lock:
-            own: dict[str, int] = {}
+            previous: dict[str, int] = {}
             for library in self.libraries():
                 if is_held(library):
                     continue
                 counts_by_thread = getattr(library, "threading_layer", "") == "openmp"
                 # Also if the user set a number while tasks ran: then that is the one to restore.
-                before = own if counts_by_thread else self._before
+                before = previous if counts_by_thread else self._before
                 before[library.filepath] = library.num_threads
                 set_threads(library, 1)
                 if not is_held(library):
                     raise _ignored(library)
             self._users += 1
-            return own
+            return previous
 
-    def leave(self, own: dict[str, int]) -> list[str]:
+    def leave(self, previous: dict[str, int]) -> list[str]:
         with self.lock:
-            lifted = [found.filepath for found in self.libraries() if not is_held(found)]
+            lifted = [library.filepath for library in self.libraries() if not is_held(library)]
             self._users -= 1
-            given = own
+            counts = previous
             if self._users == 0:
-                given, self._before = {**own, **self._before}, {}
+                counts, self._before = {**previous, **self._before}, {}
             for library in self.libraries():
                 # A number that someone else has set meanwhile is kept.
-                if library.filepath in given and is_held(library):
-                    set_threads(library, given[library.filepath])
+                if library.filepath in counts and is_held(library):
+                    set_threads(library, counts[library.filepath])
             return lifted
 
 

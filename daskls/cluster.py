@@ -132,8 +132,8 @@ def compute(
         return tuple(dask.compute(*collections, optimize_graph=optimize_graph, scheduler=scheduler))
     results = list(collections)
     lazy = [i for i, value in enumerate(collections) if dask.is_dask_collection(value)]
-    own = [collections[i] for i in lazy]
-    for index, result in stream(own, client, optimize_graph=optimize_graph):
+    lazy_values = [collections[i] for i in lazy]
+    for index, result in stream(lazy_values, client, optimize_graph=optimize_graph):
         results[lazy[index]] = result
     return tuple(results)
 
@@ -169,8 +169,8 @@ def compute_each(
     # number keeps the order: Dask sorts tasks that are alike by their keys.
     call = uuid.uuid4().hex[:12]
     tasks = [
-        run(*own, dask_key_name=f"{task.__name__}-{call}-{i:05d}")
-        for i, own in enumerate(arguments)
+        run(*args, dask_key_name=f"{task.__name__}-{call}-{i:05d}")
+        for i, args in enumerate(arguments)
     ]
     return compute(tasks, client)
 
@@ -227,7 +227,7 @@ class _Work:
             if batch:
                 self._patience.note()
             elif self._patience.check():
-                # What a paused worker has not begun goes to one that runs.
+                # Tasks that a paused worker has not begun go to one that runs.
                 again = self.drop_all()
             for future, result in batch:
                 if future not in self._pending:
@@ -286,8 +286,8 @@ def _error_of(future: Any, result: Any) -> BaseException | None:
     if future.status != "error":
         return None
     _, error, traceback = result
-    found: BaseException = error.with_traceback(traceback)
-    return found
+    raised: BaseException = error.with_traceback(traceback)
+    return raised
 
 
 async def _turn() -> None:

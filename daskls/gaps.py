@@ -26,7 +26,7 @@ def columns_with_gaps(X: Reals) -> Mask:
 
 @dataclass(frozen=True)
 class Gaps:
-    """What replaces NaN in each column of X; columns that had NaN in training are `marked`.
+    """The replacement of NaN in each column of X; columns that had NaN in training are `marked`.
 
     >>> gaps = Gaps((0.5, 2.0), (1,))
     >>> gaps.fill(np.array([[np.nan, 1.0], [3.0, np.nan]]))

@@ -113,9 +113,9 @@ def begin(
     if request.reserved_for is not None:
         reserve = plan_reserve(request.reserved_for, rows, scan, seed)
         left = reserve.expected(scan)
-    asked = Scanned(request, rows, left, resources)
-    advise(asked)
-    planned = settle(asked)
+    scanned = Scanned(request, rows, left, resources)
+    advise(scanned)
+    planned = settle(scanned)
     check_sample(planned.sampling, planned.sizes, free_nbytes(), request.sample_remedy)
     if not find_root(store):
         # A fit that is resumed may have chosen already.
@@ -128,29 +128,29 @@ def begin(
         read = sample_rows(rows, scan, *drawn, names, takes_nan=takes_nan)
     if reserve is not None:
         # The number of rows that are left is known only now.
-        planned = settle(replace(asked, scan=read.scan))
-    own = read.sample(planned.class_weight, planned.sampling.n_sample, seed)
+        planned = settle(replace(scanned, scan=read.scan))
+    sample = read.sample(planned.class_weight, planned.sampling.n_sample, seed)
     if request.takes_nan and not request.is_nested:
-        planned, own = without_gaps(planned, own, read, seed)
+        planned, sample = without_gaps(planned, sample, read, seed)
     reserve = read.reserve
     # It holds more rows than the sample.
     del read
-    return identify(planned, own, reserve, seed, store, clock, client)
+    return identify(planned, sample, reserve, seed, store, clock, client)
 
 
 def without_gaps(
-    scanned: Scanned, own: Sample, read: DrawnRows, seed: int
+    scanned: Scanned, sample: Sample, read: DrawnRows, seed: int
 ) -> tuple[Scanned, Sample]:
     """Return the fit, which now knows what fills gaps, and its sample, in which they are filled."""
-    gaps, request = Gaps.of(own.X, read.gaps), scanned.request
+    gaps, request = Gaps.of(sample.X, read.gaps), scanned.request
     scanned = replace(scanned, rows=replace(scanned.rows, gaps=gaps))
     if not gaps.marked:
-        return scanned, own
+        return scanned, sample
     names = None if request.feature_names is None else gaps.names(request.feature_names)
     # More features may mean other cells, and another sample.
     scanned = settle(replace(scanned, request=replace(request, feature_names=names)))
-    own = read.sample(scanned.class_weight, scanned.sampling.n_sample, seed)
-    return scanned, replace(own, X=gaps.fill(own.X))
+    sample = read.sample(scanned.class_weight, scanned.sampling.n_sample, seed)
+    return scanned, replace(sample, X=gaps.fill(sample.X))
 
 
 def advise(scanned: Scanned) -> None:
@@ -174,7 +174,7 @@ def settle(scanned: Scanned) -> Scanned:
 
 def identify(
     scanned: Scanned,
-    own: Sample,
+    sample: Sample,
     reserve: Reserve | None,
     seed: int,
     store: Location,
@@ -184,20 +184,20 @@ def identify(
     """Open the store, whose fit the sample and the checksum of all rows identify."""
     request, rows, spec = scanned.request, scanned.rows, scanned.request.spec
     loss = find_loss(spec)
-    target = scanned.scan.target.measured(own.targets, own.weights, robustly=loss.is_robust)
+    target = scanned.scan.target.measured(sample.targets, sample.weights, robustly=loss.is_robust)
     scan = replace(scanned.scan, target=target)
-    own = replace(own, targets=target.enter(own.targets))
-    root = open_root(request, rows, scan, seed, own.checksum, store)
+    sample = replace(sample, targets=target.enter(sample.targets))
+    root = open_root(request, rows, scan, seed, sample.checksum, store)
     # Each kill may leave a block or more on the disk.
     root.store.sweep()
     repair(root, request.method, client)
     if loss.costs_by_cell:
         # After open_root, as the identity of the fit is that of the given spec.
         spec = replace(spec, unit=float(target.scale[0]))
-        spec = find_solver(spec).settle(spec, own.targets, own.weights)
+        spec = find_solver(spec).settle(spec, sample.targets, sample.weights)
     return FitState(
-        replace(request, spec=spec), rows, scan, scanned.resources, own, seed, root, clock, client,
-        reserve=reserve,
+        replace(request, spec=spec), rows, scan, scanned.resources, sample, seed, root, clock,
+        client, reserve=reserve,
     )  # fmt: skip
 
 
@@ -278,7 +278,7 @@ def _exchange(state: FitState, partition: Partition) -> Exchange:
 def _check_disk(state: FitState, n_copies: int, exchange: Exchange) -> None:
     store = state.root.store
     needed = n_copies * state.scan.n_kept * state.sizes.row_nbytes
-    # What an earlier fit has written needs no more room.
+    # Files that an earlier fit has written need no more room.
     needed -= exchange.nbytes() + store.nbytes("rows")
     free = store.free_nbytes()
     n_partitions = state.request.n_partitions

@@ -34,17 +34,17 @@ Labels = npt.NDArray[Any]
 # Arrays that are copied to and from files and stores without a look inside; metadata hold the
 # dtype.
 AnyArray = npt.NDArray[Any]
-# What a model predicts, and what a loss trains on: labels of classes, or numbers.
+# The targets of a model, and of a loss in training: labels of classes, or numbers.
 TargetKind = Literal["classes", "numbers"]
 # How errors are measured: levels of a number have a measure of their own.
 MeasuredAs = Literal["classes", "numbers", "levels"]
-# What the decision functions of a model stand for: pairs of classes, classes against the rest, or
+# The meaning of a model's decision functions: pairs of classes, classes against the rest, or
 # predicted numbers.
 Decision = Literal["ovo", "ovr", "values"]
 # How features are coded that are thresholds, orders or categories written as numbers.
 Coding = Literal["none", "ranks", "indicators", "both"]
 
-# What a search maximizes on held-out rows instead of the accuracy: see `daskls.solvers.search`.
+# The score that a search maximizes on held-out rows, not the accuracy: see `daskls.solvers.search`.
 Scoring = Literal["tpr_x_tnr"]
 
 SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
@@ -197,7 +197,7 @@ class IntervalSpec:
     coverage: float
 
 
-# What rows may be reserved for.
+# The purposes that rows may be reserved for.
 ReserveSpec = FalseAlarmSpec | IntervalSpec
 
 
@@ -264,8 +264,8 @@ class FeatureCoding:
     @property
     def is_indicated(self) -> Mask:
         marked = np.r_[0, np.cumsum(self.ranks < 0)]
-        found: Mask = marked[self.ptr[1:]] > marked[self.ptr[:-1]]
-        return found
+        indicated: Mask = marked[self.ptr[1:]] > marked[self.ptr[:-1]]
+        return indicated
 
     @property
     def sources(self) -> Int64:
@@ -381,7 +381,7 @@ class LeafRows:
     """The rows (m, d) of one leaf as neighbor searches read them: sorted by region, then by number.
 
     Region i owns rows region_ptr[i] to region_ptr[i + 1] - 1. `first_position` is that of the
-    leaf's first row among the rows of all leaves. `kept` tells which rows of the leaf these are.
+    leaf's first row among the rows of all leaves. `subset` tells which rows of the leaf these are.
     """
 
     X: Reals
@@ -389,13 +389,13 @@ class LeafRows:
     region_ptr: Int64
     regions: Regions
     first_position: int
-    kept: Int64 | None = None
+    subset: Int64 | None = None
 
     @property
     def positions(self) -> Int64:
         """The position of each row among the rows of all leaves, int64 (m,)."""
-        own = np.arange(len(self.numbers)) if self.kept is None else self.kept
-        return own + self.first_position
+        rows = np.arange(len(self.numbers)) if self.subset is None else self.subset
+        return rows + self.first_position
 
     @property
     def nbytes(self) -> int:
@@ -405,13 +405,13 @@ class LeafRows:
 
     def only(self, mask: Mask) -> "LeafRows":
         """Return the rows of a mask; the bounds of their regions stay valid for fewer rows."""
-        kept = np.flatnonzero(mask)
+        rows = np.flatnonzero(mask)
         ptr = np.r_[0, np.cumsum(mask)][self.region_ptr]
         return LeafRows(
-            self.X[kept],
-            self.numbers[kept],
+            self.X[rows],
+            self.numbers[rows],
             ptr,
             self.regions,
             self.first_position,
-            kept,
+            rows,
         )

@@ -32,8 +32,8 @@ class Stream:
         named = {name for name in self.drawn_from if isinstance(name, str)}
         if numbers.keys() != named:
             raise TypeError(f"drawn from {sorted(named)}, not from {sorted(numbers)}")
-        own = (numbers[part] if isinstance(part, str) else part for part in self.drawn_from)
-        return seed, *own
+        parts = (numbers[part] if isinstance(part, str) else part for part in self.drawn_from)
+        return seed, *parts
 
     def generator(self, seed: int, **numbers: int) -> np.random.Generator:
         return np.random.default_rng(self(seed, **numbers))

@@ -18,8 +18,8 @@ DEVIATION_OF_MEDIAN = 1.4826
 
 
 def _medians(columns: Targets, weights: Float64) -> Float64:
-    found = np.quantile(columns, 0.5, axis=0, weights=weights, method="inverted_cdf")
-    return np.asarray(found, np.float64)
+    medians = np.quantile(columns, 0.5, axis=0, weights=weights, method="inverted_cdf")
+    return np.asarray(medians, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +175,8 @@ class Target:
         >>> Target("numbers", quantile=(0.9, 0.1, 0.5)).leave(np.array([[2.0, 1.0, 3.0]]))
         array([[3., 1., 2.]])
         """
-        own = slice(None) if values.ndim > 1 else 0
-        left: Float64 = values * self.scale[own] + self.center[own]
+        columns = slice(None) if values.ndim > 1 else 0
+        left: Float64 = values * self.scale[columns] + self.center[columns]
         if isinstance(self.quantile, tuple):
             left = left.reshape(len(left), -1)
             left[:, np.argsort(self.quantile)] = np.sort(left, axis=1)
@@ -186,22 +186,22 @@ class Target:
         """Return what a model stores of numbers, as JSON values; classes have their own entry."""
         if self.kind == "classes":
             return {}
-        own = {"kind": self.kind, "center": self.center.tolist(), "scale": self.scale.tolist()}
-        return {"target": own if self.quantile is None else {**own, "quantile": self.quantile}}
+        entry = {"kind": self.kind, "center": self.center.tolist(), "scale": self.scale.tolist()}
+        return {"target": entry if self.quantile is None else {**entry, "quantile": self.quantile}}
 
     @classmethod
     def from_json(cls, meta: Mapping[str, Any]) -> Self:
-        own = meta.get("target")
-        if own is None:
+        entry = meta.get("target")
+        if entry is None:
             values = meta["classes"]
             return cls("classes", np.array(values["values"], np.dtype(values["dtype"])))
-        center, scale = (np.array(own[name], np.float64) for name in ("center", "scale"))
-        is_sound = own["kind"] == "numbers" and center.ndim == 1 and len(center)
+        center, scale = (np.array(entry[name], np.float64) for name in ("center", "scale"))
+        is_sound = entry["kind"] == "numbers" and center.ndim == 1 and len(center)
         if not (is_sound and center.shape == scale.shape and (scale > 0).all()):
             raise ValueError("center and scale of its numbers are malformed")
         if not np.isfinite([center, scale]).all():
             raise ValueError("center and scale of its numbers are not finite")
-        quantile = own.get("quantile")
+        quantile = entry.get("quantile")
         quantile = tuple(quantile) if isinstance(quantile, list) else quantile
         levels = quantile if isinstance(quantile, tuple) else (quantile,)
         if quantile is not None and not all(type(q) is float and 0 < q < 1 for q in levels):

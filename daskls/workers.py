@@ -89,10 +89,10 @@ class Patience:
         seen = {w: at["last_seen"] for w, at in workers.items()}
         self._seen = self._seen or seen
         silent = [w for w in workers if seen[w] == self._seen.get(w)]
-        own = _own_worker()
+        here = _own_worker()
         # Without the task that waits here.
-        executing = {w for w, at in workers.items() if _n_tasks(at, "executing") > (w == own)}
-        at_work = {w for w, at in workers.items() if _n_tasks(at, *AT_WORK) > (w == own)}
+        executing = {w for w, at in workers.items() if _n_tasks(at, "executing") > (w == here)}
+        at_work = {w for w, at in workers.items() if _n_tasks(at, *AT_WORK) > (w == here)}
         running = [w for w, at in workers.items() if at["status"] == "running"]
         if executing - set(silent) or (not silent and at_work & set(running)):
             self._seen = seen
@@ -156,8 +156,8 @@ def ask_scheduler(client: Any, timeout_s: float = SCHEDULER_ANSWER_S) -> dict[st
     # A client that is closing loses its scheduler, then its loop.
     with suppress(OSError, RuntimeError, AttributeError):
         identity = client.scheduler.identity
-        found: dict[str, Any] = client.sync(identity, n_workers=-1, callback_timeout=timeout_s)
-        return dict(found["workers"])
+        answer: dict[str, Any] = client.sync(identity, n_workers=-1, callback_timeout=timeout_s)
+        return dict(answer["workers"])
     return None
 
 
@@ -214,9 +214,9 @@ async def _ask_each(
 
     async def ask(address: str) -> Any:
         # One call per worker, so that a silent one does not delay the answers of others.
-        asked = client.run(question, *args, workers=[address], on_error="return", asynchronous=True)
+        reply = client.run(question, *args, workers=[address], on_error="return", asynchronous=True)
         try:
-            return (await asyncio.wait_for(asked, timeout_s))[address]
+            return (await asyncio.wait_for(reply, timeout_s))[address]
         except OSError as error:
             return error
 
@@ -241,12 +241,12 @@ def check_versions(client: Any, workers: Iterable[str], timeout_s: float = WORKE
 
     known = _alike.setdefault(client, set())
     replies = client.sync(_ask_each, client, [*set(workers) - known], timeout_s, find_version)
-    for address, found in sorted(replies.items()):
-        if found == __version__:
+    for address, version in sorted(replies.items()):
+        if version == __version__:
             known.add(address)
-        elif not isinstance(found, OSError):
-            is_told = isinstance(found, str)
-            has = f"has daskls {found}" if is_told else f"cannot import daskls ({found})"
+        elif not isinstance(version, OSError):
+            is_told = isinstance(version, str)
+            has = f"has daskls {version}" if is_told else f"cannot import daskls ({version})"
             raise _unfit(address, has)
 
 
@@ -268,7 +268,7 @@ def ask_to_give_back(client: Any, workers: list[str] | None = None) -> None:
 
 @dataclass(frozen=True)
 class Marks:
-    """What a worker must see: the store with the client's probe, an empty file; local data."""
+    """The paths a worker must see: the store with the client's probe, an empty file; local data."""
 
     store: str
     probe: str
@@ -306,10 +306,10 @@ class Sharing:
         StoreError if all are blind, or one at the start.
         """
         answers = ask_workers(self.client, self.marks.find_blindness)
-        found = {w: f"{w} {said}" for w, said in answers.items() if said is not None}
-        new = [said for worker, said in found.items() if worker not in self.blind]
-        self.blind |= found.keys()
-        if new and (at_start or len(found) == len(answers)):
+        blind = {w: f"{w} {said}" for w, said in answers.items() if said is not None}
+        new = [said for worker, said in blind.items() if worker not in self.blind]
+        self.blind |= blind.keys()
+        if new and (at_start or len(blind) == len(answers)):
             raise self._error(new)
         for said in new:
             warn_user(

@@ -1,4 +1,4 @@
-"""What classes of the package say in their sources, read without importing them.
+"""Classes of the package as their sources have them, read without importing them.
 
 The help of the command line comes from docstrings, whose modules take seconds to import: NumPy,
 Numba, scikit-learn, Zarr and Dask come with them.
@@ -22,14 +22,14 @@ def _read(module: str) -> ast.Module:
 def class_at(place: str) -> ast.ClassDef:
     """Return the class at ``module:class``, both below the package."""
     module, _, name = place.partition(":")
-    found = (node for node in _read(module).body if isinstance(node, ast.ClassDef))
-    return next(node for node in found if node.name == name)
+    classes = (node for node in _read(module).body if isinstance(node, ast.ClassDef))
+    return next(node for node in classes if node.name == name)
 
 
 def _lineage(place: str) -> Iterator[ast.ClassDef]:
     """Yield a class, and those of the package that it is derived from, nearest first."""
-    own, module = class_at(place), place.partition(":")[0]
-    yield own
+    definition, module = class_at(place), place.partition(":")[0]
+    yield definition
     tree = _read(module)
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     places = {
@@ -39,7 +39,7 @@ def _lineage(place: str) -> Iterator[ast.ClassDef]:
         for name in node.names
     }
     places |= {n.name: f"{module}:{n.name}" for n in tree.body if isinstance(n, ast.ClassDef)}
-    for base in own.bases:
+    for base in definition.bases:
         if isinstance(base, ast.Name) and base.id in places:
             yield from _lineage(places[base.id])
 
@@ -50,13 +50,13 @@ def defaults_of(place: str) -> dict[str, Any]:
     >>> defaults_of("estimators.chunks:RandomChunkSVC")["cv"]
     5
     """
-    bodies = (node for own in _lineage(place) for node in own.body)
+    bodies = (node for definition in _lineage(place) for node in definition.body)
     functions = (node for node in bodies if isinstance(node, ast.FunctionDef))
-    given = next(node for node in functions if node.name == "__init__").args
-    by_place = dict(zip(given.args[::-1], given.defaults[::-1], strict=False))
-    by_name = dict(zip(given.kwonlyargs, given.kw_defaults, strict=True))
-    pairs = [(own, by_place.get(own)) for own in given.args[1:]] + [*by_name.items()]
-    return {own.arg: _value_of(node) for own, node in pairs}
+    arguments = next(node for node in functions if node.name == "__init__").args
+    by_place = dict(zip(arguments.args[::-1], arguments.defaults[::-1], strict=False))
+    by_name = dict(zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True))
+    pairs = [(arg, by_place.get(arg)) for arg in arguments.args[1:]] + [*by_name.items()]
+    return {arg.arg: _value_of(node) for arg, node in pairs}
 
 
 def _value_of(node: ast.expr | None) -> Any:
@@ -74,7 +74,7 @@ def _bound_in(body: list[ast.stmt]) -> dict[str, Any]:
     bound = [node for node in body if isinstance(node, ast.Assign | ast.AnnAssign)]
     targets = [node.targets[0] if isinstance(node, ast.Assign) else node.target for node in bound]
     pairs = zip(targets, bound, strict=True)
-    return {own.id: _value_of(node.value) for own, node in pairs if isinstance(own, ast.Name)}
+    return {name.id: _value_of(node.value) for name, node in pairs if isinstance(name, ast.Name)}
 
 
 def constants_of(place: str) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def constants_of(place: str) -> dict[str, Any]:
     >>> constants_of("kernels.standard:Exponential")["is_raced"]
     True
     """
-    own = [_bound_in(node.body) for node in _lineage(place)]
-    return {name: value for constants in reversed(own) for name, value in constants.items()}
+    by_class = [_bound_in(node.body) for node in _lineage(place)]
+    return {name: value for constants in reversed(by_class) for name, value in constants.items()}
 
 
 def constant_of(module: str, name: str) -> Any:

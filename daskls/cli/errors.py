@@ -1,4 +1,4 @@
-"""What commands print and how they end: errors, exit codes, numbers, small tables.
+"""Output and end of commands: errors, exit codes, numbers, small tables.
 
 The exit code is 0, 1 for a failure, 2 for bad arguments, 130 for Ctrl-C. A failure is one sentence
 on stderr; its traceback is shown with `--debug` only.
@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from daskls.errors import DasklsError, ParameterError
 
 FAILURE, BAD_ARGUMENTS, INTERRUPTED = 1, 2, 130
-# What an interrupted command leaves behind.
+# The state after an interrupted command.
 AFTER_INTERRUPT = {
     "fit": "what is finished is kept: run the same command again to go on from there",
     "predict": "the unfinished output was removed",

@@ -11,7 +11,7 @@ from daskls.errors import listed
 # Fields of the report whose quantiles over the cells are printed.
 REPORTED = ("n_rows", "n_support", "validation_error", "C", "gamma", "radius", "seconds")
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
-# What is printed of each model that a sampling method tried.
+# Printed of each model that a sampling method tried.
 TRIED = ("n_rows", "n_support", "validation_error", "seconds")
 
 
@@ -170,10 +170,10 @@ def _print_candidates(reader: Any) -> None:
 
     rows = [
         (
-            *(own[name] for name in ("coding", "scale", "kernel")),
-            *(format_number(own[name]) for name in ("squared_error", "error", "n_tried")),
+            *(candidate[name] for name in ("coding", "scale", "kernel")),
+            *(format_number(candidate[name]) for name in ("squared_error", "error", "n_tried")),
         )
-        for own in candidates_of(reader.resolved.summary)
+        for candidate in candidates_of(reader.resolved.summary)
     ]
     if rows:
         print()

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from daskls.store.objects import Scratch
 
 
-# What to learn; auto: decided by the labels.
+# The task to learn; auto: decided by the labels.
 Task = Literal["auto", "classification", "regression"]
-# What to do with categories that no training row had.
+# Treatment of categories that no training row had.
 Unseen = Literal["zero", "error"]
 LabelColumn = Annotated[
     str | None,
@@ -116,9 +116,9 @@ def find_label(source: "Source", label: str | None, weight: str | None) -> str |
     if source.kind == "features":
         return label
     table = source.open(label, temporary_path())
-    found = pick_label_column(table, label, required=True)
-    weight_column(table, weight, found)
-    return found
+    column = pick_label_column(table, label, required=True)
+    weight_column(table, weight, column)
+    return column
 
 
 def find_kind(
@@ -130,23 +130,23 @@ def find_kind(
     if task != "auto":
         return "classes" if task == "classification" else "numbers"
     if source.dataset is not None:
-        found, why = kind_of_data(source.dataset)
+        kind, why = kind_of_data(source.dataset)
     elif not has_regressor:
         return "classes"
     elif source.kind == "features":
-        found, why = kind_of_arrays(str(source.files[0]), label)
+        kind, why = kind_of_arrays(str(source.files[0]), label)
     else:
         from daskls.store.objects import temporary_path
 
         assert label is not None
-        found, why = kind_of_column(source.open(label, temporary_path()), label)
-    other = "regression" if found == "classes" else "classification"
-    if found == "numbers" or "whole numbers" in why:
-        taken_as = "classes" if found == "classes" else "numbers, a regression"
+        kind, why = kind_of_column(source.open(label, temporary_path()), label)
+    other = "regression" if kind == "classes" else "classification"
+    if kind == "numbers" or "whole numbers" in why:
+        taken_as = "classes" if kind == "classes" else "numbers, a regression"
         typer.echo(
             f"{label or 'y'}: {why}, so they are taken as {taken_as}; override by --task {other}."
         )
-    return found
+    return kind
 
 
 @contextmanager
@@ -169,8 +169,8 @@ def open_rows_of(
     from daskls.estimators.tables import query_rows
     from daskls.store.objects import Scratch
 
-    own = scratch or Scratch.temporary()
-    with query_rows(estimator, source, label, own, with_y=with_y, on_progress=on_progress) as rows:
+    temp = scratch or Scratch.temporary()
+    with query_rows(estimator, source, label, temp, with_y=with_y, on_progress=on_progress) as rows:
         yield rows
 
 

@@ -71,12 +71,12 @@ class EstimatorCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the command's own options and those of the estimators; --help stays last."""
-        *own, help_option = super().get_params(ctx)
+        *params, help_option = super().get_params(ctx)
         methods = ctx.meta.get("methods", tuple(self.estimators))
         # Asked for several times in one command.
         if methods not in ctx.meta:
             ctx.meta[methods] = self._options(methods)
-        return [*own, *ctx.meta[methods], help_option]
+        return [*params, *ctx.meta[methods], help_option]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse with the options of the given method alone."""
@@ -85,16 +85,16 @@ class EstimatorCommand(TyperCommand):
 
     def _find_methods(self, args: list[str]) -> tuple[str, ...]:
         """Return the method of a command line; all methods if only --help is asked, or none is."""
-        given = None if "--help" in args else self._default_method
+        method = None if "--help" in args else self._default_method
         for word, after in pairwise([*args, ""]):
             option, _, value = word.partition("=")
             if option == "--method":
-                given = value or after
-        return (given,) if given in self.estimators else tuple(self.estimators)
+                method = value or after
+        return (method,) if method in self.estimators else tuple(self.estimators)
 
     @property
     def _default_method(self) -> str:
-        return str(next(own.default for own in self.params if own.name == "method"))
+        return str(next(param.default for param in self.params if param.name == "method"))
 
     def _options(self, methods: tuple[str, ...]) -> list[Any]:
         """Return the options that typer makes of a function with these methods' parameters."""
@@ -118,16 +118,16 @@ class EstimatorCommand(TyperCommand):
                     typer.Option(
                         option_of(name),
                         metavar="VALUE",
-                        help=self._help(name, own, len(methods)),
+                        help=self._help(name, able, len(methods)),
                         show_default=False,
                     ),
                 ],
             )
-            for name, own in takers.items()
+            for name, able in takers.items()
             if name not in OWN
         ]
         function.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
-        function.__annotations__ = {own.name: own.annotation for own in taken}
+        function.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
         stand_in = typer.Typer(add_completion=False)
         stand_in.command()(function)
         return list(typer.main.get_command(stand_in).params)
@@ -140,19 +140,19 @@ class EstimatorCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; the words given for estimators' options are put into ``ctx.obj``."""
-        own = {option.name for option in self.params}
-        words = {name: ctx.params.pop(name) for name in [*ctx.params] if name not in own}
-        ctx.obj = {name: given for name, given in words.items() if given}
+        names = {option.name for option in self.params}
+        words = {name: ctx.params.pop(name) for name in [*ctx.params] if name not in names}
+        ctx.obj = {name: values for name, values in words.items() if values}
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         records: dict[str, list[Any]] = {group: [] for group in OPTION_GROUPS}
         for option in self.get_params(ctx):
             records[GROUP_OF.get(option.name, "model")].append(option.get_help_record(ctx))
-        for group, own in records.items():
-            if own:
+        for group, entries in records.items():
+            if entries:
                 with formatter.section(group.capitalize()):
-                    formatter.write_dl(own)
+                    formatter.write_dl(entries)
 
 
 class FitCommand(EstimatorCommand):
@@ -174,9 +174,9 @@ def _entries(place: str) -> dict[str, tuple[str, str]]:
     """Return the entries of a docstring: what follows the name on its line, and the lines below."""
     from daskls.estimators.docs import written_docs
 
-    found = [match.groups() for match in ENTRY.finditer(written_docs(place))]
+    entries = [match.groups() for match in ENTRY.finditer(written_docs(place))]
     # The first of a name is a parameter, another an attribute.
-    return {name: (types, below) for name, types, below in reversed(found)}
+    return {name: (types, below) for name, types, below in reversed(entries)}
 
 
 def _explain(place: str, name: str) -> str:
@@ -187,7 +187,7 @@ def _explain(place: str, name: str) -> str:
     # The text of a short entry follows the types on the same line; of a long one, below.
     text = " ".join(f"{types}{' ' if STOP.search(types) else '. '}{below}".split())
     types, *said = filter(None, map(str.strip, STOP.split(text)))
-    told = [types, *said[:1], *(own for own in said[1:] if own.startswith("None: "))]
+    told = [types, *said[:1], *(part for part in said[1:] if part.startswith("None: "))]
     return f"{'. '.join(told)}.".replace("`", "")
 
 
@@ -210,22 +210,22 @@ def build_estimator(
     command: Any = ctx.command
     places = command.estimators[method]
     if kind == "numbers" and len(places) < 2:
-        able = ", ".join(name for name, own in command.estimators.items() if len(own) > 1)
+        able = ", ".join(name for name, paths in command.estimators.items() if len(paths) > 1)
         raise typer.BadParameter(
             f"--method {method} learns classes only, but the targets are numbers; use --method "
             f"{able}, or pass --task classification where they are classes"
         )
-    given = {name: _value_of(name, words, classes) for name, words in ctx.obj.items()}
+    params = {name: _value_of(name, words, classes) for name, words in ctx.obj.items()}
     refusals, lacking = [], []
     # A method's first estimator is the classifier.
     for place in {"classes": places[:1], "numbers": places[1:], None: places}[kind]:
         estimator: type[Any] = load_object(place)
-        missing = given.keys() - inspect.signature(estimator).parameters
+        missing = params.keys() - inspect.signature(estimator).parameters
         if missing:
             options = ", ".join(option_of(name) for name in sorted(missing))
             lacking.append(f"{estimator.__name__} has no {options}")
             continue
-        built = estimator(**given)
+        built = estimator(**params)
         try:
             built._request()
         except ValueError as error:

@@ -93,8 +93,8 @@ def predict(
                 target = answers.shared if prediction_format(out) else out
                 options = {"proba": proba, "interval": interval}
                 # Not all estimators take these options: pass those that were given.
-                given = {name: True for name, is_given in options.items() if is_given}
-                estimator.predict_to_zarr(rows, target, on_progress, **given)
+                requested = {name: True for name, is_given in options.items() if is_given}
+                estimator.predict_to_zarr(rows, target, on_progress, **requested)
                 n_rows = open_array(target).shape[0]
                 if prediction_format(out):
                     write_predictions(target, Path(out), _column_names(estimator, **options))

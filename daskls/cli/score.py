@@ -71,12 +71,12 @@ def score(
         _print_measures(measures, data)
 
 
-def measure(found: "Confusion | NumberScores | LevelScores") -> dict[str, Any]:
+def measure(scores: "Confusion | NumberScores | LevelScores") -> dict[str, Any]:
     from daskls.run.confusion import Confusion, LevelScores
 
-    if isinstance(found, Confusion):
-        return measure_classes(found)
-    return measure_levels(found) if isinstance(found, LevelScores) else measure_misses(found)
+    if isinstance(scores, Confusion):
+        return measure_classes(scores)
+    return measure_levels(scores) if isinstance(scores, LevelScores) else measure_misses(scores)
 
 
 def measure_classes(confusion: "Confusion") -> dict[str, Any]:
@@ -108,16 +108,16 @@ def measure_classes(confusion: "Confusion") -> dict[str, Any]:
 def measure_misses(misses: "NumberScores") -> dict[str, Any]:
     names = ("r2", "rmse", "mae")
     values = {name: getattr(misses, name).tolist() for name in names}
-    columns = [{name: own[i] for name, own in values.items()} for i in range(len(misses.r2))]
-    mean = {name: sum(own) / len(own) for name, own in values.items()}
+    columns = [{name: scores[i] for name, scores in values.items()} for i in range(len(misses.r2))]
+    mean = {name: sum(scores) / len(scores) for name, scores in values.items()}
     return {"n_rows": misses.n_rows, **mean, "columns": columns}
 
 
 def measure_levels(misses: "LevelScores") -> dict[str, Any]:
     names = ("level", "d2", "loss", "covered")
     columns = zip(misses.levels, misses.d2, misses.loss, misses.covered, strict=True)
-    levels = [dict(zip(names, map(float, own), strict=True)) for own in columns]
-    means = {name: sum(own[name] for own in levels) / len(levels) for name in names[1:3]}
+    levels = [dict(zip(names, map(float, row), strict=True)) for row in columns]
+    means = {name: sum(level[name] for level in levels) / len(levels) for name in names[1:3]}
     return {"n_rows": misses.n_rows, **means, "levels": levels}
 
 
@@ -130,12 +130,12 @@ def _print_levels(measures: dict[str, Any], path: str) -> None:
     print_pairs(f"Score on {path}", pairs)
     rows = [
         (
-            f"{own['level']:g}",
-            f"{own['d2']:.4f}",
-            format_number(own["loss"]),
-            f"{own['covered']:.4f}",
+            f"{level['level']:g}",
+            f"{level['d2']:.4f}",
+            format_number(level["loss"]),
+            f"{level['covered']:.4f}",
         )
-        for own in measures["levels"]
+        for level in measures["levels"]
     ]
     print_table("By level", ("level", "D2", "loss", "share of rows at or below"), rows)
 
@@ -155,8 +155,8 @@ def _print_misses(measures: dict[str, Any], path: str) -> None:
     print_pairs(f"Score on {path}", pairs)
     if len(measures["columns"]) > 1:
         rows = [
-            (str(i), *(format_number(own[n]) for n in own))
-            for i, own in enumerate(measures["columns"])
+            (str(i), *(format_number(column[n]) for n in column))
+            for i, column in enumerate(measures["columns"])
         ]
         print_table("By column", ("column", "R2", "RMSE", "MAE"), rows)
 

@@ -100,12 +100,12 @@ def convert(
     ...     tuple(data.feature_names), tuple(data.classes)
     (('weight', 'red'), ('apple', 'lime'))
     """
-    given = open_files_at(source)
-    if given is None:
+    opened = open_files_at(source)
+    if opened is None:
         raise _no_files(source)
-    _check_options(given, {"split": split, "n_features": n_features})
+    _check_options(opened, {"split": split, "n_features": n_features})
     of_table = TableOptions(missing, unknown, (drop,) if isinstance(drop, str) else tuple(drop))
-    if given.kind != "table":
+    if opened.kind != "table":
         of_table.check_unused(os.fspath(source))
         if missing == "refuse":
             raise ParameterError(
@@ -121,7 +121,7 @@ def convert(
     wanted = None if dtype is None else np.dtype(dtype)
     options = ReadOptions(label, split, wanted, n_features, scratch, kind_of(task), of_table)
     with ExitStack() as stack:
-        features = open_files(given, options, stack)
+        features = open_files(opened, options, stack)
         if features.n_rows == 0 or not features.n_features:
             raise DataError(
                 f"{source} has {features.n_rows} rows of {features.n_features} features."
@@ -150,13 +150,13 @@ def _no_files(source: str | os.PathLike[str]) -> DataError:
     return DataError(f"No file {where}; check the path.")
 
 
-def _check_options(source: Source, given: dict[str, object]) -> None:
+def _check_options(source: Source, options: dict[str, object]) -> None:
     takes = () if source.format is None else source.format.takes
-    if given["split"] not in (None, "train", "test"):
-        raise ParameterError(f"split must be 'train', 'test' or None, got {given['split']!r}.")
-    for name, value in given.items():
+    if options["split"] not in (None, "train", "test"):
+        raise ParameterError(f"split must be 'train', 'test' or None, got {options['split']!r}.")
+    for name, value in options.items():
         if value is not None and name not in takes:
-            ends = ", ".join(end for own in FORMATS if name in own.takes for end in own.suffixes)
+            ends = ", ".join(end for kind in FORMATS if name in kind.takes for end in kind.suffixes)
             raise ParameterError(
                 f"{name} is for {ends} files only, got {name}={value!r} for {source.files[0]}."
             )

@@ -330,9 +330,9 @@ class Friedman1(Generator):
     def _draw(self, rng: np.random.Generator, m: int) -> tuple[Floats, Float64]:
         from sklearn.datasets import make_friedman1
 
-        own = int(rng.integers(2**32))
+        seed = int(rng.integers(2**32))
         drawn: tuple[Float64, Float64]
-        drawn = make_friedman1(m, self.d, noise=self.noise, random_state=own)
+        drawn = make_friedman1(m, self.d, noise=self.noise, random_state=seed)
         return drawn
 
     def bayes_accuracy(self) -> float:

@@ -137,7 +137,7 @@ class LivePlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def remove_client(self, scheduler: Any, client: str) -> None:
         """The fits of a client that has gone end."""
-        for fit in [fit for fit, (_, own) in self.board.fits.items() if own == client]:
+        for fit in [fit for fit, (_, owner) in self.board.fits.items() if owner == client]:
             self.board.end(fit, "stopped")
         drop_if_idle(scheduler)
 

@@ -27,7 +27,7 @@ def report_cells(root: str, first: int, last: int, reports: Iterable[CellReport]
 
 
 def count_leaves(table: Table) -> LeafCounts:
-    leaves, own = np.unique(table["leaf"], return_inverse=True)
+    leaves, inverse = np.unique(table["leaf"], return_inverse=True)
     rows, errors = table["n_rows"].astype(np.float64), table["validation_error"]
     weights = (
         np.ones(len(rows)),
@@ -36,7 +36,7 @@ def count_leaves(table: Table) -> LeafCounts:
         rows * find_single_class(table),
         rows * np.nan_to_num(errors),
     )
-    counted = (np.bincount(own, weights=weight, minlength=len(leaves)) for weight in weights)
+    counted = (np.bincount(inverse, weights=weight, minlength=len(leaves)) for weight in weights)
     return [leaves.tolist(), *(numbers.tolist() for numbers in counted)]
 
 

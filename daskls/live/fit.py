@@ -102,7 +102,7 @@ class LiveFit:
 
 def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int, int, LeafCounts]]:
     """Return (first leaf, last leaf, counts) of each finished bundle that is not in ``known``."""
-    found = []
+    bundles = []
     for first, last in finished_bundles(store):
         if (first, last) in known:
             continue
@@ -112,8 +112,8 @@ def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int
             # The bundle may be removed while it is read; real damage is reported by the fit.
             log.debug("a bundle could not be read", exc_info=True)
             continue
-        found.append((first, last, count_leaves(table)))
-    return found
+        bundles.append((first, last, count_leaves(table)))
+    return bundles
 
 
 class Lines:

@@ -68,13 +68,13 @@ def _group_leaves(n_leaves: int, n_regions: int) -> Int64:
 def _draw_tree(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> Map:
     tree = forest.trees[0]
     limits = _limits(X)
-    found = cell_polygons(tree, limits)
+    polygons = cell_polygons(tree, limits)
     # Regions outside of the map have no polygon.
     number = np.full(tree.n_leaves, -1)
-    number[list(found)] = np.arange(len(found))
+    number[list(polygons)] = np.arange(len(polygons))
     others = np.full(forest.n_leaves - tree.n_leaves, -1)
     return Map(
-        _in_units(found.values(), limits),
+        _in_units(polygons.values(), limits),
         np.concatenate([number, others]).tolist(),
         _as_tuples(limits),
         names,
@@ -118,15 +118,15 @@ def _clip(polygon: Float64, distance: Float64) -> Float64:
 
 def _draw_rectangles(partition: Partition, X: Reals, names: Sequence[str], note: str) -> Map:
     plane, axes, how = find_plane(X, names)
-    found = partition.find(X)
-    assert found is not None
+    leaves = partition.find(X)
+    assert leaves is not None
     n_leaves = sum(partition.partition_of(leaf) == 0 for leaf in range(partition.n_leaves))
     n_regions = min(n_leaves, MAX_DRAWN)
     region_of = _group_leaves(n_leaves, n_regions)
-    own = region_of[found[0]]
-    counts = np.bincount(own, minlength=n_regions)
+    regions = region_of[leaves[0]]
+    counts = np.bincount(regions, minlength=n_regions)
     seen = np.flatnonzero(counts)
-    sums = np.stack([np.bincount(own, side, n_regions)[seen] for side in plane.T], axis=1)
+    sums = np.stack([np.bincount(regions, side, n_regions)[seen] for side in plane.T], axis=1)
     means: Float64 = sums / counts[seen, None]
     number = np.full(n_regions, -1)
     number[seen] = np.arange(len(seen))
@@ -201,7 +201,7 @@ def _limits(X: Reals) -> Float64:
 
 def _in_units(polygons: Iterable[Float64], limits: Float64) -> list[list[list[int]]]:
     low, span = limits[:, 0], limits[:, 1] - limits[:, 0]
-    return [((own - low) / span * SIDE).round().astype(int).tolist() for own in polygons]
+    return [((polygon - low) / span * SIDE).round().astype(int).tolist() for polygon in polygons]
 
 
 def _as_tuples(limits: Float64) -> tuple[tuple[float, float], tuple[float, float]]:

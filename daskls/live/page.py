@@ -149,12 +149,12 @@ class FitPart:
         self._mapper.high = measure.factor * most
         self._bar.visible = numbers["top_error"] is not None
         pairs = list(zip(cells, errors, strict=True))
-        self._patch("fill", [_fill(*own, most) for own in pairs])
-        self._patch("told", [_tooltip(*own, measure) for own in pairs])
+        self._patch("fill", [_fill(*pair, most) for pair in pairs])
+        self._patch("told", [_tooltip(*pair, measure) for pair in pairs])
 
     def _patch(self, name: str, values: list[str]) -> None:
         before = self._source.data[name]
-        changes = [(i, own) for i, own in enumerate(values) if own != before[i]]
+        changes = [(i, value) for i, value in enumerate(values) if value != before[i]]
         if changes:
             self._source.patch({name: changes})
 

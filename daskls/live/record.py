@@ -36,7 +36,7 @@ class Measure:
 
     @property
     def factor(self) -> float:
-        """What an error is multiplied by to have the unit of `label`."""
+        """The factor that gives an error the unit of `label`."""
         return 100.0 if self.is_share else 1.0
 
     def format(self, error: float) -> str:
@@ -247,7 +247,7 @@ class FitRecord:
             counts, n_regions = self._counts[:, : len(region_of)], len(self.map.polygons)
         totals = _sum_by(region_of, counts, n_regions)
         is_measured = bool(totals[2].sum())
-        errors = [_mean_error(own) if is_measured else None for own in totals.T]
+        errors = [_mean_error(column) if is_measured else None for column in totals.T]
         return totals[0].astype(int).tolist(), errors
 
     def snapshot(self, now: float) -> dict[str, Any]:
@@ -305,8 +305,8 @@ def _stage_json(stage: Stage, now: float) -> dict[str, Any]:
 
 def _sum_by(region_of: Int64, counts: Float64, n_regions: int) -> Float64:
     drawn = region_of >= 0
-    own = region_of[drawn]
-    return np.stack([np.bincount(own, row[drawn], n_regions) for row in counts])
+    regions = region_of[drawn]
+    return np.stack([np.bincount(regions, row[drawn], n_regions) for row in counts])
 
 
 def mean_error(report: Any) -> float | None:

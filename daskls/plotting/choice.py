@@ -1,4 +1,4 @@
-"""What a fit chose: the weights of features in distances, and the best of a FalkSVC's candidates.
+"""Choices of a fit: the weights of features in distances, and the best of a FalkSVC's candidates.
 
 The choices of cells that search a grid each are drawn by `grid`.
 """
@@ -96,7 +96,7 @@ class FeatureDisplay:
 
     @classmethod
     def _of(
-        cls, importances: Float64, names: list[str], n_shown: int, title: str, **given: str
+        cls, importances: Float64, names: list[str], n_shown: int, title: str, **texts: str
     ) -> Self:
         order = np.argsort(-importances, kind="stable")
         order = order[importances[order] > 0]
@@ -107,7 +107,7 @@ class FeatureDisplay:
             rest=float(importances[order[n_shown:]].sum()),
             n_left_out=int((importances == 0).sum()),
             title=title,
-            **given,
+            **texts,
         )
 
     def plot(self, ax: Any = None) -> Self:
@@ -293,14 +293,14 @@ class SelectionDisplay:
         errors = self.measure.factor * self.errors
         low, high = errors.min(), errors.max()
         self.images_ = []
-        for ax, k, own in zip(axes, self.n_neighbors, errors, strict=True):
+        for ax, k, values in zip(axes, self.n_neighbors, errors, strict=True):
             image = ax.imshow(
-                own, origin="lower", cmap="viridis_r", aspect="auto", vmin=low, vmax=high
+                values, origin="lower", cmap="viridis_r", aspect="auto", vmin=low, vmax=high
             )
             self.images_.append(image)
-            self._write(ax, own, (low + high) / 2)
-            ax.set_xticks(range(own.shape[1]), self.cost_labels)
-            ax.set_yticks(range(own.shape[0]), self.width_labels)
+            self._write(ax, values, (low + high) / 2)
+            ax.set_xticks(range(values.shape[1]), self.cost_labels)
+            ax.set_yticks(range(values.shape[0]), self.width_labels)
             ax.set(xlabel="C", title=f"k = {k}")
         axes[0].set_ylabel("percentile of distances" if "%" in self.width_labels[0] else "gamma")
         self.figure_.colorbar(self.images_[-1], ax=list(axes), label=self.measure.label)

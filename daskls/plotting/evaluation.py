@@ -1,4 +1,4 @@
-"""What a report is made of: a model, its predictions for a test set, and panels."""
+"""The parts of a report: a model, its predictions for a test set, and panels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -113,8 +113,8 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
         else open_whole(open_source(X), ROWS_NBYTES)
     )
     # One pass over X for all of them.
-    found = compute([*tasks, *(own[::step] for own in (rows, y, *lazy.values()))], client)
-    scores, (rows, true, *answers) = combine(found[: len(tasks)]), found[len(tasks) :]
+    results = compute([*tasks, *(array[::step] for array in (rows, y, *lazy.values()))], client)
+    scores, (rows, true, *answers) = combine(results[: len(tasks)]), results[len(tasks) :]
     true = true if names is None else names[true]
     return HeldOutScores(scores, np.asarray(rows), true, **dict(zip(lazy, answers, strict=True)))
 
@@ -125,7 +125,7 @@ def _in_one(values: Any) -> da.Array:
 
 
 def importances_by_shuffling(
-    estimator: Any, found: HeldOutScores, owner: Int64
+    estimator: Any, scores: HeldOutScores, owner: Int64
 ) -> tuple[Float64, int] | None:
     """Return by how much the score falls if each column is shuffled, and of how many rows.
 
@@ -133,8 +133,8 @@ def importances_by_shuffling(
     many are taken as `MOST_ROWS` predictions allow.
     """
     n_columns = int(owner.max()) + 1
-    step = -(-len(found.rows) * n_columns // MOST_ROWS)
-    rows, true = found.rows[::step], found.true[::step]
+    step = -(-len(scores.rows) * n_columns // MOST_ROWS)
+    rows, true = scores.rows[::step], scores.true[::step]
     if len(rows) < LEAST_SHUFFLED:
         return None
     others = rows[SHUFFLED.generator(0).permutation(len(rows))]
@@ -145,5 +145,5 @@ def importances_by_shuffling(
         answers = predict_array(shuffled, estimator._handle, wanted)
         return whole - float(estimator._score_rows(answers, true, None, None))
 
-    whole = float(estimator._score_rows(found.predicted[::step], true, None, None))
+    whole = float(estimator._score_rows(scores.predicted[::step], true, None, None))
     return np.array([lost(column) for column in range(n_columns)]), len(rows)

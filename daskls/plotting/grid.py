@@ -177,8 +177,8 @@ def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64:
     mean = np.full(len(n_known), np.nan)
     np.divide(above.sum(axis=0), n_known, out=mean, where=n_known > 0)
     # The error of the choice is stored in float64, the others in float32, which may be below it.
-    found: Float64 = np.maximum(mean, 0.0).reshape(shape)
-    return found
+    excess: Float64 = np.maximum(mean, 0.0).reshape(shape)
+    return excess
 
 
 def _cost_labels(spec: SolverSpec) -> list[str]:

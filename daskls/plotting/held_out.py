@@ -1,4 +1,4 @@
-"""What is drawn of held-out rows: panels about a test set, and the ROC curve."""
+"""Pictures of held-out rows: panels about a test set, and the ROC curve."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -20,14 +20,14 @@ MOST_CLASSES_WRITTEN = 12
 def confusion(subject: Subject) -> Panel | None:
     if subject.evaluation is None:
         return None
-    found: Any = subject.evaluation.scores
-    written = len(found.labels) <= MOST_CLASSES_WRITTEN
+    scores: Any = subject.evaluation.scores
+    written = len(scores.labels) <= MOST_CLASSES_WRITTEN
 
     def draw(ax: Any) -> None:
         from sklearn.metrics import ConfusionMatrixDisplay
 
         # From the counts of all rows.
-        shown = ConfusionMatrixDisplay(found.counts, display_labels=found.labels)
+        shown = ConfusionMatrixDisplay(scores.counts, display_labels=scores.labels)
         style = {"include_values": written, "values_format": ",", "cmap": "Blues"}
         shown.plot(ax=ax, colorbar=not written, **style)
         if not written:
@@ -39,13 +39,13 @@ def confusion(subject: Subject) -> Panel | None:
 
 def calibration(subject: Subject) -> Panel | None:
     """Return the panel of frequencies beside probabilities."""
-    found = subject.evaluation
-    if found is None or found.probable is None:
+    scores = subject.evaluation
+    if scores is None or scores.probable is None:
         return None
     classes = subject.estimator.classes_
-    which = np.ones(len(found.true), int) if len(classes) == 2 else found.probable.argmax(axis=1)
-    probable = np.take_along_axis(found.probable, which[:, None], axis=1)[:, 0]
-    is_named, of = found.true == classes[which], f"class {classes[1]}"
+    which = np.ones(len(scores.true), int) if len(classes) == 2 else scores.probable.argmax(axis=1)
+    probable = np.take_along_axis(scores.probable, which[:, None], axis=1)[:, 0]
+    is_named, of = scores.true == classes[which], f"class {classes[1]}"
     if len(classes) > 2:
         of = "the likeliest class"
 
@@ -72,10 +72,10 @@ def residuals(subject: Subject) -> Panel | None:
 
 def _beside(subject: Subject, name: str, title: str, kind: str, note: str) -> Panel | None:
     """Return a panel of scikit-learn's picture of numbers, of the first column or level."""
-    found = subject.evaluation
-    if found is None:
+    scores = subject.evaluation
+    if scores is None:
         return None
-    true, predicted = (own.reshape(len(own), -1)[:, 0] for own in (found.true, found.predicted))
+    true, predicted = (y.reshape(len(y), -1)[:, 0] for y in (scores.true, scores.predicted))
 
     def draw(ax: Any) -> None:
         from sklearn.metrics import PredictionErrorDisplay
@@ -85,7 +85,7 @@ def _beside(subject: Subject, name: str, title: str, kind: str, note: str) -> Pa
             true, predicted, kind=kind, ax=ax, random_state=0, scatter_kwargs=dots
         )
 
-    which = "" if found.predicted.ndim == 1 else f", {name_numbers(subject.estimator)}"
+    which = "" if scores.predicted.ndim == 1 else f", {name_numbers(subject.estimator)}"
     return Panel(name, title, f"Some rows of the test set{which}: {note}", draw)
 
 
@@ -168,30 +168,30 @@ class RocDisplay:
                 f"A ROC curve needs two classes, but this {name} has {got}. Fit one class against "
                 "the rest."
             )
-        found = roc_of(reader)
-        if found is None:
+        points = roc_of(reader)
+        if points is None:
             raise ParameterError(
                 f"This {name} keeps no scores of held-out rows of both classes. Fit VoronoiSVC or "
                 'RandomChunkSVC with max_false_alarm=..., or VoronoiSVC with probability="auto" '
                 "and least squares; or draw scikit-learn's RocCurveDisplay.from_estimator of rows "
                 "and labels."
             )
-        return cls._of(estimator, found)
+        return cls._of(estimator, points)
 
     @classmethod
-    def _of(cls, estimator: Any, found: RocPoints) -> Self:
+    def _of(cls, estimator: Any, points: RocPoints) -> Self:
         bound = estimator._reader.false_alarm
         first, second = map(str, estimator.classes_)
         rate = None if bound is None else bound.rate
-        return cls(*found, max_false_alarm=rate, labels=(first, second))
+        return cls(*points, max_false_alarm=rate, labels=(first, second))
 
     @property
     def predicted(self) -> tuple[float, float]:
         """The shares of each class's rows that `predict` gives to the second: above 0."""
         above = self.decisions > 0
         first, second = (
-            float(np.average(above[own], weights=self.weights[own]))
-            for own in (self.codes == 0, self.codes == 1)
+            float(np.average(above[in_class], weights=self.weights[in_class]))
+            for in_class in (self.codes == 0, self.codes == 1)
         )
         return first, second
 
@@ -221,9 +221,9 @@ class RocDisplay:
             self.codes, self.decisions, sample_weight=self.weights, ax=ax, curve_kwargs=style,
             plot_chance_level=True, chance_level_kw=chance,
         )  # fmt: skip
-        rate, found = self.predicted
-        label = f"predict: {100 * found:.3g} % at {100 * rate:.2g} %"
-        (self.marker_,) = ax.plot(rate, found, "o", color=ORANGE, ms=6, label=label, zorder=3)
+        rate, detected = self.predicted
+        label = f"predict: {100 * detected:.3g} % at {100 * rate:.2g} %"
+        (self.marker_,) = ax.plot(rate, detected, "o", color=ORANGE, ms=6, label=label, zorder=3)
         if self.max_false_alarm is not None:
             bound = f"max_false_alarm={self.max_false_alarm:g}"
             ax.axvline(self.max_false_alarm, color=ORANGE, lw=1, ls=":", label=bound)
@@ -237,21 +237,21 @@ def roc(subject: Subject) -> Panel | None:
     """Return the panel of the ROC curve of test rows; without any, of rows held out by the fit."""
     reader, evaluation = subject.reader, subject.evaluation
     if evaluation is not None:
-        found, how = _roc_of_test(subject.estimator.classes_, evaluation), "rows of the test set"
+        points, how = _roc_of_test(subject.estimator.classes_, evaluation), "rows of the test set"
     else:
-        is_reserved, found = reader.false_alarm is not None, roc_of(reader)
+        is_reserved, points = reader.false_alarm is not None, roc_of(reader)
         how = "that the fit did not see" if is_reserved else "each scored by its cell without it"
         how = f"training rows, {how}"
-    if found is None:
+    if points is None:
         return None
-    n_negatives, n_positives = np.bincount(found[0], minlength=2)
+    n_negatives, n_positives = np.bincount(points[0], minlength=2)
     note = f"{n_negatives:,} and {n_positives:,} {how}; dot: predict."
-    return Panel("roc", "ROC", note, RocDisplay._of(subject.estimator, found).plot)
+    return Panel("roc", "ROC", note, RocDisplay._of(subject.estimator, points).plot)
 
 
-def _roc_of_test(classes: Labels, found: HeldOutScores) -> RocPoints | None:
-    if found.decisions is None:
+def _roc_of_test(classes: Labels, scores: HeldOutScores) -> RocPoints | None:
+    if scores.decisions is None:
         return None
-    known = np.isin(found.true, classes)
-    codes = (found.true[known] == classes[1]).astype(np.int32)
-    return of_both(codes, found.decisions[known].astype(np.float64), np.ones(len(codes)))
+    known = np.isin(scores.true, classes)
+    codes = (scores.true[known] == classes[1]).astype(np.int32)
+    return of_both(codes, scores.decisions[known].astype(np.float64), np.ones(len(codes)))

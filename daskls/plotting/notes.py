@@ -85,24 +85,24 @@ def find_facts(subject: Subject) -> Entries:
     table = getattr(subject.estimator, "table_", None)
     columns = "" if table is None else f" from {len(table.columns)} columns"
     n_rows, n_features = reader.meta["n_rows"], reader.n_columns
-    found = [
+    entries = [
         ("rows trained on", f"{n_rows:,} of {n_features} features{columns}"),
         reader.target.describe(),
         *_errors_beside_baseline(subject),
     ]
     if len(report):
-        found.append(("cells", f"{len(report):,} with {int(report.n_support.sum()):,} rows kept"))
+        entries.append(("cells", f"{len(report):,} with {int(report.n_support.sum()):,} rows kept"))
     if reader.resolved.summary:
         decision = str(reader.resolved.summary["decision"])
-        found.append(("scale of features", SCALES.get(decision, decision)))
-    found += _choice(subject)
-    found += _guarantee(reader)
+        entries.append(("scale of features", SCALES.get(decision, decision)))
+    entries += _choice(subject)
+    entries += _guarantee(reader)
     if seconds := reader.stage_s:
         longest = max(seconds, key=lambda name: seconds[name])
         name = STAGE_LABELS.get(longest, longest)
         told = f"{sum(seconds.values()):,.1f}, of which {seconds[longest]:,.1f} {name}"
-        found.append(("seconds of the fit", told))
-    return found
+        entries.append(("seconds of the fit", told))
+    return entries
 
 
 def _errors_beside_baseline(subject: Subject) -> Entries:
@@ -111,13 +111,13 @@ def _errors_beside_baseline(subject: Subject) -> Entries:
     scores = None if evaluation is None else evaluation.scores
     error = mean_error(subject.reader.report)
     if scores is not None:
-        found = _scores(scores)
+        entries = _scores(scores)
     elif error is not None:
-        found = [(measure.mean_name, measure.format_mean(error))]
+        entries = [(measure.mean_name, measure.format_mean(error))]
     else:
         return []
-    found.insert(1, ("baseline", _baseline(subject, scores)))
-    return found
+    entries.insert(1, ("baseline", _baseline(subject, scores)))
+    return entries
 
 
 def _baseline(subject: Subject, scores: Confusion | NumberScores | LevelScores | None) -> str:
@@ -136,24 +136,24 @@ def _baseline(subject: Subject, scores: Confusion | NumberScores | LevelScores |
     return f"always {always}, the most frequent class: {how}"
 
 
-def _scores(found: Confusion | NumberScores | LevelScores) -> Entries:
-    if isinstance(found, Confusion):
-        n_rows, n_right = int(found.counts.sum()), int(found.counts.trace())
+def _scores(scores: Confusion | NumberScores | LevelScores) -> Entries:
+    if isinstance(scores, Confusion):
+        n_rows, n_right = int(scores.counts.sum()), int(scores.counts.trace())
         return [("accuracy", f"{100 * (n_right / n_rows):.2f} % of {n_rows:,} other rows")]
-    if isinstance(found, LevelScores):
-        levels = ", ".join(f"{level:g}" for level in found.levels[:MOST_COLUMNS])
+    if isinstance(scores, LevelScores):
+        levels = ", ".join(f"{level:g}" for level in scores.levels[:MOST_COLUMNS])
         return [
-            ("D2", f"{found.d2.mean():.4f} of {found.n_rows:,} other rows"),
-            (f"D2 at {levels}", _columns(found.d2, ".4f")),
-            (f"share at or below {levels}", _columns(found.covered, ".4f")),
+            ("D2", f"{scores.d2.mean():.4f} of {scores.n_rows:,} other rows"),
+            (f"D2 at {levels}", _columns(scores.d2, ".4f")),
+            (f"share at or below {levels}", _columns(scores.covered, ".4f")),
         ]
-    mean = f"{found.r2.mean():.4f} of {found.n_rows:,} other rows"
-    if len(found.r2) > 1:
-        mean += f", the mean of {_columns(found.r2, '.4f')}"
+    mean = f"{scores.r2.mean():.4f} of {scores.n_rows:,} other rows"
+    if len(scores.r2) > 1:
+        mean += f", the mean of {_columns(scores.r2, '.4f')}"
     return [
         ("R2", mean),
-        ("RMSE", _columns(found.rmse, ".4g")),
-        ("mean absolute error", _columns(found.mae, ".4g")),
+        ("RMSE", _columns(scores.rmse, ".4g")),
+        ("mean absolute error", _columns(scores.mae, ".4g")),
     ]
 
 
@@ -167,7 +167,7 @@ def _choice(subject: Subject) -> Entries:
     if not find_loss(reader.spec).is_global:
         selected = getattr(subject.estimator, "selected_", None) or {}
         values = [(name, selected.get(name)) for name in ("C", "gamma")]
-        return [(f"chosen {name}", f"{own:.3g}") for name, own in values if own is not None]
+        return [(f"chosen {name}", f"{value:.3g}") for name, value in values if value is not None]
     # Without its error, which one of all rows follows.
     chosen = reader.resolved.describe_choice(reader.target.kind)[:2]
     coding = reader.resolved.summary.get("coding", "none")
@@ -182,10 +182,10 @@ def _guarantee(reader: ModelReader) -> Entries:
 
 
 def find_parameters(estimator: Any) -> Entries:
-    given, default = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
+    params, default = estimator.get_params(deep=False), type(estimator)().get_params(deep=False)
     return [
         (name, _short(value))
-        for name, value in given.items()
+        for name, value in params.items()
         if name not in NOT_OF_MODEL and repr(value) != repr(default[name])
     ]
 
@@ -193,7 +193,7 @@ def find_parameters(estimator: Any) -> Entries:
 def _short(value: Any) -> str:
     """Return a value with four digits and six elements at most."""
     if isinstance(value, (list, tuple, np.ndarray)):
-        shown = [_short(own) for own in list(value)[:6]]
+        shown = [_short(item) for item in list(value)[:6]]
         return f"[{', '.join(shown)}{', ...' if len(value) > 6 else ''}]"
     return f"{value:.4g}" if isinstance(value, float) else repr(value)
 

@@ -36,8 +36,8 @@ MOST_BARS = 12
 def find_panels(subject: Subject) -> list[Panel]:
     """Return the panels of a report, in their order on the page."""
     held_out = (predictions, residuals) if subject.is_regressor else (confusion, roc, calibration)
-    found = [panel(subject) for panel in (*held_out, _features, _partition, _errors, _choice)]
-    return [panel for panel in found if panel is not None]
+    panels = [panel(subject) for panel in (*held_out, _features, _partition, _errors, _choice)]
+    return [panel for panel in panels if panel is not None]
 
 
 # Importances
@@ -45,9 +45,9 @@ def find_panels(subject: Subject) -> list[Panel]:
 
 def _features(subject: Subject) -> Panel | None:
     """Return the panel of shuffled test rows; without them, of a scale that is learned or given."""
-    estimator, found, panel = subject.estimator, subject.evaluation, ("features", "Importances")
+    estimator, scores, panel = subject.estimator, subject.evaluation, ("features", "Importances")
     names, owner = columns_of(estimator)
-    shuffled = None if found is None else importances_by_shuffling(estimator, found, owner)
+    shuffled = None if scores is None else importances_by_shuffling(estimator, scores, owner)
     if shuffled is not None and shuffled[0].max() > 0:
         what = MEASURES[subject.reader.target.measured_as].score_name
         shown = FeatureDisplay._of(shuffled[0], names, MOST_BARS, "", label=f"{what} lost")
@@ -89,8 +89,8 @@ def _partition(subject: Subject) -> Panel | None:
 
 def _predictions(subject: Subject) -> Panel | None:
     """Return the panel of one or two features: what is predicted there, and the cells."""
-    found, rows = subject.evaluation, subject.rows
-    y = found.true if found and subject.is_regressor and rows is not None else None
+    scores, rows = subject.evaluation, subject.rows
+    y = scores.true if scores and subject.is_regressor and rows is not None else None
     try:
         display = PartitionDisplay.from_estimator(subject.estimator, X=rows, y=y, resolution=400)
     except DataError:
@@ -131,12 +131,12 @@ def _region_errors(drawn: Map, report: Any) -> Float64 | None:
         return None
     region_of = np.array(drawn.region_of)[report.cell]
     known = (region_of >= 0) & (np.isfinite(report.validation_error) | find_single_class(report))
-    own, rows = region_of[known], report.n_rows[known].astype(float)
+    regions, rows = region_of[known], report.n_rows[known].astype(float)
     wrong = rows * np.nan_to_num(report.validation_error[known])
     n = len(drawn.polygons)
     with np.errstate(invalid="ignore"):
-        found: Float64 = np.bincount(own, wrong, n) / np.bincount(own, rows, n)
-    return found
+        errors: Float64 = np.bincount(regions, wrong, n) / np.bincount(regions, rows, n)
+    return errors
 
 
 def _column_names(subject: Subject) -> list[str]:
@@ -182,7 +182,7 @@ def _path(subject: Subject) -> Panel:
     return Panel("errors", "Validation error by model", note, draw)
 
 
-# What was chosen
+# Choices
 
 
 def _choice(subject: Subject) -> Panel | None:
@@ -214,5 +214,5 @@ def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
 def _draw_tried(ax: Any, values: Float64, errors: Float64, best: float) -> None:
     """Draw the error of each value that was tried, and a square around the best."""
     ax.plot(values, errors, "o-", color=BLUE)
-    own = values == best
-    ax.plot(values[own], errors[own], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
+    is_best = values == best
+    ax.plot(values[is_best], errors[is_best], "s", ms=11, mfc="none", mec=ORANGE, mew=2)

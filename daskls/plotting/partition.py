@@ -138,8 +138,8 @@ class PartitionDisplay:
         """
         reader = estimator._reader
         rows = None if X is None else check_drawn_rows(X, reader)
-        own = find_slice(estimator, rows, features, limits, resolution)
-        points, classes, label = own.points(), None, ""
+        drawn = find_slice(estimator, rows, features, limits, resolution)
+        points, classes, label = drawn.points(), None, ""
         if estimator._kind == "numbers":
             values = np.asarray(estimator.predict(points)).reshape(len(points), -1)[:, 0]
             y = None if y is None else numbers_of(y, rows, reader.target.width)
@@ -152,16 +152,16 @@ class PartitionDisplay:
         cells = find_cells(reader, points)
         names = name_features(None, estimator)
         return cls(
-            limits=own.limits,
-            values=values.reshape(own.shape),
-            cells=None if cells is None else cells.reshape(own.shape),
+            limits=drawn.limits,
+            values=values.reshape(drawn.shape),
+            cells=None if cells is None else cells.reshape(drawn.shape),
             classes=classes,
-            names=(*(names[feature] for feature in own.features), label),
+            names=(*(names[feature] for feature in drawn.features), label),
             report=estimator.fit_report_,
             measured_as=reader.target.measured_as,
-            rows=None if rows is None else rows[:, own.features],
+            rows=None if rows is None else rows[:, drawn.features],
             y=y,
-            note=own.note,
+            note=drawn.note,
         )
 
     def plot(
@@ -221,14 +221,14 @@ class PartitionDisplay:
 
     def _check_fill(self, fill: str | None) -> str:
         """Return what colors a pixel; refuse what the model does not have."""
-        own, other = ("number", "classes") if self.classes is None else ("class", "numbers")
+        usual, other = ("number", "classes") if self.classes is None else ("class", "numbers")
         if fill is None:
-            return own if self.cells is None or self.classes is None else "cell"
+            return usual if self.cells is None or self.classes is None else "cell"
         names = self.report.dtype.names or ()
         of_cell = fill == "cell" or (fill in names and self.report.dtype[fill].kind in "if")
-        if fill != own and not (of_cell and self.cells is not None):
+        if fill != usual and not (of_cell and self.cells is not None):
             raise ParameterError(
-                f"fill is {fill!r}; it must be {own!r}, or for a model with cells 'cell' or a "
+                f"fill is {fill!r}; it must be {usual!r}, or for a model with cells 'cell' or a "
                 f"number in fit_report_, as 'validation_error': the model predicts no {other}."
             )
         return fill
@@ -337,15 +337,15 @@ class PartitionDisplay:
 
 def color_cells(labels: Ints, n_colors: int) -> Int64:
     """Return a color number for each pixel (h, w): neighboring cells differ, as far as possible."""
-    found, inverse = np.unique(labels, return_inverse=True)
+    cells, inverse = np.unique(labels, return_inverse=True)
     labels = inverse.reshape(labels.shape)
     sides = [(labels[:, 1:], labels[:, :-1]), (labels[1:], labels[:-1])]
     pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in sides])
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
-    earlier: list[list[int]] = [[] for _ in found]
+    earlier: list[list[int]] = [[] for _ in cells]
     for a, b in pairs.tolist():
         earlier[b].append(a)
-    colors = np.zeros(len(found), np.int64)
+    colors = np.zeros(len(cells), np.int64)
     for cell, neighbors in enumerate(earlier):
         used = np.bincount(colors[neighbors], minlength=n_colors)
         # Ties start from a different color for each cell, which spreads the colors evenly.

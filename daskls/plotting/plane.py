@@ -1,4 +1,4 @@
-"""What all displays share: matplotlib, colors, names of features, numbers in squares."""
+"""Shared by all displays: matplotlib, colors, names of features, numbers in squares."""
 
 from collections.abc import Iterable
 from importlib import import_module

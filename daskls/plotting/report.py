@@ -193,8 +193,8 @@ class ReportDisplay:
         return page
 
     def _right(self) -> list[str]:
-        given = ", ".join(f"{name}={value}" for name, value in self.parameters) or "all by default"
-        lines = wrap(f"Parameters: {given}", RIGHT_LETTERS)
+        params = ", ".join(f"{name}={value}" for name, value in self.parameters) or "all by default"
+        lines = wrap(f"Parameters: {params}", RIGHT_LETTERS)
         for note in self.notes:
             lines += wrap(f"Note: {note}", RIGHT_LETTERS)
         columns = wrap(f"Columns: {'; '.join(self.columns)}", RIGHT_LETTERS, max_lines=MOST_LINES)

@@ -76,8 +76,8 @@ def find_slice(
     if X is None:
         low, high = np.array([_reach(estimator, feature) for feature in drawn]).T
     else:
-        own = X[:, drawn].astype(np.float64)
-        low, high = own.min(axis=0), own.max(axis=0)
+        columns = X[:, drawn].astype(np.float64)
+        low, high = columns.min(axis=0), columns.max(axis=0)
     # Features with a single value get a range as well. Beyond the rows a curve may go anywhere, and
     # would flatten all the rest.
     pad = AXES_MARGIN * (high - low) * (len(drawn) - 1) + (high == low)
@@ -146,8 +146,8 @@ def find_cells(reader: ModelReader, points: Float64) -> Ints | None:
     method = method_of(reader.method)
     if not method.has_space(reader):
         return None
-    found = method.space(reader).find(reader.enter(points))
-    return None if found is None else found[0]
+    cells = method.space(reader).find(reader.enter(points))
+    return None if cells is None else cells[0]
 
 
 def numbers_of(y: Any, rows: Reals | None, n_columns: int) -> Float64:
@@ -159,8 +159,8 @@ def numbers_of(y: Any, rows: Reals | None, n_columns: int) -> Float64:
             f"y has shape {numbers.shape}, but X has {n_rows} rows and the model predicts "
             f"{n_columns} number(s) of each; pass one y for each row."
         )
-    found: Float64 = numbers.reshape(n_rows, -1)[:, 0].astype(np.float64)
-    return found
+    column: Float64 = numbers.reshape(n_rows, -1)[:, 0].astype(np.float64)
+    return column
 
 
 def name_numbers(estimator: Any) -> str:

@@ -66,22 +66,22 @@ class PartTypes:
 
     def __init__(self, where: str, name: str) -> None:
         self.where, self.name = where, name
-        self.found: dict[str, str] = {}
+        self.families: dict[str, str] = {}
 
     def add(self, batch: Any, row: int) -> None:
         kind = batch.schema.field(self.name).type
-        held, own = "", kind
+        held, element = "", kind
         if is_category(kind):
-            held, own = "categories of ", kind.value_type
-        family = "numbers" if is_number(own) else "text" if is_text(own) else str(own)
-        named = f"text ({own})" if is_text(own) else own
+            held, element = "categories of ", kind.value_type
+        family = "numbers" if is_number(element) else "text" if is_text(element) else str(element)
+        named = f"text ({element})" if is_text(element) else element
         part = part_of(batch)
-        self.found.setdefault(family, f"{held}{named} in {part or f'the rows from {row} on'}")
+        self.families.setdefault(family, f"{held}{named} in {part or f'the rows from {row} on'}")
 
     def check(self, why: str = "") -> None:
-        if len(self.found) > 1:
+        if len(self.families) > 1:
             raise DataError(
-                f"{self.where}: column {self.name!r} holds {' and '.join(self.found.values())}. "
+                f"{self.where}: column {self.name!r} holds {' and '.join(self.families.values())}. "
                 f"{why}Give it one type in all parts: convert it with .astype(str), or to numbers, "
                 "and write the parts again."
             )
@@ -169,8 +169,8 @@ def try_numbers(values: Any) -> Float64 | None:
             numbers = compute.cast(bare, arrow.float64(), safe=False)
         except arrow.ArrowInvalid:
             return None
-    found: Float64 = numbers.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-    return found
+    floats: Float64 = numbers.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    return floats
 
 
 def inexact_integer(values: Any, numbers: Float64) -> tuple[int, int] | None:
@@ -185,9 +185,9 @@ def inexact_integer(values: Any, numbers: Float64) -> tuple[int, int] | None:
 
 
 def as_numbers(
-    values: Any, name: str, first_row: int, *, given: Any = None, trained: str = "numbers"
+    values: Any, name: str, first_row: int, *, original: Any = None, trained: str = "numbers"
 ) -> Float64:
-    """Return values as float64, with NaN for missing ones; DataError names the row of ``given``."""
+    """Return values as float64, with NaN for missing ones; DataError shows ``original``."""
     arrow = import_arrow()
     if values.null_count == len(values):
         return np.full(len(values), np.nan)
@@ -202,7 +202,7 @@ def as_numbers(
         if numbers is not None:
             return numbers
         row = next(i for i in range(len(values)) if try_numbers(values[i : i + 1]) is None)
-        held = repr((values if given is None else given)[row].as_py())
+        held = repr((values if original is None else original)[row].as_py())
     elif arrow.types.is_boolean(values.type):
         return as_numbers(values.cast(arrow.uint8()), name, first_row)
     else:

@@ -1,4 +1,4 @@
-"""What every source of rows becomes: a table of named columns, and a stream of features."""
+"""Rows of all sources: a table of named columns, and a stream of features."""
 
 import math
 import re
@@ -45,7 +45,7 @@ WITH_COMMA = re.compile(
 WRITE_POINTS = "write 1,5 as 1.5 and 1,000 as 1000, where it is not certain which are meant"
 WRITE_EITHER = "write 1.234 as 1234 or as 1,234, whichever is meant"
 
-# What becomes of missing values, and of categories that no training row had.
+# Treatment of missing values, and of categories that no training row had.
 Missing = Literal["auto", "refuse"]
 Unknown = Literal["error", "zero"]
 CHOICES = {"missing": ("auto", "refuse"), "unknown": ("zero", "error")}
@@ -209,8 +209,8 @@ def _read_texts(texts: set[str]) -> dict[Any, Any]:
 
 def one_spelling(texts: set[str]) -> dict[str, str]:
     """Return "1" for "1.0" where both are among the texts, and other texts as they are."""
-    found = {text: WHOLE_FLOAT.fullmatch(text) for text in texts}
-    return {t: whole[1] if whole and whole[1] in texts else t for t, whole in found.items()}
+    matches = {text: WHOLE_FLOAT.fullmatch(text) for text in texts}
+    return {t: whole[1] if whole and whole[1] in texts else t for t, whole in matches.items()}
 
 
 def _number(text: str) -> int | float:
@@ -249,8 +249,8 @@ class TableSource:
     @property
     def likely_labels(self) -> list[str]:
         """The columns to guess the label from: an index only if no other has a usual name."""
-        own = [name for name in self.names if name not in self.index]
-        return own if usual_names(own) else self.names
+        columns = [name for name in self.names if name not in self.index]
+        return columns if usual_names(columns) else self.names
 
     def feature_columns(self, *, without: Collection[str]) -> list[str]:
         """Return the columns that become features, without the index and some others."""
@@ -291,7 +291,7 @@ class Features:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What becomes of missing values, of categories that no training row had, and of columns."""
+    """Treatment of missing values, of categories that no training row had, and of columns."""
 
     missing: Missing = "auto"
     unknown: Unknown = "zero"
@@ -341,10 +341,10 @@ def check_same_columns(
     paths: Sequence[Path], names: Sequence[Sequence[str]], what: str = "the columns"
 ) -> None:
     """Refuse files of one table whose columns differ from the first file's; order is free."""
-    for path, own in zip(paths, names, strict=True):
-        if set(own) != set(names[0]):
+    for path, columns in zip(paths, names, strict=True):
+        if set(columns) != set(names[0]):
             raise DataError(
-                f"{path} has {what} {listed(own)}, and {paths[0]} has {listed(names[0])}. "
+                f"{path} has {what} {listed(columns)}, and {paths[0]} has {listed(names[0])}. "
                 "Files of one table have the same columns."
             )
 
@@ -368,9 +368,9 @@ def guess_label(names: Sequence[str], where: str, call: str, remedy: str = "") -
     """Return the only column that has a usual name of labels, with a warning."""
     usual = usual_names(names)
     if len(usual) != 1:
-        found = f"several usual names ({', '.join(usual)})" if usual else "no usual name"
+        problem = f"several usual names ({', '.join(usual)})" if usual else "no usual name"
         raise DataError(
-            f"{where} has {found} for a column of labels ({', '.join(USUAL_NAMES)}); its "
+            f"{where} has {problem} for a column of labels ({', '.join(USUAL_NAMES)}); its "
             f"{len(names)} columns are: {listed(names)}. Name it: --label NAME, or {call}{remedy}."
         )
     named = call.replace("NAME", repr(usual[0]))

@@ -42,7 +42,7 @@ UNITS = "remove that row if it is a line of units, or leave its field empty if a
 
 
 class ColumnScan:
-    """What a column holds, batch by batch."""
+    """The content of a column, batch by batch."""
 
     def __init__(self, types: PartTypes, kind: Any, *, with_median: bool) -> None:
         self.name, self.types = types.name, types
@@ -56,7 +56,7 @@ class ColumnScan:
         ]
         self.with_median = with_median
         self.has_blank = False
-        # What a column without values would hold.
+        # The type of a column without values.
         self.is_bool = bool(import_arrow().types.is_boolean(kind))
         # In a text file numbers are text, too; a frame says which columns are numbers.
         self.is_of_file = False
@@ -73,28 +73,28 @@ class ColumnScan:
         # Text in the first row of a file, a line of units; None if other rows hold text, too.
         self.unit: str | None = ""
         self.n_below_unit, self.part = 0, ""
-        # What each spelling makes of dates; none is left once a value is no date in any.
+        # Dates as read by each spelling; none is left once a value is no date in any.
         self.dates: dict[str, DateScan] | None = None
         # The first value, and its row, that is no date after some that are.
         self.no_date: tuple[int, str] | None = None
 
     @property
     def may_be_number(self) -> bool:
-        is_empty_bool = self.is_bool and not self.types.found
+        is_empty_bool = self.is_bool and not self.types.families
         return self.reading is not None and not (is_empty_bool or self.is_category)
 
     @property
     def reading(self) -> SignScan | None:
         """How all are numbers for certain; bare text in a frame would be, were none blank."""
-        for own in self.readings:
-            if self.are_numbers or own.sign is not None or (own.are_bare and self.has_blank):
-                return own
+        for scan in self.readings:
+            if self.are_numbers or scan.sign is not None or (scan.are_bare and self.has_blank):
+                return scan
         return None
 
     def add(self, batch: Any, keys: Keys, row: int, *, is_typed: bool) -> None:
-        kind, given = batch.schema.field(self.name).type, column_of(batch, self.name)
-        values = without_blanks(given)
-        self.has_blank |= values is not given
+        kind, column = batch.schema.field(self.name).type, column_of(batch, self.name)
+        values = without_blanks(column)
+        self.has_blank |= values is not column
         self.is_of_file = not is_typed
         self.is_category |= is_category(kind)
         if not import_arrow().types.is_null(kind):
@@ -113,8 +113,8 @@ class ColumnScan:
             return
         # In a frame "1" beside "1,2" are lists.
         if is_typed and is_text(values.type) and not has_commas(values):
-            self.readings = [own for own in self.readings if own.mark != COMMA]
-        self.readings = [own for own in self.readings if own.add(values, numbers, keys, row)]
+            self.readings = [scan for scan in self.readings if scan.mark != COMMA]
+        self.readings = [scan for scan in self.readings if scan.add(values, numbers, keys, row)]
         if is_typed:
             self.types.add(batch, row)
             if not import_arrow().types.is_integer(values.type):
@@ -124,8 +124,8 @@ class ColumnScan:
         if numbers is None and (is_date(values.type) or not self.is_category):
             self._note_dates(values, keys, row)
         if self.values is not None and not is_date(values.type):
-            found = as_text(values.unique()).drop_null().to_pylist()
-            self.values = set(one_spelling(self.values.union(found)).values())
+            texts = as_text(values.unique()).drop_null().to_pylist()
+            self.values = set(one_spelling(self.values.union(texts)).values())
             if len(self.values) > MAX_CATEGORIES:
                 self.values = None
 
@@ -143,26 +143,26 @@ class ColumnScan:
             # Of text none, even if it has offsets: some batches may lack them.
             zone = getattr(values.type, "tz", None)
             spellings = (SPELLINGS if is_text(values.type) else (ISO,)) if maybe else ()
-            self.dates = {own: DateScan(zone, MedianSample()) for own in spellings}
-        read = {own: read_dates(values, own, scan.zone) for own, scan in self.dates.items()}
+            self.dates = {form: DateScan(zone, MedianSample()) for form in spellings}
+        read = {form: read_dates(values, form, scan.zone) for form, scan in self.dates.items()}
         if read and all(dates is None for dates in read.values()):
-            at = max(first_other(values, own) for own in read)
+            at = max(first_other(values, form) for form in read)
             self.no_date = (row + at, str(values[at].as_py()))
-        self.dates = {own: self.dates[own] for own, dates in read.items() if dates is not None}
-        for own, scan in self.dates.items():
-            scan.add(read[own], keys)
+        self.dates = {form: self.dates[form] for form, dates in read.items() if dates is not None}
+        for form, scan in self.dates.items():
+            scan.add(read[form], keys)
 
     def _note_spelling(self, values: Any, *, is_first: bool) -> None:
         """Note whether text is numbers with commas, or numbers below a line of units."""
         if self.comma is not None:
             compute, text = compute_module(), as_text(values).drop_null()
             known = compute.match_substring_regex(text, f"^(?:{WITH_COMMA.pattern})$")
-            found = text.filter(known)
+            with_commas = text.filter(known)
             # A frame would hold numbers without commas as numbers.
             if self.is_of_file:
                 whole = compute.match_substring_regex(text, f"^{INTEGER.pattern}$")
                 known = compute.or_(known, whole)
-            first = self.comma or (found[0].as_py() if len(found) else "")
+            first = self.comma or (with_commas[0].as_py() if len(with_commas) else "")
             self.comma = first if compute.all(known).as_py() else None
         if self.unit is not None and self.is_of_file:
             rest = try_numbers(values[1:] if is_first else values)
@@ -190,7 +190,7 @@ class ColumnScan:
 
     def check_types(self) -> None:
         """Refuse parts of two types unless all of their values are known as text."""
-        families, texts = set(self.types.found), {value.lower() for value in self.values or ()}
+        families, texts = set(self.types.families), {value.lower() for value in self.values or ()}
         if families == {"numbers", "text"} and self.first_fraction is not None:
             self.types.check(f"As text, {self.first_fraction!r} may be spelled in several ways. ")
         elif families != {"numbers", "text"} and not (

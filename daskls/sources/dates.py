@@ -46,19 +46,19 @@ def read_dates(values: Any, spelling: str, zone: str | None = None) -> Any:
             return _read_mixed(text, zone)
     if values is None or not (is_date(values.type) or arrow.types.is_null(values.type)):
         return None
-    own = getattr(values.type, "tz", None)
-    found = values.cast(arrow.timestamp("us", own), safe=False)
-    if own is None and zone is not None:
-        return compute.assume_timezone(found, zone, ambiguous="earliest", nonexistent="earliest")
-    return found.cast(arrow.timestamp("us", zone))
+    values_zone = getattr(values.type, "tz", None)
+    dates = values.cast(arrow.timestamp("us", values_zone), safe=False)
+    if values_zone is None and zone is not None:
+        return compute.assume_timezone(dates, zone, ambiguous="earliest", nonexistent="earliest")
+    return dates.cast(arrow.timestamp("us", zone))
 
 
 def _parsed(text: Any, spelling: str) -> Any:
     arrow, compute = import_arrow(), compute_module()
     if spelling != ISO:
-        found = compute.strptime(text, format=spelling, unit="us", error_is_null=True)
-        is_whole = found.null_count == text.null_count
-        return found if is_whole and _are_in_calendar(found, text, spelling) else None
+        dates = compute.strptime(text, format=spelling, unit="us", error_is_null=True)
+        is_whole = dates.null_count == text.null_count
+        return dates if is_whole and _are_in_calendar(dates, text, spelling) else None
     for zone in (None, "UTC"):
         try:
             return compute.cast(text, arrow.timestamp("us", zone))
@@ -80,24 +80,24 @@ def _read_mixed(text: Any, zone: str | None) -> Any:
     """Return text as dates where some have an offset from UTC; None if some are not dates."""
     compute = compute_module()
     has_offset = compute.match_substring_regex(text, OFFSET)
-    parts = [compute.if_else(own, text, None) for own in (has_offset, compute.invert(has_offset))]
+    parts = [compute.if_else(mask, text, None) for mask in (has_offset, compute.invert(has_offset))]
     if any(part.null_count == len(text) for part in parts):
         return None
-    found = [read_dates(part, ISO, zone) for part in parts]
-    return None if any(dates is None for dates in found) else compute.coalesce(*found)
+    timestamps = [read_dates(part, ISO, zone) for part in parts]
+    return None if any(dates is None for dates in timestamps) else compute.coalesce(*timestamps)
 
 
 def seconds_of(dates: Any) -> Float64:
     """Return the seconds since 1970, NaN where there is no date."""
     microseconds = dates.cast(import_arrow().int64())
-    found: Float64 = microseconds.to_numpy(zero_copy_only=False).astype(np.float64)
-    found[np.asarray(dates.is_null())] = np.nan
-    return found / 1e6
+    seconds: Float64 = microseconds.to_numpy(zero_copy_only=False).astype(np.float64)
+    seconds[np.asarray(dates.is_null())] = np.nan
+    return seconds / 1e6
 
 
 def part_of_dates(dates: Any, part: str) -> Float64:
-    found = getattr(compute_module(), PARTS[part])(dates)
-    numbers: Float64 = found.to_numpy(zero_copy_only=False).astype(np.float64)
+    values = getattr(compute_module(), PARTS[part])(dates)
+    numbers: Float64 = values.to_numpy(zero_copy_only=False).astype(np.float64)
     return numbers
 
 
@@ -136,7 +136,7 @@ def features_of(dates: Any, parts: tuple[str, ...], usual: float | None) -> tupl
 
 @dataclass
 class DateScan:
-    """What one spelling makes of a column so far: the ranges of parts, and a sample of seconds."""
+    """A column so far, as read by one spelling: the ranges of parts, and a sample of seconds."""
 
     zone: str | None
     sample: MedianSample
@@ -146,9 +146,9 @@ class DateScan:
         self.sample.add(keys, seconds_of(dates))
         dates = dates.drop_null()
         for part in PARTS if len(dates) else ():
-            found = part_of_dates(dates, part)
+            numbers = part_of_dates(dates, part)
             low, high = self.ranges.get(part, (np.inf, -np.inf))
-            self.ranges[part] = min(low, float(found.min())), max(high, float(found.max()))
+            self.ranges[part] = min(low, float(numbers.min())), max(high, float(numbers.max()))
 
     @property
     def parts(self) -> tuple[str, ...]:

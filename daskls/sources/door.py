@@ -147,9 +147,9 @@ class Source:
             return sum(file.stat().st_size for file in self.files)
         if self.handle is not None:
             return math.prod(self.handle.shape) * self.handle.itemsize
-        found = getattr(self.array, "nbytes", None)
+        nbytes = getattr(self.array, "nbytes", None)
         # Not of pandas, which has one value per column; NaN if Dask does not know the rows.
-        return int(found) if isinstance(found, int | float) and found == found else None
+        return int(nbytes) if isinstance(nbytes, int | float) and nbytes == nbytes else None
 
     def open(
         self, label: str | None, scratch: Path, encoding: TableEncoding | None = None
@@ -169,37 +169,37 @@ class Source:
         return table
 
 
-def open_source(given: Any) -> Source:
+def open_source(value: Any) -> Source:
     """Return a handle on arrays or frames, a path, a pattern or a URL; a handle as it is."""
-    if isinstance(given, Source):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return _at_path(given)
-    if hasattr(given, "store_path"):
-        return Source(given, "zarr", handle=find_zarr(given)[0])
+    if isinstance(value, Source):
+        return value
+    if isinstance(value, str | os.PathLike):
+        return _at_path(value)
+    if hasattr(value, "store_path"):
+        return Source(value, "zarr", handle=find_zarr(value)[0])
     # An xarray DataArray over Dask.
-    if hasattr(given, "dims") and isinstance(getattr(given, "data", None), da.Array):
-        return Source(given.data, "dask")
-    frame = find_frame(given)
+    if hasattr(value, "dims") and isinstance(getattr(value, "data", None), da.Array):
+        return Source(value.data, "dask")
+    frame = find_frame(value)
     if frame is not None:
-        return Source(given, frame.kind, frame.where)
-    return Source(given, "dask" if dask.is_dask_collection(given) else "memory")
+        return Source(value, frame.kind, frame.where)
+    return Source(value, "dask" if dask.is_dask_collection(value) else "memory")
 
 
 def _at_path(path: str | os.PathLike[str]) -> Source:
     where = os.fspath(path)
     # Zarr data is looked up by name first, as not every bucket may be listed.
     is_late = is_bucket(where) and format_of(where) is None and not glob.has_magic(where)
-    found = None if is_late else open_files_at(path)
-    if found is not None:
-        return found
+    source = None if is_late else open_files_at(path)
+    if source is not None:
+        return source
     try:
         handle, dataset = find_zarr(path)
     except StoreError:
-        found = open_files_at(path) if is_late else None
-        if found is None:
+        source = open_files_at(path) if is_late else None
+        if source is None:
             raise
-        return found
+        return source
     return Source(path, "zarr", where, handle=handle, dataset=dataset)
 
 
@@ -264,8 +264,8 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
         return [Path(text)]
     if not glob.has_magic(text):
         return []
-    found = map(Path, glob.glob(text))
-    files = [file for own in found for file in (_files_in(own) if own.is_dir() else [own])]
+    matches = map(Path, glob.glob(text))
+    files = [file for item in matches for file in (_files_in(item) if item.is_dir() else [item])]
     if not files:
         raise DataError(f"No file matches {text!r}; check the pattern.")
     return sorted(files, key=_natural_order)
@@ -281,13 +281,13 @@ def _fixed_part(text: str) -> Path:
 def _files_in(folder: Path) -> list[Path]:
     if any((folder / name).is_file() for name in ZARR_MARKERS):
         return []
-    known = [own for own in FORMATS if own.in_folders]
-    found = [
+    known = [kind for kind in FORMATS if kind.in_folders]
+    files = [
         file
         for file in folder.rglob("*")
-        if any(own.is_part(file.name) for own in known) and file.is_file()
+        if any(kind.is_part(file.name) for kind in known) and file.is_file()
     ]
-    return sorted(found, key=_natural_order)
+    return sorted(files, key=_natural_order)
 
 
 def shared_format(files: list[Path]) -> Format | None:
@@ -296,8 +296,8 @@ def shared_format(files: list[Path]) -> Format | None:
         return None
     formats = [format_of(file) for file in files]
     known = formats[0]
-    odd = next((f for f, own in zip(files, formats, strict=True) if own is None), files[0])
-    if known is None or any(own is not known for own in formats):
+    odd = next((f for f, kind in zip(files, formats, strict=True) if kind is None), files[0])
+    if known is None or any(kind is not known for kind in formats):
         raise DataError(
             f"Cannot read {odd}: files of one table have one suffix, of {all_suffixes()}. If there "
             "are several kinds, name those of one by a pattern, as in 'folder/*.csv'."

@@ -58,7 +58,7 @@ class ColumnEncoding:
     @cached_property
     def places(self) -> dict[str | None, int]:
         """The row of each value in the table of statistics, and of a gap."""
-        places: dict[str | None, int] = {own: place for place, own in enumerate(self.categories)}
+        places: dict[str | None, int] = {text: place for place, text in enumerate(self.categories)}
         return {**places, None: len(places)}
 
     @cached_property
@@ -169,7 +169,7 @@ class TableEncoding:
         return [column.name for column in self.columns]
 
     def to_json(self) -> dict[str, Any]:
-        values = {own.name: getattr(self, own.name) for own in fields(self)}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
         values["columns"] = [_column_to_json(column) for column in self.columns]
         usual = {"weight": None, "has_header": not _are_places(values)}
         return {key: value for key, value in values.items() if value != usual.get(key, ...)}
@@ -178,9 +178,9 @@ class TableEncoding:
     def from_json(cls, values: dict[str, Any]) -> Self:
         columns = tuple(
             ColumnEncoding(
-                **{**own, **{k: tuple(v) for k, v in own.items() if isinstance(v, list)}}
+                **{**column, **{k: tuple(v) for k, v in column.items() if isinstance(v, list)}}
             )
-            for own in values["columns"]
+            for column in values["columns"]
         )
         has_header = not _are_places(values)
         return cls(**{"has_header": has_header, **values, "columns": columns})
@@ -236,7 +236,7 @@ class TableEncoding:
             bare, trained = values, "numbers"
             if column.sign is not None:
                 bare, trained = unsigned(values, column.sign), f"numbers with {column.written_with}"
-            numbers = as_numbers(bare, column.name, first_row, given=values, trained=trained)
+            numbers = as_numbers(bare, column.name, first_row, original=values, trained=trained)
             missing = np.isnan(numbers)
             out[:, 0] = np.where(missing, column.fill or column.usual or 0.0, numbers)
             if column.parts:
@@ -246,8 +246,8 @@ class TableEncoding:
             dates = read_dates(values, column.spelling, column.zone)
             if dates is None:
                 raise not_a_date(column.name, values, first_row, column.spelling)
-            found, missing = features_of(dates, column.parts, column.fill or column.usual)
-            out[:, : found.shape[1]] = found
+            features, missing = features_of(dates, column.parts, column.fill or column.usual)
+            out[:, : features.shape[1]] = features
         elif column.kind == "statistics":
             distinct, others = Distinct.of(values), len(column.categories) + 1
             places = self._fill_statistics(out, column, distinct, first_row, cross_fit)
@@ -303,11 +303,11 @@ class TableEncoding:
         missing = np.asarray(text.is_null())
         categories = import_arrow().array(list(known), text.type)
         # A whole number is one category, whether pandas wrote 1 or 1.0.
-        found = compute.coalesce(
+        places = compute.coalesce(
             compute.index_in(text, value_set=categories),
             compute.index_in(whole_spelled(text), value_set=whole_spelled(categories)),
         )
-        codes: Int64 = np.asarray(compute.fill_null(found, -1)).astype(np.int64)
+        codes: Int64 = np.asarray(compute.fill_null(places, -1)).astype(np.int64)
         unseen = (codes < 0) & ~missing
         self._note_unseen(column, text, unseen, first_row, news)
         return codes, missing
@@ -341,7 +341,7 @@ def _column_to_json(column: ColumnEncoding) -> dict[str, Any]:
     """Return one column as JSON values, without values that are the defaults."""
     default = ColumnEncoding(column.name, column.kind)
     return {
-        own.name: getattr(column, own.name)
-        for own in fields(column)
-        if own.name in ("name", "kind") or getattr(column, own.name) != getattr(default, own.name)
+        f.name: getattr(column, f.name)
+        for f in fields(column)
+        if f.name in ("name", "kind") or getattr(column, f.name) != getattr(default, f.name)
     }

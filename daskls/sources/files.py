@@ -33,7 +33,7 @@ from daskls.sources.header import (
     warn_of_encoding,
 )
 
-# What pyarrow.dataset calls the formats that it reads for us, by suffix.
+# The names in pyarrow.dataset of the formats that it reads for us, by suffix.
 FORMAT_OF = {
     **dict.fromkeys((".feather", ".arrow", ".ipc"), "feather"),
     ".orc": "orc",
@@ -138,7 +138,7 @@ def _common_index(
     paths: list[Path], columns: list[tuple[list[str], frozenset[str]]]
 ) -> frozenset[str]:
     """The other columns are the same in all files."""
-    index = frozenset[str]().union(*(own for _, own in columns))
+    index = frozenset[str]().union(*(file_index for _, file_index in columns))
     check_same_columns(paths, [[n for n in names if n not in index] for names, _ in columns])
     return index
 
@@ -155,7 +155,7 @@ def _joint_type(kinds: list[Any]) -> Any:
 
 def _is_in_all(name: str, of_files: list[Any]) -> bool:
     """Whether all files have a column; a column of an index may be in some alone."""
-    return all(name in own.names for own in of_files)
+    return all(name in file.names for file in of_files)
 
 
 # CSV and TSV.
@@ -167,7 +167,7 @@ def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
     heads = [read_head(path, known) for path in paths]
     # As pandas writes its index: a first column without a name.
     unnamed = [h.names[:1] if h.names[0] == "" and len(h.names) > 1 else [] for h in heads]
-    columns = [(head.names, frozenset(own)) for head, own in zip(heads, unnamed, strict=True)]
+    columns = [(head.names, frozenset(first)) for head, first in zip(heads, unnamed, strict=True)]
     index = _common_index(paths, columns)
     names = [name for name in heads[0].names if _is_in_all(name, heads)]
     schema = arrow.schema([(name, arrow.string()) for name in names])
@@ -299,12 +299,12 @@ def _rows(path: Path) -> Iterator[tuple[int, _Line]]:
             content = text.partition("#")[0].strip()
             if not content:
                 continue
-            own = unicode_of(content)
-            if is_unicode and own != content:
+            unicode = unicode_of(content)
+            if is_unicode and unicode != content:
                 is_unicode = False
                 warn_of_encoding(path)
             try:
-                yield line, _parse(own)
+                yield line, _parse(unicode)
             except ValueError as error:
                 raise DataError(f"{path}, line {line}: {error}; correct the line.") from error
 

@@ -27,10 +27,10 @@ Held = dict[str, str | None]
 
 def held_by_folders(files: Sequence[Path], below: Path) -> list[Held]:
     """Return what the folders of each file hold, below one; the same columns for all files."""
-    found = [_held(file.relative_to(below)) for file in files]
-    named = [[f"{name}=..." for name in own] or ["no name=value"] for own in found]
+    columns = [_held(file.relative_to(below)) for file in files]
+    named = [[f"{name}=..." for name in held] or ["no name=value"] for held in columns]
     check_same_columns(files, named, "in the names of its folders")
-    return found
+    return columns
 
 
 def _held(path: Path) -> Held:
@@ -44,7 +44,7 @@ def with_folders(table: TableSource, files: Sequence[Path], held: list[Held]) ->
         return table
     arrow, place = import_arrow(), {part_text(str(file)): i for i, file in enumerate(files)}
     columns = {
-        name: _values([own[name] for own in held], is_typed=table.is_typed)
+        name: _values([folder[name] for folder in held], is_typed=table.is_typed)
         for name in held[0]
         if name not in table.names
     }
@@ -57,13 +57,13 @@ def with_folders(table: TableSource, files: Sequence[Path], held: list[Held]) ->
         for batch in table.batches([n for n in names if n not in columns] or table.names[:1]):
             at = place[part_of(batch)]
             _check_agree(batch, held[at], files[at])
-            own = [
+            arrays = [
                 arrow.repeat(columns[name][at], batch.num_rows)
                 if name in columns
                 else batch.column(name)
                 for name in names
             ]
-            yield of_part(arrow.record_batch(own, names=names), part_of(batch))
+            yield of_part(arrow.record_batch(arrays, names=names), part_of(batch))
 
     return replace(table, schema=schema, batches=batches)
 
@@ -71,10 +71,10 @@ def with_folders(table: TableSource, files: Sequence[Path], held: list[Held]) ->
 def _check_agree(batch: Any, held: Held, file: Path) -> None:
     """Refuse values of a column that are others in the names of the file's folders."""
     for name in held.keys() & set(batch.schema.names):
-        found = set(whole_spelled(as_text(batch.column(name))).unique().to_pylist())
-        if not found <= {held[name]}:
+        values = set(whole_spelled(as_text(batch.column(name))).unique().to_pylist())
+        if not values <= {held[name]}:
             raise DataError(
-                f"{file} holds {min(map(str, found))!r} in column {name!r}, and its folder is "
+                f"{file} holds {min(map(str, values))!r} in column {name!r}, and its folder is "
                 f"{name}={held[name]}. Correct one of them, or write the files without the column."
             )
 

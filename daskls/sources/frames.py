@@ -25,7 +25,7 @@ from daskls.store.dataset import WRITE_AGAIN
 from daskls.store.errors import disk_errors
 
 DASK, DASK_SERIES = "dask.DataFrame", "dask.Series"
-# What to do where a lazy frame is not the same at each reading.
+# The remedy where a lazy frame is not the same at each reading.
 ONE_FRAME = (
     "Pass both as one frame, as in fit(X, NAME); or compute both once, together, with dask.persist "
     "or to_parquet, as a Dask DataFrame may have another order each time it is computed."
@@ -139,19 +139,19 @@ def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
             f"X has a column {name!r} already, which y would be; name the column of X that holds "
             "the labels, as in fit(X, NAME)."
         )
-    rows, labels, lengths, own = _parts_of(X, y)
-    if lengths.sum() != own.sum():
+    rows, labels, lengths, n_labels = _parts_of(X, y)
+    if lengths.sum() != n_labels.sum():
         raise DataError(
-            f"X has {lengths.sum()} rows, and y {own.sum()} labels. Pass one label per row."
+            f"X has {lengths.sum()} rows, and y {n_labels.sum()} labels. Pass one label per row."
         )
     # Not X.assign: where divisions are unknown, Dask pairs the rows by a hash of their index.
-    stops, ends, pair = np.cumsum(lengths), np.cumsum(own), dask.delayed(pair_rows, pure=True)
+    stops, ends, pair = np.cumsum(lengths), np.cumsum(n_labels), dask.delayed(pair_rows, pure=True)
     pairs = []
     for part, stop, length in zip(rows, stops.tolist(), lengths.tolist(), strict=True):
         # At least one partition of labels, which gives the type of none.
-        first = min(int(np.searchsorted(ends, stop - length, "right")), len(own) - 1)
+        first = min(int(np.searchsorted(ends, stop - length, "right")), len(n_labels) - 1)
         last = max(int(np.searchsorted(ends, stop)), first)
-        start = stop - length - int(ends[first] - own[first])
+        start = stop - length - int(ends[first] - n_labels[first])
         pairs.append(pair(part, labels[first : last + 1], start, length, name))
     meta = X._meta.assign(**{name: y._meta})
     return dask.dataframe.from_delayed(pairs, meta=meta, verify_meta=False), name
@@ -167,31 +167,31 @@ def _parts_of(X: Any, y: Any) -> tuple[list[Any], list[Any], Int64, Int64]:
         if np.array_equal(*lengths.T):
             parts = both.to_delayed().ravel().tolist()
             return parts, parts, *lengths.T
-    rows, labels = (own.to_delayed().ravel().tolist() for own in boxes)
-    return rows, labels, *(count_rows(own, X)[:, 0] for own in boxes)
+    rows, labels = (array.to_delayed().ravel().tolist() for array in boxes)
+    return rows, labels, *(count_rows(array, X)[:, 0] for array in boxes)
 
 
 def pair_rows(box: AnyArray, boxes: list[AnyArray], start: int, length: int, name: str) -> Any:
     """Return a partition of X with its labels as a column; they begin at ``start`` in ``boxes``."""
     from dask.dataframe.dispatch import concat
 
-    rows, found = box[0, 0], concat([own[0, -1] for own in boxes])
-    labels = found.iloc[start : start + length]
+    rows, all_labels = box[0, 0], concat([part[0, -1] for part in boxes])
+    labels = all_labels.iloc[start : start + length]
     begin = f"from index {rows.index[0]} on" if len(rows) else "without rows"
     if not len(rows) == len(labels) == length:
         raise DataError(
             f"A partition of X, {begin}, has {len(rows)} rows, and y {len(labels)} labels at its "
             f"place, where {length} were at the first reading. {ONE_FRAME}"
         )
-    own, other = rows.index, labels.index
+    index, other = rows.index, labels.index
     # Parts of partitions may have the same numbers by chance, where each partition counts its own.
-    is_whole = len(found) == length and own.is_unique and not own.equals(other)
-    if is_whole and not len(own.symmetric_difference(other, False)):
+    is_whole = len(all_labels) == length and index.is_unique and not index.equals(other)
+    if is_whole and not len(index.symmetric_difference(other, False)):
         raise DataError(
             f"A partition of X, {begin}, and y at its place have one index in two orders, so that "
             f"rows would get labels of others. {ONE_FRAME}"
         )
-    return rows.assign(**{name: labels.set_axis(own)})
+    return rows.assign(**{name: labels.set_axis(index)})
 
 
 def _count_rows(boxes: AnyArray) -> AnyArray:
@@ -282,10 +282,10 @@ def _strange_column(where: str, name: str, error: Exception) -> DataError:
 def _intervals_as_text(frame: Any) -> Any:
     """Return a DataFrame in which intervals, as of ``pandas.cut``, are spelled as text."""
     kinds = [getattr(getattr(kind, "categories", None), "dtype", kind) for kind in frame.dtypes]
-    for name, own, kind in zip(frame.columns, frame.dtypes, kinds, strict=True):
+    for name, dtype, kind in zip(frame.columns, frame.dtypes, kinds, strict=True):
         if str(kind).startswith("interval"):
             values = frame[name]
-            is_plain = kind is own
+            is_plain = kind is dtype
             text = values.astype("category") if is_plain else values
             frame = frame.assign(**{name: text.cat.rename_categories(str)})
     return frame
@@ -335,9 +335,9 @@ def told(frame: Any, what: str) -> Iterator[None]:
             _check_columns_of_parts(frame)
         if "Metadata mismatch" in str(error):
             # That of from_delayed, which knows no partition.
-            found = " ".join(word for word in str(error).split() if not word.startswith("+-"))
+            message = " ".join(word for word in str(error).split() if not word.startswith("+-"))
             raise DataError(
-                f"A partition of the Dask DataFrame is not what its meta declares: {found} Give "
+                f"A partition of the Dask DataFrame is not what its meta declares: {message} Give "
                 "the partitions these types, or from_delayed another meta, or verify_meta=False."
             ) from error
         raise DataError(
@@ -347,12 +347,12 @@ def told(frame: Any, what: str) -> Iterator[None]:
 
 
 def _check_columns_of_parts(frame: Any) -> None:
-    for i, own in enumerate(dask.compute(*map(dask.delayed(list), frame.to_delayed()))):
-        lacking = [name for name in getattr(frame, "columns", ()) if name not in own]
+    for i, names in enumerate(dask.compute(*map(dask.delayed(list), frame.to_delayed()))):
+        lacking = [name for name in getattr(frame, "columns", ()) if name not in names]
         if lacking:
             raise DataError(
                 f"Partition {i} of the Dask DataFrame has no column {lacking[0]!r}, which its "
-                f"meta declares; its columns are {listed(own)}. Partitions of one table have "
+                f"meta declares; its columns are {listed(names)}. Partitions of one table have "
                 "the same columns."
             ) from None
 

@@ -29,7 +29,7 @@ ESCAPED = "surrogateescape"
 
 
 class Known(NamedTuple):
-    """What is known of a table before it is opened; by it a text file's header is recognized."""
+    """Knowledge of a table before it is opened; by it a text file's header is recognized."""
 
     label: str | None = None
     columns: Sequence[str] = ()
@@ -103,8 +103,8 @@ def read_head(path: Path, known: Known) -> Head:
 
 def encoding_of(start: bytes) -> tuple[str, str]:
     """Return the encoding of text that begins so, of UTF-8 if it is of bytes; how errors count."""
-    found = detect_encoding(start)
-    return ("utf-8-sig", ESCAPED) if found.startswith("utf-8") else (found, "replace")
+    encoding = detect_encoding(start)
+    return ("utf-8-sig", ESCAPED) if encoding.startswith("utf-8") else (encoding, "replace")
 
 
 def open_lines(path: Path) -> IO[str]:

@@ -131,11 +131,11 @@ def kind_of_values(parts: Iterable[AnyArray]) -> tuple[TargetKind, str]:
     """
     counts: Counter[float] = Counter()
     for values in parts:
-        own = values[np.isfinite(values)] if values.dtype.kind == "f" else values
-        if values.dtype.kind == "f" and (own != np.floor(own)).any():
+        finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
+        if values.dtype.kind == "f" and (finite != np.floor(finite)).any():
             return "numbers", "it holds fractions"
-        found, n_rows = np.unique(own, return_counts=True)
-        counts.update(dict(zip(found.tolist(), n_rows.tolist(), strict=True)))
+        numbers, n_rows = np.unique(finite, return_counts=True)
+        counts.update(dict(zip(numbers.tolist(), n_rows.tolist(), strict=True)))
         if len(counts) > MAX_CLASSES:
             return "numbers", f"it holds more than {MAX_CLASSES:,} whole numbers"
     reason = f"it holds {len(counts):,} whole numbers"
@@ -183,9 +183,9 @@ def kind_of_arrays(path: str, label: str | None) -> tuple[TargetKind, str]:
 
 
 def _member(path: str, label: str | None) -> AnyArray | None:
-    with np.load(path, allow_pickle=False) as found:
-        name = label or ("y" if "X" in found else "y_train")
-        y: AnyArray | None = found.get(name)
+    with np.load(path, allow_pickle=False) as arrays:
+        name = label or ("y" if "X" in arrays else "y_train")
+        y: AnyArray | None = arrays.get(name)
         return y
 
 
@@ -207,9 +207,9 @@ def _first_words(path: str) -> Iterator[AnyArray]:
     with open_lines(Path(path)) as file:
         lines = (line.partition("#")[0].split(None, 1) for line in file)
         words = (line[0] for line in lines if line)
-        while own := list(islice(words, SCAN_ROWS)):
+        while block := list(islice(words, SCAN_ROWS)):
             try:
-                yield np.array(own, np.float64)
+                yield np.array(block, np.float64)
             except ValueError as error:
                 raise _TextError from error
 
@@ -219,8 +219,8 @@ def kind_of_data(dataset: Any) -> tuple[TargetKind, str]:
     if dataset.y is None or dataset.classes is not None or dataset.y.dtype.kind != "f":
         return "classes", "y holds classes"
     for start in range(0, dataset.n_rows, SCAN_ROWS):
-        own = np.asarray(dataset.y[start : start + SCAN_ROWS])
-        own = own[np.isfinite(own)]
-        if (own != np.floor(own)).any():
+        values = np.asarray(dataset.y[start : start + SCAN_ROWS])
+        values = values[np.isfinite(values)]
+        if (values != np.floor(values)).any():
             return "numbers", "y holds fractions"
     return "classes", "y holds whole numbers"

@@ -54,22 +54,22 @@ class Letters:
 
     def positions(self, values: Sequence[str | None]) -> Float64:
         """Return the positions, (m, N_DIRECTIONS), of values; zeros where there is none."""
-        new = list({own for own in values if own is not None and own not in self._known})
+        new = list({value for value in values if value is not None and value not in self._known})
         known: dict[str | None, Float64] = dict(zip(new, self._project(new), strict=True))
         known[None] = np.zeros(N_DIRECTIONS)
-        found = [known[own] if own in known else self._known[own] for own in values]
+        positions = [known[value] if value in known else self._known[value] for value in values]
         if len(self._known) < KEPT_VALUES:
             del known[None]
             self._known.update(known)
-        return np.reshape(found, (-1, N_DIRECTIONS))
+        return np.reshape(positions, (-1, N_DIRECTIONS))
 
     def _project(self, values: list[str]) -> Float64:
         if not values:
             return np.empty((0, N_DIRECTIONS))
         weights, directions = self.table[0], self.table[1:].astype(np.float64)
-        found: Float64 = _weighted(_count_pieces(values), weights) @ directions.T
+        positions: Float64 = _weighted(_count_pieces(values), weights) @ directions.T
         # Rounded, as sums in another order differ in the last digit.
-        return found.round(9)
+        return positions.round(9)
 
 
 @cached(16)

@@ -53,9 +53,9 @@ class RowSample:
             near = keys < self.keys.max()
         keys = np.concatenate([self.keys, keys[near]])
         least = np.argsort(keys, kind="stable")[:SAMPLED_ROWS]
-        for name, own in columns.items():
-            held = self.columns.get(name, own[:0])
-            self.columns[name] = np.concatenate([held, own[near]])[least]
+        for name, values in columns.items():
+            held = self.columns.get(name, values[:0])
+            self.columns[name] = np.concatenate([held, values[near]])[least]
         self.keys = keys[least]
 
 
@@ -79,8 +79,8 @@ class ManyValues:
     ) -> None:
         """Read the columns with the label, a column or an array; rows of weight 0 do not count."""
         self.sums = {name: TargetSums(targets, len(self.names)) for name in self.names}
-        row, own = 0, [name for name in (label, weight) if isinstance(name, str)]
-        for batch in source.batches([*self.sums, *own]):
+        row, extra = 0, [name for name in (label, weight) if isinstance(name, str)]
+        for batch in source.batches([*self.sums, *extra]):
             keys, folds = keys_and_folds(row, batch.num_rows, self.seed)
             raw = (
                 raw_labels(column_of(batch, label), source)
@@ -107,16 +107,16 @@ class ManyValues:
             row += batch.num_rows
 
     def finish(self, where: str) -> dict[str, Statistics]:
-        """Return what becomes of each column; those that only name rows are left out, and told."""
-        found = {name: self._choose(name) for name in self.sums}
-        names = [name for name, own in found.items() if own is None and name not in self.numbers]
+        """Return the statistics of columns; those that only name rows are left out, and told."""
+        chosen = {name: self._choose(name) for name in self.sums}
+        names = [name for name, item in chosen.items() if item is None and name not in self.numbers]
         if names:
             left_out = listed([*map(repr, names)])
             why = "most rows have a value of their own, which tells nothing of others"
             if not self.with_sums:
                 why = "max_false_alarm allows no statistics of labels, and letters tell nothing"
             warn_user(f"{where}: left out {left_out}: {why}.", UserWarning)
-        return {name: own for name, own in found.items() if own is not None}
+        return {name: item for name, item in chosen.items() if item is not None}
 
     def _choose(self, name: str) -> Statistics | None:
         """Return the features that explain most on held-out rows of the sample."""
@@ -168,9 +168,9 @@ def _error(X: Float64, numbers: Float64, folds: Int64) -> float:
     error = np.zeros(numbers.shape[1])
     with one_blas_thread():
         for fold in range(N_FOLDS):
-            own, others = folds == fold, folds != fold
+            in_fold, others = folds == fold, folds != fold
             products = X[others].T @ X[others] + PENALTY * np.eye(X.shape[1])
             weights = np.linalg.solve(products, X[others].T @ numbers[others])
-            error += ((numbers[own] - X[own] @ weights) ** 2).sum(axis=0)
+            error += ((numbers[in_fold] - X[in_fold] @ weights) ** 2).sum(axis=0)
     variance = numbers.var(axis=0)
     return float((error / np.where(variance > 0, variance, 1)).sum())

@@ -79,7 +79,7 @@ def scan_table(
         column.check_types()
     commas = any(c.reading is not None and c.reading.mark for c in columns)
     told = {column.name: column.mistake(beside_commas=commas) for column in columns}
-    mistaken = {name: found for name, found in told.items() if found is not None}
+    mistaken = {name: mistake for name, mistake in told.items() if mistake is not None}
     refused |= {
         column.name: why
         for column in columns
@@ -114,7 +114,7 @@ def scan_table(
     dtype = "float32" if source.is_typed and seen <= set(SMALL) else "float64"
     encoding = TableEncoding(encodings, label, options.unknown, dtype, has_header=source.has_header)
     _check_features(encoding.feature_names, source.where)
-    cross_fit = CrossFit(seed, {name: own.of_others for name, own in statistics.items()})
+    cross_fit = CrossFit(seed, {name: column.of_others for name, column in statistics.items()})
     return ScannedTable(row, encoding, coder, cross_fit)
 
 
@@ -167,8 +167,8 @@ def _check_columns(
     """Refuse columns that cannot become features, or have missing values, all in one error."""
     reasons = []
     for remedy in dict.fromkeys(remedy for _, remedy in mistaken.values()):
-        own = {name: what for name, (what, why) in mistaken.items() if why == remedy}
-        bad = listed([f"column {name!r} holds {what}" for name, what in own.items()])
+        columns = {name: what for name, (what, why) in mistaken.items() if why == remedy}
+        bad = listed([f"column {name!r} holds {what}" for name, what in columns.items()])
         reasons.append(f"{bad}; {remedy}.")
     if refused:
         bad = listed([f"column {name!r} holds {what}" for name, what in refused.items()])

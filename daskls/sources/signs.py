@@ -95,7 +95,7 @@ def _parts_of(text: Any) -> tuple[Any, Any, Any]:
 
 @dataclass
 class SignScan:
-    """What signs and separators the text of a column has, read with one mark, and its numbers."""
+    """Signs and separators in the text of a column, read with one mark, and its numbers."""
 
     mark: str
     sample: MedianSample | None = None
@@ -110,8 +110,8 @@ class SignScan:
         read = self._read(values, numbers)
         if read is None:
             return False
-        if self.inexact is None and (found := inexact_integer(*read)) is not None:
-            self.inexact = (row + found[0], found[1])
+        if self.inexact is None and (inexact := inexact_integer(*read)) is not None:
+            self.inexact = (row + inexact[0], inexact[1])
         if self.sample is not None:
             self.sample.add(keys, read[1])
         return True
@@ -136,21 +136,21 @@ class SignScan:
             return None
         bare = text = _pointed(values, self.mark)
         # Without a sign, and nothing is to be told any more.
-        found = try_numbers(text) if self.is_telling else None
+        parsed = try_numbers(text) if self.is_telling else None
         signs = import_arrow().array([""])
-        if found is None:
+        if parsed is None:
             signs, written, bare = _parts_of(text)
             signs, bare = signs.filter(values.is_valid()), compute.coalesce(bare, text)
-            found = try_numbers(bare)
+            parsed = try_numbers(bare)
             unclear = compute.match_substring_regex(written, UNCLEAR[self.mark])
             telling = compute.match_substring_regex(written, TELLING[self.mark])
             self.is_unclear |= _any(unclear)
             self.is_telling |= _any(compute.and_not(telling, unclear))
             self.is_telling |= _any(compute.match_substring_regex(as_text(values), GROUPED))
         self.signs.update(compute.fill_null(signs, "").unique().to_pylist())
-        if found is None or np.isnan(found).sum() > values.null_count:
+        if parsed is None or np.isnan(parsed).sum() > values.null_count:
             return None
-        return bare, found
+        return bare, parsed
 
     @property
     def sign(self) -> str | None:
@@ -169,16 +169,16 @@ def has_commas(text: Any) -> bool:
     return bool(compute.all(compute.match_substring(as_text(text), ",")).as_py())
 
 
-def _any(found: Any) -> bool:
-    return bool(compute_module().any(found).as_py())
+def _any(mask: Any) -> bool:
+    return bool(compute_module().any(mask).as_py())
 
 
 def with_numbers(
     source: TableSource, label: str | None, kind: TargetKind, weight: str | None = None
 ) -> TableSource:
     """Return a table where a text label of numbers, and weights, have no signs nor commas."""
-    own = (label if kind == "numbers" else None, weight)
-    names = [name for name in own if name is not None]
+    wanted = (label if kind == "numbers" else None, weight)
+    names = [name for name in wanted if name is not None]
     scans = {} if source.is_typed or not names else _scans_of(source, names)
     _check_clear(source, scans)
     signs = _signs_of(scans)
@@ -186,12 +186,12 @@ def with_numbers(
         return source
 
     def batches(names: list[str]) -> Iterator[Any]:
-        row, own = 0, [name for name in names if name in signs]
+        row, signed = 0, [name for name in names if name in signs]
         for batch in source.batches(names):
-            for name in own:
+            for name in signed:
                 at, values = batch.schema.get_field_index(name), column_of(batch, name)
                 bare = unsigned(values, signs[name])
-                numbers = import_arrow().array(as_numbers(bare, name, row, given=values))
+                numbers = import_arrow().array(as_numbers(bare, name, row, original=values))
                 batch = batch.set_column(at, name, numbers)
             yield batch
             row += batch.num_rows
@@ -204,11 +204,11 @@ def _scans_of(source: TableSource, names: list[str]) -> dict[str, list[SignScan]
     scans = {name: [SignScan(mark) for mark in UNCLEAR] for name in names}
     none = np.empty(0, np.uint64)
     for batch in source.batches(names):
-        for name, own in scans.items():
+        for name, ways in scans.items():
             values = without_blanks(column_of(batch, name))
             if values.null_count < len(values):
                 numbers = try_numbers(values)
-                scans[name] = [scan for scan in own if scan.add(values, numbers, none, 0)]
+                scans[name] = [scan for scan in ways if scan.add(values, numbers, none, 0)]
         if not any(scans.values()):
             break
     return scans
@@ -216,13 +216,13 @@ def _scans_of(source: TableSource, names: list[str]) -> dict[str, list[SignScan]
 
 def _signs_of(scans: dict[str, list[SignScan]]) -> dict[str, str]:
     """Return the signs of columns whose text is numbers for certain, but for plain ones."""
-    found = {name: [s.sign for s in own if s.sign is not None] for name, own in scans.items()}
-    return {name: signs[0] for name, signs in found.items() if signs}
+    certain = {name: [s.sign for s in ways if s.sign is not None] for name, ways in scans.items()}
+    return {name: signs[0] for name, signs in certain.items() if signs}
 
 
 def _check_clear(source: TableSource, scans: dict[str, list[SignScan]]) -> None:
     """Refuse columns of 1.234 alone beside decimal commas, where points may part thousands."""
-    unclear = [n for n, own in scans.items() if own and own[0].are_bare and own[-1].is_unclear]
+    unclear = [n for n, ways in scans.items() if ways and ways[0].are_bare and ways[-1].is_unclear]
     others = [name for name in source.names if name not in scans]
     if not unclear or not others:
         return

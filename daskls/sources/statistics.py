@@ -26,7 +26,7 @@ from daskls.sources.letters import MOST_LETTERS, Letters
 N_FOLDS = 5
 # Values that have means of their own, the most frequent ones: of a column, and of all columns.
 MOST_VALUES, MOST_IN_ALL = 10_000, 100_000
-# What a value takes beside its sums; a longer one is known by its beginning and a hash.
+# Bytes of a value beside its sums; a longer one is known by its beginning and a hash.
 VALUE_NBYTES, LONGEST = 300, 60
 # The largest numbers that are averaged in their own units.
 MAX_UNITS = 1e17
@@ -34,7 +34,7 @@ MAX_UNITS = 1e17
 MOST_TARGETS = 8
 # Parts of a number in [-1, 1] are summed in units of 2**-30, and of 2**-60.
 RESOLUTION = 2.0**30
-# What the sums of all columns may take, as what is written while they grow.
+# Most bytes of the sums of all columns, as of those that are written while they grow.
 SUMS_NBYTES = 128 << 20
 # Among numbers values that are none are a mistake if they are fewer than one in so many.
 FEW_OTHERS = 20
@@ -47,7 +47,7 @@ COUNT = "log of count"
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What is averaged, as numbers in [-1, 1]: each class's share, or the target itself."""
+    """The targets to average, as numbers in [-1, 1]: each class's share, or the target itself."""
 
     names: tuple[str, ...]
     center: Float64
@@ -84,8 +84,8 @@ class Targets:
         def to_numbers(raw: RawLabels) -> Float64:
             numbers = np.asarray(raw, np.float64)
             numbers = numbers[:, :n] if numbers.ndim > 1 else numbers[:, None]
-            found: Float64 = (numbers - center) / scale
-            return found
+            scaled: Float64 = (numbers - center) / scale
+            return scaled
 
         # Features are in the units of y where features may be so large.
         if np.abs([low, high]).max() > MAX_UNITS:
@@ -133,8 +133,8 @@ class CrossFit:
     def features(self, name: str, codes: Int64, first_row: int) -> Float64:
         """Return the features of rows in order, whose values are ``codes``."""
         _, folds = keys_and_folds(first_row, len(codes), self.seed)
-        found: Float64 = self.of_others[name][folds, codes]
-        return found
+        features: Float64 = self.of_others[name][folds, codes]
+        return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +151,11 @@ class Distinct:
     @classmethod
     def of(cls, values: Any) -> Self:
         """Return the values of an Arrow column, in which 1 and 1.0 are one."""
-        found = as_text(values).dictionary_encode(null_encoding="encode")
-        spelled = whole_spelled(found.dictionary)
+        coded = as_text(values).dictionary_encode(null_encoding="encode")
+        spelled = whole_spelled(coded.dictionary)
         texts = compute_module().utf8_slice_codeunits(spelled, 0, MOST_LETTERS)
         keys = list(map(_key_of, spelled.to_pylist()))
-        return cls(texts.to_pylist(), keys, found.indices.to_numpy().astype(np.int64))
+        return cls(texts.to_pylist(), keys, coded.indices.to_numpy().astype(np.int64))
 
     @classmethod
     def of_numbers(cls, numbers: Float64) -> Self:
@@ -167,8 +167,8 @@ class Distinct:
 
     def at(self, places: Mapping[str | None, int], others: int) -> Int64:
         """Return the place of each row's value, and ``others`` of values that have none."""
-        own = [places.get(key, others) for key in self.keys]
-        return np.array(own, np.int64)[self.codes]
+        value_places = [places.get(key, others) for key in self.keys]
+        return np.array(value_places, np.int64)[self.codes]
 
 
 def _key_of(value: str | None) -> str | None:
@@ -213,8 +213,8 @@ class TargetSums:
     @property
     def names_rows(self) -> bool:
         """Whether values may only name rows, as most have one of their own."""
-        own = [place for key, place in self.places.items() if key is not None]
-        return int(self._sums[own, :, 0].sum()) < ROWS_PER_VALUE * len(own)
+        places = [place for key, place in self.places.items() if key is not None]
+        return int(self._sums[places, :, 0].sum()) < ROWS_PER_VALUE * len(places)
 
     @property
     def marks(self) -> list[str]:
@@ -231,11 +231,11 @@ class TargetSums:
 
     def finish(self) -> Statistics:
         counts = self._sums[:, :, 0].sum(axis=1)
-        kept = [value for value in self.places if value is not None]
+        ranked = [value for value in self.places if value is not None]
         # Of equally frequent ones the first.
-        kept.sort(key=lambda value: -counts[self.places[value]])
-        is_cut = self.is_full or len(kept) > self.most_kept
-        values = tuple(sorted(kept[: self.most_kept]))
+        ranked.sort(key=lambda value: -counts[self.places[value]])
+        is_cut = self.is_full or len(ranked) > self.most_kept
+        values = tuple(sorted(ranked[: self.most_kept]))
         gap = self.places.get(None)
         at = [*(self.places[value] for value in values), *([] if gap is None else [gap])]
         sums = self._sums[[0, *at]]
@@ -248,8 +248,8 @@ class TargetSums:
             _features(everyone, self.targets, 1.0, has_gap=has_gap),
             np.stack(
                 [
-                    _features(own, self.targets, N_FOLDS / (N_FOLDS - 1), has_gap=has_gap)
-                    for own in by_fold
+                    _features(fold_sums, self.targets, N_FOLDS / (N_FOLDS - 1), has_gap=has_gap)
+                    for fold_sums in by_fold
                 ]
             ),
             is_cut=is_cut,
@@ -283,8 +283,8 @@ def _features(sums: Int64, targets: Targets, times: float, *, has_gap: bool) -> 
 def parts_of(numbers: Float64) -> Int64:
     """Return a count of 1, and numbers in [-1, 1] and their squares in parts that are whole."""
     both = [numbers * RESOLUTION, numbers**2 * RESOLUTION]
-    whole = [np.floor(own) for own in both]
-    rest = [np.floor((own - w) * RESOLUTION) for own, w in zip(both, whole, strict=True)]
+    whole = [np.floor(values) for values in both]
+    rest = [np.floor((values - w) * RESOLUTION) for values, w in zip(both, whole, strict=True)]
     columns = [whole[0], rest[0], whole[1], rest[1]]
     return np.hstack([np.ones((len(numbers), 1)), *columns]).astype(np.int64)
 

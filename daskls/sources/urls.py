@@ -21,7 +21,7 @@ from daskls.store.errors import READ_AGAIN, disk_errors
 from daskls.store.objects import Objects, TemporaryFolder, is_bucket, open_store
 
 COPIED_NBYTES = 32 << 20
-# What has been copied, for as long as it is in use.
+# Copies, for as long as they are in use.
 _copies: "WeakValueDictionary[str, TemporaryFolder]" = WeakValueDictionary()
 
 
@@ -30,7 +30,7 @@ def copied(url: str, is_table: Callable[[str], bool]) -> tuple[TemporaryFolder, 
     if is_bucket(url):
         base, path = split_url(url)
         store = open_store(base)
-        sizes = {key: n for key, n in _found(store, path).items() if is_table(key)}
+        sizes = {key: n for key, n in _sizes_at(store, path).items() if is_table(key)}
         if not sizes and not (is_table(path) or glob.has_magic(path)):
             return None
         if not sizes:
@@ -53,7 +53,7 @@ def copied(url: str, is_table: Callable[[str], bool]) -> tuple[TemporaryFolder, 
     return folder, os.path.join(folder.where, path)
 
 
-def _found(store: Objects, path: str) -> dict[str, int]:
+def _sizes_at(store: Objects, path: str) -> dict[str, int]:
     """Return the sizes of the objects at a path or a pattern, and below what it matches."""
     parts = path.split("/")
     fixed = "/".join(takewhile(lambda part: not glob.has_magic(part), parts))

@@ -72,12 +72,12 @@ def encoded(
     Training rows have their ``cross_fit``.
     """
     encoding.check_columns(source.names)
-    own = [name for name in (label, encoding.weight) if name is not None]
+    extra = [name for name in (label, encoding.weight) if name is not None]
 
     def blocks() -> Iterator[Block]:
         first, news = 0, News()
         # A column of weights may be a feature, too.
-        for batch in source.batches(list(dict.fromkeys([*encoding.column_names, *own]))):
+        for batch in source.batches(list(dict.fromkeys([*encoding.column_names, *extra]))):
             y = None if label is None else raw_labels(column_of(batch, label), source)
             X, weights = encoding.encode(batch, first, news, cross_fit), None
             if encoding.weight is not None:
@@ -98,13 +98,13 @@ def columns_of(source: TableSource, options: ReadOptions) -> Features:
     column = pick_label(names, options.label, where, source.likely_labels, is_text=is_text)
     label = None if column is None else names[column]
     source = with_numbers(source, label, options.kind)
-    found = scan_table(
+    scanned = scan_table(
         source,
         label,
         options.of_table,
         kind=options.kind,
     )
-    encoding = found.encoding
+    encoding = scanned.encoding
     dtype = _stored_dtype(source, encoding) if options.dtype is None else options.dtype
     # Wide, so that what a narrower dtype does not hold shows when it is stored.
     wide = replace(encoding, dtype="float64")
@@ -112,9 +112,9 @@ def columns_of(source: TableSource, options: ReadOptions) -> Features:
         source,
         wide,
         label=label,
-        labels=found.labels,
-        n_rows=found.n_rows,
-        cross_fit=found.cross_fit,
+        labels=scanned.labels,
+        n_rows=scanned.n_rows,
+        cross_fit=scanned.cross_fit,
     )
 
     def blocks() -> Iterator[Block]:
@@ -122,12 +122,12 @@ def columns_of(source: TableSource, options: ReadOptions) -> Features:
             yield narrowed(X, dtype, where), y, weights
 
     # Names that only number the columns come from a file without a header.
-    own = features.names if source.is_typed or encoding.has_header else None
+    feature_names = features.names if source.is_typed or encoding.has_header else None
     table = replace(encoding, dtype=str(dtype)) if dtype.kind == "f" else wide
     # Plain numbers are found by their names alone.
     are_plain = all(column.is_plain for column in encoding.columns)
-    kept = None if are_plain else table.to_json()
-    return replace(features, dtype=dtype, names=own, table=kept, blocks=blocks)
+    stored = None if are_plain else table.to_json()
+    return replace(features, dtype=dtype, names=feature_names, table=stored, blocks=blocks)
 
 
 def _stored_dtype(source: TableSource, encoding: TableEncoding) -> np.dtype[Any]:

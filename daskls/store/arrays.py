@@ -28,7 +28,7 @@ from daskls.store.objects import DESCRIPTION, expand_path, is_bucket, open_store
 PREDICT_AGAIN = "predict again"
 # The attribute of arrays that daskls wrote.
 WHOLE = "every_chunk_is_written"
-# What Zarr raises where there is nothing, or something of another kind; and where it cannot parse.
+# Zarr's errors where there is nothing, or something of another kind; and where it cannot parse.
 ABSENT = (FileNotFoundError, ValueError, KeyError, ContainsGroupError)
 NO_ARRAY = (FileNotFoundError, NotADirectoryError, ContainsGroupError, *MALFORMED)
 
@@ -222,19 +222,19 @@ class ReadStore(WrapperStore[Any]):  # type: ignore[misc]
 
     async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
         """Return a file's bytes, or None."""
-        return self._found(key, await super().get(key, *args, **kwargs))
+        return self._present(key, await super().get(key, *args, **kwargs))
 
     def get_sync(self, key: str, *args: Any, **kwargs: Any) -> Any:
         """Return a file's bytes, or None."""
-        return self._found(key, super().get_sync(key, *args, **kwargs))
+        return self._present(key, super().get_sync(key, *args, **kwargs))
 
-    def _found(self, key: str, found: Any) -> Any:
-        if found is None and self.is_whole:
+    def _present(self, key: str, content: Any) -> Any:
+        if content is None and self.is_whole:
             raise StoreError(
                 f"The data file {self.where}/{key} is not read: the chunk is missing. Copy or "
                 "write the data again."
             )
-        return found
+        return content
 
 
 def readable(path: str) -> Any:

@@ -92,9 +92,9 @@ class ArtifactStream:
         self._write(content.data)
         self.n_bytes += len(content)
         while len(content):
-            own = content[: SUMMED_NBYTES - self._n_open]
-            self._open, self._n_open = checksum(own, self._open), self._n_open + len(own)
-            content = content[len(own) :]
+            head = content[: SUMMED_NBYTES - self._n_open]
+            self._open, self._n_open = checksum(head, self._open), self._n_open + len(head)
+            content = content[len(head) :]
             if self._n_open == SUMMED_NBYTES:
                 self._done.append(self._open)
                 self._open, self._n_open = 0, 0
@@ -102,8 +102,8 @@ class ArtifactStream:
     def sums(self) -> AnyArray:
         """Return all sums, the last one of the others; `n_sums` in number."""
         values = np.zeros(n_sums(self.n_bytes), SUM)
-        own = [*self._done, self._open] if self._n_open else self._done
-        values[: len(own)] = own
+        sums = [*self._done, self._open] if self._n_open else self._done
+        values[: len(sums)] = sums
         values[-1] = checksum(values[:-1])
         return values
 
@@ -128,7 +128,7 @@ def write_artifact(
     ``lasting`` is as for `Objects.put`.
     """
     # The widest values first, so that all are aligned.
-    flat = sorted(arrays.items(), key=lambda own: -_width(own[1].dtype))
+    flat = sorted(arrays.items(), key=lambda item: -_width(item[1].dtype))
     pieces: list[Any] = []
     stream = ArtifactStream(pieces.append)
     for _, values in flat:
@@ -145,10 +145,10 @@ def streamed_artifact(
     root: Location, key: str, shapes: Shapes, attributes: Mapping[str, Any] | None = None
 ) -> Iterator[ArtifactStream]:
     """Yield a writer of an artifact of known shapes; it is put, or replaced, when the body ends."""
-    own = {name: (np.dtype(dtype), shape) for name, (dtype, shape) in shapes.items()}
-    nbytes = sum(dtype.itemsize * math.prod(shape) for dtype, shape in own.values())
+    specs = {name: (np.dtype(dtype), shape) for name, (dtype, shape) in shapes.items()}
+    nbytes = sum(dtype.itemsize * math.prod(shape) for dtype, shape in specs.values())
     with open_store(root).stream(key) as file:
-        file.write(_header(key, {**own, SUMS: (SUM, (n_sums(nbytes),))}, attributes or {}))
+        file.write(_header(key, {**specs, SUMS: (SUM, (n_sums(nbytes),))}, attributes or {}))
         stream = ArtifactStream(file.write)
         yield stream
         if stream.n_bytes != nbytes:
@@ -283,7 +283,7 @@ class Artifact:
         high = min(self._begin + (last + 1) * SUMMED_NBYTES, self._end)
         # A copy: who changes what it read does not change what is read next.
         content = self._head[low:high].copy()
-        # What was damaged when it was opened may have been made again since.
+        # A part that was damaged when it was opened may have been made again since.
         if high > len(self._head) or not self._is_whole(content, first):
             content = self.store.range(self.key, low, high)
             if not self._is_whole(content, first):
@@ -293,7 +293,7 @@ class Artifact:
     def _is_whole(self, content: Bytes, first: int) -> bool:
         """Whether bytes that begin with a summed range, of this number, have their sums."""
         pieces = (content[i : i + SUMMED_NBYTES] for i in range(0, len(content), SUMMED_NBYTES))
-        return all(checksum(own) == self._sums[first + i] for i, own in enumerate(pieces))
+        return all(checksum(piece) == self._sums[first + i] for i, piece in enumerate(pieces))
 
     def check(self) -> None:
         """Compare all sums, some MiB at a time."""
@@ -339,16 +339,16 @@ def open_artifact(root: Location, key: str, opened: int | None = None) -> Artifa
     text, begin, end = read(begin, begin + length).tobytes(), begin + length, nbytes
     with malformed_is_damage(where):
         attributes, specs = _parse(key, text, begin, end)
-        own = specs.pop(SUMS)
-        begin, end = (begin + own.nbytes, end) if own.at == begin else (begin, own.at)
-        if own.dtype != SUM or own.shape != (n_sums(end - begin),):
-            raise ValueError(f"{own.shape} sums of {end - begin} bytes")
-    sums = read(own.at, own.at + own.nbytes).copy().view(SUM)
+        spec = specs.pop(SUMS)
+        begin, end = (begin + spec.nbytes, end) if spec.at == begin else (begin, spec.at)
+        if spec.dtype != SUM or spec.shape != (n_sums(end - begin),):
+            raise ValueError(f"{spec.shape} sums of {end - begin} bytes")
+    sums = read(spec.at, spec.at + spec.nbytes).copy().view(SUM)
     if checksum(sums[:-1]) != sums[-1]:
         raise damaged(where, BAD_CHECKSUM)
     # A folder is read again by position; in a bucket each read is a request.
-    kept = head[:0].copy() if is_local else head
-    return Artifact(store, key, attributes, specs, begin, end, sums, kept)
+    cached = head[:0].copy() if is_local else head
+    return Artifact(store, key, attributes, specs, begin, end, sums, cached)
 
 
 def _parse(
@@ -373,10 +373,10 @@ def _parse(
         if stop - first != dtype.itemsize * math.prod(shape):
             raise ValueError(f"{name} has {stop - first} bytes")
         if name in records:
-            own = descr_to_dtype([tuple(column) for column in records[name]])
-            if own.hasobject or shape[-1:] != (own.itemsize,):
-                raise ValueError(f"{name} has records of {own}")
-            dtype, shape = own, shape[:-1]
+            record = descr_to_dtype([tuple(column) for column in records[name]])
+            if record.hasobject or shape[-1:] != (record.itemsize,):
+                raise ValueError(f"{name} has records of {record}")
+            dtype, shape = record, shape[:-1]
         specs[name] = Spec(dtype, shape, start + first)
     ends = [start, *(spec.at + spec.nbytes for spec in specs.values())]
     if any(spec.at != end for spec, end in zip(specs.values(), ends, strict=False)):

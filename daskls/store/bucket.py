@@ -145,8 +145,8 @@ class Bucket(Objects):
             for pattern in patterns:
                 is_plain = not set(pattern) & set("*?[")
                 for key in [pattern] if is_plain else self.find(pattern):
-                    own = [key, *self.sizes(key)] if key else self.sizes()
-                    self._delete([self._path(key) for key in own])
+                    keys = [key, *self.sizes(key)] if key else self.sizes()
+                    self._delete([self._path(key) for key in keys])
 
     def _delete(self, paths: list[str]) -> None:
         """Remove objects, some hundred per request; missing ones are skipped."""
@@ -174,30 +174,30 @@ class Bucket(Objects):
 
     def names(self, key: str = "") -> list[str]:
         with self._errors(key):
-            found = _retry_truncated(
+            listing = _retry_truncated(
                 lambda: self._bucket.list_with_delimiter(self._path(key) or None)
             )
-        paths = [*found["common_prefixes"], *(own["path"] for own in found["objects"])]
+        paths = [*listing["common_prefixes"], *(item["path"] for item in listing["objects"])]
         # Consoles represent a folder by an object that ends in a slash; it is not a name.
-        own = {path.rstrip("/") for path in paths} - {self._path(key)}
-        return sorted(path.rpartition("/")[2] for path in own)
+        entries = {path.rstrip("/") for path in paths} - {self._path(key)}
+        return sorted(path.rpartition("/")[2] for path in entries)
 
     def sizes(self, key: str = "") -> dict[str, int]:
         start = len(self._prefix) + 1 if self._prefix else 0
         with self._errors(key):
             # A listing may take many requests; one that was cut off starts again.
-            found = _retry_truncated(
+            entries = _retry_truncated(
                 lambda: list(self._bucket.list(self._path(key) or None).collect())
             )
         # Consoles represent a folder by an object that ends in a slash.
-        found = [own for own in found if own["path"].rstrip("/") != self._path(key)]
-        return dict(sorted((own["path"][start:], int(own["size"])) for own in found))
+        entries = [entry for entry in entries if entry["path"].rstrip("/") != self._path(key)]
+        return dict(sorted((entry["path"][start:], int(entry["size"])) for entry in entries))
 
     def size(self, key: str) -> int:
-        found = self._head(key) if key else None
-        if found is None:
+        head = self._head(key) if key else None
+        if head is None:
             raise damaged(self.where(key), "it is missing")
-        return int(found["size"])
+        return int(head["size"])
 
     def free_nbytes(self) -> int:
         """Return a number larger than any store: a bucket has no limit."""
@@ -205,12 +205,12 @@ class Bucket(Objects):
 
     def stamp(self, key: str) -> Hashable:
         """Return the object's tag and time: equal contents may have equal tags."""
-        found = self._head(key)
-        return None if found is None else (*map(found.get, ("e_tag", "version", "last_modified")),)
+        head = self._head(key)
+        return None if head is None else (*map(head.get, ("e_tag", "version", "last_modified")),)
 
     def modified(self, key: str) -> float | None:
-        found = self._head(key)
-        return None if found is None else float(found["last_modified"].timestamp())
+        head = self._head(key)
+        return None if head is None else float(head["last_modified"].timestamp())
 
     # Reading
 
@@ -231,10 +231,10 @@ class Bucket(Objects):
         """Return a range of an object's bytes, cut at its end, and its size."""
 
         def request() -> tuple[Bytes, int]:
-            found = self._bucket.get(self._path(key), options={"range": (start, stop)})
+            response = self._bucket.get(self._path(key), options={"range": (start, stop)})
             # A copy, as obstore's bytes cannot be written to.
-            content = np.frombuffer(found.bytes(), np.uint8).copy()
-            return content, int(found.meta["size"])
+            content = np.frombuffer(response.bytes(), np.uint8).copy()
+            return content, int(response.meta["size"])
 
         with self._errors(key):
             try:

@@ -41,9 +41,9 @@ def cached(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator like `functools.lru_cache`, whose cache `drop_caches` clears."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        own = lru_cache(maxsize)(function)
-        on_drop(own.cache_clear)
-        return own  # type: ignore[return-value]
+        wrapped = lru_cache(maxsize)(function)
+        on_drop(wrapped.cache_clear)
+        return wrapped  # type: ignore[return-value]
 
     return decorate
 

@@ -1,4 +1,4 @@
-"""What a fit chose from the data for all cells, each in a part of its own.
+"""The choices of a fit from the data for all cells, each in a part of its own.
 
 Before it cut space: the scale of features, and parameters. From the rows that it reserved: a bound
 on false alarms, which is a threshold, one of the scores of these rows; intervals, which are a half
@@ -36,7 +36,7 @@ from daskls.store.layout import Root, spec_from_json
 # Keys of the parts; those of reserved rows are named in the root's ``meta`` of models that have
 # them.
 SCALE, FALSE_ALARM, INTERVAL = "scale", FalseAlarmSpec.name, IntervalSpec.name
-# What a part of reserved rows makes available, and the parameter that needs it.
+# The purpose of a part of reserved rows, and the parameter that needs it.
 _PURPOSES = {FALSE_ALARM: ("threshold", "max_false_alarm"), INTERVAL: ("intervals", "interval")}
 
 
@@ -76,8 +76,8 @@ def candidates_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     chosen = summary.get("chosen")
     if chosen is None:
         return []
-    found = [chosen, *summary["candidates"]]
-    return [found[0], *(own for own in found[1:] if own != found[0])]
+    candidates = [chosen, *summary["candidates"]]
+    return [candidates[0], *(other for other in candidates[1:] if other != candidates[0])]
 
 
 def write_resolved(root: Root, resolved: Resolved) -> None:
@@ -104,10 +104,10 @@ def read_resolved(root: Root) -> Resolved:
 
 
 def width_of(root: Root) -> int:
-    found = find_resolved(root) if root.attributes["meta"].get("scaling") else None
-    if found is None or found.scale is None:
+    resolved = find_resolved(root) if root.attributes["meta"].get("scaling") else None
+    if resolved is None or resolved.scale is None:
         return root.n_features
-    return len(found.scale.columns)
+    return len(resolved.scale.columns)
 
 
 def _read(part: Artifact, n_features: int) -> Resolved:
@@ -194,8 +194,8 @@ class CoveringInterval:
         [('intervals', 'hold 90 % of y, +- 0.25 in a typical cell, rank 91 of 100 held-out rows')]
         """
         widths = ", ".join(f"{width:.4g}" for width in self.half_widths)
-        own = f"hold {100 * self.coverage:.3g} % of y, +- {widths} in a typical cell, "
-        return [("intervals", f"{own}rank {self.rank:,} of {self.n_rows:,} held-out rows")]
+        text = f"hold {100 * self.coverage:.3g} % of y, +- {widths} in a typical cell, "
+        return [("intervals", f"{text}rank {self.rank:,} of {self.n_rows:,} held-out rows")]
 
 
 def _reserved_part(root: Root, name: str) -> Artifact | None:

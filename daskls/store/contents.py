@@ -23,7 +23,7 @@ SCORED = "all folds are scored"
 
 @dataclass(frozen=True)
 class StorePart:
-    """What a store holds at the keys that match one pattern.
+    """The content of a store at the keys that match one pattern.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ COUNT_ARRAYS = (
 # With a damaged block go what was made from blocks.
 MANIFESTS = "{folder}/manifest-*"
 SORTED_ARRAYS = "records records rows by leaf; offsets int64 leaves + 1"
-# What `CellReport` says of each cell; for people.
+# The `CellReport` of each cell; for people.
 REPORT_ARRAY = "report records cells"
 SHARED_PARTS = (
     StorePart(

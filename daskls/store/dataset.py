@@ -43,7 +43,7 @@ from daskls.store.objects import (
 DATASET_FORMAT = 1
 DATASET_KIND = "dataset"
 UNFINISHED = "dataset-unfinished"
-# What a data set consists of.
+# The entries of a data set.
 OWN_NAMES = {"X", "y", DESCRIPTION, CLAIM}
 WRITE_AGAIN = "write the data set again"
 # Small, as a task holds a chunk both packed and unpacked; not smaller, as each chunk is a file to
@@ -214,7 +214,7 @@ def kind_at(store: Objects) -> str | None:
     """Return the `kind` that a store's own metadata claims, whatever the state of its arrays."""
     names = store.names()
     if DESCRIPTION not in names and {*names} <= OWN_NAMES and not store.is_object():
-        # What a writer leaves in a bucket that was killed.
+        # Left in a bucket by a writer that was killed.
         return UNFINISHED
     attributes = group_at(store) or {}
     return attributes.get("kind") if "daskls_format" in attributes else None
@@ -290,9 +290,9 @@ class DatasetWriter:
             with write_errors(self.path, WRITE_AGAIN):
                 self._arrays = [
                     create_array(
-                        f"{self._place.where}/{name}", (0, *own.shape[1:]), own.dtype, len(own)
+                        f"{self._place.where}/{name}", (0, *rows.shape[1:]), rows.dtype, len(rows)
                     )
-                    for name, own in zip("Xy", self._buffers, strict=False)
+                    for name, rows in zip("Xy", self._buffers, strict=False)
                 ]
         except BaseException:
             self.abort()

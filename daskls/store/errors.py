@@ -22,7 +22,7 @@ from daskls.records import Int64, Ints
 
 T = TypeVar("T")
 BAD_CHECKSUM = "its checksum is not that of what was written"
-# What Python raises if values have another type or number than was written.
+# The errors of Python if values have another type or number than was written.
 MALFORMED = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError),
     # From JSON that is nested too deep, and from absurd lengths.
@@ -62,9 +62,9 @@ def check_counts(where: str, name: str, counts: Int64, total: int | None = None)
     if len(counts) and int(counts.min()) < 0:
         raise damaged(where, f"{name} holds {int(counts.min())}, which is not a count")
     # Python integers do not overflow.
-    found = sum(counts.tolist())
-    if total is not None and found != total:
-        raise damaged(where, f"{name} adds up to {found}, and {total} is expected")
+    actual = sum(counts.tolist())
+    if total is not None and actual != total:
+        raise damaged(where, f"{name} adds up to {actual}, and {total} is expected")
     starts: Int64 = np.r_[0, np.cumsum(counts, dtype=np.int64)]
     return starts
 
@@ -81,18 +81,18 @@ def from_json(kind: type[T], values: dict[str, Any]) -> T:
     ------
     ValueError, TypeError, KeyError : when the values are not of the fields' types
     """
-    given = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+    arguments = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
     types = get_type_hints(kind)
-    for name, value in given.items():
+    for name, value in arguments.items():
         expect(is_of(value, types[name]), name)
-    return kind(**given)
+    return kind(**arguments)
 
 
 def is_of(value: Any, kind: Any) -> bool:
     """Whether a value is of a type; numbers must be finite, and tuples not empty."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return any(is_of(value, own) for own in args)
+        return any(is_of(value, arg) for arg in args)
     if origin is Literal:
         return value in args
     if origin is tuple:
@@ -260,13 +260,13 @@ def bucket_errors(where: str, then: str = GO_ON) -> Iterator[None]:
 
 def as_store_error(where: str, error: Exception, then: str) -> StoreError:
     text = str(error)
-    what, remedy = next((own for word, own in CAUSES.items() if word in text), UNKNOWN)
+    what, remedy = next((cause for word, cause in CAUSES.items() if word in text), UNKNOWN)
     return StoreError(f"{what.format(where=where)} ({_message(error)}). {remedy}, then {then}.")
 
 
 def _message(error: Exception) -> str:
     """Return the server's message, or the first line: obstore's own state follows it."""
     text = str(error)
-    found = re.search(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", text, re.DOTALL)
-    words = ": ".join(found.groups()) if found else text.partition("\n")[0]
+    match = re.search(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", text, re.DOTALL)
+    words = ": ".join(match.groups()) if match else text.partition("\n")[0]
     return words[:MAX_MESSAGE_CHARS].rstrip(".")

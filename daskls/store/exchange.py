@@ -102,10 +102,10 @@ def pack_rows(rows: Rows, order: Int64, record: np.dtype[Any]) -> Iterator[Table
     step = max(SORTED_NBYTES // record.itemsize, 1)
     targets = rows.targets[:, None] if rows.targets.ndim == 1 else rows.targets
     for start in range(0, len(order), step):
-        own = order[start : start + step]
-        piece = np.empty(len(own), record)
-        piece["X"], piece["targets"] = rows.X[own], targets[own]
-        piece["weights"], piece["numbers"] = rows.weights[own], rows.numbers[own]
+        indices = order[start : start + step]
+        piece = np.empty(len(indices), record)
+        piece["X"], piece["targets"] = rows.X[indices], targets[indices]
+        piece["weights"], piece["numbers"] = rows.weights[indices], rows.numbers[indices]
         yield piece
 
 
@@ -208,7 +208,7 @@ class Exchange:
 
     def drop_block(self, block: int) -> None:
         """Remove a block, and what was made from it."""
-        # What was made from the block goes first, so that an interrupted removal leaves nothing
+        # Files made from the block go first, so that an interrupted removal leaves nothing
         # that was made from a missing block.
         self._store.drop(f"{self._folder}/manifest-*", strict=True)
         group = f"{self._folder}/group-{block // self.group_blocks:06d}-*"
@@ -328,8 +328,8 @@ class Exchange:
         most = LEAVES_NBYTES // self._record.itemsize
         for window in range(self._window_of(first), self._window_of(last) + 1):
             begin, end = self.window(window)
-            own = range(max(first, begin), min(last + 1, end))
-            entries = self._read_entries(window, slice(own.start - begin, own.stop - begin))
+            leaves = range(max(first, begin), min(last + 1, end))
+            entries = self._read_entries(window, slice(leaves.start - begin, leaves.stop - begin))
             files = self._open(self._files(window))
             for a, b in leaf_ranges(self._leaf_rows(entries), most):
                 if b - a == 1:
@@ -348,8 +348,8 @@ class Exchange:
         """
         files, ends = self._open([self._block(block) for block in range(*blocks)]), []
         for file in files:
-            own = slice(leaves[0], leaves[1] + 1)
-            offsets = file.read(OFFSETS, own, shape=(self.n_leaves + 1,), kind="i")
+            span = slice(leaves[0], leaves[1] + 1)
+            offsets = file.read(OFFSETS, span, shape=(self.n_leaves + 1,), kind="i")
             ends.append(offsets[[0, -1]])
         return unpack_rows(self._read_together(files, np.stack(ends)[None])[0])
 
@@ -363,8 +363,8 @@ class Exchange:
         ends: Int64 = np.cumsum(counts).reshape(counts.shape)
         records, at = np.empty(int(counts.sum()), self._record), 0
         for i in np.flatnonzero(counts.any(axis=1)).tolist():
-            own = slice(int(entries[0, i, 0]), int(entries[-1, i, 1]))
-            run = files[i].read(RECORDS, own)
+            span = slice(int(entries[0, i, 0]), int(entries[-1, i, 1]))
+            run = files[i].read(RECORDS, span)
             if run.dtype != self._record or len(run) != counts[i].sum():
                 raise damaged(files[i].where(), "its rows are not those of the manifest")
             records[at : at + len(run)] = run
@@ -383,14 +383,14 @@ def stored_grids(location: Location) -> list[tuple[int, ...]]:
 
     The exchange of which the largest share is written comes first.
     """
-    store, found = open_store(location), []
+    store, grids = open_store(location), []
     for key in store.find(f"exchange-*/{GRID}"):
         # An exchange with a damaged grid is written anew.
         with suppress(DamageError):
             grid = tuple(read_arrays(store, key, ["rows"])["rows"].tolist())
             n_done = len(store.find(f"{key.removesuffix(GRID)}block-*"))
-            found.append((n_done / max(len(grid), 1), grid))
-    return [grid for _, grid in sorted(found, key=lambda own: own[0], reverse=True)]
+            grids.append((n_done / max(len(grid), 1), grid))
+    return [grid for _, grid in sorted(grids, key=lambda entry: entry[0], reverse=True)]
 
 
 def _merge_leaves(files: list[Artifact], offsets: Int64) -> Iterator[Table]:
@@ -398,14 +398,14 @@ def _merge_leaves(files: list[Artifact], offsets: Int64) -> Iterator[Table]:
 
     `offsets` (files, leaves + 1) are where the leaves begin, and the last one ends.
     """
-    ranges = ((int(own[0]), int(own[-1])) for own in offsets)
-    runs = (file.read(RECORDS, slice(*own)) for file, own in zip(files, ranges, strict=True))
+    ranges = ((int(starts[0]), int(starts[-1])) for starts in offsets)
+    runs = (file.read(RECORDS, slice(*bounds)) for file, bounds in zip(files, ranges, strict=True))
     n_leaves = offsets.shape[1] - 1
     if n_leaves == 1:
         # Already in order; and one leaf may have more rows than a block.
         yield from runs
         return
-    leaves = np.concatenate([np.repeat(np.arange(n_leaves), np.diff(own)) for own in offsets])
+    leaves = np.concatenate([np.repeat(np.arange(n_leaves), np.diff(starts)) for starts in offsets])
     # Where each row goes. Stable: within a leaf, rows of earlier blocks, whose numbers are smaller,
     # come first.
     place = np.empty(len(leaves), np.int64)

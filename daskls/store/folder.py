@@ -185,14 +185,14 @@ class Folder(Objects):
             raise _unreadable(self.where(key), error) from error
 
     def sizes(self, key: str = "") -> dict[str, int]:
-        found = {}
+        sizes = {}
         # By default os.walk treats a folder that cannot be read as empty.
         for at, _, names in os.walk(self.where(key), onerror=_raise):
             for path in (os.path.join(at, name) for name in names):
-                # What is removed meanwhile is none.
+                # A file that is removed meanwhile is none.
                 with suppress(FileNotFoundError):
-                    found[path[len(self.root) + 1 :]] = os.lstat(path).st_size
-        return dict(sorted(found.items()))
+                    sizes[path[len(self.root) + 1 :]] = os.lstat(path).st_size
+        return dict(sorted(sizes.items()))
 
     def size(self, key: str) -> int:
         """Return the size of a plain file, without opening it."""

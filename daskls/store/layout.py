@@ -27,7 +27,7 @@ MODEL_FORMAT = 7
 MODEL_KIND = "model"
 # The array that holds the table of cells, one row per cell.
 REPORT = "report"
-# What every reader needs of a root, and of its ``meta``.
+# Needed by every reader of a root, and of its ``meta``.
 ROOT_TYPES = {"fingerprint": str, "complete": bool, "meta": dict}
 META_TYPES = {
     "estimator": str,
@@ -116,9 +116,9 @@ class Root:
             raise _no_model(store)
         # By one read, as another root may replace it at any moment.
         part = open_artifact(store, ROOT, MAX_HEADER_NBYTES)
-        found = part.attrs.get("daskls_format")
-        if found != MODEL_FORMAT:
-            raise _other_format(store, found)
+        version = part.attrs.get("daskls_format")
+        if version != MODEL_FORMAT:
+            raise _other_format(store, version)
         check_root(part)
         root = cls(part)
         if fingerprint not in (None, root.fingerprint):
@@ -132,11 +132,11 @@ class Root:
     def create(cls, location: Location, attributes: dict[str, Any]) -> "Root":
         """Create the root with its identity; it is not marked complete."""
         store = open_store(location)
-        own = {"daskls_format": MODEL_FORMAT, "kind": MODEL_KIND, "complete": False, **attributes}
+        attrs = {"daskls_format": MODEL_FORMAT, "kind": MODEL_KIND, "complete": False, **attributes}
         # Before the folder is created: a fit that lost its store must not start it again.
         check_owner(store)
         store.make()
-        _put_root(store, own)
+        _put_root(store, attrs)
         return cls.open(store)
 
     @property
@@ -145,7 +145,7 @@ class Root:
 
     @property
     def fingerprint(self) -> str:
-        """What identifies the fit: a checksum of data and parameters."""
+        """The identity of the fit: a checksum of data and parameters."""
         return str(self._part.attrs["fingerprint"])
 
     @property
@@ -189,23 +189,23 @@ class Root:
 
     def part(self, name: str, what: str) -> Artifact:
         """Return a part, which says ``what`` the model lacks where it is missing."""
-        found = self.find(name)
-        if found is None:
+        part = self.find(name)
+        if part is None:
             raise damaged(self.where(name), f"the model lacks {what}")
-        return found
+        return part
 
-    def remove_leftovers(self, own: tuple[StorePart, ...]) -> None:
+    def remove_leftovers(self, parts: tuple[StorePart, ...]) -> None:
         """Remove what only a fit needs, of earlier ones too, and what killed writers left.
 
-        `own` are the parts of the store's method.
+        `parts` are those of the store's method.
         """
-        leftovers = {part.top for part in (*SHARED_PARTS, *own) if part.is_leftover}
+        leftovers = {part.top for part in (*SHARED_PARTS, *parts) if part.is_leftover}
         self.store.drop(f"{OWNER}.*", *sorted(leftovers))
         self.store.sweep()
 
 
 def _put_root(store: Objects, attributes: dict[str, Any]) -> None:
-    # What else a loss of power takes is damage, which the next fit repairs.
+    # All else that a loss of power takes is damage, which the next fit repairs.
     write_artifact(store, ROOT, {}, attributes, replace=True, lasting=True)
 
 
@@ -228,8 +228,8 @@ def _no_model(store: Objects) -> StoreError:
     return StoreError(f"{where} is {what}, not a daskls model. {give}")
 
 
-def _other_format(store: Objects, found: Any) -> StoreError:
-    older = type(found) is int and found < MODEL_FORMAT
+def _other_format(store: Objects, version: Any) -> StoreError:
+    older = type(version) is int and version < MODEL_FORMAT
     wrote = ", which daskls 0.2 or a state before 0.3 wrote" if older else ""
     remedy = (
         "Train the model again with this daskls, into a store that does not exist yet"
@@ -237,7 +237,7 @@ def _other_format(store: Objects, found: Any) -> StoreError:
         else "Upgrade daskls to open it"
     )
     return StoreError(
-        f"The model at {store.where()} has format {found!r}{wrote}; this daskls reads format "
+        f"The model at {store.where()} has format {version!r}{wrote}; this daskls reads format "
         f"{MODEL_FORMAT}. {remedy}."
     )
 
@@ -245,18 +245,18 @@ def _other_format(store: Objects, found: Any) -> StoreError:
 # Repair
 
 
-def list_parts(root: Root, own: Parts) -> list[tuple[str, int]]:
+def list_parts(root: Root, parts: Parts) -> list[tuple[str, int]]:
     """Return the key of each artifact of a finished model but its root, and its bytes.
 
-    `own` are the parts of the store's method.
+    `parts` are those of the store's method.
     """
-    table = [part for part in (*SHARED_PARTS, *own) if part.is_artifact and part.key != ROOT]
-    kept = [part for part in table if not part.is_leftover]
+    table = [part for part in (*SHARED_PARTS, *parts) if part.is_artifact and part.key != ROOT]
+    lasting = [part for part in table if not part.is_leftover]
     sizes = root.store.sizes().items()
-    return [(key, nbytes) for key, nbytes in sizes if any(part.matches(key) for part in kept)]
+    return [(key, nbytes) for key, nbytes in sizes if any(part.matches(key) for part in lasting)]
 
 
-def part_of(root: str, file: str, own: Parts = ()) -> str | None:
+def part_of(root: str, file: str, parts: Parts = ()) -> str | None:
     """Return the key of the part that a file belongs to; None outside the store, or of its root.
 
     >>> part_of("/m", "/m/bundles/000000-000003")
@@ -268,35 +268,35 @@ def part_of(root: str, file: str, own: Parts = ()) -> str | None:
     names = file.removeprefix(f"{root}/").split("/")
     if names[0] == ROOT:
         return None
-    for part in (*SHARED_PARTS, *own):
+    for part in (*SHARED_PARTS, *parts):
         key = "/".join(names[: part.key.count("/") + 1])
         if part.matches(key):
             return key
     return "/".join(names[:2])
 
 
-def drop_parts(root: Root, keys: Iterable[str], own: Parts) -> None:
+def drop_parts(root: Root, keys: Iterable[str], parts: Parts) -> None:
     """Remove damaged parts and what goes with them; the model is no longer complete.
 
-    There are no keys if a part is missing; `own` are the parts of the store's method.
+    There are no keys if a part is missing; `parts` are those of the store's method.
     """
     damaged, attributes = set(keys), root.attributes
     if root.is_complete and not root.store.exists("partition"):
         # The fit has removed its rows, so no part can be remade: start from the partition.
         damaged.add("partition")
-    gone = {other for key in damaged for other in _with_followers(key, own)}
-    reset = {name for part in (*SHARED_PARTS, *own) if part.key in gone for name in part.forgets}
+    gone = {other for key in damaged for other in _with_followers(key, parts)}
+    reset = {name for part in (*SHARED_PARTS, *parts) if part.key in gone for name in part.forgets}
     # First, so that an interrupted removal leaves an unfinished model. Unconditional, as the root's
     # new stamp tells readers that their caches are stale.
     root.update(complete=False, **{name: None for name in reset if name in attributes})
     root.store.drop(*gone, strict=True)
 
 
-def _with_followers(key: str, own: Parts) -> set[str]:
+def _with_followers(key: str, parts: Parts) -> set[str]:
     """Return patterns of a part and of all that is removed with it."""
     gone = {key}
-    for part in (*SHARED_PARTS, *own):
+    for part in (*SHARED_PARTS, *parts):
         if part.matches(key):
             gone |= part.followers(key)
     # All parts of a method are made from the partition's leaves.
-    return gone | {part.top for part in own} if key == "partition" else gone
+    return gone | {part.top for part in parts} if key == "partition" else gone

@@ -72,7 +72,7 @@ def write_leaves(
         "leaf_rows": np.array([len(leaf.X) for leaf in leaves]),
         "n_regions": np.array([len(ptr) - 1 for ptr in region_ptrs]),
         "region_rows": np.concatenate([np.diff(ptr) for ptr in region_ptrs]),
-        "regions": np.concatenate([pack(own) for own in inner]),
+        "regions": np.concatenate([pack(leaf) for leaf in inner]),
         "leaves": pack(regions),
     }
     key = bundle_key(first_leaf, first_leaf + len(leaves) - 1, ROWS_KIND)
@@ -140,36 +140,36 @@ class LeafReader:
             raise damaged(where, "it is missing")
 
     def leaf_of(self, positions: Int64) -> Int64:
-        found: Int64 = np.searchsorted(self.first_positions, positions, side="right") - 1
-        return found
+        leaves: Int64 = np.searchsorted(self.first_positions, positions, side="right") - 1
+        return leaves
 
     def read_leaf(self, leaf: int) -> LeafRows:
         """Return one leaf's rows, cached."""
-        found: LeafRows | None = self.cache.get((leaf, "rows"))
-        if found is None:
+        rows: LeafRows | None = self.cache.get((leaf, "rows"))
+        if rows is None:
             inner = slice(*self._region_ptr[leaf : leaf + 2])
-            found = LeafRows(
+            rows = LeafRows(
                 self._column(leaf, "X"),
                 self._column(leaf, "numbers"),
                 np.r_[0, np.cumsum(self._region_rows[inner])],
                 self._inner_regions.take(inner),
                 int(self.first_positions[leaf]),
             )
-            self.cache.put((leaf, "rows"), found, found.nbytes)
-        return found
+            self.cache.put((leaf, "rows"), rows, rows.nbytes)
+        return rows
 
     def _read_labels(self, leaf: int) -> tuple[Targets, Float64]:
-        found: tuple[Targets, Float64] | None = self.cache.get((leaf, "labels"))
-        if found is None:
+        labels: tuple[Targets, Float64] | None = self.cache.get((leaf, "labels"))
+        if labels is None:
             codes = self._column(leaf, "codes")
             if self._target.kind == "classes":
                 # They index the votes.
                 where = self.store.where(ROWS_KIND)
                 check_codes(where, "codes", codes, self._target.n_classes)
-            found = codes, self._column(leaf, "weights")
+            labels = codes, self._column(leaf, "weights")
             # Successive chunks of neighborhoods read the same leaves.
-            self.cache.put((leaf, "labels"), found, sum(column.nbytes for column in found))
-        return found
+            self.cache.put((leaf, "labels"), labels, sum(column.nbytes for column in labels))
+        return labels
 
     def _column(self, leaf: int, name: str, whole: bool = False) -> AnyArray:
         """Return one array for a leaf's rows, or with ``whole`` for all rows of its bundle."""
@@ -181,8 +181,8 @@ class LeafReader:
         widths = {"X": (self.regions.low.shape[1],)}
         if self._target.kind == "numbers":
             widths["codes"] = (self._target.width,)
-        own = slice(None) if whole else slice(start - begin, stop - begin)
-        return self._parts[first].read(name, own, shape=(end - begin, *widths.get(name, ())))
+        rows = slice(None) if whole else slice(start - begin, stop - begin)
+        return self._parts[first].read(name, rows, shape=(end - begin, *widths.get(name, ())))
 
     def read_numbers(self) -> RowNumbers:
         return np.concatenate([self._column(a, "numbers", whole=True) for a, _ in self._bundles])
@@ -196,14 +196,14 @@ class LeafReader:
         order = np.argsort(leaves, kind="stable")
         touched, starts = np.unique(leaves[order], return_index=True)
         columns: list[AnyArray] = []
-        for leaf, own in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
+        for leaf, indices in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
             rows = self.read_leaf(leaf)
             sources = (rows.X, *self._read_labels(leaf), rows.numbers)
             if not columns:
                 columns = [np.empty((len(flat), *c.shape[1:]), c.dtype) for c in sources]
-            inside = flat[own] - rows.first_position
+            inside = flat[indices] - rows.first_position
             for column, source in zip(columns, sources, strict=True):
-                column[own] = source[inside]
+                column[indices] = source[inside]
         return Rows(*(column.reshape(*positions.shape, *column.shape[1:]) for column in columns))
 
 

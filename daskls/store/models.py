@@ -51,8 +51,8 @@ def finished_bundles(root: Location, kind: str = "bundles") -> list[tuple[int, i
     """Return (first, last) leaf of every bundle on disk, in order."""
     names = open_store(root).names(kind)
     # Other files, such as those of file managers, are skipped.
-    found = [match for match in map(NAME.fullmatch, names) if match]
-    return sorted((int(match[1]), int(match[2])) for match in found)
+    matches = [match for match in map(NAME.fullmatch, names) if match]
+    return sorted((int(match[1]), int(match[2])) for match in matches)
 
 
 def has_bundle(root: Location, first_leaf: int, last_leaf: int, kind: str = "bundles") -> bool:
@@ -67,16 +67,16 @@ def missing_bundles(
 
     Others are left by a fit of another version, or of draws that follow a task's memory.
     """
-    found = set(finished_bundles(root, kind))
-    open_store(root).drop(*(bundle_key(*bundle, kind) for bundle in found - set(bundles)))
-    return [bundle for bundle in bundles if bundle not in found]
+    finished = set(finished_bundles(root, kind))
+    open_store(root).drop(*(bundle_key(*bundle, kind) for bundle in finished - set(bundles)))
+    return [bundle for bundle in bundles if bundle not in finished]
 
 
 def find_bundles(root: Location, n: int, kind: str = "bundles") -> list[tuple[int, int]] | None:
     """Return the bundles on disk if each of n leaves (or centers) is in one of them, else None."""
-    found = finished_bundles(root, kind)
-    starts = [0, *(last + 1 for _, last in found)]
-    return found if starts == [*(first for first, _ in found), n] else None
+    bundles = finished_bundles(root, kind)
+    starts = [0, *(last + 1 for _, last in bundles)]
+    return bundles if starts == [*(first for first, _ in bundles), n] else None
 
 
 def all_bundles(root: Location, n: int, kind: str = "bundles") -> list[tuple[int, int]]:
@@ -84,13 +84,13 @@ def all_bundles(root: Location, n: int, kind: str = "bundles") -> list[tuple[int
 
     StoreError where they are gone.
     """
-    found = find_bundles(root, n, kind)
-    if found is None:
+    bundles = find_bundles(root, n, kind)
+    if bundles is None:
         raise StoreError(
             f"{open_store(root).where(kind)} lacks bundles that were finished: something removed "
             "them. Call fit again on the same store: only what is missing is done."
         )
-    return found
+    return bundles
 
 
 def write_bundle(
@@ -195,11 +195,11 @@ class BundleModels:
         return table
 
     def count_cells(self) -> int:
-        found = self.part.shape_of("center")[0]
-        if self.n_cells not in (None, found):
+        n_cells = self.part.shape_of("center")[0]
+        if self.n_cells not in (None, n_cells):
             where = self.part.where()
-            raise damaged(where, f"it holds {found} cells, and the index {self.n_cells}")
-        return found
+            raise damaged(where, f"it holds {n_cells} cells, and the index {self.n_cells}")
+        return n_cells
 
     @cached_property
     def _cells(self) -> dict[str, AnyArray]:
@@ -238,10 +238,10 @@ class BundleModels:
     @cached_property
     def decision(self) -> Decision:
         with malformed_is_damage(self.part.where()):
-            found: Decision = self.part.attrs["decision"]
-            if found not in get_args(Decision):
-                raise ValueError(f"its functions are {found!r}")
-        return found
+            decision: Decision = self.part.attrs["decision"]
+            if decision not in get_args(Decision):
+                raise ValueError(f"its functions are {decision!r}")
+        return decision
 
     @cached_property
     def _scales(self) -> Float64 | None:

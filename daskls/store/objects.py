@@ -31,7 +31,7 @@ from daskls.store.errors import GO_ON, bucket_errors, damaged, disk_errors
 ROOT = "root"
 # The object that names who writes Zarr data to a place in a bucket.
 CLAIM = ".claim"
-# What Zarr keeps beside its data, and the most bytes of it that are read.
+# The description that Zarr keeps beside its data, and the most bytes of it that are read.
 DESCRIPTION, MAX_DESCRIPTION_NBYTES = "zarr.json", 64 << 20
 
 
@@ -131,12 +131,12 @@ class Objects(ABC):
         keys, is_plain = [""], False
         for part in pattern.split("/"):
             is_plain = not set(part) & set("*?[")
-            found = (
+            pairs = (
                 (key, name)
                 for key in keys
                 for name in ([part] if is_plain else fnmatch.filter(self.names(key), part))
             )
-            keys = [f"{key}/{name}" if key else name for key, name in found]
+            keys = [f"{key}/{name}" if key else name for key, name in pairs]
         # A last name without a wildcard was not looked up yet.
         return [key for key in keys if self.exists(key)] if is_plain else keys
 
@@ -148,9 +148,9 @@ class Objects(ABC):
         """Return the keys of all objects below a key, except where a name matches ``skip``."""
         at = len(key) + 1 if key else 0
         return [
-            own
-            for own in self.sizes(key)
-            if not any(fnmatch.fnmatchcase(n, p) for n in own[at:].split("/") for p in skip)
+            path
+            for path in self.sizes(key)
+            if not any(fnmatch.fnmatchcase(n, p) for n in path[at:].split("/") for p in skip)
         ]
 
     def nbytes(self, key: str = "") -> int:
@@ -285,8 +285,8 @@ def write_errors(location: str | os.PathLike[str], then: str = GO_ON) -> Iterato
 def group_at(store: Objects) -> dict[str, Any] | None:
     """Return the attributes of the Zarr group at a store's place; None without one."""
     try:
-        found = json.loads(store.read(DESCRIPTION, MAX_DESCRIPTION_NBYTES))
-        return dict(found.get("attributes") or {}) if found["node_type"] == "group" else None
+        group = json.loads(store.read(DESCRIPTION, MAX_DESCRIPTION_NBYTES))
+        return dict(group.get("attributes") or {}) if group["node_type"] == "group" else None
     except (StoreError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

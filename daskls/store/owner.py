@@ -136,24 +136,24 @@ class Ownership:
         for _ in range(N_TRIES):
             if self.store.put(key, self.content, create=True):
                 return
-            found = self._read(key)
-            if found is None:
+            content = self._read(key)
+            if content is None:
                 continue
-            self._check_dead(key, found)
+            self._check_dead(key, content)
             # Removing a dead fit's object takes the right to, an object named by its content: one
             # contender at a time holds it, and a later one finds another content.
-            right = f"{OWNER}.{sha256(found).hexdigest()[:32]}"
+            right = f"{OWNER}.{sha256(content).hexdigest()[:32]}"
             self._take(right)
             try:
-                if self._read(key) == found:
+                if self._read(key) == content:
                     self.store.drop(key)
             finally:
                 self.store.drop(right)
         raise self._contended()
 
-    def _check_dead(self, key: str, found: bytes) -> None:
+    def _check_dead(self, key: str, content: bytes) -> None:
         """Raise StoreError if the fit that an object names is alive."""
-        owner, age_s = Owner.parse(found), self._age(key)
+        owner, age_s = Owner.parse(content), self._age(key)
         if not is_alive(owner, age_s):
             return
         if key != OWNER:
@@ -204,11 +204,11 @@ class Ownership:
 
     def check(self) -> None:
         """Raise StoreError if the store was removed or taken over."""
-        found = self._read()
-        if found == self.content:
+        content = self._read()
+        if content == self.content:
             return
-        if found is not None:
-            who = Owner.parse(found) or "another fit"
+        if content is not None:
+            who = Owner.parse(content) or "another fit"
             raise StoreError(
                 f"The store {self.store} was taken over by {who}, as this fit had not renewed its "
                 f"ownership for {STALE_S:g} s (a suspended machine, or an unreachable disk). What "

@@ -54,11 +54,11 @@ def write_index(
     centers, in order, belong to the model; `first_cells` has the first cell of each, and the number
     of cells last.
     """
-    own = {
+    common = {
         "bundles": np.array(bundles, np.int64).reshape(-1, 2),
         "first_cell": np.array(first_cells, np.int64),
     }
-    root.write("index", {**arrays, **own}, attributes)
+    root.write("index", {**arrays, **common}, attributes)
     root.update(complete=True)
 
 
@@ -123,14 +123,14 @@ class ModelReader:
 
     def _open(self, number: int) -> BundleModels:
         """Return a bundle; those read last stay open, up to `OPEN_NBYTES`."""
-        found: BundleModels | None = self._opened.get(number)
-        if found is None:
-            found = replace(self.bundles[number])
+        bundle: BundleModels | None = self._opened.get(number)
+        if bundle is None:
+            bundle = replace(self.bundles[number])
             n_cells = self._first_cell[number + 1] - self._first_cell[number]
             head = 0 if self.root.store.local() is not None else OPENED_NBYTES
             nbytes = head + n_cells * (CELL_NBYTES + 2 * F8 * self.width)
-            self._opened.put(number, found, nbytes)
-        return found
+            self._opened.put(number, bundle, nbytes)
+        return bundle
 
     @property
     def n_cells(self) -> int:
@@ -144,9 +144,9 @@ class ModelReader:
 
     @cached_property
     def gaps(self) -> Gaps | None:
-        """What replaces missing values of arrays; None where they are refused."""
-        found = self.meta.get("gaps")
-        return None if found is None else Gaps(tuple(found["medians"]), tuple(found["marked"]))
+        """The replacements of missing values of arrays; None where they are refused."""
+        gaps = self.meta.get("gaps")
+        return None if gaps is None else Gaps(tuple(gaps["medians"]), tuple(gaps["marked"]))
 
     @property
     def n_columns(self) -> int:
@@ -224,8 +224,8 @@ class ModelReader:
 
         Support rows of at most one read are in memory, beside the model that the caller has.
         """
-        for i, own in split_by_bundle(cells, self._first_cell):
-            yield from self._open(i).read_cells(own)
+        for i, bundle_cells in split_by_bundle(cells, self._first_cell):
+            yield from self._open(i).read_cells(bundle_cells)
 
     def read_cell(self, cell: int) -> LocalModel:
         return next(self.read_cells(np.array([cell])))
@@ -240,12 +240,12 @@ class ModelReader:
 
         NaN for combinations that a cell did not try to the end, and for models that stored none.
         """
-        found = np.full((self.n_cells, n_points), np.nan)
+        table = np.full((self.n_cells, n_points), np.nan)
         for i, first in enumerate(self._first_cell[:-1]):
             errors = self._open(i).grid_errors()
             if errors is not None and errors.shape[1] == n_points:
-                found[first : first + len(errors)] = np.where(errors < 0, np.nan, errors)
-        return found
+                table[first : first + len(errors)] = np.where(errors < 0, np.nan, errors)
+        return table
 
     @cached_property
     def report(self) -> Report:
@@ -261,8 +261,8 @@ class ModelReader:
         return self._tables(range(0, len(self.bundles), -(-self.n_cells // most_cells)))
 
     def _tables(self, bundles: range) -> Report:
-        found = [self._open(i).report(self._first_cell[i]) for i in bundles]
-        joined = np.concatenate(found) if found else np.empty(0, CellReport.dtype())
+        tables = [self._open(i).report(self._first_cell[i]) for i in bundles]
+        joined = np.concatenate(tables) if tables else np.empty(0, CellReport.dtype())
         return joined.view(Report)
 
 
