@@ -19,6 +19,7 @@ from daskls.cluster import compute
 from daskls.errors import DataError, listed, warn_user
 from daskls.records import AnyArray, Float64, Labels, Reals, TargetKind
 from daskls.run.labels import (
+    check_discrete,
     check_label_kind,
     check_numbers,
     check_values,
@@ -46,13 +47,28 @@ WIDE = re.compile("u?int64", re.IGNORECASE)
 
 
 @contextmanager
-def _one_error() -> Iterator[None]:
+def _one_error(X: Any = None) -> Iterator[None]:
     try:
         yield
     except DataError:
         raise
     except ValueError as error:
-        raise DataError(str(error)) from error
+        raise DataError(_text_in(X) or str(error)) from error
+
+
+def _text_in(X: Any) -> str | None:
+    """Return an error that names the first text in an array; None where there is none."""
+    cells = np.empty(0) if X is None else np.asarray(X, object)
+    for (row, column), cell in np.ndenumerate(cells) if cells.ndim == 2 else ():
+        if isinstance(cell, str):
+            with suppress(ValueError):
+                float(cell)
+                continue
+            return (
+                f"X holds text: {cell!r} in row {row}, column {column}. Pass numbers, or a table, "
+                "whose columns are encoded: pandas.DataFrame(X), or the path of a file."
+            )
+    return None
 
 
 def origin_of(X: Source, y: Any) -> dict[str, Any]:
@@ -74,7 +90,7 @@ def check_rows(estimator: BaseEstimator, X: Any, n_least: int = 1) -> Reals:
     check_values(X, "X")
     _check_container(X)
     check_columns(X)
-    with _one_error():
+    with _one_error(X):
         # Not validate_data: names and widths are checked for arrays on Dask and Zarr, too.
         rows: Reals = check_array(
             X,
@@ -152,6 +168,7 @@ def _check_target(estimator: BaseEstimator, X: Source, y: Any) -> AnyArray:
         y = column_or_1d(y, warn=True)
     found = check_targets(y, estimator._kind)
     if estimator._kind == "classes":
+        check_discrete(found)
         with _one_error():
             # Each class twice, so that scikit-learn does not warn of classes with few rows: the
             # fit does, which counts labels in any container.

@@ -257,3 +257,12 @@ def _check_dense(values: Any, name: str) -> None:
         "else reduce the features first (scikit-learn's TruncatedSVD), or pass the path of a "
         "LIBSVM file, which is made dense on disk a block at a time."
     )
+
+
+def check_discrete(labels: Labels) -> None:
+    """Raise DataError for fractions, which are no classes."""
+    if labels.dtype.kind == "f" and (fractions := labels[labels != np.floor(labels)]).size:
+        raise DataError(
+            f"Unknown label type: continuous. y holds {fractions[0]!r}; a classifier needs "
+            "discrete labels. Bin y, or use a regressor such as VoronoiSVR."
+        )

@@ -26,6 +26,7 @@ from daskls.records import (
 from daskls.run.blocks import BlockRows, block_start, map_rows
 from daskls.run.labels import (
     BadLabel,
+    check_discrete,
     check_numbers,
     first_bad_label,
     first_bad_number,
@@ -136,11 +137,7 @@ def _no_row_counts(wanted: str) -> DataError:
 
 def _count_classes(rows: BlockRows, blocks: list[BlockTargets]) -> tuple[Labels, Int64]:
     labels = np.unique(np.concatenate([b.labels for b in blocks]))
-    if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
-        raise DataError(
-            f"Unknown label type: continuous. y holds {labels[labels != np.floor(labels)][0]!r}; "
-            "a classifier needs discrete labels. Bin y, or use a regressor such as VoronoiSVR."
-        )
+    check_discrete(labels)
     counts = np.zeros(len(labels), np.int64)
     for block in blocks:
         counts[np.searchsorted(labels, block.labels)] += block.counts
