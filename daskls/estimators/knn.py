@@ -2,21 +2,24 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from daskls.estimators import param
 from daskls.estimators.base import LocalEstimator
 from daskls.estimators.classifier import LocalClassifier
 from daskls.estimators.docs import complete
 from daskls.estimators.neighborhoods import (
+    SELECTION_C,
     advice_on_selection,
     asked_of,
     check_single,
     groups_of,
+    inner_of,
     local_spec,
     one_count,
     select,
     selection_of,
+    widths_of,
 )
 from daskls.estimators.regressor import LocalRegressor
 from daskls.estimators.scales import coded_features, scale_factors
@@ -83,6 +86,8 @@ class KNNSVC(LocalClassifier):
         kernel: param.SearchedKernel = "rbf",
         C: param.Candidates = None,
         gamma: param.Candidates = None,
+        selection: Literal["each"] | None = None,
+        n_inner: param.MaybeCount = None,
         degree: param.Count = 3,
         coef0: param.NotNegative = 0.0,
         neighbors: param.NeighborSearch = "exact",
@@ -90,7 +95,7 @@ class KNNSVC(LocalClassifier):
         tol: param.Positive = 1e-3,
         feature_scale: param.FeatureScale = None,
         class_weight: param.ClassWeight = None,
-        probability: param.ProbabilityMaps = "auto",
+        probability: param.LocalProbability = "auto",
         store: param.Store = None,
         client: Any = None,
         random_state: param.RandomState = None,
@@ -99,14 +104,20 @@ class KNNSVC(LocalClassifier):
         param.keep(locals())
 
     def _asked(self, params: param.Params) -> dict[str, Any]:
-        k = one_count(self, params)
-        spec, is_open, widths = select(local_spec(self, params))
+        k, n_inner = one_count(self, params), inner_of(self, params)
+        selection, spec = params["selection"], local_spec(self, params)
+        if selection is None:
+            spec, is_open, widths = select(spec)
+            selection = "left_out" if is_open else None
+        else:
+            # Every candidate is trained, as in the paper.
+            spec = replace(spec, C=spec.C or SELECTION_C, search="full")
+            widths = widths_of(spec)
         if not find_kernel(spec.kernel).is_euclidean:
             check_single(replace(spec, C=None))
-        selection = "left_out" if is_open else None
         n_groups = groups_of(self, params)
-        method = KNNSVM((k,), selection=selection, percentiles=widths, n_groups=n_groups)
-        return asked_of(params, method, spec)
+        own = {"selection": selection, "percentiles": widths, "n_groups": n_groups}
+        return asked_of(params, KNNSVM((k,), n_assigned=n_inner, **own), spec)
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all neighborhoods")

@@ -357,8 +357,10 @@ class KNNSVMNoiseFilter(NoiseFilter):
         *,
         threshold: param.Share = 0.5,
         kernel: param.SearchedKernel = "rbf",
-        C: param.OneValue = None,
-        gamma: param.OneValue = None,
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        selection: Literal["each"] | None = None,
+        n_inner: param.MaybeCount = None,
         degree: param.Count = 3,
         coef0: param.NotNegative = 0.0,
         neighbors: param.NeighborSearch = "exact",
@@ -375,6 +377,8 @@ class KNNSVMNoiseFilter(NoiseFilter):
     def _classifier(self) -> LocalClassifier:
         params = self.get_params(deep=False)
         del params["threshold"]
+        if self.selection == "each":
+            return KNNSVC(**params)
         check_single(param.read(SolverSpec, params))
         # C is given, so nothing is selected by the noisy labels.
         return KNNSVC(**{**params, "C": 1.0 if self.C is None else self.C})

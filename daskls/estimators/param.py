@@ -79,6 +79,10 @@ ProbabilityMaps = Annotated[
     bool | Literal["auto", "sigmoid", "isotonic"],
     *("boolean", StrOptions({"auto", "sigmoid", "isotonic"})),
 ]
+LocalProbability = Annotated[
+    bool | Literal["auto", "sigmoid", "isotonic", "each"],
+    *("boolean", StrOptions({"auto", "sigmoid", "isotonic", "each"})),
+]
 Store = Annotated[str | os.PathLike[str] | None, str, os.PathLike, None]
 RandomState = Annotated[Any, "random_state"]
 Verbose = Annotated[int, "verbose"]

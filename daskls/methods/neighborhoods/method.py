@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import cast
+from itertools import pairwise
+from typing import Self, cast
 
 import numpy as np
 
@@ -143,13 +144,26 @@ class KNNSVM(NeighborMethod):
 
     name = "knnsvm"
 
-    def scores(self, reader: ModelReader, X: Reals) -> Float64:
+    def inner(self, n_neighbors: int) -> int:
+        return min(self.n_assigned or n_neighbors, n_neighbors)
+
+    def _of(self, reader: ModelReader) -> Self:
+        """Return the method with the widths that a query tries."""
+        if self.selection == "each":
+            return self
         percentile = reader.selected("percentile")
-        own = replace(self, percentiles=None if percentile is None else (percentile,))
-        return super(KNNSVM, own).scores(reader, X)
+        return replace(self, percentiles=None if percentile is None else (percentile,))
+
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
+        return super(KNNSVM, self._of(reader)).scores(reader, X)
+
+    def local_probabilities(self, reader: ModelReader, X: Reals) -> Float64:
+        from daskls.methods.neighborhoods.sigmoids import label_shares
+
+        return label_shares(self._of(reader), reader, X)
 
     def check_index(self, reader: ModelReader) -> None:
-        if self.selection is not None and reader.selected("C") is None:
+        if self.selection == "left_out" and reader.selected("C") is None:
             raise damaged(reader.index.where(), "the model lacks what its fit selected")
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
@@ -176,7 +190,7 @@ class KNN(NeighborMethod):
 def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64:
     target = reader.target
     scores = empty_scores(len(X), target)
-    for queries, rows in _neighborhoods(method, reader, X):
+    for queries, rows in neighborhoods_of(method, reader, X):
         if not method.votes:
             scores[queries] = _model_scores(method, reader, X[queries], rows)
         elif target.kind == "numbers":
@@ -186,18 +200,23 @@ def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64
     return scores
 
 
-def _neighborhoods(
+def neighborhoods_of(
     method: NeighborSpec, reader: ModelReader, X: Reals
 ) -> Iterator[tuple[Int64, Rows]]:
-    """Yield batches of nearby queries, and their neighbors' rows in the order of row numbers."""
+    """Yield batches of nearby queries, and their neighbors' rows in the order of row numbers.
+
+    Where the inner ones choose parameters, these come first.
+    """
     leaves = open_searched(method, reader)
     k = min(method.n_neighbors[0], leaves.n_rows)
     size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
     metric = metric_of(reader.spec)
+    ends = (0, method.inner(k), k) if method.selection == "each" else (0, k)
     for queries, found in search_batches(method, leaves, X, k, metric, size):
         # Sorted, so that equal sets of neighbors give equal models, bit for bit, for every query.
-        by_number = np.argsort(found.numbers, axis=1)
-        yield queries, leaves.read_positions(np.take_along_axis(found.positions, by_number, axis=1))
+        by_number = [a + np.argsort(found.numbers[:, a:b], axis=1) for a, b in pairwise(ends)]
+        order = np.concatenate(by_number, axis=1)
+        yield queries, leaves.read_positions(np.take_along_axis(found.positions, order, axis=1))
 
 
 def _votes(rows: Rows, n_classes: int) -> Float64:
@@ -227,14 +246,15 @@ def _model_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Row
     for i in range(len(X)):
         key = rows.numbers[i].tobytes()
         if key not in models:
-            models[key] = _fit(method, reader, rows, i)
+            near = neighborhood_of(method, reader, rows, i)
+            solver = find_neighborhood_solver(near.spec)
+            models[key] = solver.fit_neighborhood(near, BLANK_REPORT)
         scores[i] = model_scores(models[key], X[i : i + 1], reader.n_classes)[0]
     return scores
 
 
-def _fit(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> LocalModel:
+def neighborhood_of(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> Neighborhood:
     spec = replace(reader.spec, search="full")
     seed = QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0]))
-    own = rows.X[i], rows.targets[i], rows.weights[i]
-    near = Neighborhood(*own, len(rows.X[i]), spec, method.percentiles, seed)
-    return find_neighborhood_solver(spec).fit_neighborhood(near, BLANK_REPORT)
+    own = rows.X[i], rows.targets[i], rows.weights[i], method.inner(len(rows.X[i]))
+    return Neighborhood(*own, spec, method.percentiles, seed)
