@@ -45,8 +45,25 @@ class KNNSVC(LocalClassifier):
         k, the rows of a neighborhood; at most the number of rows, which gives the usual SVM.
     {kernel}
         For "poly", neighbors are nearest in the kernel's feature space.
-    {selected_C, selected_gamma, degree, coef0, neighbors, n_groups, k_tol, feature_scale}
-    {class_weight, probability, store, client, random_state, verbose}
+    {selected_C, selected_gamma}
+    selection : "each" or None, default None
+        Whether each query's neighbors choose C and the width among the candidates above, by 5 folds
+        of the ``n_inner`` nearest ones. `fit` then selects nothing; a query trains each candidate
+        five times. With gamma None, widths are percentiles of the neighbors' own distances. None:
+        one choice for all queries, where C and gamma leave one.
+    n_inner : int or None
+        k', for selection="each". Farther neighbors are in every training fold. None: k, all
+        neighbors, which did better than k / 2 on nine small sets.
+    {degree, coef0, neighbors, n_groups, k_tol, feature_scale, class_weight}
+    probability : "auto", bool, "sigmoid", "isotonic" or "each", default "auto"
+        Whether the model has `predict_proba`. True or "sigmoid": by Platt's sigmoid, one per class;
+        "isotonic": by increasing steps. They map decision values of held-out rows of second fits:
+        five of all rows, or with 10,000 rows or more one of some parts of space. "auto": none.
+        "each": by a sigmoid that each query's neighbors fit to their own values, by 5 folds;
+        nothing more is fitted beforehand. Of more than two classes among them, each is against the
+        others, with an SVM and a choice of its own, and the probabilities are normalized. They are
+        0 or 1 where all neighbors have one class. Sample weights count, class weights do not.
+    {store, client, random_state, verbose}
 
     Attributes
     ----------
@@ -56,12 +73,13 @@ class KNNSVC(LocalClassifier):
     selected_ : dict or None. The selection: n_neighbors, C, gamma, percentile (the width follows
         each neighborhood's own distances), and the error of every candidate as nested lists (k,
         width from large to small, C); candidates far from the best were dropped after some of the
-        rows. None where C or gamma was given.
+        rows. None where C or gamma was given, or with selection="each".
     {stage_s_}
 
     References
     ----------
-    Blanzieri, Melgani 2006, 2008; Segata, Blanzieri 2009, equation 6.
+    Blanzieri, Melgani 2006, 2008; Segata, Blanzieri 2009, equation 6, and definitions 3 and 4 for
+    selection="each"; Segata: FaLKM-lib v1.0, 2009, sections 2.3 and 2.6, for probability="each".
 
     Examples
     --------

@@ -101,7 +101,7 @@ def _bundle_size(sizes: TaskSizes, n_centers: int, n_neighbors: int) -> int:
 def expected_rows(method: NeighborSpec, sizes: TaskSizes, resources: Resources) -> Expected:
     """Return what methods take that only gather rows, and train or vote when they predict."""
     nbytes = gathering_nbytes(sizes)
-    if method.selection is not None:
+    if method.selects_once:
         k = max(method.for_rows(sizes.n_rows).n_neighbors)
         needed = neighborhood_nbytes(sizes, k, sizes.leaf_rows, sizes.n_rows, 1, method.n_groups)
         nbytes = max(nbytes, needed)
