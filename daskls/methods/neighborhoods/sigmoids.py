@@ -6,8 +6,8 @@ more than two classes is against the others, and their probabilities are normali
 
 import numpy as np
 
-from daskls.methods.neighborhoods.method import neighborhood_of, neighborhoods_of
 from daskls.methods.neighborhoods.plan import NeighborSpec
+from daskls.methods.neighborhoods.queries import neighborhood_of, neighborhoods_of
 from daskls.methods.probability import normalized
 from daskls.records import Float64, Reals
 from daskls.solvers.base import Neighborhood
