@@ -47,7 +47,7 @@ class KNNSVC(LocalClassifier):
         For "poly", neighbors are nearest in the kernel's feature space.
     {selected_C, selected_gamma}
     selection : "each" or None, default None
-        Whether each query's neighbors choose C and the width among the candidates above, by 5 folds
+        Whether each query's neighbors choose C and the width among the candidates, by 5 folds
         of the ``n_inner`` nearest ones. `fit` then selects nothing; a query trains each candidate
         five times. With gamma None, widths are percentiles of the neighbors' own distances. None:
         one choice for all queries, where C and gamma leave one.

@@ -86,14 +86,13 @@ def inner_of(estimator: Any, params: Params) -> int | None:
     return None if n_inner is None else int(n_inner)
 
 
-def check_single(spec: SolverSpec) -> SolverSpec:
+def check_single(
+    spec: SolverSpec, remedy: str = "and choose with scikit-learn's GridSearchCV"
+) -> SolverSpec:
     """Return the spec; ParameterError for candidates, which a lazy method cannot choose from."""
     for name, values in (("C", spec.C), ("gamma", spec.gamma)):
         if values is not None and len(values) > 1:
-            raise ParameterError(
-                f"{name} has {len(values)} candidates; give one value, and choose with "
-                "scikit-learn's GridSearchCV."
-            )
+            raise ParameterError(f"{name} has {len(values)} candidates; give one value, {remedy}.")
     return spec
 
 

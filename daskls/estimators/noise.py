@@ -388,7 +388,7 @@ class KNNSVMNoiseFilter(NoiseFilter):
         del params["threshold"]
         if self.selection == "each":
             return KNNSVC(**params)
-        check_single(param.read(SolverSpec, params))
+        check_single(param.read(SolverSpec, params), 'or selection="each"')
         # C is given, so nothing is selected by the noisy labels.
         return KNNSVC(**{**params, "C": 1.0 if self.C is None else self.C})
 

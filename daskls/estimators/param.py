@@ -60,7 +60,6 @@ Share = Annotated[float, Interval(Real, 0, 1, closed="both")]
 MaybeShare = Annotated[float | None, Interval(Real, 0, 1, closed="right"), None]
 # One value, or several candidates.
 Candidates = Annotated[float | Sequence[float] | None, POSITIVE, "array-like", None]
-OneValue = Annotated[float | None, POSITIVE, "array-like", None]
 CellKernel = Annotated[str, StrOptions({*KERNELS, "auto"})]
 SearchedKernel = Annotated[str, StrOptions(set(kernels_with("is_everywhere")))]
 NeighborSearch = Literal["exact", "approximate"]
