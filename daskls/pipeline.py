@@ -23,7 +23,7 @@ from daskls.partition.stored import model_partition, read_partition, write_parti
 from daskls.plan.checks import check_sample
 from daskls.plan.exchange import group_blocks
 from daskls.run.blocks import BlockRows
-from daskls.run.contract import FitRequest, FitState, Regrouped, Scanned
+from daskls.run.contract import EACH, FitRequest, FitState, Regrouped, Scanned
 from daskls.run.identity import find_seed, open_root, repair
 from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.regroup import gather_rows, has_rows, regroup_rows
@@ -204,7 +204,7 @@ def identify(
 def search(state: FitState) -> FitState:
     """Return the state in the scale, and with the parameters, that all cells share."""
     resolved = resolve(state)
-    if state.request.probability is not None and not maps_held_out(state.request):
+    if state.request.probability not in (None, EACH) and not maps_held_out(state.request):
         calibrate(state, resolved, _nested(state.client))
     return resolved
 

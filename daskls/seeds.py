@@ -98,7 +98,7 @@ SELECTED_ROWS = Stream(
     ("n_rows", 5), users=("methods.neighborhoods.select",), meets=("CELL_FOLDS",)
 )
 # The same for the neighborhood of a query, and of a training row that is left out of it.
-QUERY = Stream(("row", 6), users=("methods.neighborhoods.method",), meets=("CELL_FOLDS",))
+QUERY = Stream(("row", 6), users=("methods.neighborhoods.queries",), meets=("CELL_FOLDS",))
 LEFT_OUT = Stream(("row", 7), users=("methods.neighborhoods.noise",), meets=("CELL_FOLDS",))
 # The graph of a group of leaves, by the first of them.
 GRAPH = Stream(("leaf", 0, 13), users=("methods.neighborhoods.groups",))

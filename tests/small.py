@@ -78,7 +78,11 @@ WAYS = {
         {"fit_intercept": True},
         {"loss": "squared_error", "cv": 5, "C": None, "gamma": None, "kernel": "auto"},
     ],
-    "KNNSVC": [{"feature_scale": "spread"}, {"C": None, "gamma": None}],
+    "KNNSVC": [
+        {"selection": "each", "n_inner": 10, "C": [1, 10], "gamma": None, "probability": "each"},
+        {"feature_scale": "spread"},
+        {"C": None, "gamma": None},
+    ],
     "FalkSVC": [
         {"feature_scale": [2.0, 0.5]},
         {"selection": "local", "C": [1, 10], "gamma": None},

@@ -72,14 +72,27 @@ def one_count(estimator: Any, params: Params) -> int:
     return values[0]
 
 
-def check_single(spec: SolverSpec) -> SolverSpec:
+def inner_of(estimator: Any, params: Params) -> int | None:
+    """Return how many neighbors a selection of each neighborhood judges its candidates on."""
+    n_inner = params["n_inner"]
+    if params["selection"] is None:
+        check_unused(estimator, ["n_inner"], "selection=None")
+    k = one_count(estimator, params)
+    if n_inner is not None and n_inner > k:
+        raise ParameterError(
+            f"n_inner={n_inner} is above n_neighbors={k}; candidates are judged on neighbors only. "
+            "Lower n_inner, or raise n_neighbors."
+        )
+    return None if n_inner is None else int(n_inner)
+
+
+def check_single(
+    spec: SolverSpec, remedy: str = "and choose with scikit-learn's GridSearchCV"
+) -> SolverSpec:
     """Return the spec; ParameterError for candidates, which a lazy method cannot choose from."""
     for name, values in (("C", spec.C), ("gamma", spec.gamma)):
         if values is not None and len(values) > 1:
-            raise ParameterError(
-                f"{name} has {len(values)} candidates; give one value, and choose with "
-                "scikit-learn's GridSearchCV."
-            )
+            raise ParameterError(f"{name} has {len(values)} candidates; give one value, {remedy}.")
     return spec
 
 
@@ -94,8 +107,13 @@ def select(spec: SolverSpec) -> tuple[SolverSpec, bool, tuple[float, ...] | None
     given = [values for values in (spec.C, spec.gamma) if values]
     is_open = not given or any(len(values) > 1 for values in given)
     spec = replace(spec, C=spec.C or (SELECTION_C if is_open else (1.0,)))
-    is_wide = is_open and spec.gamma is None and has_width(spec.kernel)
-    return spec, is_open, widths("percentiles", PERCENTILES) if is_wide else None
+    return spec, is_open, widths_of(spec) if is_open else None
+
+
+def widths_of(spec: SolverSpec) -> tuple[float, ...] | None:
+    """Return the candidate widths of a selection, widest first; None where it has none."""
+    is_wide = spec.gamma is None and has_width(spec.kernel)
+    return widths("percentiles", PERCENTILES) if is_wide else None
 
 
 def selection_of(estimator: Any) -> dict[str, Any] | None:

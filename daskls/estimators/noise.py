@@ -320,8 +320,17 @@ class KNNSVMNoiseFilter(NoiseFilter):
     ----------
     n_neighbors : int, default 100
     threshold : float in [0, 1], default 0.5. Rows of a smaller probability are noise.
-    C : float or None. Box bound of a row of weight 1; None: 1.
-    {gamma}
+    C : float, sequence of float, or None
+        Box bound of a row of weight 1. None: 1, or with selection="each" the papers' 1, 4, 16, 64.
+    gamma : float, sequence of float (not of "poly"), or None
+        Factor of the squared distance (or the inner product). None: scikit-learn's "scale", of the
+        sampled rows; or with selection="each" and "rbf" 1 / q^2 with q the percentiles 1, 10, 50,
+        90 of the neighbors' distances.
+    selection : "each" or None, default None
+        Whether the neighbors of each row choose C and the width, by 5 folds of the ``n_inner``
+        nearest ones, before the sigmoid is fitted. None: C and gamma have one value.
+    n_inner : int or None
+        k', for selection="each". Farther neighbors are in every training fold. None: all neighbors.
     kernel, degree, coef0, neighbors, n_groups, tol, feature_scale, store, client, random_state,
     verbose : as for `KNNSVC`
 
@@ -335,8 +344,8 @@ class KNNSVMNoiseFilter(NoiseFilter):
 
     References
     ----------
-    Segata, Blanzieri, Delany, Cunningham 2008; Segata: FaLKM-lib v1.0, 2009, section 2.3; Lin, Lin,
-    Weng 2007 for the sigmoid.
+    Segata, Blanzieri, Delany, Cunningham 2008; Segata: FaLKM-lib v1.0, 2009, section 2.3, and 2.6
+    for selection="each"; Lin, Lin, Weng 2007 for the sigmoid.
 
     Examples
     --------
@@ -357,8 +366,10 @@ class KNNSVMNoiseFilter(NoiseFilter):
         *,
         threshold: param.Share = 0.5,
         kernel: param.SearchedKernel = "rbf",
-        C: param.OneValue = None,
-        gamma: param.OneValue = None,
+        C: param.Candidates = None,
+        gamma: param.Candidates = None,
+        selection: Literal["each"] | None = None,
+        n_inner: param.MaybeCount = None,
         degree: param.Count = 3,
         coef0: param.NotNegative = 0.0,
         neighbors: param.NeighborSearch = "exact",
@@ -375,7 +386,9 @@ class KNNSVMNoiseFilter(NoiseFilter):
     def _classifier(self) -> LocalClassifier:
         params = self.get_params(deep=False)
         del params["threshold"]
-        check_single(param.read(SolverSpec, params))
+        if self.selection == "each":
+            return KNNSVC(**params)
+        check_single(param.read(SolverSpec, params), 'or selection="each"')
         # C is given, so nothing is selected by the noisy labels.
         return KNNSVC(**{**params, "C": 1.0 if self.C is None else self.C})
 

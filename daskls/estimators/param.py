@@ -60,7 +60,6 @@ Share = Annotated[float, Interval(Real, 0, 1, closed="both")]
 MaybeShare = Annotated[float | None, Interval(Real, 0, 1, closed="right"), None]
 # One value, or several candidates.
 Candidates = Annotated[float | Sequence[float] | None, POSITIVE, "array-like", None]
-OneValue = Annotated[float | None, POSITIVE, "array-like", None]
 CellKernel = Annotated[str, StrOptions({*KERNELS, "auto"})]
 SearchedKernel = Annotated[str, StrOptions(set(kernels_with("is_everywhere")))]
 NeighborSearch = Literal["exact", "approximate"]
@@ -78,6 +77,10 @@ ClassWeight = Annotated[
 ProbabilityMaps = Annotated[
     bool | Literal["auto", "sigmoid", "isotonic"],
     *("boolean", StrOptions({"auto", "sigmoid", "isotonic"})),
+]
+LocalProbability = Annotated[
+    bool | Literal["auto", "sigmoid", "isotonic", "each"],
+    *("boolean", StrOptions({"auto", "sigmoid", "isotonic", "each"})),
 ]
 Store = Annotated[str | os.PathLike[str] | None, str, os.PathLike, None]
 RandomState = Annotated[Any, "random_state"]

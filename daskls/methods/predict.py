@@ -14,6 +14,7 @@ from daskls.methods.scores import SLAB_ROWS, labels_of
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import F4, F8, MIB, Float64, Int64, Labels, Reals
 from daskls.run.blocks import block_start, merge_chunks
+from daskls.run.contract import EACH
 from daskls.run.labels import first_bad_value, value_error
 from daskls.run.resources import find_slots, free_nbytes
 from daskls.run.rows import cut_large
@@ -172,6 +173,10 @@ def check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
 
 
 def _answer(reader: ModelReader, X: Reals, wanted: Wanted, out: Float64 | Labels) -> None:
+    is_proba = isinstance(wanted, str) and wanted == PROBABILITIES
+    if is_proba and reader.meta.get("probability") == EACH:
+        out[:] = _local_probabilities(reader, X)
+        return
     scores = score_rows(reader, X)
     for start in range(0, len(X), CONVERTED_ROWS):
         own = slice(start, start + CONVERTED_ROWS)
@@ -211,6 +216,12 @@ def score_rows(reader: ModelReader, X: Reals) -> Float64:
     """
     with one_blas_thread():
         return method_of(reader.method).scores(reader, reader.enter(X))
+
+
+@undisturbed
+def _local_probabilities(reader: ModelReader, X: Reals) -> Float64:
+    with one_blas_thread():
+        return method_of(reader.method).local_probabilities(reader, reader.enter(X))
 
 
 @undisturbed

@@ -241,12 +241,15 @@ def probabilities(maps: ScoreMaps, scores: Float64) -> Float64:
         second = maps.of(0, _columns(scores, maps.of_margins, maps.of_odds)[:, 0])
         return np.stack([1.0 - second, second], axis=1)
     columns = _columns(scores, maps.of_margins, maps.of_odds)
-    found = np.stack([maps.of(c, own) for c, own in enumerate(columns.T)], axis=1)
-    total = found.sum(axis=1, keepdims=True)
-    # Where all maps are 0, classes are equally likely.
-    normalized = np.full_like(found, 1.0 / found.shape[1])
-    np.divide(found, total, out=normalized, where=total > 0)
-    return normalized
+    return normalized(np.stack([maps.of(c, own) for c, own in enumerate(columns.T)], axis=1))
+
+
+def normalized(values: Float64) -> Float64:
+    """Return rows (m, k) divided by their sums; classes are equally likely where all are 0."""
+    total = values.sum(axis=1, keepdims=True)
+    found = np.full_like(values, 1.0 / values.shape[1])
+    np.divide(values, total, out=found, where=total > 0)
+    return found
 
 
 def shares(scores: Float64) -> Float64:

@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 # Bytes of a query while queries are sorted by cell, or by leaf: the order, and copies.
 QUERY_NBYTES = 128
+# Probabilities by sigmoids of each query's own neighbors, for which a fit has nothing to do.
+EACH = "each"
 # Most leaves whose bundles a plan makes one by one.
 MOST_LEAVES = 20_000
 
@@ -181,6 +183,10 @@ class Method(ABC):
 
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
         """Return the probability of each class, (m, k), where `has_probabilities`."""
+        raise NotImplementedError
+
+    def local_probabilities(self, reader: ModelReader, X: Reals) -> Float64:
+        """Return the same of rows, where they were asked of `EACH`."""
         raise NotImplementedError
 
     def check_complete(self, root: Root) -> None:

@@ -202,7 +202,7 @@ def test_a_kernel_that_overflows_is_one_error(flipped):
 
 def test_the_svm_of_neighbors_takes_one_C():
     X, y = checkers(100)
-    with pytest.raises(ParameterError, match="C has 2 candidates"):
+    with pytest.raises(ParameterError, match=r'C has 2 candidates; .* or selection="each"'):
         KNNSVMNoiseFilter(20, C=[1.0, 10.0]).fit(X, y)
     model = KNNSVMNoiseFilter(20, random_state=0).fit(X, y)
     assert model.model_.selected_ is None

@@ -1,5 +1,7 @@
 """A fit on neighborhoods: gather rows by leaf, select parameters, choose and train centers."""
 
+from typing import Any
+
 from daskls.cluster import run_each
 from daskls.memory import TaskSizes
 from daskls.methods.neighborhoods.groups import build_graphs
@@ -24,7 +26,7 @@ from daskls.neighbors.search import metric_of
 from daskls.plan.bundles import Resources, bundle_work, model_nbytes
 from daskls.plan.checks import gathering_nbytes
 from daskls.plan.fit import Expected
-from daskls.run.contract import FitState
+from daskls.run.contract import EACH, FitState
 from daskls.store.models import all_bundles, finished_bundles, missing_bundles
 from daskls.store.reader import write_index
 
@@ -38,9 +40,12 @@ def fit_rows(method: NeighborSpec, state: FitState) -> None:
     build_graphs(method, state)
     fit, _ = select(state, method)
     chosen = fit.spec.C, fit.spec.gamma, fit.method.percentiles
-    C, gamma, percentile = (values[0] if values else None for values in chosen)
+    # Of several values each query chooses.
+    C, gamma, percentile = (own[0] if own and len(own) == 1 else None for own in chosen)
     # Predictions use the selected parameters, so they are part of the model.
-    selected = {"C": C, "gamma": gamma, "percentile": percentile}
+    selected: dict[str, Any] = {"C": C, "gamma": gamma, "percentile": percentile}
+    if state.request.probability == EACH:
+        selected["class_weight"] = state.class_weight.tolist()
     write_index(state.root, {}, selected, [], [0])
 
 
@@ -96,7 +101,7 @@ def _bundle_size(sizes: TaskSizes, n_centers: int, n_neighbors: int) -> int:
 def expected_rows(method: NeighborSpec, sizes: TaskSizes, resources: Resources) -> Expected:
     """Return what methods take that only gather rows, and train or vote when they predict."""
     nbytes = gathering_nbytes(sizes)
-    if method.selection is not None:
+    if method.selects_once:
         k = max(method.for_rows(sizes.n_rows).n_neighbors)
         needed = neighborhood_nbytes(sizes, k, sizes.leaf_rows, sizes.n_rows, 1, method.n_groups)
         nbytes = max(nbytes, needed)

@@ -1,39 +1,27 @@
 """FaLK-SVM and related methods: models, or votes, of the nearest rows of centers or queries."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import cast
-
-import numpy as np
+from typing import Self
 
 from daskls.errors import StoreError
 from daskls.memory import TaskSizes
-from daskls.methods.neighborhoods.groups import (
-    GRAPH_PARTS,
-    GRAPHS,
-    open_searched,
-    search_batches,
-)
+from daskls.methods.neighborhoods.groups import GRAPH_PARTS, GRAPHS
 from daskls.methods.neighborhoods.parts import (
     CENTER_PARTS,
     find_owners,
     nearest_centers,
     read_centers,
 )
-from daskls.methods.neighborhoods.plan import NeighborSpec, batch_size, check_neighborhoods
+from daskls.methods.neighborhoods.plan import NeighborSpec, check_neighborhoods
+from daskls.methods.neighborhoods.queries import score_lazily
 from daskls.methods.probability import shares
-from daskls.methods.scores import empty_scores, mean_of_views, model_scores
-from daskls.neighbors.search import metric_of
+from daskls.methods.scores import mean_of_views
 from daskls.plan.bundles import Resources
 from daskls.plan.fit import Expected
-from daskls.records import F8, Float64, Int64, Ints, LocalModel, Reals
+from daskls.records import F8, Float64, Ints, Reals
 from daskls.run.contract import FitState, Method, Regrouped
-from daskls.seeds import QUERY
-from daskls.solvers.base import BLANK_REPORT, Neighborhood
-from daskls.solvers.registry import find_neighborhood_solver
 from daskls.store.contents import StorePart
 from daskls.store.errors import damaged
-from daskls.store.exchange import Rows
 from daskls.store.layout import Root
 from daskls.store.leaves import LeafReader
 from daskls.store.models import all_bundles, finished_bundles
@@ -143,13 +131,26 @@ class KNNSVM(NeighborMethod):
 
     name = "knnsvm"
 
-    def scores(self, reader: ModelReader, X: Reals) -> Float64:
+    def inner(self, n_neighbors: int) -> int:
+        return min(self.n_assigned or n_neighbors, n_neighbors)
+
+    def _of(self, reader: ModelReader) -> Self:
+        """Return the method with the widths that a query tries."""
+        if self.selection == "each":
+            return self
         percentile = reader.selected("percentile")
-        own = replace(self, percentiles=None if percentile is None else (percentile,))
-        return super(KNNSVM, own).scores(reader, X)
+        return replace(self, percentiles=None if percentile is None else (percentile,))
+
+    def scores(self, reader: ModelReader, X: Reals) -> Float64:
+        return super(KNNSVM, self._of(reader)).scores(reader, X)
+
+    def local_probabilities(self, reader: ModelReader, X: Reals) -> Float64:
+        from daskls.methods.neighborhoods.sigmoids import label_shares
+
+        return label_shares(self._of(reader), reader, X)
 
     def check_index(self, reader: ModelReader) -> None:
-        if self.selection is not None and reader.selected("C") is None:
+        if self.selection == "left_out" and reader.selected("C") is None:
             raise damaged(reader.index.where(), "the model lacks what its fit selected")
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
@@ -168,73 +169,3 @@ class KNN(NeighborMethod):
 
     def probabilities(self, reader: ModelReader, scores: Float64) -> Float64:
         return shares(scores)
-
-
-# ---- predictions of lazy methods: neighbors vote, or train a model for the query ----
-
-
-def score_lazily(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64:
-    target = reader.target
-    scores = empty_scores(len(X), target)
-    for queries, rows in _neighborhoods(method, reader, X):
-        if not method.votes:
-            scores[queries] = _model_scores(method, reader, X[queries], rows)
-        elif target.kind == "numbers":
-            scores[queries] = _means(rows).reshape(-1, *target.score_shape)
-        else:
-            scores[queries] = _votes(rows, target.n_classes)
-    return scores
-
-
-def _neighborhoods(
-    method: NeighborSpec, reader: ModelReader, X: Reals
-) -> Iterator[tuple[Int64, Rows]]:
-    """Yield batches of nearby queries, and their neighbors' rows in the order of row numbers."""
-    leaves = open_searched(method, reader)
-    k = min(method.n_neighbors[0], leaves.n_rows)
-    size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
-    metric = metric_of(reader.spec)
-    for queries, found in search_batches(method, leaves, X, k, metric, size):
-        # Sorted, so that equal sets of neighbors give equal models, bit for bit, for every query.
-        by_number = np.argsort(found.numbers, axis=1)
-        yield queries, leaves.read_positions(np.take_along_axis(found.positions, by_number, axis=1))
-
-
-def _votes(rows: Rows, n_classes: int) -> Float64:
-    """Return each class's share of the neighbors' weight; for two classes the difference."""
-    n_queries = len(rows.codes)
-    votes = np.zeros((n_queries, n_classes))
-    everyone = np.broadcast_to(np.arange(n_queries)[:, None], rows.codes.shape)
-    np.add.at(votes, (everyone, rows.codes), rows.weights)
-    votes /= votes.sum(axis=1, keepdims=True)
-    return votes[:, 1] - votes[:, 0] if n_classes == 2 else votes
-
-
-def _means(rows: Rows) -> Float64:
-    numbers = cast(Float64, rows.targets)
-    found = np.zeros((len(numbers), numbers.shape[2]))
-    # One neighbor at a time, so that bits do not depend on how many queries a batch has.
-    for own, weights in zip(numbers.swapaxes(0, 1), rows.weights.T, strict=True):
-        found += own * weights[:, None]
-    means: Float64 = found / rows.weights.sum(axis=1, keepdims=True)
-    return means
-
-
-def _model_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Rows) -> Float64:
-    scores = empty_scores(len(X), reader.target)
-    # Queries with the same neighbors share a model.
-    models: dict[bytes, LocalModel] = {}
-    for i in range(len(X)):
-        key = rows.numbers[i].tobytes()
-        if key not in models:
-            models[key] = _fit(method, reader, rows, i)
-        scores[i] = model_scores(models[key], X[i : i + 1], reader.n_classes)[0]
-    return scores
-
-
-def _fit(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> LocalModel:
-    spec = replace(reader.spec, search="full")
-    seed = QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0]))
-    own = rows.X[i], rows.targets[i], rows.weights[i]
-    near = Neighborhood(*own, len(rows.X[i]), spec, method.percentiles, seed)
-    return find_neighborhood_solver(spec).fit_neighborhood(near, BLANK_REPORT)

@@ -16,7 +16,8 @@ from daskls.records import Float64, Int64, Ints, Labels, Reals
 from daskls.run.blocks import block_start
 from daskls.run.resources import find_slots
 from daskls.seeds import LEFT_OUT
-from daskls.solvers.hinge.neighborhood import label_probability
+from daskls.solvers.base import Neighborhood
+from daskls.solvers.hinge.neighborhood import fit_label, label_probability
 from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
 
@@ -100,12 +101,8 @@ def leave_one_out(
             others = found.others(first + queries)
             rows = leaves.read_positions(found.positions[others].reshape(len(queries), -1))
             for i, query in enumerate(queries.tolist()):
-                agreement[query] = label_probability(
-                    rows.X[i],
-                    rows.codes[i],
-                    X[query],
-                    int(codes[query]),
-                    reader.spec,
-                    LEFT_OUT(seed, row=first + query),
-                )
+                own = rows.X[i], rows.codes[i], rows.weights[i], method.inner(k), reader.spec
+                near = Neighborhood(*own, method.percentiles, LEFT_OUT(seed, row=first + query))
+                fitted = fit_label(near, int(codes[query]))
+                agreement[query] = label_probability(fitted, X[query])
     return agreement

@@ -41,6 +41,11 @@ class NeighborSpec:
     # Whether neighbors vote or are averaged, instead of training a model.
     votes: ClassVar[bool] = False
 
+    @property
+    def selects_once(self) -> bool:
+        """Whether a fit selects parameters for all neighborhoods."""
+        return self.selection in ("local", "left_out")
+
     def inner(self, n_neighbors: int) -> int:
         return self.n_assigned or max(n_neighbors // 2, 1)
 

@@ -45,7 +45,7 @@ def select(state: FitState, neighbors: NeighborSpec) -> tuple[Fit, int]:
     """Return the fit with the parameters that are selected, and k."""
     resolved = state.resolved_spec if neighbors.percentiles is None else state.request.spec
     fit = replace(state.fit, method=neighbors, spec=resolved)
-    if neighbors.selection not in ("local", "left_out"):
+    if not neighbors.selects_once:
         return fit, neighbors.n_neighbors[0]
     stored = state.root.attributes.get("selected")
     if stored is None:

@@ -8,7 +8,7 @@ Source: Segata and Blanzieri 2009, definitions 3 to 5 and the paragraph on the w
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -61,11 +61,7 @@ class HingeNeighborhoods(NeighborhoodSolver):
             return own.constant(report)
         units = find_units(near)
         own = units.of(own)
-        has_choice = count_gammas(spec, near.percentiles) * spec.n_costs > 1
-        n_judged = units.n_inner if has_choice else 0
-        order, cell, grid = _prepared(own, near, _inner_folds(own, n_judged, near.seed))
-        search = HINGE.search(cell, spec, grid) if has_choice else None
-        choice = search.choose(finish=False) if search else _from_zero(cell, spec, grid)
+        order, cell, choice = _chosen(own, near, units.n_inner)
         return own.model(_trained(cell, choice, spec), order, cell, report)
 
     def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
@@ -108,6 +104,20 @@ def _prepared(own: LocalRows, near: Neighborhood, folds: Int64) -> tuple[Int64, 
     order, cell = own.data(folds)
     grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
     return order, cell, grid
+
+
+def _has_choice(near: Neighborhood) -> bool:
+    return count_gammas(near.spec, near.percentiles) * near.spec.n_costs > 1
+
+
+def _chosen(own: LocalRows, near: Neighborhood, n_inner: int) -> tuple[Int64, CellData, Choice]:
+    """Return an order of the rows, the rows in it, and the candidate that inner rows choose."""
+    n_judged, spec = n_inner if _has_choice(near) else 0, near.spec
+    order, cell, grid = _prepared(own, near, _inner_folds(own, n_judged, near.seed))
+    if not n_judged:
+        return order, cell, _from_zero(cell, spec, grid)
+    # The search, with its matrices, ends here: what is chosen is trained beside none of them.
+    return order, cell, HINGE.search(cell, spec, grid).choose(finish=False)
 
 
 def _errors(cell: CellData, spec: SolverSpec, grid: Grid) -> Float64:
@@ -153,40 +163,57 @@ def _trained(cell: CellData, choice: Choice, spec: SolverSpec) -> Choice:
     return replace(choice, coef=coef, intercepts=offsets, counts=counts)
 
 
-def label_probability(
-    X: Reals,
-    codes: Codes,
-    query: Reals,
-    code: int,
-    spec: SolverSpec,
-    seed: tuple[int, ...],
-) -> float:
-    """Return the probability that a row has its label, by the SVM of its neighbors, without itself.
+class LabelModel(NamedTuple):
+    """The SVM of a label against all others, and the sigmoid of its decision values."""
 
-    Other classes are merged into one. Their share with the label where they are all equal. Source:
-    Segata 2009, section 2.3; Platt 1999, Lin et al. 2007.
+    model: LocalModel
+    a: float
+    b: float
+
+    def opposite(self) -> "LabelModel":
+        """Return the same of the other labels together."""
+        return self._replace(a=-self.a, b=-self.b)
+
+
+def fit_label(near: Neighborhood, code: int, counted: Float64 | None = None) -> LabelModel | float:
+    """Return a model of the probability of a label, or that probability if all queries have one.
+
+    Other classes are merged into one. Inner rows choose among candidates; the sigmoid is fitted to
+    held-out values of all rows, `counted` (m,) if not by the weights of training. Where all rows
+    are equal, it is their share with the label. Source: Segata 2009, section 2.3; Platt 1999, Lin
+    et al. 2007.
     """
-    mine = (codes == code).astype(np.int64)
+    mine, spec = (near.targets == code).astype(np.int64), near.spec
     if mine.all() or not mine.any():
         return float(mine[0])
-    near = Neighborhood(X, mine, np.ones(len(X)), len(X), spec, None, seed)
-    own = find_units(near).of(_rows_of(near))
+    near = replace(near, targets=mine)
+    units = find_units(near)
+    own = units.of(_rows_of(near))
     if _is_trivial(own):
-        return float(mine.mean())
-    order, cell = own.data(_inner_folds(own, len(own.rows), seed))
-    grid = neighborhood_grid(own, cell.base, None, seed)
+        return float(np.average(mine, weights=near.weights if counted is None else counted))
+    chosen = _chosen(own, near, units.n_inner)[2] if _has_choice(near) else None
+    order, cell, grid = _prepared(own, near, _inner_folds(own, len(own.rows), near.seed))
+    if chosen is not None:
+        grid = Grid((chosen.kernel.gamma,), (chosen.C,))
+    weights = cell.weights.astype(np.float64)
+    if counted is not None:
+        weights = find_units(replace(near, weights=counted)).weights[order]
     values = _held_out_values(cell, spec, grid)
     held_out = np.isfinite(values)
-    weights = cell.weights[held_out].astype(np.float64)
-    a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1, weights)
+    a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1, weights[held_out])
     choice = _trained(cell, _from_zero(cell, spec, grid), spec)
     model = own.model(choice, order, cell, own.described(BLANK_REPORT))
     if len(model.classes) == 1:
         # Nothing was learned but the offset.
-        value = float(choice.intercepts[0])
-    else:
-        value = float(cell_scores(model, query[None])[0])
-    return float(sigmoid(np.array([value]), a, b)[0])
+        return float(sigmoid(choice.intercepts[:1], a, b)[0])
+    return LabelModel(model, a, b)
+
+
+def label_probability(fitted: LabelModel | float, query: Reals) -> float:
+    """Return the probability that a row (d,) has the label of a model."""
+    if isinstance(fitted, float):
+        return fitted
+    return float(sigmoid(cell_scores(fitted.model, query[None]), fitted.a, fitted.b)[0])
 
 
 def _held_out_values(cell: CellData, spec: SolverSpec, grid: Grid) -> Float32:

@@ -13,7 +13,7 @@ from daskls.records import CellReport, SolverSpec
 from daskls.solvers.base import Neighborhood
 from daskls.solvers.evaluate import cell_scores
 from daskls.solvers.grid import assign_folds
-from daskls.solvers.hinge.neighborhood import HingeNeighborhoods, label_probability
+from daskls.solvers.hinge.neighborhood import HingeNeighborhoods, fit_label, label_probability
 from daskls.solvers.percentiles import sampled_strides, width_gammas
 
 SOLVER = HingeNeighborhoods()
@@ -425,7 +425,9 @@ def test_the_probability_of_a_label_counts_copies():
     X, codes = neighborhood_of(2)
     many_X, many_codes, often = repeated(X, codes)
     spec = spec_of(C=(2.0,), gamma=(0.4,))
-    found = label_probability(many_X, many_codes, X[4] + 0.1, 1, spec, SEED)
+    n_rows = len(many_X)
+    near = Neighborhood(many_X, many_codes, np.ones(n_rows), n_rows, spec, None, SEED)
+    found = label_probability(fit_label(near, 1), X[4] + 0.1)
     mine = (codes == 1).astype(int)
     folds = assign_folds(mine, 3, SEED)
     values, peer = np.empty(len(X)), SVC(C=2.0, gamma=0.4, tol=1e-10)
