@@ -10,7 +10,7 @@ import numpy as np
 
 from daskls.datasets.convert import open_files
 from daskls.errors import DataError, ParameterError
-from daskls.estimators.inputs import other_columns
+from daskls.estimators.inputs import check_targets, other_columns
 from daskls.plan.bundles import Resources
 from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, TargetKind
@@ -26,7 +26,6 @@ from daskls.targets import Target
 
 # Assumed of a shape, and of a target that is not known.
 USUAL_DTYPE, USUAL_CLASSES = np.dtype(np.float32), 2
-ENCODED = "one feature per column; columns of text become one per category"
 
 
 # Rows on Zarr, or a lazy array of their shape; the target with the expected number of classes or of
@@ -48,7 +47,8 @@ def unread_rows(X: Any, y: Any, kind: TargetKind, options: TableOptions) -> Unre
     target, notes = _target(y, source, kind)
     if source.in_memory:
         array = source.given if hasattr(source.given, "shape") else np.asarray(source.given)
-        notes = (*notes, *([ENCODED] if other_columns(array) else []))
+        if other_columns(array):
+            return _of_frame(source, y, kind, (target, notes))
         return _of_shape(array.shape, _dtype_of(array), target, notes)
     return source, target, notes
 
@@ -79,6 +79,19 @@ def count_rows(source: Source) -> int:
             "compute_chunk_sizes() first, or give a shape, (rows, features)."
         )
     return int(shape[0])
+
+
+def _of_frame(
+    source: Source, y: Any, kind: TargetKind, target: tuple[Target, tuple[str, ...]]
+) -> UnreadRows:
+    """Return the rows of a frame with columns to encode, whose labels are apart or unknown."""
+    with Scratch.temporary() as scratch:
+        table = with_numbers(source.open(None, scratch.folder), None, kind)
+        labels = open_source(y)
+        known = check_targets(labels.given, kind) if y is not None and labels.in_memory else None
+        found = scan_table(table, None, TableOptions(), kind=kind, target=known)
+    shape = found.n_rows, len(found.encoding.feature_names)
+    return _of_shape(shape, np.dtype(found.encoding.dtype), *target)
 
 
 def _of_table(source: Source, label: Any, kind: TargetKind, options: TableOptions) -> UnreadRows:

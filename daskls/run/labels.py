@@ -263,6 +263,6 @@ def check_discrete(labels: Labels) -> None:
     """Raise DataError for fractions, which are no classes."""
     if labels.dtype.kind == "f" and (fractions := labels[labels != np.floor(labels)]).size:
         raise DataError(
-            f"Unknown label type: continuous. y holds {fractions[0]!r}; a classifier needs "
+            f"Unknown label type: continuous. y holds {float(fractions[0])!r}; a classifier needs "
             "discrete labels. Bin y, or use a regressor such as VoronoiSVR."
         )

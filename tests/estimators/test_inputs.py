@@ -220,3 +220,25 @@ def test_parameters_are_refused_before_the_data_are_read(estimator, params, mess
     with pytest.raises(ParameterError, match=message):
         type(estimator)(**params, store=tmp_path / "m").fit("nowhere.zarr")
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.array([[1, "07.11.2020"]] * N, dtype=object),
+        [[1.5, "07.11.2020"]] * N,
+        np.array([["1", "07.11.2020"]] * N),
+    ],
+)
+def test_text_in_an_array_is_told_with_its_place(rows):
+    told = r"X holds text: '07.11.2020' in row 0, column 1\. Pass numbers, or a table.*DataFrame"
+    with pytest.raises(DataError, match=told):
+        small_svc().fit(rows, Y)
+    with pytest.raises(DataError, match=told):
+        small_svc().fit(X, Y).predict(rows[:3])
+
+
+def test_fractions_as_labels_name_a_regressor():
+    for labels in (X[:, 0], da.from_array(X[:, 0], chunks=70)):
+        with pytest.raises(DataError, match=r"y holds 0\.\d+; a classifier .* VoronoiSVR"):
+            small_svc().fit(X if isinstance(labels, np.ndarray) else da.from_array(X), labels)
