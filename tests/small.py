@@ -89,7 +89,11 @@ WAYS = {
         {"selection": "each", "C": [1, 10], "assign": "k_centers"},
         {"kernel": "poly", "gamma": 1.0, "assign": "center"},
     ],
-    "LandmarkSVC": [{"projection": "rbf", "C": 1.0}],
+    "LandmarkSVC": [
+        {"projection": "rbf", "C": 1.0},
+        {"kernel": "rbf", "n_landmarks": 30},
+        {"kernel": "poly", "landmarks": "pca", "degree": 2, "coef0": 1.0, "C": 1.0},
+    ],
     "LocalSamplingSVC": [
         {"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5},
         {"C": None, "gamma": None},

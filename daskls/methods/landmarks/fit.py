@@ -25,6 +25,7 @@ from daskls.methods.landmarks.plan import (
     default_costs,
     edge_of,
     group_cells,
+    has_map,
     most_landmarks,
     n_candidates,
     pick_cost,
@@ -38,11 +39,18 @@ from daskls.methods.landmarks.solve import (
     stored_cells,
 )
 from daskls.partition.space import VoronoiCells, cluster_cells
-from daskls.records import CellReport, Float64, Int64, Mask, Table
+from daskls.records import CellReport, Float64, Int64, KernelSpec, Mask, Table
 from daskls.run.contract import FitState, Regrouped
 from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total
-from daskls.solvers.landmarks import BiasSearch, Evaluation, draw_landmarks, find_components
+from daskls.solvers.landmarks import (
+    BiasSearch,
+    Evaluation,
+    draw_landmarks,
+    find_components,
+    find_features,
+    scale_of_projections,
+)
 
 # Columns of a round's statistics: Newton steps, and rows with alpha > 0.
 STEPS_STAT, SUPPORT_STAT = 5, 6
@@ -84,19 +92,26 @@ def _choose_landmarks(state: FitState, method: LandmarkSpec) -> None:
     n_features, n_rows = state.rows.n_features, state.scan.n_kept
     most = most_landmarks(method, n_rows, n_features)
     wanted = method.n_landmarks or min(n_features, most)
+    drawn = LANDMARKS(state.seed, n_rows=state.scan.n_kept)
     with one_blas_thread():
+        rows = draw_landmarks(X, normalization, wanted, drawn)
         if method.landmarks == "random":
-            drawn = LANDMARKS(state.seed, n_rows=state.scan.n_kept)
-            landmarks = draw_landmarks(X, normalization, wanted, drawn)
+            landmarks = rows
         else:
             landmarks, deviations = find_components(X, normalization, wanted)
             if find_kernel(method.projection).has_width:
                 # Distances need points: those one standard deviation from the center.
                 landmarks *= deviations[:, None]
-    gamma = None
-    if find_kernel(method.projection).has_width:
-        gamma = state.request.spec.gamma[0] if state.request.spec.gamma else state.scale_gamma
-    write_landmarks(state.root, landmarks, gamma)
+        gamma, spec = None, state.request.spec
+        if find_kernel(method.projection).has_width:
+            gamma = spec.gamma[0] if spec.gamma else state.scale_gamma
+        features = None
+        if has_map(spec):
+            seen_by = normalization.center, landmarks, gamma
+            width = method.kernel_gamma or scale_of_projections(X, *seen_by)
+            kernel = KernelSpec(spec.kernel, width, spec.degree, spec.coef0)
+            features = find_features(rows, *seen_by, kernel)
+    write_landmarks(state.root, landmarks, gamma, features)
 
 
 def _positive(state: FitState) -> list[int]:

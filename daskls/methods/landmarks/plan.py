@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from daskls.errors import MemoryPlanError, ParameterError
+from daskls.kernels.kernel import find_kernel
 from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import Resources, group_neighbors, plan_sample, share_of
@@ -37,6 +38,7 @@ class LandmarkSpec:
     n_landmarks: int | None
     landmarks: str
     projection: str
+    kernel_gamma: float | None = None
 
 
 def count_clusters(n_rows: int) -> int:
@@ -78,7 +80,17 @@ def expected_landmarks(method: LandmarkSpec, sizes: TaskSizes, n_cells: int) -> 
     groups = group_cells([rows] * n_cells, sizes.n_features, n_landmarks, n_problems)
     nbytes = landmark_nbytes(sizes, rows, n_landmarks, n_problems)
     models = n_cells * (n_landmarks + sizes.n_features) * sizes.n_outputs + n_landmarks**2
-    return Expected(len(groups), n_cells, nbytes, models * F8)
+    return Expected(len(groups), n_cells, nbytes, models * F8 + map_nbytes(sizes.spec, n_landmarks))
+
+
+def has_map(spec: SolverSpec) -> bool:
+    """Whether projections are mapped to a kernel's features; inner products need no map."""
+    return find_kernel(spec.kernel).has_gamma
+
+
+def map_nbytes(spec: SolverSpec, n_landmarks: int) -> int:
+    """Return the bytes of a feature map: its points and the root."""
+    return 2 * n_landmarks**2 * F8 if has_map(spec) else 0
 
 
 def most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
@@ -114,7 +126,9 @@ def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems:
     inner = n_rows**2 * F8 if n_rows <= ROWS_PER_LANDMARK * n_landmarks else 0
     factor = min(n_rows, n_landmarks) ** 2 * F8
     states = 4 * n_problems * (n_landmarks + 16) * F8
-    tile = GEMM_ROWS * (sizes.n_features + 3 * n_landmarks) * F8
+    copies = 6 if has_map(sizes.spec) else 3
+    tile = GEMM_ROWS * (sizes.n_features + copies * n_landmarks) * F8
+    tile += map_nbytes(sizes.spec, n_landmarks)
     return reading + projected + inner + factor + states + tile + n_rows * ROW_TEMPORARIES
 
 
