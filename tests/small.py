@@ -92,7 +92,14 @@ WAYS = {
     "LandmarkSVC": [
         {"projection": "rbf", "C": 1.0},
         {"kernel": "rbf", "n_landmarks": 30},
-        {"kernel": "poly", "landmarks": "pca", "degree": 2, "coef0": 1.0, "C": 1.0},
+        {
+            "kernel": "poly",
+            "landmarks": "pca",
+            "n_landmarks": 2,
+            "degree": 2,
+            "coef0": 1.0,
+            "C": 1.0,
+        },
     ],
     "LocalSamplingSVC": [
         {"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5},

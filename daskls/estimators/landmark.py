@@ -36,8 +36,8 @@ class LandmarkSVC(LocalClassifier):
         (n / 400)^1.5 for n rows, at least 2 and at most 100: 2 for 500 rows, 20 for 3000, the
         paper's 100 from 8618 rows on. Few rows in many clusters lose to one linear SVM.
     n_landmarks : int, >= 1, or None
-        L, the number of landmarks. None: the number of features (the paper's advice), or of rows
-        if that is smaller.
+        L, the number of landmarks. None: the number of features (the paper's advice), at least 100
+        for a kernel that is not linear; fewer where rows or, for "pca", dimensions are fewer.
     landmarks : "random" or "pca", default "random"
         Rows drawn by seed, or the first principal components of the rows: worth their time where
         landmarks are few (on 12,000 rows of MNIST below 20, in the paper below 100).
@@ -59,7 +59,7 @@ class LandmarkSVC(LocalClassifier):
         replaced by its features on the span of the images of as many sampled rows as there are
         landmarks ("random": of the landmarks): exact where these are all rows, Nystroem's
         approximation where they are fewer. The model has the size of the linear one's and another
-        2 L^2 numbers; give n_landmarks, as the number of features is few.
+        2 L^2 numbers.
     kernel_gamma : float > 0, or None. Of the kernel; None: 1 / (L x variance) of the projections of
         the sampled rows.
     {degree, coef0}

@@ -137,6 +137,14 @@ def test_components_have_the_features_of_drawn_rows():
     np.testing.assert_allclose(found.features.points, rows @ found.landmarks.T, atol=1e-12)
 
 
+@pytest.mark.parametrize(("n", "expected"), [(300, 100), (40, 40)])
+def test_a_kernel_has_a_hundred_landmarks_or_all_rows(n, expected):
+    X, y = checkers(n)
+    params = {"C": 1.0, "random_state": 0, "kernel": "rbf"}
+    assert LandmarkSVC(2, **params).fit(X, y).landmarks_.shape == (expected, 2)
+    assert LandmarkSVC(2, **params, landmarks="pca").fit(X, y).landmarks_.shape == (2, 2)
+
+
 def test_copies_among_landmarks_add_nothing():
     Z = np.repeat(np.random.default_rng(0).normal(size=(5, 3)), 2, axis=0)
     center = np.zeros(3)

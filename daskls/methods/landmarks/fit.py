@@ -21,6 +21,7 @@ from daskls.methods.landmarks.parts import (
 )
 from daskls.methods.landmarks.plan import (
     LandmarkSpec,
+    asked_landmarks,
     count_clusters,
     default_costs,
     edge_of,
@@ -76,11 +77,10 @@ def fit_jointly(method: LandmarkSpec, state: FitState, regrouped: Regrouped) -> 
     _choose_landmarks(state, method)
     exchange, leaf_rows = regrouped.exchange, regrouped.leaf_rows
     cells = stored_cells(state.root)
-    n_features = state.rows.n_features
-    n_problems = n_candidates(state.request.spec) * len(_positive(state))
-    groups = group_cells(
-        leaf_rows.tolist(), n_features, method.n_landmarks or n_features, n_problems
-    )
+    spec, n_features = state.request.spec, state.rows.n_features
+    n_landmarks = asked_landmarks(method, spec, n_features)
+    n_problems = n_candidates(spec) * len(_positive(state))
+    groups = group_cells(leaf_rows.tolist(), n_features, n_landmarks, n_problems)
     _solve(state, cells, groups, leaf_rows, JointJob(state.fit, exchange))
 
 
@@ -91,7 +91,7 @@ def _choose_landmarks(state: FitState, method: LandmarkSpec) -> None:
     X, normalization = state.sample.X, find_normalization(state.sample.X)
     n_features, n_rows = state.rows.n_features, state.scan.n_kept
     most = most_landmarks(method, n_rows, n_features)
-    wanted = method.n_landmarks or min(n_features, most)
+    wanted = min(asked_landmarks(method, state.request.spec, n_features), most)
     drawn = LANDMARKS(state.seed, n_rows=state.scan.n_kept)
     with one_blas_thread():
         rows = draw_landmarks(X, normalization, wanted, drawn)

@@ -22,6 +22,8 @@ COST_SHARES = (0.03, 0.3, 3.0, 30.0, 300.0, 3e3, 3e4, 3e5)
 # SVM, while 7000 rows of 10 classes need 80 clusters.
 MOST_CLUSTERS = 100
 ROWS_OF_ONE = 400
+# Landmarks of a kernel whose number is left open, at least: its features are of so many points.
+LEAST_OF_KERNEL = 100
 # Cells are solved in groups of about this many bytes, and in at least so many groups, to keep
 # workers busy. Groups depend on the data alone, so a fit may resume with other workers.
 GROUP_NBYTES = 16 << 20
@@ -63,7 +65,7 @@ def check_landmarks(method: LandmarkSpec, sizes: TaskSizes, resources: Resources
     check_block(sizes, resources)
     rows = min(sizes.cell_size, n_rows) if sizes.at == "expected" else sizes.leaf_rows
     n_problems = n_candidates(sizes.spec) * sizes.n_outputs
-    used = method.n_landmarks or sizes.n_features
+    used = asked_landmarks(method, sizes.spec, sizes.n_features)
     needed = landmark_nbytes(sizes, rows, used, n_problems)
     if needed > resources.task_nbytes:
         raise MemoryPlanError(
@@ -75,7 +77,7 @@ def check_landmarks(method: LandmarkSpec, sizes: TaskSizes, resources: Resources
 
 def expected_landmarks(method: LandmarkSpec, sizes: TaskSizes, n_cells: int) -> Expected:
     rows = max(sizes.n_rows // n_cells, 1)
-    n_landmarks = method.n_landmarks or sizes.n_features
+    n_landmarks = asked_landmarks(method, sizes.spec, sizes.n_features)
     n_problems = n_candidates(sizes.spec) * sizes.n_outputs
     groups = group_cells([rows] * n_cells, sizes.n_features, n_landmarks, n_problems)
     nbytes = landmark_nbytes(sizes, rows, n_landmarks, n_problems)
@@ -98,6 +100,12 @@ def most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
     cell_size = share_of(n_rows, method.n_cells or count_clusters(n_rows))
     n_sample = plan_sample(n_rows, n_features, cell_size).n_sample
     return min(n_sample, n_features) if method.landmarks == "pca" else n_sample
+
+
+def asked_landmarks(method: LandmarkSpec, spec: SolverSpec, n_features: int) -> int:
+    """Return the number of landmarks, if there are as many."""
+    least = LEAST_OF_KERNEL if has_map(spec) else 0
+    return method.n_landmarks or max(n_features, least)
 
 
 def n_candidates(spec: SolverSpec) -> int:
