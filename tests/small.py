@@ -104,7 +104,9 @@ WAYS = {
     "LocalSamplingSVC": [
         {"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5},
         {"C": None, "gamma": None},
+        {"loss": "squared_hinge"},
     ],
+    "NeighborSamplingSVC": [{"loss": "squared_hinge"}],
 }
 # A variant to run the contract on, instead of every method: JSON such as
 # {"VoronoiSVC": {"loss": "hinge"}}.
