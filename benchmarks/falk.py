@@ -152,7 +152,7 @@ def named(k: int, C: float, gamma: float) -> Record:
 def fknn(data: Data) -> Record:
     right = np.zeros(len(NEIGHBORS))
     for train, test in folds(data):
-        nearest = NearestNeighbors(n_neighbors=max(NEIGHBORS), algorithm="kd_tree")
+        nearest = NearestNeighbors(n_neighbors=max(NEIGHBORS))
         found = nearest.fit(data.X[train]).kneighbors(data.X[test], return_distance=False)
         is_second = data.y[train][found] == np.unique(data.y)[1]
         votes = np.cumsum(is_second, axis=1)[:, np.array(NEIGHBORS) - 1] > np.array(NEIGHBORS) / 2

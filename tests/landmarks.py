@@ -1,6 +1,7 @@
 """Helpers of the tests on L3-SVMs: the joint problem as SVC sees it."""
 
 import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
 from daskls import LandmarkSVC
@@ -27,9 +28,9 @@ def nearest_clusters(X, model):
     return np.array([((x - centers) ** 2).sum(axis=1).argmin() for x in X])
 
 
-def joint_kernel(M, cells, N, others):
-    """Return the kernel of the joint problem: inner products within a cluster, 0 elsewhere."""
-    return (M @ N.T) * (cells[:, None] == others[None])
+def joint_kernel(M, cells, N, others, kernel="linear", **params):
+    """Return the kernel of the joint problem: that of projections in a cluster, 0 elsewhere."""
+    return pairwise_kernels(M, N, kernel, **params) * (cells[:, None] == others[None])
 
 
 def joint_objective(theta, intercept, M, cells, signs, costs):

@@ -93,11 +93,24 @@ WAYS = {
         {"selection": "each", "C": [1, 10], "assign": "k_centers"},
         {"kernel": "poly", "gamma": 1.0, "assign": "center"},
     ],
-    "LandmarkSVC": [{"projection": "rbf", "C": 1.0}],
+    "LandmarkSVC": [
+        {"projection": "rbf", "C": 1.0},
+        {"kernel": "rbf", "n_landmarks": 30},
+        {
+            "kernel": "poly",
+            "landmarks": "pca",
+            "n_landmarks": 2,
+            "degree": 2,
+            "coef0": 1.0,
+            "C": 1.0,
+        },
+    ],
     "LocalSamplingSVC": [
         {"kernel": "poly", "gamma": 2.0, "radius_scale": 0.5},
         {"C": None, "gamma": None},
+        {"loss": "squared_hinge"},
     ],
+    "NeighborSamplingSVC": [{"loss": "squared_hinge"}],
 }
 # A variant to run the contract on, instead of every method: JSON such as
 # {"VoronoiSVC": {"loss": "hinge"}}.

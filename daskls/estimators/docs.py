@@ -142,6 +142,11 @@ cache_size : float, > 0, or None
     as in scikit-learn's SVC. If a <cell>'s two matrices of rows^2 float32 values are larger, their
     rows are computed when needed and the last used are kept: the same SVM within tol, in less
     memory and more time. None: all are held.""",
+    "sample_loss": """
+loss : "hinge" or "squared_hinge", default "hinge"
+    Loss of the SVMs, the L1 or the L2 soft margin: C times the slacks, or times their squares. The
+    latter has more support rows, and holds the kernel matrix of a sample. C and gamma are selected
+    with "hinge".""",
     # One value each: nothing is chosen.
     "kernel": """
 kernel : <everywhere>, default "rbf\"""",

@@ -36,8 +36,8 @@ class LandmarkSVC(LocalClassifier):
         (n / 400)^1.5 for n rows, at least 2 and at most 100: 2 for 500 rows, 20 for 3000, the
         paper's 100 from 8618 rows on. Few rows in many clusters lose to one linear SVM.
     n_landmarks : int, >= 1, or None
-        L, the number of landmarks. None: the number of features (the paper's advice), or of rows
-        if that is smaller.
+        L, the number of landmarks. None: the number of features (the paper's advice), at least 100
+        for a kernel that is not linear; fewer where rows or, for "pca", dimensions are fewer.
     landmarks : "random" or "pca", default "random"
         Rows drawn by seed, or the first principal components of the rows: worth their time where
         landmarks are few (on 12,000 rows of MNIST below 20, in the paper below 100).
@@ -52,7 +52,17 @@ class LandmarkSVC(LocalClassifier):
         whose predictions are not all alike is taken, values inside the grid before its edges. None:
         0.03, 0.3 ... 300,000, each divided by the mean squared norm of the sampled rows'
         projections.
-    gamma : float > 0, or None. Of "rbf"; None: scikit-learn's "scale", 1 / (d x variance).
+    gamma : float > 0, or None. Of projection="rbf"; None: scikit-learn's "scale", 1 / (d x
+        variance).
+    kernel : "linear", "rbf" or "poly", default "linear"
+        The kernel of two rows' projections in the SVM of each cluster (the paper's section A.2),
+        replaced by its features on the span of the images of as many sampled rows as there are
+        landmarks ("random": of the landmarks): exact where these are all rows, Nystroem's
+        approximation where they are fewer. The model has the size of the linear one's and another
+        2 L^2 numbers.
+    kernel_gamma : float > 0, or None. Of the kernel; None: 1 / (L x variance) of the projections of
+        the sampled rows.
+    {degree, coef0}
     cv : int, >= 2, default 5. Folds of the choice of C, drawn by row number.
     tol : float, > 0, default 1e-3
         The joint problem is solved to a duality gap of tol x the sum of C x weight.
@@ -65,8 +75,8 @@ class LandmarkSVC(LocalClassifier):
     cluster_centers_ : float64 array (n_cells_, d)
     center_ : float64 array (d,). The mean m of the sampled rows.
     landmarks_ : float64 array (n_landmarks, d). Points; unit vectors for "pca" with "linear".
-    coef_ : float64 array (n_problems, n_cells_, n_landmarks). One problem for two classes, else
-        one for each class against the rest.
+    coef_ : float64 array (n_problems, n_cells_, n_landmarks). Weights of projections, or of the
+        kernel's features. One problem for two classes, else one for each class against the rest.
     intercept_ : float64 array (n_problems,). The common bias.
     selected_ : dict or None. The chosen C, the candidates and their cross-validation errors.
     stage_s_ : dict. Seconds of each stage that `fit` ran: sample, regroup, select, train.
@@ -82,7 +92,8 @@ class LandmarkSVC(LocalClassifier):
     the origin; the candidates of C scale with the projections (the paper tries 0.001 to 100
     whatever the unit); C is a row's cost, not c / m; the bias is free, as in the paper's equations
     (its experiments, with liblinear, penalize it); clusters are found on the sampled rows, which
-    are all rows up to some 65,000.
+    are all rows up to some 65,000. Williams, Seeger: Using the Nystroem method to speed up kernel
+    machines, 2001.
 
     Examples
     --------
@@ -109,6 +120,10 @@ class LandmarkSVC(LocalClassifier):
         projection: Literal["linear", "rbf"] = "linear",
         C: param.Candidates = None,
         gamma: param.MaybePositive = None,
+        kernel: param.SearchedKernel = "linear",
+        kernel_gamma: param.MaybePositive = None,
+        degree: param.Count = 3,
+        coef0: param.NotNegative = 0.0,
         cv: param.Folds = 5,
         tol: param.Positive = 1e-3,
         class_weight: param.ClassWeight = None,
@@ -131,8 +146,11 @@ class LandmarkSVC(LocalClassifier):
                 f'gamma={gamma:g} has no effect with projection="linear"; leave it out, or set '
                 'projection="rbf".'
             )
-        given = {"kernel": "linear", "fit_intercept": True, "clipped_gap": False}
-        spec = param.read(SolverSpec, params, **given)
+        kernel = find_kernel(params["kernel"])
+        unused = [] if kernel.has_gamma else ["kernel_gamma"]
+        unused += [] if kernel.is_power else ["degree", "coef0"]
+        param.check_unused(self, unused, f"kernel={params['kernel']!r}")
+        spec = param.read(SolverSpec, params, fit_intercept=True, clipped_gap=False)
         return {
             "method": method,
             "spec": spec,

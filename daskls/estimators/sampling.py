@@ -1,7 +1,7 @@
 """One SVM on a sample of the rows, drawn around the support rows of small subsamples."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -102,8 +102,8 @@ class LocalSamplingSVC(SampledClassifier):
         None: 0.1, 0.2 and so on, up to 2, until two successive values have no smaller validation
         error than the best before. (The paper stops at the first such value.) A radius that adds no
         rows is skipped.
-    {kernel, selected_C, selected_gamma, degree, coef0, svc_tol, class_weight, probability, store}
-    {client, random_state, verbose}
+    {sample_loss, kernel, selected_C, selected_gamma, degree, coef0, svc_tol, class_weight}
+    {probability, store, client, random_state, verbose}
 
     Attributes
     ----------
@@ -173,6 +173,7 @@ class LocalSamplingSVC(SampledClassifier):
         *,
         n_subsamples: param.MaybeCount = None,
         radius_scale: param.MaybePositive = None,
+        loss: Literal["hinge", "squared_hinge"] = "hinge",
         kernel: param.SearchedKernel = "rbf",
         C: param.Candidates = None,
         gamma: param.Candidates = None,
@@ -208,8 +209,8 @@ class NeighborSamplingSVC(SampledClassifier):
         The share of all rows in the first subsample, and in the one that each round adds. None: as
         for `LocalSamplingSVC`.
     n_neighbors : int, >= 1, default 5. Nearest rows of each support row that a round adds.
-    {kernel, selected_C, selected_gamma, degree, coef0, svc_tol, class_weight, probability, store}
-    {client, random_state, verbose}
+    {sample_loss, kernel, selected_C, selected_gamma, degree, coef0, svc_tol, class_weight}
+    {probability, store, client, random_state, verbose}
 
     Attributes
     ----------
@@ -265,6 +266,7 @@ class NeighborSamplingSVC(SampledClassifier):
         sample_fraction: param.MaybeShare = None,
         *,
         n_neighbors: param.Count = 5,
+        loss: Literal["hinge", "squared_hinge"] = "hinge",
         kernel: param.SearchedKernel = "rbf",
         C: param.Candidates = None,
         gamma: param.Candidates = None,

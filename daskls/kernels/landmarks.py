@@ -1,4 +1,4 @@
-"""Rows projected onto landmarks, linear decisions on projections, and a sample's normalization.
+"""Rows projected onto landmarks, features and decisions of these, and a sample's normalization.
 
 The center and the scale of a sample make a method independent of the features' common unit.
 """
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskls.kernels._jit import exact_jit
+from daskls.kernels.kernel import find_kernel
 from daskls.kernels.route import padded_tiles
-from daskls.records import Float64, Reals
+from daskls.records import Float64, KernelSpec, Reals
 
 # exp(-700) is 1e-304: negligible in any sum, and not subnormal.
 LEAST_EXPONENT = -700.0
@@ -22,13 +23,36 @@ NORMALIZED_ROWS = 8192
 NORMALIZED_STEP = 2.0**-20
 
 
-def project_tiles(
-    X: Reals, center: Float64, landmarks: Float64, gamma: float | None
-) -> Iterator[tuple[slice, Float64]]:
-    """Yield the kernel values (r, l) of rows and landmarks, tile by tile, each row's by itself.
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """A kernel's feature map of projections, projected on the span of the images of l points.
 
-    With gamma, values are ``exp(-gamma |x - center - z|^2)``; without, ``(x - center) . z``. Call
-    it with one BLAS thread.
+    Features are ``root k(points, m)``: points (l, l) are projections, root (l, l) is the inverse
+    symmetric root of their kernel matrix.
+    """
+
+    kernel: KernelSpec
+    points: Float64
+    root: Float64
+
+    def apply(self, M: Float64) -> Float64:
+        """Return the features (r, l) of projections, as many in every call."""
+        kernel = find_kernel(self.kernel.name)
+        base = kernel.block(M, self.points)
+        return kernel.apply(base, self.kernel, base) @ self.root
+
+
+def project_tiles(
+    X: Reals,
+    center: Float64,
+    landmarks: Float64,
+    gamma: float | None,
+    features: FeatureMap | None = None,
+) -> Iterator[tuple[slice, Float64]]:
+    """Yield the projections (r, l) of rows, or their features; tile by tile, each row's by itself.
+
+    With gamma, projections are ``exp(-gamma |x - center - z|^2)``; without, ``(x - center) . z``.
+    Call it with one BLAS thread.
     """
     norms = np.einsum("ij,ij->i", landmarks, landmarks)
     for rows, tile in padded_tiles(X, center):
@@ -41,18 +65,32 @@ def project_tiles(
             projected *= -gamma
             np.maximum(projected, LEAST_EXPONENT, out=projected)
             np.exp(projected, out=projected)
+        if features is not None:
+            projected = features.apply(projected)
         yield rows, projected[: rows.stop - rows.start]
 
 
-def project_rows(X: Reals, center: Float64, landmarks: Float64, gamma: float | None) -> Float64:
+def project_rows(
+    X: Reals,
+    center: Float64,
+    landmarks: Float64,
+    gamma: float | None,
+    features: FeatureMap | None = None,
+) -> Float64:
     projected = np.empty((len(X), len(landmarks)))
-    for rows, tile in project_tiles(X, center, landmarks, gamma):
+    for rows, tile in project_tiles(X, center, landmarks, gamma, features):
         projected[rows] = tile
     return projected
 
 
-def mean_square(X: Reals, center: Float64, landmarks: Float64, gamma: float | None) -> float:
-    tiles = project_tiles(X, center, landmarks, gamma)
+def mean_square(
+    X: Reals,
+    center: Float64,
+    landmarks: Float64,
+    gamma: float | None,
+    features: FeatureMap | None = None,
+) -> float:
+    tiles = project_tiles(X, center, landmarks, gamma, features)
     return math.fsum(float((tile * tile).sum()) for _, tile in tiles) / len(X)
 
 

@@ -1,4 +1,5 @@
-"""Landmarks that the rows of all cells are projected on, and the bias that linear SVMs share.
+"""Landmarks that the rows of all cells are projected on, a kernel's features of these projections,
+and the bias that linear SVMs share.
 
 Given the bias, cells are solved one by one; the least value that they reach together is a convex
 function of the bias. Each round gives, at one bias, a point above that function (the sum of the
@@ -7,15 +8,19 @@ slopes) and its curvature. The search takes Newton steps, inside a bracket once 
 when the best point is near enough to where the lines cross.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from daskls.kernels.landmarks import Normalization
-from daskls.records import Float64, Reals
+from daskls.kernels.kernel import find_kernel
+from daskls.kernels.landmarks import FeatureMap, Normalization, project_rows, project_tiles
+from daskls.records import Float64, KernelSpec, Reals
 
 # Rows per batch of the principal component analysis.
 PCA_BATCH_ROWS = 8192
+# Directions of a kernel matrix whose share of the largest eigenvalue is below this are noise.
+LEAST_EIGENVALUE = 1e-12
 
 
 def draw_landmarks(
@@ -41,6 +46,36 @@ def find_components(
             pca.partial_fit(normalization.rows(X[rows]))
     components: Float64 = np.ascontiguousarray(pca.components_, np.float64)
     return components, np.sqrt(pca.explained_variance_) * normalization.scale
+
+
+def find_features(
+    points: Float64, center: Float64, landmarks: Float64, gamma: float | None, kernel: KernelSpec
+) -> FeatureMap:
+    """Return a kernel's features on the span of some points' images; points minus the center.
+
+    Source: Williams, Seeger: Using the Nystroem method to speed up kernel machines, 2001.
+    """
+    Z = project_rows(points, np.zeros_like(center), landmarks, gamma)
+    base = find_kernel(kernel.name).block(Z, Z)
+    values, vectors = np.linalg.eigh(find_kernel(kernel.name).apply(base, kernel, base))
+    scales = np.zeros_like(values)
+    np.power(values, -0.25, out=scales, where=values > LEAST_EIGENVALUE * values[-1])
+    half = vectors * scales
+    return FeatureMap(kernel, Z, half @ half.T)
+
+
+def scale_of_projections(
+    X: Reals, center: Float64, landmarks: Float64, gamma: float | None
+) -> float:
+    """Return scikit-learn's gamma "scale" of projections: 1 / (l x variance of their values)."""
+    n_values = len(X) * len(landmarks)
+
+    def mean(power: int, about: float = 0.0) -> float:
+        tiles = project_tiles(X, center, landmarks, gamma)
+        return math.fsum(float(((tile - about) ** power).sum()) for _, tile in tiles) / n_values
+
+    variance = mean(2, about=mean(1))
+    return 1.0 / (len(landmarks) * variance) if variance else 1.0
 
 
 MAX_BIAS_ROUNDS = 60

@@ -20,10 +20,11 @@ pytestmark = pytest.mark.slow
 LOOSEST = 3.0
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize(
     ("n", "d", "n_landmarks"), few([(6000, 8, 8), (6000, 50, 200), (500, 60, 400)])
 )
-def test_solving_a_cell(n, d, n_landmarks, tmp_path, monkeypatch):
+def test_solving_a_cell(n, d, n_landmarks, kernel, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)).astype("f4"), rng.integers(2, size=n)
     jobs = []
@@ -34,8 +35,9 @@ def test_solving_a_cell(n, d, n_landmarks, tmp_path, monkeypatch):
 
     # The fit stops before its last stage, whose tasks are measured.
     monkeypatch.setattr(fit, "_solve", stop)
+    params = {"n_landmarks": n_landmarks, "kernel": kernel, "store": tmp_path / "m"}
     with pytest.raises(KeyboardInterrupt):
-        small_landmarks(1, n_landmarks=n_landmarks, store=tmp_path / "m").fit(X, y)
+        small_landmarks(1, **params).fit(X, y)
     job = next(arg for arg in jobs[0] if isinstance(arg, JointJob))
     problems = np.array([[1.0, 1e-3, fold, 0.0] for fold in (-1, 0, 1)])
     now = Round("train", 0, problems, np.zeros(3, int))
@@ -45,7 +47,7 @@ def test_solving_a_cell(n, d, n_landmarks, tmp_path, monkeypatch):
         return solve_group((0, 0), now, job)
 
     peak = peak_of(run)
-    sizes = TaskSizes(d, 4, 2, n, SolverSpec())
+    sizes = TaskSizes(d, 4, 2, n, SolverSpec(kernel))
     projected = landmark_nbytes(sizes, n, n_landmarks, len(problems))
     scratch = min(n, n_landmarks) ** 2 * 8
     assert peak + scratch - SLACK <= projected <= LOOSEST * (peak + scratch), (

@@ -45,11 +45,12 @@ def tasks(monkeypatch):
     return run
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize(("n", "d", "n_classes"), few([(4000, 10, 4), (6000, 4, 2), (4000, 60, 2)]))
-def test_training_on_a_sample(n, d, n_classes, tasks, monkeypatch):
+def test_training_on_a_sample(n, d, n_classes, loss, tasks, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)).astype("f4"), rng.integers(n_classes, size=n)
-    model, seen = tasks(X, y, sample_fraction=0.8, radius_scale=2.0, gamma=1.0)
+    model, seen = tasks(X, y, sample_fraction=0.8, radius_scale=2.0, gamma=1.0, loss=loss)
     step, job = seen["fit_sample"]
     root = path_of(model)
     # Labels at random: nearly every row becomes a support row.
@@ -58,7 +59,7 @@ def test_training_on_a_sample(n, d, n_classes, tasks, monkeypatch):
     monkeypatch.setattr(train, "has_bundle", lambda *args: False)
     job.fit.open_rows()
     sizes = TaskSizes(d, 4, n_classes, SEARCH_REGION_ROWS, SolverSpec())
-    projected = sample_nbytes(sizes, n_rows)
+    projected = sample_nbytes(sizes, n_rows, loss)
     peak = peak_of(lambda: train.fit_sample(step, job))
     assert peak - SLACK <= projected <= LOOSEST * peak, f"{projected / peak:.2f}"
     assert has_part(root, train.KEPT, step, step)

@@ -32,6 +32,7 @@ CASES = {
     "LandmarkSVC-two": ("LandmarkSVC", "two", LANDMARKS),
     "LandmarkSVC-three": ("LandmarkSVC", "three", LANDMARKS),
     "LandmarkSVC-rbf": ("LandmarkSVC", "three", {**LANDMARKS, "projection": "rbf"}),
+    "LandmarkSVC-kernel": ("LandmarkSVC", "two", {**LANDMARKS, "kernel": "rbf"}),
     "LocalSamplingSVC-two": (
         "LocalSamplingSVC",
         "two",

@@ -21,10 +21,12 @@ from daskls.methods.landmarks.parts import (
 )
 from daskls.methods.landmarks.plan import (
     LandmarkSpec,
+    asked_landmarks,
     count_clusters,
     default_costs,
     edge_of,
     group_cells,
+    has_map,
     most_landmarks,
     n_candidates,
     pick_cost,
@@ -38,11 +40,18 @@ from daskls.methods.landmarks.solve import (
     stored_cells,
 )
 from daskls.partition.space import VoronoiCells, cluster_cells
-from daskls.records import CellReport, Float64, Int64, Mask, Table
+from daskls.records import CellReport, Float64, Int64, KernelSpec, Mask, Table
 from daskls.run.contract import FitState, Regrouped
 from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total
-from daskls.solvers.landmarks import BiasSearch, Evaluation, draw_landmarks, find_components
+from daskls.solvers.landmarks import (
+    BiasSearch,
+    Evaluation,
+    draw_landmarks,
+    find_components,
+    find_features,
+    scale_of_projections,
+)
 
 # Columns of a round's statistics: Newton steps, and rows with alpha > 0.
 STEPS_STAT, SUPPORT_STAT = 5, 6
@@ -68,11 +77,10 @@ def fit_jointly(method: LandmarkSpec, state: FitState, regrouped: Regrouped) -> 
     _choose_landmarks(state, method)
     exchange, leaf_rows = regrouped.exchange, regrouped.leaf_rows
     cells = stored_cells(state.root)
-    n_features = state.rows.n_features
-    n_problems = n_candidates(state.request.spec) * len(_positive(state))
-    groups = group_cells(
-        leaf_rows.tolist(), n_features, method.n_landmarks or n_features, n_problems
-    )
+    spec, n_features = state.request.spec, state.rows.n_features
+    n_landmarks = asked_landmarks(method, spec, n_features)
+    n_problems = n_candidates(spec) * len(_positive(state))
+    groups = group_cells(leaf_rows.tolist(), n_features, n_landmarks, n_problems)
     _solve(state, cells, groups, leaf_rows, JointJob(state.fit, exchange))
 
 
@@ -83,20 +91,27 @@ def _choose_landmarks(state: FitState, method: LandmarkSpec) -> None:
     X, normalization = state.sample.X, find_normalization(state.sample.X)
     n_features, n_rows = state.rows.n_features, state.scan.n_kept
     most = most_landmarks(method, n_rows, n_features)
-    wanted = method.n_landmarks or min(n_features, most)
+    wanted = min(asked_landmarks(method, state.request.spec, n_features), most)
+    drawn = LANDMARKS(state.seed, n_rows=state.scan.n_kept)
     with one_blas_thread():
+        rows = draw_landmarks(X, normalization, wanted, drawn)
         if method.landmarks == "random":
-            drawn = LANDMARKS(state.seed, n_rows=state.scan.n_kept)
-            landmarks = draw_landmarks(X, normalization, wanted, drawn)
+            landmarks = rows
         else:
             landmarks, deviations = find_components(X, normalization, wanted)
             if find_kernel(method.projection).has_width:
                 # Distances need points: those one standard deviation from the center.
                 landmarks *= deviations[:, None]
-    gamma = None
-    if find_kernel(method.projection).has_width:
-        gamma = state.request.spec.gamma[0] if state.request.spec.gamma else state.scale_gamma
-    write_landmarks(state.root, landmarks, gamma)
+        gamma, spec = None, state.request.spec
+        if find_kernel(method.projection).has_width:
+            gamma = spec.gamma[0] if spec.gamma else state.scale_gamma
+        features = None
+        if has_map(spec):
+            seen_by = normalization.center, landmarks, gamma
+            width = method.kernel_gamma or scale_of_projections(X, *seen_by)
+            kernel = KernelSpec(spec.kernel, width, spec.degree, spec.coef0)
+            features = find_features(rows, *seen_by, kernel)
+    write_landmarks(state.root, landmarks, gamma, features)
 
 
 def _positive(state: FitState) -> list[int]:

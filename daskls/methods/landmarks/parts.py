@@ -6,24 +6,28 @@ finished rounds from their statistics. The states of a round are dropped when no
 to them.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import numpy as np
 
-from daskls.kernels.landmarks import decide_linear, project_tiles
+from daskls.kernels.kernel import KERNELS
+from daskls.kernels.landmarks import FeatureMap, decide_linear, project_tiles
 from daskls.partition.space import VoronoiCells
 from daskls.partition.stored import read_as, stored
-from daskls.records import Float64, Reals, Table
+from daskls.records import Float64, KernelSpec, Reals, Table
 from daskls.store.artifact import Artifact, read_arrays, write_artifact
 from daskls.store.caches import cached
 from daskls.store.contents import FINISH, POINT_ARRAYS, REPORT_ARRAY, StorePart
-from daskls.store.errors import damaged, malformed_is_damage
+from daskls.store.errors import damaged, expect, from_json, malformed_is_damage
 from daskls.store.layout import REPORT, Root
 from daskls.store.objects import Location, open_store
 from daskls.store.reader import ModelReader, write_index
 
 CHOSEN, JOINT = "landmarks", "joint"
 _HERE = "methods/landmarks"
+# Only where the kernel is not linear.
+MAP_ARRAYS = "map_points float64 l, l; map_root float64 l, l"
 # A round starts where the one before ended, whose states may have been dropped.
 PHASE = ("{series}-*",)
 LANDMARK_PARTS = (
@@ -31,12 +35,12 @@ LANDMARK_PARTS = (
         "index",
         _HERE,
         f"center float64 d; {POINT_ARRAYS}; landmarks float64 l, d; theta float64 p, cells, l; "
-        f"intercepts float64 p; {REPORT_ARRAY}",
+        f"intercepts float64 p; {REPORT_ARRAY}; {MAP_ARRAYS}",
     ),
     StorePart(
         CHOSEN,
         _HERE,
-        "rows float64 l, d",
+        f"rows float64 l, d; {MAP_ARRAYS}",
         follows=(JOINT, "index"),
         forgets=("selected",),
     ),
@@ -108,16 +112,20 @@ def drop_phase(root: Location, phase: str) -> None:
     open_store(root).drop(f"{JOINT}/{phase}-*")
 
 
-def write_landmarks(root: Root, landmarks: Float64, gamma: float | None) -> None:
-    root.write(CHOSEN, {"rows": landmarks}, {"gamma": gamma})
+def write_landmarks(
+    root: Root, landmarks: Float64, gamma: float | None, features: FeatureMap | None
+) -> None:
+    arrays, kernel = _stored_map(features)
+    root.write(CHOSEN, {"rows": landmarks, **arrays}, {"gamma": gamma, **kernel})
 
 
-def read_landmarks(root: Root) -> tuple[Float64, float | None] | None:
-    """Return the landmarks and gamma, or None if they are not chosen yet."""
+def read_landmarks(root: Root) -> tuple[Float64, float | None, FeatureMap | None] | None:
+    """Return the landmarks, gamma and the feature map, or None if they are not chosen yet."""
     part = root.find(CHOSEN)
     if part is None:
         return None
-    return part.read("rows", shape=(None, root.n_features), kind="f"), _read_gamma(part)
+    landmarks = part.read("rows", shape=(None, root.n_features), kind="f")
+    return landmarks, _read_gamma(part), _read_map(part, len(landmarks))
 
 
 def _read_gamma(part: Artifact) -> float | None:
@@ -126,16 +134,35 @@ def _read_gamma(part: Artifact) -> float | None:
         return None if gamma is None else float(str(gamma))
 
 
+def _stored_map(features: FeatureMap | None) -> tuple[dict[str, Float64], dict[str, Any]]:
+    if features is None:
+        return {}, {}
+    arrays = {"map_points": features.points, "map_root": features.root}
+    return arrays, {"kernel": asdict(features.kernel)}
+
+
+def _read_map(part: Artifact, n_landmarks: int) -> FeatureMap | None:
+    if "kernel" not in part.attrs:
+        return None
+    with malformed_is_damage(part.where()):
+        kernel = from_json(KernelSpec, dict(part.attrs["kernel"]))
+        expect(kernel.name in KERNELS, "kernel")
+    shape = n_landmarks, n_landmarks
+    points, root = (part.read(name, shape=shape, kind="f") for name in ("map_points", "map_root"))
+    return FeatureMap(kernel, points, root)
+
+
 @dataclass(frozen=True, eq=False)
 class LinearModel:
     """Linear functions of landmark projections: one per cell and problem; one bias per problem.
 
-    Theta is (q, k, l); gamma None where the projection is linear.
+    Theta is (q, k, l); gamma None where the projection is linear, features where the kernel is.
     """
 
     cells: VoronoiCells
     landmarks: Float64
     gamma: float | None
+    features: FeatureMap | None
     theta: Float64
     intercepts: Float64
 
@@ -143,8 +170,9 @@ class LinearModel:
 def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
     arrays, attributes = stored(model.cells)
     own = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}
-    values = {**attributes, "gamma": model.gamma}
-    write_index(root, {**arrays, **own, REPORT: report}, values, [], [len(report)])
+    mapped, kernel = _stored_map(model.features)
+    values = {**attributes, "gamma": model.gamma, **kernel}
+    write_index(root, {**arrays, **own, **mapped, REPORT: report}, values, [], [len(report)])
 
 
 @cached(maxsize=8)
@@ -161,6 +189,7 @@ def read_linear_model(reader: ModelReader) -> LinearModel:
         cells,
         landmarks,
         _read_gamma(index),
+        _read_map(index, len(landmarks)),
         index.read("theta", shape=shape, kind="f"),
         index.read("intercepts", shape=(n_problems,), kind="f"),
     )
@@ -170,7 +199,8 @@ def score_linearly(reader: ModelReader, X: Reals) -> Float64:
     model = read_linear_model(reader)
     cells = model.cells.nearest(X)
     scores = np.empty((len(model.theta), len(X)))
-    for rows, seen in project_tiles(X, model.cells.center, model.landmarks, model.gamma):
+    seen_by = model.cells.center, model.landmarks, model.gamma, model.features
+    for rows, seen in project_tiles(X, *seen_by):
         for problem, theta in enumerate(model.theta):
             bias = float(model.intercepts[problem])
             decide_linear(seen, cells[rows], theta, bias, scores[problem, rows])

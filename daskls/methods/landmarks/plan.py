@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from daskls.errors import MemoryPlanError, ParameterError
+from daskls.kernels.kernel import find_kernel
 from daskls.kernels.route import GEMM_ROWS
 from daskls.memory import TaskSizes
 from daskls.plan.bundles import Resources, group_neighbors, plan_sample, share_of
@@ -21,6 +22,8 @@ COST_SHARES = (0.03, 0.3, 3.0, 30.0, 300.0, 3e3, 3e4, 3e5)
 # SVM, while 7000 rows of 10 classes need 80 clusters.
 MOST_CLUSTERS = 100
 ROWS_OF_ONE = 400
+# Landmarks of a kernel whose number is left open, at least: its features are of so many points.
+LEAST_OF_KERNEL = 100
 # Cells are solved in groups of about this many bytes, and in at least so many groups, to keep
 # workers busy. Groups depend on the data alone, so a fit may resume with other workers.
 GROUP_NBYTES = 16 << 20
@@ -37,6 +40,7 @@ class LandmarkSpec:
     n_landmarks: int | None
     landmarks: str
     projection: str
+    kernel_gamma: float | None = None
 
 
 def count_clusters(n_rows: int) -> int:
@@ -61,7 +65,7 @@ def check_landmarks(method: LandmarkSpec, sizes: TaskSizes, resources: Resources
     check_block(sizes, resources)
     rows = min(sizes.cell_size, n_rows) if sizes.at == "expected" else sizes.leaf_rows
     n_problems = n_candidates(sizes.spec) * sizes.n_outputs
-    used = method.n_landmarks or sizes.n_features
+    used = asked_landmarks(method, sizes.spec, sizes.n_features)
     needed = landmark_nbytes(sizes, rows, used, n_problems)
     if needed > resources.task_nbytes:
         raise MemoryPlanError(
@@ -73,12 +77,22 @@ def check_landmarks(method: LandmarkSpec, sizes: TaskSizes, resources: Resources
 
 def expected_landmarks(method: LandmarkSpec, sizes: TaskSizes, n_cells: int) -> Expected:
     rows = max(sizes.n_rows // n_cells, 1)
-    n_landmarks = method.n_landmarks or sizes.n_features
+    n_landmarks = asked_landmarks(method, sizes.spec, sizes.n_features)
     n_problems = n_candidates(sizes.spec) * sizes.n_outputs
     groups = group_cells([rows] * n_cells, sizes.n_features, n_landmarks, n_problems)
     nbytes = landmark_nbytes(sizes, rows, n_landmarks, n_problems)
     models = n_cells * (n_landmarks + sizes.n_features) * sizes.n_outputs + n_landmarks**2
-    return Expected(len(groups), n_cells, nbytes, models * F8)
+    return Expected(len(groups), n_cells, nbytes, models * F8 + map_nbytes(sizes.spec, n_landmarks))
+
+
+def has_map(spec: SolverSpec) -> bool:
+    """Whether projections are mapped to a kernel's features; inner products need no map."""
+    return find_kernel(spec.kernel).has_gamma
+
+
+def map_nbytes(spec: SolverSpec, n_landmarks: int) -> int:
+    """Return the bytes of a feature map: its points and the root."""
+    return 2 * n_landmarks**2 * F8 if has_map(spec) else 0
 
 
 def most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
@@ -86,6 +100,12 @@ def most_landmarks(method: LandmarkSpec, n_rows: int, n_features: int) -> int:
     cell_size = share_of(n_rows, method.n_cells or count_clusters(n_rows))
     n_sample = plan_sample(n_rows, n_features, cell_size).n_sample
     return min(n_sample, n_features) if method.landmarks == "pca" else n_sample
+
+
+def asked_landmarks(method: LandmarkSpec, spec: SolverSpec, n_features: int) -> int:
+    """Return the number of landmarks, if there are as many."""
+    least = LEAST_OF_KERNEL if has_map(spec) else 0
+    return method.n_landmarks or max(n_features, least)
 
 
 def n_candidates(spec: SolverSpec) -> int:
@@ -114,7 +134,9 @@ def landmark_nbytes(sizes: TaskSizes, n_rows: int, n_landmarks: int, n_problems:
     inner = n_rows**2 * F8 if n_rows <= ROWS_PER_LANDMARK * n_landmarks else 0
     factor = min(n_rows, n_landmarks) ** 2 * F8
     states = 4 * n_problems * (n_landmarks + 16) * F8
-    tile = GEMM_ROWS * (sizes.n_features + 3 * n_landmarks) * F8
+    copies = 6 if has_map(sizes.spec) else 3
+    tile = GEMM_ROWS * (sizes.n_features + copies * n_landmarks) * F8
+    tile += map_nbytes(sizes.spec, n_landmarks)
     return reading + projected + inner + factor + states + tile + n_rows * ROW_TEMPORARIES
 
 

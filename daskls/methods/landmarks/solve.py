@@ -9,7 +9,7 @@ from daskls.blas import one_blas_thread
 from daskls.errors import StoreError
 from daskls.kernels.copies import find_copies
 from daskls.kernels.joint import N_STATS, solve_cell
-from daskls.kernels.landmarks import project_rows
+from daskls.kernels.landmarks import FeatureMap, project_rows
 from daskls.methods.landmarks.parts import (
     CellStates,
     read_landmarks,
@@ -55,15 +55,17 @@ class Solutions:
     biases: Float64
 
 
-def load_landmarks(root: str, fingerprint: str) -> tuple[Float64, Float64, float | None]:
-    """Return the center of the rows, the landmarks and gamma; read once in a process."""
+def load_landmarks(
+    root: str, fingerprint: str
+) -> tuple[Float64, Float64, float | None, FeatureMap | None]:
+    """Return the arguments of `project_rows` after the rows; read once in a process."""
     return _load_landmarks(root, fingerprint, root_stamp(root))
 
 
 @cached(maxsize=4)
 def _load_landmarks(
     root: str, fingerprint: str, stamp: Hashable
-) -> tuple[Float64, Float64, float | None]:
+) -> tuple[Float64, Float64, float | None, FeatureMap | None]:
     opened = Root.open(root)
     found = read_landmarks(opened)
     if found is None or opened.attributes["fingerprint"] != fingerprint:
@@ -84,10 +86,10 @@ def _changed(root: str) -> StoreError:
 
 def _read_cells(cells: tuple[int, int], job: JointJob) -> Iterator[tuple[int, Rows, Float64]]:
     """Yield index, rows and projected rows of each cell; one cell in memory at a time."""
-    center, landmarks, gamma = load_landmarks(job.fit.root, job.fit.fingerprint)
+    seen_by = load_landmarks(job.fit.root, job.fit.fingerprint)
     for cell in range(cells[0], cells[1] + 1):
         rows = job.exchange.read_leaf(cell)
-        yield cell - cells[0], rows, project_rows(rows.X, center, landmarks, gamma)
+        yield cell - cells[0], rows, project_rows(rows.X, *seen_by)
 
 
 def solve_group(cells: tuple[int, int], round: Round, job: JointJob) -> Float64:

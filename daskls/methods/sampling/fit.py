@@ -163,7 +163,7 @@ def expected_samples(
     )
     draws = plan_draws(n_rows, fraction, n_subsamples, 0)
     trained = int(min(growth * draws.n_sampled, n_rows - draws.n_validation))
-    nbytes = sample_nbytes(sizes, max(trained, method.n_selecting(draws)))
+    nbytes = sample_nbytes(sizes, max(trained, method.n_selecting(draws)), method.loss)
     # A worker holds the SVC, once loaded, beside all that it does.
     largest = max(nbytes, gathering_nbytes(sizes)) + (0 if resources.has_svc else SVC_NBYTES)
     return Expected(n_subsamples + 1, 1, largest, model_nbytes(sizes, trained))

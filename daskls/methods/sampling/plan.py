@@ -39,6 +39,7 @@ class SamplingSpec:
     n_neighbors: int = 5
     selects: bool = False
     percentiles: tuple[float, ...] | None = None
+    loss: str = "hinge"
 
     def n_selecting(self, draws: Draws) -> int:
         """Return how many rows C and gamma are selected on; they are not validation rows."""
@@ -65,7 +66,9 @@ def check_subsamples(
     check_block(sizes, resources)
     check_gather(sizes, resources)
     remedy = f"{split}lower sample_fraction below {fraction:g}"
-    check_trained(sizes, draws.subsample_rows, resources, what="A subsample", remedy=remedy)
+    check_trained(
+        sizes, draws.subsample_rows, method.loss, resources, what="A subsample", remedy=remedy
+    )
     if method.selects:
         check_selection(sizes, resources, method.n_selecting(draws))
     return draws, fraction
@@ -115,10 +118,12 @@ def check_rounds(sizes: TaskSizes, resources: Resources, draws: Draws, n_neighbo
 
 
 def check_trained(
-    sizes: TaskSizes, n_rows: int, resources: Resources, *, what: str, remedy: str
+    sizes: TaskSizes, n_rows: int, loss: str, resources: Resources, *, what: str, remedy: str
 ) -> None:
     what = f"{what} of {n_rows} rows x {sizes.n_features} features"
-    check_usable(what, sample_nbytes(sizes, n_rows), resources, remedy)
+    if loss != "hinge":
+        remedy += ', or give loss="hinge", which holds no kernel matrix'
+    check_usable(what, sample_nbytes(sizes, n_rows, loss), resources, remedy)
 
 
 def most_pairs(
@@ -138,18 +143,18 @@ def beside_svc(resources: Resources) -> Resources:
     return replace(resources, task_nbytes=max(resources.task_nbytes - SVC_NBYTES, 0))
 
 
-def cache_nbytes(sizes: TaskSizes, n_rows: int, resources: Resources) -> int:
-    return max(usable_nbytes(resources) - sample_nbytes(sizes, n_rows), 0)
+def cache_nbytes(sizes: TaskSizes, n_rows: int, loss: str, resources: Resources) -> int:
+    return max(usable_nbytes(resources) - sample_nbytes(sizes, n_rows, loss), 0)
 
 
-def sample_nbytes(sizes: TaskSizes, n_rows: int) -> int:
+def sample_nbytes(sizes: TaskSizes, n_rows: int, loss: str = "hinge") -> int:
     """Return the peak bytes of training one SVM on a sample, if every row is a support row."""
     from daskls.solvers.hinge.large import large_nbytes, solution_nbytes
 
     m, d = n_rows, sizes.n_features
     held = solution_nbytes(sizes, m)
     evaluating = held + m * d * (2 * F4 + F8) + _decision_nbytes(sizes.spec, m)
-    return max(large_nbytes(sizes, m), evaluating) + 2 * m * sizes.row_nbytes
+    return max(large_nbytes(sizes, m, loss), evaluating) + 2 * m * sizes.row_nbytes
 
 
 def _decision_nbytes(spec: SolverSpec, n_support: int) -> int:

@@ -69,7 +69,7 @@ class SampleSearch:
             replace(state.fit, spec=spec),
             draws,
             n_classes,
-            cache_nbytes(state.sizes, draws.subsample_rows, state.resources),
+            cache_nbytes(state.sizes, draws.subsample_rows, sampling.loss, state.resources),
             max(self.n_rounds * draws.subsample_rows, self.n_selecting - draws.n_sampled),
         )
         self.reader = self.job.fit.open_rows()
@@ -130,7 +130,8 @@ class SampleSearch:
         return lambda: sum(b + 1 - a for a, b in finished_bundles(self.root, kind_path(kind)))
 
     def check(self, n_rows: int, what: str, remedy: str) -> None:
-        check_trained(self.state.sizes, n_rows, self.state.resources, what=what, remedy=remedy)
+        own = self.state.sizes, n_rows, self.sampling.loss, self.state.resources
+        check_trained(*own, what=what, remedy=remedy)
 
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
         return compute_each(task, [args], self.state.client)[0]
@@ -139,7 +140,7 @@ class SampleSearch:
         """Train on the sample of a step, unless its model is stored; return the step."""
         remedy += f", or lower sample_fraction below {self.fraction:g}"
         self.check(n_rows, f"The sample of step {number}", remedy)
-        cache = cache_nbytes(self.state.sizes, n_rows, self.state.resources)
+        cache = cache_nbytes(self.state.sizes, n_rows, self.sampling.loss, self.state.resources)
         self.compute_small(fit_sample, number, replace(self.job, cache_nbytes=cache))
         return self._reported(number, value)
 

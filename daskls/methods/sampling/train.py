@@ -148,7 +148,8 @@ def fit_subsamples(which: tuple[int, int], job: SamplingJob) -> None:
 
 
 def _fit(rows: Rows, job: SamplingJob) -> tuple[LocalModel, Int64]:
-    return fit_large(rows.X, rows.codes, rows.weights, job.fit.spec, BLANK_REPORT, job.cache_nbytes)
+    own = job.fit.spec, BLANK_REPORT, job.cache_nbytes, job.fit.method.loss
+    return fit_large(rows.X, rows.codes, rows.weights, *own)
 
 
 def fit_sample(step: int, job: SamplingJob) -> None:

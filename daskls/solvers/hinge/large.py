@@ -1,4 +1,11 @@
-"""One SVM on any number of rows, by scikit-learn's SVC: the kernel matrix is never held whole."""
+"""One SVM on any number of rows, by scikit-learn's SVC.
+
+Of the hinge loss, the kernel matrix is never held whole. The dual of the squared hinge, ``C sum w
+max(0, 1 - y f)^2``, has no upper bounds, and ``K + diag(1 / (2 C w))``, which is held, for K.
+
+Source of the latter: Cristianini, Shawe-Taylor: An introduction to support vector machines, 2000,
+section 6.1.2.
+"""
 
 import time
 from dataclasses import replace
@@ -8,6 +15,8 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.frame import frame_rows
+from daskls.kernels.gram import GRAM_TILE_ROWS
+from daskls.kernels.kernel import find_kernel
 from daskls.records import (
     F4,
     F8,
@@ -31,6 +40,8 @@ STEPS_PER_ROW = 100
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 # A smaller cache costs more time than it saves memory.
 MIN_CACHE_NBYTES = 8 * MIB
+# A row's alpha, 2 C w times its slack, is at most 2 C sqrt(w sum w): 0 has the objective C sum w.
+UNREACHED = 4.0
 
 
 def fit_large(
@@ -40,6 +51,7 @@ def fit_large(
     spec: SolverSpec,
     report: CellReport,
     cache_nbytes: int,
+    loss: str = "hinge",
 ) -> tuple[LocalModel, Int64]:
     """Train one SVM; return it as a local model, with its support rows, increasing.
 
@@ -53,7 +65,7 @@ def fit_large(
     _check_spread(X, own)
     kernel = kernel_of(spec, spec.gamma[0] if spec.gamma else 1.0)
     cost = float((spec.C or (1.0,))[0])
-    svc, most = _train(own, kernel, cost, spec.tol, cache_nbytes)
+    svc, most = _train(own, kernel, cost, spec.tol, cache_nbytes, loss)
     # With more than two classes, scikit-learn's values are positive for the first class of a pair.
     sign = 1.0 if len(own.classes) == 2 else -1.0
     steps = np.atleast_1d(svc.n_iter_)
@@ -92,7 +104,7 @@ def _check_spread(X: Reals, own: LocalRows) -> None:
 
 
 def _train(
-    own: LocalRows, kernel: KernelSpec, cost: float, tol: float, cache_nbytes: int
+    own: LocalRows, kernel: KernelSpec, cost: float, tol: float, cache_nbytes: int, loss: str
 ) -> tuple[Any, int]:
     # Imported here so that a process that only predicts never loads it.
     from sklearn.svm import SVC
@@ -113,8 +125,22 @@ def _train(
     # The report counts solves at the limit, and the estimator warns. Warnings are silenced here, as
     # a filter would change the whole process, in which other threads train too.
     svc._warn_from_fit_status = lambda: None
-    svc.fit(own.rows.astype(np.float64), own.classes[own.present], own.weights)
+    rows, codes = own.rows.astype(np.float64), own.classes[own.present]
+    if loss == "squared_hinge":
+        bound = UNREACHED * cost * float(np.sqrt(own.weights.max() * own.weights.sum()))
+        svc.set_params(kernel="precomputed", C=bound).fit(_ridged(rows, kernel, own, cost), codes)
+    else:
+        svc.fit(rows, codes, own.weights)
     return svc, most
+
+
+def _ridged(rows: Float64, kernel: KernelSpec, own: LocalRows, cost: float) -> Float64:
+    """Return the kernel matrix with the ridge of each row's weight."""
+    function = find_kernel(kernel.name)
+    base = function.block(rows, rows)
+    K = function.apply(base, kernel, base)
+    K.flat[:: len(K) + 1] += 0.5 / (cost * own.weights)
+    return K
 
 
 def solution_nbytes(sizes: Sizes, n_rows: int) -> int:
@@ -122,6 +148,8 @@ def solution_nbytes(sizes: Sizes, n_rows: int) -> int:
     return m * d * F4 + m * ROW_TEMPORARIES + m * (k - 1) * (2 * F8 + F4)
 
 
-def large_nbytes(sizes: Sizes, n_rows: int) -> int:
-    # libsvm gets the rows in float64, and copies them.
-    return solution_nbytes(sizes, n_rows) + n_rows * sizes.n_features * 2 * F8 + MIN_CACHE_NBYTES
+def large_nbytes(sizes: Sizes, n_rows: int, loss: str) -> int:
+    # libsvm gets the rows in float64, and copies them; or the matrix, which is made in tiles.
+    matrix = n_rows * (n_rows + 2 * GRAM_TILE_ROWS) * F8 if loss == "squared_hinge" else 0
+    rows = n_rows * sizes.n_features * 2 * F8
+    return solution_nbytes(sizes, n_rows) + rows + matrix + MIN_CACHE_NBYTES

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from small import few_steps
 from support import as_bytes, checkers
@@ -21,10 +22,10 @@ KERNELS = {
 }
 
 
-def fit(X, y, weights=None, cache_nbytes=1 << 24, **spec):
+def fit(X, y, weights=None, cache_nbytes=1 << 24, loss="hinge", **spec):
     weights = np.ones(len(X)) if weights is None else weights
     spec = SolverSpec(**{"C": (10.0,), "gamma": (20.0,), **spec})
-    return fit_large(X, y, weights, spec, CellReport(0, 0, 0, 0, 0.0), cache_nbytes)
+    return fit_large(X, y, weights, spec, CellReport(0, 0, 0, 0, 0.0), cache_nbytes, loss)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -64,6 +65,41 @@ def test_decisions_are_those_of_scikit_learn(kernel, n_classes, weighted):
     assert model.report.n_support == len(support) == model.class_ptr[-1]
     assert model.report.n_trained == n_classes * (n_classes - 1) // 2
     assert (model.report.n_rows, model.report.C, model.report.n_at_limit) == (300, 10.0, 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("C", [0.01, 1.0, 1000.0])
+def test_the_squared_hinge_is_an_svm_without_bounds_on_a_ridged_kernel(C, n_classes, weighted):
+    X, y = checkers(300, n_classes=n_classes)
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, len(X)) if weighted else np.ones(len(X))
+    model, _ = fit(X, y, weights, loss="squared_hinge", tol=1e-6, C=(C,))
+    K = rbf_kernel(X, gamma=20.0) + np.diag(0.5 / (C * weights))
+    svc = SVC(C=1e10, kernel="precomputed", tol=1e-6, decision_function_shape="ovo").fit(K, y)
+    expected = svc.decision_function(rbf_kernel(QUERIES, X, gamma=20.0)).reshape(len(QUERIES), -1)
+    sign = 1 if n_classes == 2 else -1
+    atol = 5e-4 * np.abs(expected).max()
+    np.testing.assert_allclose(decide_pairs(model, QUERIES), sign * expected, atol=atol)
+    assert model.report.n_at_limit == 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_squared_hinge_is_least_in_the_primal(kernel):
+    X, y = checkers(200)
+    options = KERNELS[kernel]
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, len(X))
+    model, support = fit(X, y, weights, loss="squared_hinge", tol=1e-7, **options)
+    signs = np.where(y == 1, 1.0, -1.0)
+    f = decide_pairs(model, X)[:, 0]
+    inside = np.flatnonzero(signs * f < 1 - 1e-5)
+    assert set(inside) <= set(support) <= set(np.flatnonzero(signs * f < 1 + 1e-3))
+    # The primal's condition: beta = 2 C w y max(0, 1 - y f).
+    beta = np.zeros(len(X))
+    order = support[np.argsort(y[support], kind="stable")]
+    beta[order] = model.coef[0]
+    slack = 2 * 10.0 * weights * signs * np.maximum(1 - signs * f, 0)
+    np.testing.assert_allclose(beta, slack, atol=2e-3 * np.abs(slack).max())
+    assert abs(beta.sum()) < 1e-3 * np.abs(beta).sum()
 
 
 def test_the_support_rows_are_those_that_were_given():
