@@ -170,7 +170,7 @@ class _GroupTile(Tile):
         tiles = range(0, max(len(self.exact), 1), TILE_QUERIES)
         queries = (self.exact[start : start + TILE_QUERIES] for start in tiles)
         k = self.keys.shape[1]
-        asks = np.concatenate([asked_groups(tile, k, groups, n_groups) for tile in queries])
+        asks = np.concatenate([near_groups(tile, k, groups, n_groups) for tile in queries])
         for number in np.flatnonzero(asks.any(axis=0)).tolist():
             active = np.flatnonzero(asks[:, number])
             group = groups.read_group(number)
@@ -194,7 +194,7 @@ class _GroupTile(Tile):
         return active[~whole]
 
 
-def asked_groups(queries: Float64, n_neighbors: int, groups: Groups, n_groups: int) -> Mask:
+def near_groups(queries: Float64, n_neighbors: int, groups: Groups, n_groups: int) -> Mask:
     """Return which groups each query asks, (q, groups): the nearest, by their nearest leaf."""
     distances = center_distances(queries, groups.leaves.centers)
     distances[:, groups.leaf_rows == 0] = np.inf

@@ -78,7 +78,7 @@ class StoredTrees(Sequence[Tree]):
     bundles: tuple[tuple[int, int], ...]
     first_cells: Int64
     center: Float64
-    _kept: SizedCache = field(default_factory=lambda: SizedCache(TREES_NBYTES))
+    _cache: SizedCache = field(default_factory=lambda: SizedCache(TREES_NBYTES))
 
     def __len__(self) -> int:
         return len(self.first_cells) - 1
@@ -96,7 +96,7 @@ class StoredTrees(Sequence[Tree]):
         return np.array([first for first, _ in self.bundles], np.int64)
 
     def _read(self, number: int) -> tuple[Tree, ...]:
-        trees: tuple[Tree, ...] | None = self._kept.get(number)
+        trees: tuple[Tree, ...] | None = self._cache.get(number)
         if trees is None:
             first, last = self.bundles[number]
             part, n_leaves = open_artifact(self.store, bundle_key(first, last)), last - first + 1
@@ -105,7 +105,7 @@ class StoredTrees(Sequence[Tree]):
             counts = np.diff(self.first_cells[first : last + 2]).tolist()
             if [tree.n_leaves for tree in trees] != counts:
                 raise damaged(part.where(), "its leaves hold other cells than the index says")
-            self._kept.put(number, trees, sum(tree.directions.nbytes for tree in trees))
+            self._cache.put(number, trees, sum(tree.directions.nbytes for tree in trees))
         return trees
 
 

@@ -107,8 +107,8 @@ def assign_block(
     X, targets, row_weights = take_kept(X, y, weights, target)
     start = int(first_kept[block])
     # The identity of the data is that of the given rows, before some are left out and all scaled.
-    first_given = start if reserve is None else int(reserve.first_kept[block])
-    checksum = block_checksum(X, targets, row_weights, first_given)
+    first_read = start if reserve is None else int(reserve.first_kept[block])
+    checksum = block_checksum(X, targets, row_weights, first_read)
     if reserve is not None:
         (X, targets, row_weights), _ = reserve.split(block, X, targets, row_weights)
     X = X if gaps is None else gaps.fill(X)

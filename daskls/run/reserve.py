@@ -126,7 +126,7 @@ class Reserve:
         of, easier = _of_and_easier(self.spec)
         n_first = int(self.counts[0])
         raise ParameterError(
-            f"{_asked(self.spec)} needs {needed} different {of} that no model is trained on, and "
+            f"{_option(self.spec)} needs {needed} different {of} that no model is trained on, and "
             f"equal rows are held out together. Of {n_first} {of}, {n_units} different ones were "
             f"drawn; fit on more different rows, or {easier}."
         )
@@ -247,7 +247,7 @@ def _of_and_easier(spec: ReserveSpec) -> tuple[str, str]:
     return "rows of the first class", "raise max_false_alarm or delta"
 
 
-def _asked(spec: ReserveSpec) -> str:
+def _option(spec: ReserveSpec) -> str:
     if isinstance(spec, IntervalSpec):
         return f"interval={spec.coverage:g}"
     return f"max_false_alarm={spec.rate:g} with delta={spec.delta:g}"
@@ -257,7 +257,7 @@ def _check_memory(spec: ReserveSpec, needed: int, row_nbytes: int) -> None:
     if needed * row_nbytes > free_nbytes() // 2:
         _, easier = _of_and_easier(spec)
         raise MemoryPlanError(
-            f"{_asked(spec)} needs {needed} rows that the "
+            f"{_option(spec)} needs {needed} rows that the "
             f"client holds, {needed * row_nbytes >> 20} MiB, but {free_nbytes() >> 20} MiB are "
             f"free here, of which it takes half. {easier.capitalize()}, or give the client "
             "more memory."
@@ -289,7 +289,7 @@ def _too_few(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, needed: int) 
         easier = f"lower interval to {np.floor(1000 * most_coverage(most)) / 1000:g}"
     remedy = f", or {easier}" if most else ""
     return ParameterError(
-        f"{_asked(spec)} needs {needed} {of} that no model is trained on, and may use half of "
+        f"{_option(spec)} needs {needed} {of} that no model is trained on, and may use half of "
         f"them; there are {n_first} of positive weight, half of which is {most}. Fit on "
         f"{MOST_SHARE * needed} or more{remedy}."
     )

@@ -186,8 +186,8 @@ def sample_block(
         (features, targets, row_weights, numbers), reserved = reserve.split(
             block, features, targets, row_weights, numbers
         )
-    mine = _below(numbers, limit, seed)
-    columns = mine, features[mine], targets[mine], row_weights[mine]
+    sampled = _below(numbers, limit, seed)
+    columns = sampled, features[sampled], targets[sampled], row_weights[sampled]
     return BlockSample(*columns, checksum, counts, reserved=reserved, gaps=gaps)
 
 

@@ -256,7 +256,7 @@ class _Search:
     def _scales(self, base: Base) -> list[tuple[str, Float64]]:
         feature_scale, ones = self.scaling.feature_scale, np.ones(base.n_features)
         if isinstance(feature_scale, tuple):
-            return [("given", self._given(feature_scale) * base.spread)]
+            return [("given", self._all_factors(feature_scale) * base.spread)]
         if feature_scale is None:
             return [("given", base.spread)]
         # Coded features have a unit of their own, so that the others are divided by their spread.
@@ -269,14 +269,14 @@ class _Search:
             return [("spread", ones)]
         return [("given", base.spread), ("spread", ones)]
 
-    def _given(self, factors: tuple[float, ...]) -> Float64:
-        """Return the given factors; what marks a gap has that of its column."""
+    def _all_factors(self, factors: tuple[float, ...]) -> Float64:
+        """Return a factor for each column; one that marks gaps has that of its source."""
         gaps, n_features = self.state.rows.gaps, self.sample.X.shape[1]
         marked = () if gaps is None else gaps.marked
-        n_given = n_features - len(marked)
-        if len(factors) != n_given:
+        n_columns = n_features - len(marked)
+        if len(factors) != n_columns:
             raise ParameterError(
-                f"feature_scale holds {len(factors)} factors, but X has {n_given} features. Give "
+                f"feature_scale holds {len(factors)} factors, but X has {n_columns} features. Give "
                 "one factor per feature."
             )
         return np.array([*factors, *(factors[column] for column in marked)], np.float64)
@@ -288,7 +288,7 @@ class _Search:
         if candidate.name == "given" and base.name == "none":
             if not isinstance(feature_scale, tuple):
                 return None
-            factors = self._given(feature_scale)
+            factors = self._all_factors(feature_scale)
         return replace(base.scale, factors=factors)
 
     def decide(self, candidates: Sequence[Candidate]) -> Decision:

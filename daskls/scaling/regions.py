@@ -77,8 +77,8 @@ REGION_COLUMNS = ("X", "codes", "weights", "numbers")
 # Rows of regions in a bucket that a process keeps: a learned scale reads each region some 30 times.
 # Files in a folder stay in the system's cache.
 KEPT_NBYTES = 32 << 20
-_kept = SizedCache(KEPT_NBYTES)
-on_drop(_kept.clear)
+_region_cache = SizedCache(KEPT_NBYTES)
+on_drop(_region_cache.clear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,10 +315,10 @@ def _read_columns(root: str, key: str) -> dict[str, AnyArray]:
         return read_arrays(root, key)
     # Another fit may use the same URL later.
     entry = root, key, open_store(root).stamp(key)
-    columns = _kept.get(entry)
+    columns = _region_cache.get(entry)
     if columns is None:
         columns = read_arrays(root, key)
-        _kept.put(entry, columns, sum(values.nbytes for values in columns.values()))
+        _region_cache.put(entry, columns, sum(values.nbytes for values in columns.values()))
     return cast(dict[str, AnyArray], columns)
 
 
