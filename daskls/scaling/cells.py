@@ -82,7 +82,7 @@ class TrialCell:
         A, Y = rows.X * factors.astype(np.float32), aim.columns(rows.targets)
         # Around their mean, so that float32 products lose no digits to the distance of the origin.
         A -= A[:n].mean(axis=0, dtype=np.float64).astype(np.float32)
-        self._predicted, self._left_out = A[n:], np.arange(first, n)
+        self._queries, self._left_out = A[n:], np.arange(first, n)
         # Of a class that a cell lacks its model has no function: such targets are not fitted.
         self._answer, self._Y_last, self._varies = Y[:1], Y[first:], (Y[:n] != Y[0]).any(axis=0)
         self._Y = Y[:n, self._varies] if self._varies.any() else Y[:n]
@@ -92,11 +92,11 @@ class TrialCell:
         self._A = self._merged.A
         self._unit = median_distance(kernel, self._A)
         self._base = self._kernel.matrix(self._A.astype(np.float64))
-        self._far = self._distances() if len(self._predicted) else None
+        self._far = self._distances() if len(self._queries) else None
         self._spec: KernelSpec | None = None
 
     def _distances(self) -> Float32:
-        block = self._kernel.block(self._predicted.astype(np.float64), self._A.astype(np.float64))
+        block = self._kernel.block(self._queries.astype(np.float64), self._A.astype(np.float64))
         return block.astype(np.float32)
 
     def _enter(self, trial: Trial) -> None:

@@ -103,7 +103,7 @@ def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
         (taken,) = candidates
         summary = {"decision": taken.name, "coding": taken.coding}
     base = search.bases[taken.base]
-    # Constants are divided by 1, but moves no distance.
+    # Constants are divided by 1, but move no distance.
     varies = np.ptp(search.sample.X, axis=0) > 0
     summary["spread"] = np.where(varies[base.scale.sources], base.spread, 0.0).tolist()
     return Resolved(search.scale_of(taken), spec, summary)
