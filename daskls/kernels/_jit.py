@@ -25,13 +25,13 @@ def _compiler(**options: object) -> Callable[[F], F]:
 
     def compiled(function: F) -> F:
         try:
-            found = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+            jitted = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
         except RuntimeError:
             # "no locator available": neither the package nor the user's cache folder is writable.
             return numba.njit(nogil=True, error_model="numpy", **options)(function)
         if not numba.config.DISABLE_JIT:
-            _guard_cache(found)
-        return found
+            _guard_cache(jitted)
+        return jitted
 
     return compiled
 

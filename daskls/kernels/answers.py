@@ -212,9 +212,9 @@ def decide_widely(base, norms_a, norms_b, times, of_roots, factor, last, coef, c
 
 
 @inline_jit
-def _distance_row(own, norm, norms_b, times, of_roots, out):
+def _distance_row(products, norm, norms_b, times, of_roots, out):
     for j in range(out.shape[0]):
-        value = norm + norms_b[j] + times * own[j]
+        value = norm + norms_b[j] + times * products[j]
         out[j] = value if value > ZERO else ZERO
     if of_roots:
         for j in range(out.shape[0]):

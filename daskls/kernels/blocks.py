@@ -30,25 +30,25 @@ LEAST_SQUARE = 5e-324
 
 
 @exact_jit
-def _widest_feature(X, own):
+def _widest_feature(X, rows):
     """Return the feature of the largest variance in an evenly spaced sample of the rows."""
     d = X.shape[1]
     sums = np.zeros(d)
     squares = np.zeros(d)
-    step = max(own.shape[0] // SPREAD_ROWS, 1)
+    step = max(rows.shape[0] // SPREAD_ROWS, 1)
     n = 0
-    for i in range(0, own.shape[0], step):
+    for i in range(0, rows.shape[0], step):
         n += 1
         for j in range(d):
-            value = np.float64(X[own[i], j]) - np.float64(X[own[0], j])
+            value = np.float64(X[rows[i], j]) - np.float64(X[rows[0], j])
             sums[j] += value
             squares[j] += value * value
     return np.argmax(squares - sums * sums / n)
 
 
 @exact_jit
-def _halve(values, own, half):
-    """Quickselect: reorder values, and ``own`` alike, so that the ``half`` smallest come first."""
+def _halve(values, rows, half):
+    """Quickselect: reorder values, and ``rows`` alike, so that the ``half`` smallest come first."""
     low, high = 0, values.shape[0] - 1
     while low < high:
         pivot = values[(low + high) // 2]
@@ -60,7 +60,7 @@ def _halve(values, own, half):
                 j -= 1
             if i <= j:
                 values[i], values[j] = values[j], values[i]
-                own[i], own[j] = own[j], own[i]
+                rows[i], rows[j] = rows[j], rows[i]
                 i += 1
                 j -= 1
         if half <= j:
@@ -82,28 +82,28 @@ def order_blocks(X, order):
         if last - first < 2:
             continue
         half = (first + last) // 2
-        own = order[first * BLOCK_ROWS : min(last * BLOCK_ROWS, m)]
-        widest = _widest_feature(X, own)
-        for i in range(own.shape[0]):
-            values[i] = X[own[i], widest]
-        _halve(values[: own.shape[0]], own, (half - first) * BLOCK_ROWS)
+        rows = order[first * BLOCK_ROWS : min(last * BLOCK_ROWS, m)]
+        widest = _widest_feature(X, rows)
+        for i in range(rows.shape[0]):
+            values[i] = X[rows[i], widest]
+        _halve(values[: rows.shape[0]], rows, (half - first) * BLOCK_ROWS)
         waiting.append((first, half))
         waiting.append((half, last))
 
 
 @exact_jit
-def _fill_block(X, own, center, scale, block):
+def _fill_block(X, rows, center, scale, block):
     """Write some rows in the leaf's units into one block; return the largest squared length."""
     longest = 0.0
-    for r in range(own.shape[0]):
+    for r in range(rows.shape[0]):
         length = 0.0
         for j in range(center.shape[0]):
-            value = (np.float64(X[own[r], j]) - center[j]) * scale
+            value = (np.float64(X[rows[r], j]) - center[j]) * scale
             block[j, r] = value
             length += value * value
         longest = length if length > longest else longest
     # Places without a row are infinitely far from every query.
-    block[: center.shape[0], own.shape[0] :] = np.inf
+    block[: center.shape[0], rows.shape[0] :] = np.inf
     return longest
 
 
@@ -139,9 +139,9 @@ def fill_blocks(X, order, center, scale, blocks, bounds, r_max):
     longest = 0.0
     squares = np.empty(BLOCK_ROWS)
     for b in range(blocks.shape[0]):
-        own = order[b * BLOCK_ROWS : (b + 1) * BLOCK_ROWS]
-        longest = max(longest, _fill_block(X, own, center, scale, blocks[b]))
-        farthest = _measure_block(blocks[b], own.shape[0], d, bounds, b, squares)
+        rows = order[b * BLOCK_ROWS : (b + 1) * BLOCK_ROWS]
+        longest = max(longest, _fill_block(X, rows, center, scale, blocks[b]))
+        farthest = _measure_block(blocks[b], rows.shape[0], d, bounds, b, squares)
         r_max[b] = np.sqrt(farthest) * (1.0 + MARGIN)
     return np.sqrt(longest) * (1.0 + MARGIN)
 
@@ -225,7 +225,7 @@ def offer_blocks(queries, which, leaf, X, numbers, positions, heaps):
     least = d * LEAST_SQUARE
     for i in which:
         own_keys = keys[i]
-        own = own_keys, heap_numbers[i], heap_positions[i]
+        heap = own_keys, heap_numbers[i], heap_positions[i]
         n_empty = count_empty(heap_numbers[i])
         exact = queries[i]
         length = 0.0
@@ -260,7 +260,7 @@ def offer_blocks(queries, which, leaf, X, numbers, positions, heaps):
                     continue
                 row = order[begin + r]
                 distance = squared_distance(exact, X[row])
-                taken = insert(own, distance, numbers[row], positions[row], n_empty)
+                taken = insert(heap, distance, numbers[row], positions[row], n_empty)
                 n_empty -= 1 if n_empty > 0 else 0
                 if taken and n_empty == 0:
                     reach, limit = _limits(own_keys[0] + least, scale, slack, share)
@@ -320,16 +320,16 @@ def nearest_regions(queries, centers, r_min, r_max, low, high, bounds, home):
     """
     squares = np.empty(centers.shape[1])
     for i in range(queries.shape[0]):
-        own = bounds[i]
-        _ball_bounds(queries[i], centers, r_min, r_max, squares, own)
+        lb = bounds[i]
+        _ball_bounds(queries[i], centers, r_min, r_max, squares, lb)
         first = 0
-        for r in range(own.shape[0]):
-            closer = squares[r] < squares[first] or own[first] == np.inf
-            first = r if own[r] < np.inf and closer else first
+        for r in range(lb.shape[0]):
+            closer = squares[r] < squares[first] or lb[first] == np.inf
+            first = r if lb[r] < np.inf and closer else first
         box = _box_bound(queries[i], low[first], high[first])
-        _raise_own(queries[i], low, high, box if box > own[first] else own[first], own)
+        _raise_own(queries[i], low, high, box if box > lb[first] else lb[first], lb)
         nearest = first
-        for r in range(own.shape[0]):
-            if own[r] < own[nearest] or (own[r] == own[nearest] and squares[r] < squares[nearest]):
+        for r in range(lb.shape[0]):
+            if lb[r] < lb[nearest] or (lb[r] == lb[nearest] and squares[r] < squares[nearest]):
                 nearest = r
         home[i] = nearest

@@ -35,8 +35,8 @@ def offer_candidates(queries, which, candidates, X, rows, ptr, numbers, position
 @exact_jit
 def center_distances(queries, centers):
     """Return the squared distance of each query and center, (q, n), whatever the other queries."""
-    found = np.empty((queries.shape[0], centers.shape[0]))
+    distances = np.empty((queries.shape[0], centers.shape[0]))
     for i in range(queries.shape[0]):
         for c in range(centers.shape[0]):
-            found[i, c] = squared_distance(queries[i], centers[c])
-    return found
+            distances[i, c] = squared_distance(queries[i], centers[c])
+    return distances

@@ -53,8 +53,8 @@ def column_factors(n_columns: int) -> Keys:
     """Return an odd factor for each column, so that exchanged values change a hash."""
     with np.errstate(over="ignore"):
         factors = np.arange(1, n_columns + 1, dtype=np.uint64) * _GOLDEN
-        found: Keys = ((factors ^ (factors >> _SHIFT_1)) * _MIX_1) | np.uint64(1)
-    return found
+        odd: Keys = ((factors ^ (factors >> _SHIFT_1)) * _MIX_1) | np.uint64(1)
+    return odd
 
 
 def row_checksum(rows: AnyArray, first_row: int) -> int:

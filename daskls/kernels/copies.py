@@ -15,8 +15,8 @@ def row_hashes(*columns: AnyArray, seed: int = 0) -> Keys:
     """Return a hash of the values of each row, (m,), of all columns, whatever their dtype.
 
     >>> rows = np.array([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0]])
-    >>> found = row_hashes(rows)
-    >>> bool(found[0] == found[2] != found[1]), bool(row_hashes(rows.astype("f4"))[1] == found[1])
+    >>> h = row_hashes(rows)
+    >>> bool(h[0] == h[2] != h[1]), bool(row_hashes(rows.astype("f4"))[1] == h[1])
     (True, True)
     """
     tables = [column.reshape(len(column), -1) for column in columns]
@@ -67,7 +67,7 @@ def _groups(hashes: Keys, columns: tuple[AnyArray, ...]) -> tuple[Int64, Int64] 
     if len(first) == len(hashes):
         return None
     others = np.flatnonzero(first[group] != np.arange(len(group)))
-    if any((own[others] != own[first[group[others]]]).any() for own in columns):
+    if any((column[others] != column[first[group[others]]]).any() for column in columns):
         # Two rows of one hash, once in 10^19 pairs: compared as they are.
         tables = [column.reshape(len(column), -1) for column in columns]
         values = np.hstack([np.add(table, 0.0, dtype=np.float64) for table in tables])

@@ -165,13 +165,13 @@ def gather_pairs(K, rows, ptr, first, last, sources, blocks, block_ptr, products
     for p in range(first, last):
         lo = ptr[p]
         m = ptr[p + 1] - lo
-        own = rows[lo : lo + m]
+        pair_rows = rows[lo : lo + m]
         begin = block_ptr[p]
         block = blocks[begin : begin + m * m].reshape((m, m))
         for i in range(0, m, ROWS_AT_ONCE):
             for t in range(i, min(i + ROWS_AT_ONCE, m)):
-                source = K[own[t]]
+                source = K[pair_rows[t]]
                 row = block[t]
                 for j in range(m):
-                    row[j] = source[own[j]]
+                    row[j] = source[pair_rows[j]]
             _multiply(block, i, sources, lo, products)

@@ -92,15 +92,15 @@ def encoded_names(names: list[str], scale: FeatureScale | None) -> list[str]:
     """
     if scale is None or scale.coding is None:
         return list(names)
-    coding, found = scale.coding, []
+    coding, encoded = scale.coding, []
     for name, lo, hi, is_indicated in zip(
         names, coding.ptr[:-1], coding.ptr[1:], coding.is_indicated, strict=True
     ):
         if is_indicated:
-            found += [f"{name}={value:g}" for value in coding.points[lo:hi]]
+            encoded += [f"{name}={value:g}" for value in coding.points[lo:hi]]
         else:
-            found.append(f"rank({name})" if hi > lo else name)
-    return found
+            encoded.append(f"rank({name})" if hi > lo else name)
+    return encoded
 
 
 def decide_pairs(model: LocalModel, X: Reals) -> Float64:

@@ -80,8 +80,8 @@ def _products(padded: Float64, B: Float64) -> Float64:
         return padded @ B.T
     products = np.empty((len(padded), len(B)))
     for first in range(0, len(B), TILE_COLUMNS):
-        own = slice(first, first + TILE_COLUMNS)
-        products[:, own] = padded @ B[own].T
+        columns = slice(first, first + TILE_COLUMNS)
+        products[:, columns] = padded @ B[columns].T
     return products
 
 
@@ -121,9 +121,9 @@ def _write_panel(product, norms, factor, start, out):
     for i in range(h):
         norm = norms[start + i]
         row = out[start + i, start:]
-        own = product[i]
+        inner = product[i]
         for j in range(n):
-            value = norm + norms[start + j] + factor * own[j]
+            value = norm + norms[start + j] + factor * inner[j]
             row[j] = np.float32(value if value > low else low)
         if factor < 0.0:
             row[i] = np.float32(0.0)
@@ -210,11 +210,11 @@ def add_weighted_differences(AT, weights, sums):
     """Add the sum over pairs of ``weights_il |a_ij - a_lj|`` to each feature j of AT (d, m)."""
     m = AT.shape[1]
     for i in range(m):
-        own = weights[i, :i]
+        w = weights[i, :i]
         for j in range(AT.shape[0]):
             x, column, total = AT[j, i], AT[j, :i], ZERO
             for s in range(i):
-                total += own[s] * abs(column[s] - x)
+                total += w[s] * abs(column[s] - x)
             sums[j] += 2 * np.float64(total)
 
 

@@ -54,7 +54,7 @@ def solve_cell(M, G, labels, weights, folds, problems, theta, deltas, tol, stats
     g = np.empty(n)
     d = np.empty(n)
     for p in range(problems.shape[0]):
-        own = theta[p]
+        theta_p = theta[p]
         delta = deltas[p]
         goal = 0.0
         for i in range(m):
@@ -62,10 +62,10 @@ def solve_cell(M, G, labels, weights, folds, problems, theta, deltas, tol, stats
             # A row of the fold left out costs nothing.
             c[i] = 0.0 if folds[i] == problems[p, 2] else problems[p, 1] * weights[i]
             goal += tol * c[i]
-        _margins(M, own, problems[p, 3], y, z)
+        _margins(M, theta_p, problems[p, 3], y, z)
         steps = 0
         while True:
-            n_active, stepping, smoothing = _gap(M, own, y, c, z, delta, alpha, g, active)
+            n_active, stepping, smoothing = _gap(M, theta_p, y, c, z, delta, alpha, g, active)
             if stepping + smoothing <= goal or steps == MAX_JOINT_STEPS:
                 break
             # Where most of the gap comes from the smoothing, steps cannot close it.
@@ -73,10 +73,10 @@ def solve_cell(M, G, labels, weights, folds, problems, theta, deltas, tol, stats
                 shrink = 0.5 * goal / smoothing
                 delta *= 0.05 if shrink < 0.05 else (0.5 if shrink > 0.5 else shrink)
             else:
-                _step(M, G, own, y, c, z, e, delta, g, d, active, n_active, S, x)
+                _step(M, G, theta_p, y, c, z, e, delta, g, d, active, n_active, S, x)
                 steps += 1
         deltas[p] = delta
-        _describe(own, y, c, z, alpha, stepping + smoothing, stats[p])
+        _describe(theta_p, y, c, z, alpha, stepping + smoothing, stats[p])
         stats[p, 3] = _curvature(M, G, c, delta, g, d, active, n_active, S, x)
         stats[p, 5] = steps
 
@@ -92,12 +92,12 @@ def _margins(M, theta, bias, y, z):
 
 
 @inline_jit
-def _gap(M, own, y, c, z, delta, alpha, g, active):
+def _gap(M, theta, y, c, z, delta, alpha, g, active):
     """Write alpha, g and the rows on the parabola; return their number and the gap's two parts."""
     n_active = 0
     smoothing = 0.0
     for j in range(M.shape[1]):
-        g[j] = own[j]
+        g[j] = theta[j]
     for i in range(M.shape[0]):
         a = 0.0
         if z[i] > 0.0 and c[i] > 0.0:
@@ -117,7 +117,7 @@ def _gap(M, own, y, c, z, delta, alpha, g, active):
 
 
 @inline_jit
-def _step(M, G, own, y, c, z, e, delta, g, d, active, n_active, S, x):
+def _step(M, G, theta, y, c, z, e, delta, g, d, active, n_active, S, x):
     by_rows = n_active < M.shape[1]
     _factor_hessian(M, G, active, n_active, by_rows, c, delta, S)
     _apply_inverse(M, active, n_active, by_rows, S, g, x, d)
@@ -125,7 +125,7 @@ def _step(M, G, own, y, c, z, e, delta, g, d, active, n_active, S, x):
     quadratic = 0.0
     for j in range(M.shape[1]):
         d[j] = -d[j]
-        linear += own[j] * d[j]
+        linear += theta[j] * d[j]
         quadratic += d[j] * d[j]
     for i in range(M.shape[0]):
         total = 0.0
@@ -134,7 +134,7 @@ def _step(M, G, own, y, c, z, e, delta, g, d, active, n_active, S, x):
         e[i] = y[i] * total
     t = _step_length(z, e, c, delta, linear, quadratic)
     for j in range(M.shape[1]):
-        own[j] += t * d[j]
+        theta[j] += t * d[j]
     for i in range(M.shape[0]):
         z[i] -= t * e[i]
 
@@ -199,14 +199,14 @@ def _curvature(M, G, c, delta, g, d, active, n_active, S, x):
 
 
 @inline_jit
-def _describe(own, y, c, z, alpha, gap, out):
+def _describe(theta, y, c, z, alpha, gap, out):
     """Write all of a problem's statistics but its curvature and its steps."""
     primal = 0.0
     slope = 0.0
     cost = 0.0
     n_support = 0
-    for j in range(own.shape[0]):
-        primal += 0.5 * own[j] * own[j]
+    for j in range(theta.shape[0]):
+        primal += 0.5 * theta[j] * theta[j]
     for i in range(y.shape[0]):
         cost += c[i]
         slope -= alpha[i] * y[i]

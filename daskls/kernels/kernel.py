@@ -57,9 +57,9 @@ class Kernel(ABC):
     @property
     def has_slopes(self) -> bool:
         """Whether it overrides `pair_slopes` or `scale_slopes`, so that a scale can be learned."""
-        own = type(self)
+        cls = type(self)
         return (
-            own.pair_slopes is not Kernel.pair_slopes or own.scale_slopes is not Kernel.scale_slopes
+            cls.pair_slopes is not Kernel.pair_slopes or cls.scale_slopes is not Kernel.scale_slopes
         )
 
     @abstractmethod
@@ -120,8 +120,8 @@ class Kernel(ABC):
 
     def shares(self, A: Floats) -> Float64:
         """Return the share of each feature in the distances of rows, (d,), if there are any."""
-        own = A.var(axis=0, dtype=np.float64)
-        return own / max(own.sum(), SMALLEST)
+        variance = A.var(axis=0, dtype=np.float64)
+        return variance / max(variance.sum(), SMALLEST)
 
     def radius(self, A: Floats) -> float:
         """Return the largest distance of a row to the origin, measured as by `distances`."""

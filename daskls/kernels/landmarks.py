@@ -99,18 +99,18 @@ def decide_linear(M, cells, theta, intercept, out):
     """Write theta[cell] . m + intercept of each row m, summed in an order fixed by l."""
     whole = M.shape[1] - M.shape[1] % 4
     for i in range(M.shape[0]):
-        own = theta[cells[i]]
+        coef = theta[cells[i]]
         t0 = 0.0
         t1 = 0.0
         t2 = 0.0
         t3 = 0.0
         for j in range(0, whole, 4):
-            t0 += M[i, j] * own[j]
-            t1 += M[i, j + 1] * own[j + 1]
-            t2 += M[i, j + 2] * own[j + 2]
-            t3 += M[i, j + 3] * own[j + 3]
+            t0 += M[i, j] * coef[j]
+            t1 += M[i, j + 1] * coef[j + 1]
+            t2 += M[i, j + 2] * coef[j + 2]
+            t3 += M[i, j + 3] * coef[j + 3]
         for j in range(whole, M.shape[1]):
-            t0 += M[i, j] * own[j]
+            t0 += M[i, j] * coef[j]
         out[i] = (t0 + t1) + (t2 + t3) + intercept
 
 

@@ -69,14 +69,14 @@ def _solve_lines(
         hi = ptr[p + 1]
         y = signs[lo:hi]
         K, diag = _matrix_of(blocks, block_ptr[p], hi - lo)
-        own, total = _training_bounds(bounds[lo:hi], starts[p], stops[p])
-        bound, grad, scratch = np.empty_like(own), np.empty_like(own), np.empty_like(own)
-        beta = own
+        base, total = _training_bounds(bounds[lo:hi], starts[p], stops[p])
+        bound, grad, scratch = np.empty_like(base), np.empty_like(base), np.empty_like(base)
+        beta = base
         for i in range(costs.shape[0]):
             before = beta
             beta = betas[i, lo:hi]
             choose_start(
-                i, costs, True, own, bound_products[lo:hi], seeds[lo:hi], seed_products[lo:hi],
+                i, costs, True, base, bound_products[lo:hi], seeds[lo:hi], seed_products[lo:hi],
                 seed_cost, before, scratch, y, bound, beta, grad,
             )  # fmt: skip
             limit = tol * total * costs[i]
@@ -100,14 +100,14 @@ def _solve_lines_with_offset(
         hi = ptr[p + 1]
         y = signs[lo:hi]
         K, diag = _matrix_of(blocks, block_ptr[p], hi - lo)
-        own, total = _training_bounds(bounds[lo:hi], starts[p], stops[p])
-        bound, grad, scratch = np.empty_like(own), np.empty_like(own), np.empty_like(own)
-        beta = own
+        base, total = _training_bounds(bounds[lo:hi], starts[p], stops[p])
+        bound, grad, scratch = np.empty_like(base), np.empty_like(base), np.empty_like(base)
+        beta = base
         for i in range(costs.shape[0]):
             before = beta
             beta = betas[i, lo:hi]
             choose_start(
-                i, costs, False, own, bound_products[lo:hi], seeds[lo:hi], seed_products[lo:hi],
+                i, costs, False, base, bound_products[lo:hi], seeds[lo:hi], seed_products[lo:hi],
                 seed_cost, before, scratch, y, bound, beta, grad,
             )  # fmt: skip
             limit = tol * total * costs[i]
@@ -123,18 +123,18 @@ def _solve_lines_with_offset(
 
 @inline_jit
 def choose_start(
-    i, costs, at_bound, own, own_product, seed, seed_product, seed_cost, before, product, signs,
+    i, costs, at_bound, base, base_product, seed, seed_product, seed_cost, before, product, signs,
     bound, beta, grad,
 ):  # fmt: skip
     """Set bound, beta and grad for the i-th C: to the start of the largest dual value.
 
-    ``own`` are the bounds at C = 1, ``own_product`` is K times these. ``before`` is the solution at
-    the previous C, ``grad`` its gradient; ``product`` is scratch.
+    ``base`` are the bounds at C = 1, ``base_product`` is K times these. ``before`` is the solution
+    at the previous C, ``grad`` its gradient; ``product`` is scratch.
     """
     m = beta.shape[0]
     cost = costs[i]
-    source = own
-    source_product = own_product
+    source = base
+    source_product = base_product
     factor = 0.0
     value = 0.0
     if i > 0:
@@ -153,7 +153,7 @@ def choose_start(
             factor = ratio
             value = scaled
     elif at_bound:
-        linear, square = _terms(own, own_product, signs)
+        linear, square = _terms(base, base_product, signs)
         scaled = cost * linear - 0.5 * cost * cost * square
         if scaled > 0.0:
             factor = cost
@@ -177,7 +177,7 @@ def choose_start(
             factor = use
     step = np.float32(factor)
     for j in range(m):
-        b = own[j] * np.float32(cost)
+        b = base[j] * np.float32(cost)
         low = b if b < ZERO else ZERO
         high = b if b > ZERO else ZERO
         # Rounding must not carry a beta past its bound.
@@ -212,22 +212,22 @@ def _matrix_of(blocks, first, m):
 @inline_jit
 def _training_bounds(bounds, start, stop):
     """Return the bounds, set to 0 on the held-out rows, and the sum of their absolute values."""
-    own = bounds.copy()
-    own[start:stop] = ZERO
+    base = bounds.copy()
+    base[start:stop] = ZERO
     total = 0.0
-    for j in range(own.shape[0]):
-        total += np.float64(abs(own[j]))
-    return own, total
+    for j in range(base.shape[0]):
+        total += np.float64(abs(base[j]))
+    return base, total
 
 
 @jit
 def set_start(
-    i, costs, own, own_product, seed, seed_product, seed_cost, before, product, signs, bound, beta,
-    grad,
+    i, costs, base, base_product, seed, seed_product, seed_cost, before, product, signs, bound,
+    beta, grad,
 ):  # fmt: skip
     """Set bound, beta and grad for the i-th C, as the line solver without offset does."""
     choose_start(
-        i, costs, True, own, own_product, seed, seed_product, seed_cost, before, product, signs,
+        i, costs, True, base, base_product, seed, seed_product, seed_cost, before, product, signs,
         bound, beta, grad,
     )  # fmt: skip
 
@@ -259,17 +259,17 @@ def row_gaps(grad, beta, bound, cap):
 
 
 @jit
-def gather_square(values, slots, own, beta, grad, square, signs):
+def gather_square(values, slots, working, beta, grad, square, signs):
     """Gather rows of K and labels of a working set as a problem of its own.
 
     `signs` become the labels that have this gradient: ``grad + square beta``.
     """
-    q = own.shape[0]
+    q = working.shape[0]
     for a in range(q):
         row = values[slots[a]]
         total = ZERO
         for b in range(q):
-            value = row[own[b]]
+            value = row[working[b]]
             square[a, b] = value
             total += value * beta[b]
         signs[a] = grad[a] + total

@@ -243,15 +243,15 @@ def ranked_values(values, ranks):
     for b in range(N_RANK_BINS):
         end = begin + counts[b]
         if k < ranks.shape[0] and ranks[k] < end:
-            own = np.empty(counts[b], values.dtype)
+            bin_values = np.empty(counts[b], values.dtype)
             at = 0
             for value in values:
                 if int(value * scale) == b:
-                    own[at] = value
+                    bin_values[at] = value
                     at += 1
-            own.sort()
+            bin_values.sort()
             while k < ranks.shape[0] and ranks[k] < end:
-                ranked[k] = own[ranks[k] - begin]
+                ranked[k] = bin_values[ranks[k] - begin]
                 k += 1
         begin = end
     return ranked

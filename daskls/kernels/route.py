@@ -42,8 +42,8 @@ def route(
         return leaves
     for start in range(0, len(X), CENTERED_ROWS):
         tile = np.subtract(X[start : start + CENTERED_ROWS], center, dtype=np.float64, order="C")
-        own = leaves[start : start + CENTERED_ROWS]
-        _route_tile(tile, axes, directions, thresholds, children, own)
+        tile_leaves = leaves[start : start + CENTERED_ROWS]
+        _route_tile(tile, axes, directions, thresholds, children, tile_leaves)
     return leaves
 
 

@@ -88,7 +88,7 @@ class OfDistances(Kernel):
         varies = varying_columns(model.rows)
         columns, fixed = np.flatnonzero(varies), np.flatnonzero(~varies)
         rest = gather_columns(A, model.rows[0].astype(np.float64), fixed)
-        own = gather_columns(A, np.zeros(A.shape[1]), columns)
+        varying = gather_columns(A, np.zeros(A.shape[1]), columns)
         B = model.rows[:, columns].astype(np.float64)
         gamma, coef, class_ptr = model.kernel.gamma, model.coef, model.class_ptr
         # At most 12 on the way from a difference to its kernel value, apart from the long sum.
@@ -102,7 +102,7 @@ class OfDistances(Kernel):
             decide, terms = decide_narrowly, exp_terms(gamma)
         # A query beyond the range of float32 is equally far from all support rows.
         with np.errstate(over="ignore"):
-            tiles, norms_a, norms_b, times = self._tiles(own, rest, B, kind)
+            tiles, norms_a, norms_b, times = self._tiles(varying, rest, B, kind)
             for rows, base in tiles:
                 distances = base, norms_a[rows], norms_b, times, self.of_roots
                 decide(*distances, *terms, coef, class_ptr, out[rows])
@@ -254,8 +254,8 @@ class Laplacian(OfDistances):
         return self.block(A, A)
 
     def shares(self, A: Floats) -> Float64:
-        own = np.abs(A - np.median(A, axis=0)).mean(axis=0, dtype=np.float64)
-        return own / max(own.sum(), SMALLEST)
+        deviation = np.abs(A - np.median(A, axis=0)).mean(axis=0, dtype=np.float64)
+        return deviation / max(deviation.sum(), SMALLEST)
 
     def radius(self, A: Floats) -> float:
         return float(np.abs(A).sum(axis=1, dtype=np.float64).max())
@@ -278,13 +278,13 @@ def difference_tiles(
     """Return what `OfDistances._tiles` does, from differences in the offsets' dtype."""
     kind = offsets.dtype.type
     together = SQUARED_TOGETHER if write is write_squares else TOGETHER
-    own, BT = padded(A, kind, together), transposed(B, kind, together)
+    padded_A, BT = padded(A, kind, together), transposed(B, kind, together)
     base = np.empty((DECISION_TILE_ROWS, len(B)), kind)
 
     def tiles() -> Iterator[tuple[slice, Any]]:
         for start in range(0, len(A), DECISION_TILE_ROWS):
             rows = slice(start, start + DECISION_TILE_ROWS)
-            write(own[rows], BT, base)
+            write(padded_A[rows], BT, base)
             yield rows, base
 
     return tiles(), offsets, np.zeros(len(B), kind), kind(1)

@@ -48,13 +48,13 @@ def fill_held_out(K, beta, signs, grad, start, stop):
     """Set ``grad`` to ``signs - K beta`` on rows start to stop - 1 alone."""
     for j in range(start, stop):
         grad[j] = signs[j]
-    own = grad[start:stop]
+    held = grad[start:stop]
     for i in range(beta.shape[0]):
         b = beta[i]
         if b != ZERO:
             row = K[i, start:stop]
-            for j in range(own.shape[0]):
-                own[j] -= row[j] * b
+            for j in range(held.shape[0]):
+                held[j] -= row[j] * b
 
 
 @inline_jit

@@ -1,4 +1,4 @@
-"""What methods share: a model's method by its stored description; rows as a searchable leaf."""
+"""Common to methods: a model's method by its stored description; rows as a searchable leaf."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ SEARCH_REGION_ROWS = 1024
 def method_of(values: dict[str, Any], where: str = "The model") -> Method:
     """Return the method that a store describes; StoreError for an unknown one."""
     name = str(values.get("name", ""))
-    entry = next((own for own in METHODS if own.name == name), None)
+    entry = next((m for m in METHODS if m.name == name), None)
     if entry is None:
         known = ", ".join(repr(entry.name) for entry in METHODS)
         raise StoreError(

@@ -60,7 +60,7 @@ def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
     folds = range(count_folds(len(rows.X)))
     with state.clock.stage("calibrate", len(folds), None):
         scored = [_score_fold(rows, fold, state, fit) for fold in folds]
-    scores, which = (np.concatenate(own) for own in zip(*scored, strict=True))
+    scores, which = (np.concatenate(parts) for parts in zip(*scored, strict=True))
     if not len(which):
         raise DataError(
             f"No row of {len(rows.X)} could be held out from a fit on at least two classes of the "
@@ -81,8 +81,8 @@ def _plan(raw: FitState, state: FitState) -> RegionJob:
     base = _base(raw)
     job = plan_regions(raw, base, state.sizes.n_features)
     # A model without a scale only subtracts the center.
-    own = state.scale or FeatureScale(base.center, np.ones_like(base.center))
-    job = job.gathered_in(own, "model")
+    scale = state.scale or FeatureScale(base.center, np.ones_like(base.center))
+    job = job.gathered_in(scale, "model")
     request = state.request
     if request.method.is_local:
         return job
@@ -105,19 +105,19 @@ def _read(job: RegionJob, state: FitState) -> RegionRows:
     row_nbytes = 4 * state.sizes.n_features
     most = max(MAX_TAKEN_NBYTES // (job.max_rows * row_nbytes), 1)
     regions = np.linspace(0, job.n_regions - 1, min(job.n_regions, most)).astype(np.int64)
-    found = [read_region(region, job) for region in np.unique(regions).tolist()]
+    parts = [read_region(region, job) for region in np.unique(regions).tolist()]
     rows = RegionRows(
-        *(np.concatenate([getattr(own, f.name) for own in found]) for f in fields(RegionRows))
+        *(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(RegionRows))
     )
     return replace(rows, fold=_with_copies(rows.fold, rows.X))
 
 
 def _with_copies(folds: Int64, X: Reals) -> Int64:
     """Return the folds with equal rows together, unless more than half a fold is equal."""
-    found = find_copies(X)
-    if found is None:
+    copies = find_copies(X)
+    if copies is None:
         return folds
-    first, group = found
+    first, group = copies
     is_few = np.bincount(group)[group] <= len(X) // (2 * HELD_SHARE)
     return np.where(is_few, folds[first[group]], folds)
 
@@ -155,8 +155,8 @@ def score_held_out(X: Reals, handle: ModelHandle) -> Float64:
 def _blocks(rows: RegionRows, which: Int64, scratch: Scratch, client: Any) -> Iterator[BlockRows]:
     """Yield rows as blocks; workers read them beside the fold's store."""
     weights = rows.weights[which]
-    given = None if (weights == 1).all() else weights
-    with open_rows(rows.X[which], rows.codes[which], given, scratch, client=client) as blocks:
+    w = None if (weights == 1).all() else weights
+    with open_rows(rows.X[which], rows.codes[which], w, scratch, client=client) as blocks:
         yield blocks
 
 

@@ -127,13 +127,13 @@ class HeldOutRows:
         counts = np.bincount(cells[which], minlength=len(models)).tolist()
         of_cell, n_classes = zip(models, counts, strict=True), len(draw.shares)
         scores = [held_out_scores(model, n, n_classes) for model, n in of_cell]
-        own = rows.numbers[which], rows.codes[which], draw.weights(rows)[which]
-        return cls(*own, np.concatenate(scores).astype(np.float32))
+        columns = rows.numbers[which], rows.codes[which], draw.weights(rows)[which]
+        return cls(*columns, np.concatenate(scores).astype(np.float32))
 
     @classmethod
     def joined(cls, parts: "Iterable[HeldOutRows]") -> "HeldOutRows":
-        own = [part.arrays().values() for part in parts]
-        return cls(*map(np.concatenate, zip(*own, strict=True)))
+        arrays = [part.arrays().values() for part in parts]
+        return cls(*map(np.concatenate, zip(*arrays, strict=True)))
 
     def merged(self) -> "HeldOutRows":
         """Return each row once, in the order of numbers, with its mean score over partitions."""
@@ -169,11 +169,11 @@ def map_held_out(state: FitState, bundles: Iterable[BundleModels]) -> None:
     # Class weights move the decision boundary; they do not change how probable a class is.
     weights = held.weights / state.class_weight[codes]
     weights *= (shares.min() / shares)[codes]
-    given = kind, held.scores.astype(np.float64), codes, weights, len(shares)
+    args = kind, held.scores.astype(np.float64), codes, weights, len(shares)
     if kind == "sigmoid":
-        maps = fit_maps(*given, of_odds=None, least_own=LEAST_OWN_ROWS)
+        maps = fit_maps(*args, of_odds=None, least_own=LEAST_OWN_ROWS)
     else:
-        maps = fit_maps(*given)
+        maps = fit_maps(*args)
     write_maps(root, maps, {"n_rows": len(codes)})
 
 
@@ -191,16 +191,16 @@ def roc_of(reader: ModelReader) -> RocPoints | None:
     """Return codes, decision values and weights of held-out rows, each (m,), if there are any."""
     if reader.n_classes != 2:
         return None
-    found = read_reserved(reader.root)
-    if found is not None:
+    reserved = read_reserved(reader.root)
+    if reserved is not None:
         assert reader.false_alarm is not None
-        scores, codes = found
+        scores, codes = reserved
         decisions = scores - reader.false_alarm.threshold
         return of_both(codes, decisions, np.ones(len(codes)))
     is_known = knows_held_out(method_of(reader.method), reader.spec)
     if not is_known or "probability" not in reader.meta:
         return None
-    held = HeldOutRows.joined(HeldOutRows.read(own.part) for own in reader.each_bundle()).merged()
+    held = HeldOutRows.joined(HeldOutRows.read(b.part) for b in reader.each_bundle()).merged()
     return of_both(held.codes, held.scores.astype(np.float64), held.weights)
 
 

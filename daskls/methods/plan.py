@@ -35,9 +35,9 @@ def plan_fit(
     n_reserved = 0 if reserved is None else rows_expected(reserved, n_rows, row_nbytes)
     request = request.for_data(n_rows - n_reserved, rows.n_features, target.n_aims)
     rows, method = rows.planned(resources.task_nbytes), request.method
-    given = sizes_of(request, rows, replace(target, quantile=request.spec.quantile), n_rows)
+    raw = sizes_of(request, rows, replace(target, quantile=request.spec.quantile), n_rows)
     sampling = plan_sample(n_rows, rows.n_features, request.cell_size)
-    chosen = _chosen(request, given)
+    chosen = _chosen(request, raw)
 
     n_partitions = request.n_partitions
     n_leaves = n_partitions * method.expected_leaves(n_rows, sampling, request.cell_size)
@@ -48,14 +48,14 @@ def plan_fit(
     if exchange.n_windows > 1:
         n_tasks += exchange.n_groups * exchange.n_windows
 
-    chosen_nbytes, choice_checks = plan_choice(request, given, sampling.n_sample, resources)
+    chosen_nbytes, choice_checks = plan_choice(request, raw, sampling.n_sample, resources)
     largest = max(training.nbytes, exchange.manifest_nbytes, chosen_nbytes)
-    largest = max(largest, *(assign_nbytes(own, rows.block_rows) for own in (given, chosen)))
-    checks = [partial(check_sample, sampling, given, free_nbytes(), request.sample_remedy)]
+    largest = max(largest, *(assign_nbytes(sizes, rows.block_rows) for sizes in (raw, chosen)))
+    checks = [partial(check_sample, sampling, raw, free_nbytes(), request.sample_remedy)]
     # A method reports only the first task that does not fit. Where that is a block's, checking
     # again with blocks of one row finds the next.
-    asked = given, _without_blocks(given), chosen, _without_blocks(chosen)
-    checks += [partial(method.check, own, resources) for own in asked]
+    variants = raw, _without_blocks(raw), chosen, _without_blocks(chosen)
+    checks += [partial(method.check, sizes, resources) for sizes in variants]
     return FitPlan(
         estimator=request.estimator,
         n_rows=n_rows,
@@ -65,13 +65,13 @@ def plan_fit(
         n_models=training.n_models,
         resources=resources,
         task_nbytes=largest,
-        client_nbytes=growing_nbytes(sampling, given)
+        client_nbytes=growing_nbytes(sampling, raw)
         + training.client_nbytes
         + n_reserved * row_nbytes,
         worker_nbytes=BASELINE_NBYTES + largest,
         exchange=exchange,
         model_nbytes=training.model_nbytes,
-        prediction=_plan_prediction(request, given, chosen, training.model_nbytes, resources),
+        prediction=_plan_prediction(request, raw, chosen, training.model_nbytes, resources),
         refusals=_refusals([*checks, *choice_checks]),
         notes=notes,
     )
@@ -79,19 +79,19 @@ def plan_fit(
 
 def _plan_prediction(
     request: FitRequest,
-    given: TaskSizes,
+    raw: TaskSizes,
     chosen: TaskSizes,
     model_nbytes: int,
     resources: Resources,
 ) -> PredictionPlan:
     """Return the plan of predicting as many rows; an answer is assumed to be a number."""
     n_rows, n_partitions = chosen.n_rows, request.n_partitions
-    held = held_nbytes(given.n_features, chosen.n_features, given.itemsize, chosen.n_outputs)
+    held = held_nbytes(raw.n_features, chosen.n_features, raw.itemsize, chosen.n_outputs)
     most = rows_within(resources.task_nbytes, held + QUERY_NBYTES + F8 * n_partitions + F8)
     return PredictionPlan(
         n_rows,
         -(-n_rows // most),
-        given.n_features * given.itemsize,
+        raw.n_features * raw.itemsize,
         F8,
         model_nbytes,
         n_partitions if request.method.predicts_by_place else 0,
@@ -110,10 +110,10 @@ def _without_blocks(sizes: TaskSizes) -> TaskSizes:
 
 
 def _refusals(checks: Sequence[Callable[[], None]]) -> tuple[str, ...]:
-    found = []
+    refusals = []
     for check in checks:
         try:
             check()
         except MemoryPlanError as error:
-            found.append(str(error))
-    return tuple(dict.fromkeys(found))
+            refusals.append(str(error))
+    return tuple(dict.fromkeys(refusals))

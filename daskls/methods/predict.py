@@ -22,7 +22,7 @@ from daskls.store.objects import ModelHandle
 from daskls.store.reader import ModelReader, open_model
 from daskls.targets import Target
 
-# What to predict: labels, given as the array of classes; scores; probabilities; numbers in the
+# The kind of answer: labels, given as the array of classes; scores; probabilities; numbers in the
 # units of y; or intervals around these.
 Wanted = Labels | Literal["scores", "probabilities", "numbers", "intervals"]
 SCORES: Literal["scores"] = "scores"
@@ -75,19 +75,19 @@ def predict_array(X: Reals, handle: ModelHandle, wanted: Wanted) -> Float64 | La
     slots = find_slots()
     with handle.in_use(), ThreadPoolExecutor(slots) as threads:
         reader = open_model(handle.location, handle.fingerprint)
-        found = _empty(len(X), wanted, reader.target)
+        out = _empty(len(X), wanted, reader.target)
         most = most_rows(reader, X.shape[1], X.itemsize, wanted, free_nbytes() // slots)
         rows = max(min(most, -(-len(X) // slots)), SLAB_ROWS)
         blocks = [slice(start, start + rows) for start in range(0, len(X), rows)]
-        list(threads.map(lambda own: _answer(reader, X[own], wanted, found[own]), blocks))
-    return found
+        list(threads.map(lambda block: _answer(reader, X[block], wanted, out[block]), blocks))
+    return out
 
 
 def predict_lazily(
     X: da.Array, handle: ModelHandle, wanted: Wanted, target: Target, most: int
 ) -> da.Array:
     """Return a lazy array of answers, in the row chunks of X."""
-    given, row = X.chunks[0], X.shape[1] * X.dtype.itemsize
+    chunks, row = X.chunks[0], X.shape[1] * X.dtype.itemsize
     X = cut_large(X, most * row)
     merged = X.chunks[0]
     # Merging copies rows, which is not worth it where chunks are large already.
@@ -106,7 +106,7 @@ def predict_lazily(
         dtype=dtype,
         meta=np.empty((0,) * (1 + len(width)), dtype),
     )
-    return predicted.rechunk({0: given}, method="tasks")
+    return predicted.rechunk({0: chunks}, method="tasks")
 
 
 def check_chunks(X: da.Array, target: Target, wanted: Wanted, worker_nbytes: float) -> None:
@@ -150,11 +150,11 @@ def predict_block(
     check_values(X, handle, block_start(block_info)[1] if block_info else 0)
     with handle.in_use():
         reader = open_model(handle.location, handle.fingerprint)
-        found, most = _empty(len(X), wanted, reader.target), most or max(len(X), 1)
+        out, most = _empty(len(X), wanted, reader.target), most or max(len(X), 1)
         for start in range(0, len(X), most):
-            own = slice(start, start + most)
-            _answer(reader, X[own], wanted, found[own])
-    return found
+            rows = slice(start, start + most)
+            _answer(reader, X[rows], wanted, out[rows])
+    return out
 
 
 def check_values(X: Reals, handle: ModelHandle, first_row: int = 0) -> None:
@@ -179,8 +179,8 @@ def _answer(reader: ModelReader, X: Reals, wanted: Wanted, out: Float64 | Labels
         return
     scores = score_rows(reader, X)
     for start in range(0, len(X), CONVERTED_ROWS):
-        own = slice(start, start + CONVERTED_ROWS)
-        out[own] = _converted(reader, X[own], scores[own], wanted)
+        rows = slice(start, start + CONVERTED_ROWS)
+        out[rows] = _converted(reader, X[rows], scores[rows], wanted)
 
 
 def _converted(reader: ModelReader, X: Reals, scores: Float64, wanted: Wanted) -> Float64 | Labels:
@@ -249,8 +249,8 @@ def sizes_of_rows(sizes: Float64, cells: Int64) -> Float64:
     squares = sizes**2
     if not cells.shape[1]:
         return np.full(len(cells), np.sqrt(squares.mean()))
-    found: Float64 = np.sqrt(squares[cells].mean(axis=1))
-    return found
+    rms: Float64 = np.sqrt(squares[cells].mean(axis=1))
+    return rms
 
 
 def around(answers: Float64, sizes: Float64, half_widths: tuple[float, ...]) -> Float64:

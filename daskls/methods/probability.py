@@ -82,9 +82,9 @@ class Isotonics(ScoreMaps):
     kind = "isotonic"
 
     def of(self, column: int, scores: Float64) -> Float64:
-        own = slice(self.ptr[column], self.ptr[column + 1])
-        found: Float64 = np.interp(scores, self.knots[own], self.values[own])
-        return found
+        span = slice(self.ptr[column], self.ptr[column + 1])
+        mapped: Float64 = np.interp(scores, self.knots[span], self.values[span])
+        return mapped
 
     def arrays(self) -> dict[str, AnyArray]:
         return {"knots": self.knots, "values": self.values, "ptr": self.ptr}
@@ -109,9 +109,9 @@ def fit_maps(
     than ``least_own`` rows share one map.
     """
     if of_odds is None or (of_margins is None and n_classes > 2):
-        given = kind, scores, codes, weights, n_classes
+        args = kind, scores, codes, weights, n_classes
         each = [
-            fit_maps(*given, of_margins=margins, of_odds=odds, least_own=least_own)
+            fit_maps(*args, of_margins=margins, of_odds=odds, least_own=least_own)
             for margins in _choices(of_margins if n_classes > 2 else False)
             for odds in _choices(of_odds)
         ]
@@ -124,22 +124,22 @@ def fit_maps(
         pairs = _own_or_shared(fit_sigmoid, columns, positive, weights, least_own or 0)
         a, b = np.array(pairs, np.float64).T.copy()
         return Sigmoids(a, b, *form)
-    found = _own_or_shared(_steps, columns, positive, weights, least_own or LEAST_STEPS)
-    knots, values = zip(*found, strict=True)
+    steps = _own_or_shared(_steps, columns, positive, weights, least_own or LEAST_STEPS)
+    knots, values = zip(*steps, strict=True)
     ptr = np.cumsum([0, *map(len, knots)]).astype(np.int64)
     return Isotonics(np.concatenate(knots), np.concatenate(values), ptr, *form)
 
 
 def _log_loss(maps: ScoreMaps, scores: Float64, codes: Codes, weights: Float64) -> float:
-    found = probabilities(maps, scores)
-    own = np.take_along_axis(found, codes[:, None].astype(np.int64), axis=1)[:, 0]
+    of_classes = probabilities(maps, scores)
+    of_label = np.take_along_axis(of_classes, codes[:, None].astype(np.int64), axis=1)[:, 0]
     # A probability of 0 would make the loss infinite.
-    loss = -total(weights * np.log(np.maximum(own, np.finfo(np.float64).tiny)))
+    loss = -total(weights * np.log(np.maximum(of_label, np.finfo(np.float64).tiny)))
     return loss + LEAST_GAIN * maps.of_odds
 
 
-def _choices(given: bool | None) -> tuple[bool, ...]:
-    return (False, True) if given is None else (given,)
+def _choices(value: bool | None) -> tuple[bool, ...]:
+    return (False, True) if value is None else (value,)
 
 
 def _columns(scores: Float64, of_margins: bool, of_odds: bool) -> Float64:
@@ -167,10 +167,10 @@ def margins(scores: Float64) -> Float64:
     best = scores.argmax(axis=1)[:, None]
     others = scores.copy()
     np.put_along_axis(others, best, -np.inf, axis=1)
-    found = scores - np.take_along_axis(scores, best, axis=1)
+    margin = scores - np.take_along_axis(scores, best, axis=1)
     second = np.take_along_axis(scores, best, axis=1) - others.max(axis=1, keepdims=True)
-    np.put_along_axis(found, best, second, axis=1)
-    return found
+    np.put_along_axis(margin, best, second, axis=1)
+    return margin
 
 
 def _own_or_shared(
@@ -187,8 +187,8 @@ def _own_or_shared(
         of_all = np.repeat(weights, shared.sum())
         common = fit(columns[:, shared].ravel(), positive[:, shared].ravel(), of_all)
     return [
-        common if common and is_shared else fit(own, hits, weights)
-        for own, hits, is_shared in zip(columns.T, positive.T, shared, strict=True)
+        common if common and is_shared else fit(column, hits, weights)
+        for column, hits, is_shared in zip(columns.T, positive.T, shared, strict=True)
     ]
 
 
@@ -198,8 +198,8 @@ def _steps(scores: Float64, positive: Mask, weights: Float64) -> tuple[Float64, 
 
     # As in Platt's targets, a finite number of rows never proves certainty.
     least = 1.0 / (float(weights.sum()) + 2.0)
-    found = IsotonicRegression(y_min=least, y_max=1.0 - least).fit(scores, positive, weights)
-    return found.X_thresholds_.astype(np.float64), found.y_thresholds_.astype(np.float64)
+    regression = IsotonicRegression(y_min=least, y_max=1.0 - least).fit(scores, positive, weights)
+    return regression.X_thresholds_.astype(np.float64), regression.y_thresholds_.astype(np.float64)
 
 
 def write_maps(root: Root, maps: ScoreMaps, counts: dict[str, int]) -> None:
@@ -241,15 +241,15 @@ def probabilities(maps: ScoreMaps, scores: Float64) -> Float64:
         second = maps.of(0, _columns(scores, maps.of_margins, maps.of_odds)[:, 0])
         return np.stack([1.0 - second, second], axis=1)
     columns = _columns(scores, maps.of_margins, maps.of_odds)
-    return normalized(np.stack([maps.of(c, own) for c, own in enumerate(columns.T)], axis=1))
+    return normalized(np.stack([maps.of(c, column) for c, column in enumerate(columns.T)], axis=1))
 
 
 def normalized(values: Float64) -> Float64:
     """Return rows (m, k) divided by their sums; classes are equally likely where all are 0."""
     total = values.sum(axis=1, keepdims=True)
-    found = np.full_like(values, 1.0 / values.shape[1])
-    np.divide(values, total, out=found, where=total > 0)
-    return found
+    divided = np.full_like(values, 1.0 / values.shape[1])
+    np.divide(values, total, out=divided, where=total > 0)
+    return divided
 
 
 def shares(scores: Float64) -> Float64:

@@ -39,9 +39,9 @@ def score_reserved(X: Reals, handle: ModelHandle) -> Float64:
 
 
 def keep_threshold(
-    state: FitState, held: ReservedRows, spec: FalseAlarmSpec, found: list[Float64]
+    state: FitState, held: ReservedRows, spec: FalseAlarmSpec, parts: list[Float64]
 ) -> None:
-    scores, codes = np.concatenate(found), held.codes
+    scores, codes = np.concatenate(parts), held.codes
     bound = threshold_of(scores, codes == 0, spec, held.copies, held.units)
     write_bound(state.root, bound, np.repeat(scores, held.copies), np.repeat(codes, held.copies))
 
@@ -59,13 +59,11 @@ def threshold_of(
     (77, 76.0, 20)
     """
     copies, units, _ = np.broadcast_arrays(copies, units, scores)
-    own = scores[is_negative], copies[is_negative], units[is_negative]
+    of_negatives = scores[is_negative], copies[is_negative], units[is_negative]
     find = partial(rank_within, rate=spec.rate, delta=spec.delta)
-    negatives, rank, n_units = _ranked(*own, find, observations_needed(spec))
-    n, found = len(negatives), n_units or len(negatives)
-    delta = max(
-        excess_probability(rank, n, spec.rate), excess_probability(find(found), found, spec.rate)
-    )
+    negatives, rank, n_units = _ranked(*of_negatives, find, observations_needed(spec))
+    n, m = len(negatives), n_units or len(negatives)
+    delta = max(excess_probability(rank, n, spec.rate), excess_probability(find(m), m, spec.rate))
     threshold = float(negatives[rank - 1])
     return FalseAlarmBound(spec.rate, delta, n, int(copies.sum()) - n, rank, threshold)
 
@@ -79,11 +77,11 @@ def _ranked(
     others. So the value serves that lies high enough among all rows, and among the different ones
     that are not frequent. The number is how many of these there are if they are too few, else 0.
     """
-    rows, own = np.sort(np.repeat(values, copies)), np.sort(np.repeat(values, units))
+    rows, rare = np.sort(np.repeat(values, copies)), np.sort(np.repeat(values, units))
     rank = find(len(rows))
-    if len(own) < needed:
+    if len(rare) < needed:
         return rows, rank, 0
-    return rows, max(rank, int(np.searchsorted(rows, own[find(len(own)) - 1])) + 1), len(own)
+    return rows, max(rank, int(np.searchsorted(rows, rare[find(len(rare)) - 1])) + 1), len(rare)
 
 
 def answer_reserved(X: Reals, handle: ModelHandle) -> tuple[Float64, Int64]:
@@ -96,9 +94,9 @@ def keep_interval(
     state: FitState,
     held: ReservedRows,
     spec: IntervalSpec,
-    found: list[tuple[Float64, Int64]],
+    parts: list[tuple[Float64, Int64]],
 ) -> None:
-    answers, cells = (np.concatenate(own) for own in zip(*found, strict=True))
+    answers, cells = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     sizes = sizes_of_cells(ModelReader(state.root.store).report)
     missed = np.abs(held.targets - answers.reshape(held.targets.shape))
     residuals = missed / sizes_of_rows(sizes, cells)[:, None]
@@ -172,5 +170,5 @@ def use_reserved(state: FitState) -> None:
     handle = ModelHandle(state.root.where(), state.fingerprint)
     parts = [held.X[a : a + ASKED_AT_ONCE] for a in range(0, len(held.X), ASKED_AT_ONCE)]
     with state.clock.stage(purpose.stage, len(parts), None):
-        found = list(compute_each(purpose.ask, [(part, handle) for part in parts], state.client))
-    purpose.keep(state, held, spec, found)
+        answers = list(compute_each(purpose.ask, [(part, handle) for part in parts], state.client))
+    purpose.keep(state, held, spec, answers)

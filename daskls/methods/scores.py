@@ -35,8 +35,8 @@ def mean_of_views(reader: ModelReader, X: Reals, views: list[Ints]) -> Float64:
         return scores
     n_functions = _n_functions(reader)
     for tile in _tiles(reader, views[0], n_functions):
-        own = [cells[tile] for cells in views]
-        mean = _mean_decisions(reader, X[tile], own, n_functions)
+        tile_cells = [cells[tile] for cells in views]
+        mean = _mean_decisions(reader, X[tile], tile_cells, n_functions)
         scores[tile] = _mean_scores(reader, mean)
     return scores
 

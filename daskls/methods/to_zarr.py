@@ -77,9 +77,9 @@ def predict_to_zarr(
             n_bundles = len(reader.bundles)
             predict_gathered(blocks, handle, wanted, n_bundles, output, client, on_progress)
         else:
-            own = {"handle": handle, "wanted": wanted, "target": output}
+            kwargs = {"handle": handle, "wanted": wanted, "target": output}
             with watch("predict", blocks.n_blocks, output.count_chunks, on_progress):
-                map_rows(write_block, blocks, X, client=client, **own)
+                map_rows(write_block, blocks, X, client=client, **kwargs)
     # Written elsewhere, and renamed.
     return replace(output, path=str(path))
 
@@ -183,18 +183,18 @@ def predict_run(
     """Write the answers of the queries of some bundles, sorted by block."""
     number, run = item
     rows = queries.read_run(*run)
-    found = predict_block(rows.X, handle, wanted).reshape(len(rows.X), answers.n_features)
+    values = predict_block(rows.X, handle, wanted).reshape(len(rows.X), answers.n_features)
     blocks = rows.numbers // block_rows
-    answers.write_block(number, _bare_rows(found, rows.numbers), [blocks], 0)
+    answers.write_block(number, _bare_rows(values, rows.numbers), [blocks], 0)
 
 
 def order_answers(block: int, answers: Exchange, output: ArrayHandle) -> None:
     """Write the answers of a block of queries into the output, in the order of rows."""
     rows = answers.read_run((block, block + 1), (0, answers.n_blocks))
     start = block * output.chunk_rows
-    found = np.empty((len(rows.X), *output.shape[1:]), output.dtype)
-    found[rows.numbers - start] = rows.X.reshape(found.shape)
-    output.write(start, found)
+    values = np.empty((len(rows.X), *output.shape[1:]), output.dtype)
+    values[rows.numbers - start] = rows.X.reshape(values.shape)
+    output.write(start, values)
 
 
 def _bare_rows(values: AnyArray, numbers: RowNumbers) -> Rows:

@@ -73,7 +73,7 @@ class GroupRows:
         self.rows: Int64 = np.lexsort((self.numbers, group))
         starts = np.flatnonzero(np.diff(group[self.rows], prepend=-1))
         self.ptr: Int64 = np.r_[starts, len(self.rows)]
-        # What float32 holds, whatever the unit.
+        # Within the range of float32, whatever the unit.
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         self._center: Float64 = low / 2 + high.astype(np.float64) / 2
         self._scale = unit_scale(float(np.abs(high - self._center).max()))
@@ -91,16 +91,16 @@ class GroupRows:
 
     def framed(self, X: Reals) -> Float32:
         with np.errstate(over="ignore"):
-            found: Float32 = ((X - self._center) * self._scale).astype(np.float32)
-        return found
+            framed: Float32 = ((X - self._center) * self._scale).astype(np.float32)
+        return framed
 
     def distinct(self) -> Float32:
         first = self.rows[self.ptr[:-1]]
-        found = np.empty((len(first), self.X.shape[1]), np.float32)
+        distinct = np.empty((len(first), self.X.shape[1]), np.float32)
         for start in range(0, len(first), TILE_QUERIES):
-            own = slice(start, start + TILE_QUERIES)
-            found[own] = self.framed(self.X[first[own]])
-        return found
+            rows = slice(start, start + TILE_QUERIES)
+            distinct[rows] = self.framed(self.X[first[rows]])
+        return distinct
 
 
 def build(rows: GroupRows, seed: int) -> Graph | None:
@@ -149,18 +149,18 @@ def find_approximately(
     return _GroupTile(queries, n_neighbors).ask(groups, n_groups)
 
 
-def with_own(found: Neighbors, numbers: RowNumbers, positions: Int64) -> Neighbors:
+def with_own(neighbors: Neighbors, numbers: RowNumbers, positions: Int64) -> Neighbors:
     """Put queries that are rows into their own lists, unless rows as near fill these."""
-    is_nearer = (found.distances[:, -1] > 0.0) | (numbers < found.numbers[:, -1])
-    out = np.flatnonzero((found.positions != positions[:, None]).all(axis=1) & is_nearer)
-    found.distances[out, -1] = 0.0
-    found.numbers[out, -1], found.positions[out, -1] = numbers[out], positions[out]
-    order = np.lexsort((found.numbers, found.distances), axis=1)
+    is_nearer = (neighbors.distances[:, -1] > 0.0) | (numbers < neighbors.numbers[:, -1])
+    out = np.flatnonzero((neighbors.positions != positions[:, None]).all(axis=1) & is_nearer)
+    neighbors.distances[out, -1] = 0.0
+    neighbors.numbers[out, -1], neighbors.positions[out, -1] = numbers[out], positions[out]
+    order = np.lexsort((neighbors.numbers, neighbors.distances), axis=1)
     return Neighbors(
-        np.take_along_axis(found.distances, order, axis=1),
-        np.take_along_axis(found.numbers, order, axis=1),
-        np.take_along_axis(found.positions, order, axis=1),
-        found.n_leaves_read,
+        np.take_along_axis(neighbors.distances, order, axis=1),
+        np.take_along_axis(neighbors.numbers, order, axis=1),
+        np.take_along_axis(neighbors.positions, order, axis=1),
+        neighbors.n_leaves_read,
     )
 
 
@@ -168,11 +168,11 @@ class _GroupTile(Tile):
     def ask(self, groups: Groups, n_groups: int) -> Neighbors:
         # The distances to all leaves are held of one tile at once.
         tiles = range(0, max(len(self.exact), 1), TILE_QUERIES)
-        own = (self.exact[start : start + TILE_QUERIES] for start in tiles)
+        queries = (self.exact[start : start + TILE_QUERIES] for start in tiles)
         k = self.keys.shape[1]
-        asked = np.concatenate([asked_groups(tile, k, groups, n_groups) for tile in own])
-        for number in np.flatnonzero(asked.any(axis=0)).tolist():
-            active = np.flatnonzero(asked[:, number])
+        asks = np.concatenate([near_groups(tile, k, groups, n_groups) for tile in queries])
+        for number in np.flatnonzero(asks.any(axis=0)).tolist():
+            active = np.flatnonzero(asks[:, number])
             group = groups.read_group(number)
             rest = active if group is None else self._offer_candidates(group, active)
             first, last = groups.bundles[number]
@@ -182,19 +182,19 @@ class _GroupTile(Tile):
 
     def _offer_candidates(self, group: Group, active: Int64) -> Int64:
         """Offer a group's candidates; return the queries for which it has too few."""
-        found = group.find(self.exact[active], self.keys.shape[1])
-        if found is None:
+        candidates = group.find(self.exact[active], self.keys.shape[1])
+        if candidates is None:
             return active
-        whole = (found >= 0).all(axis=1)
+        whole = (candidates >= 0).all(axis=1)
         which, rows = active[whole], group.rows
-        own = rows.X, rows.rows, rows.ptr, rows.numbers, rows.positions
+        arrays = rows.X, rows.rows, rows.ptr, rows.numbers, rows.positions
         heaps = self.keys, self.numbers, self.positions
-        offer_candidates(self.exact, which, found[whole], *own, heaps)
+        offer_candidates(self.exact, which, candidates[whole], *arrays, heaps)
         self.n_read[which] += 1
         return active[~whole]
 
 
-def asked_groups(queries: Float64, n_neighbors: int, groups: Groups, n_groups: int) -> Mask:
+def near_groups(queries: Float64, n_neighbors: int, groups: Groups, n_groups: int) -> Mask:
     """Return which groups each query asks, (q, groups): the nearest, by their nearest leaf."""
     distances = center_distances(queries, groups.leaves.centers)
     distances[:, groups.leaf_rows == 0] = np.inf
@@ -203,7 +203,7 @@ def asked_groups(queries: Float64, n_neighbors: int, groups: Groups, n_groups: i
     held = np.add.reduceat(groups.leaf_rows, starts)[order].cumsum(axis=1)
     # So many groups hold as many rows as are wanted.
     needed = (held < n_neighbors).sum(axis=1) + 1
-    asked = np.empty(order.shape, np.bool_)
+    asks = np.empty(order.shape, np.bool_)
     is_near = np.arange(order.shape[1]) < np.maximum(needed, n_groups)[:, None]
-    np.put_along_axis(asked, order, is_near, axis=1)
-    return asked
+    np.put_along_axis(asks, order, is_near, axis=1)
+    return asks

@@ -15,9 +15,9 @@ TILE_BALLS = 4096
 
 def near_balls(centers: Float64, radius: float, regions: Regions, region: int) -> Int64:
     """Return the balls that may hold a row of one region, increasing."""
-    own = regions.take(slice(region, region + 1))
+    box = regions.take(slice(region, region + 1))
     parts = [
-        lower_bounds(centers[start : start + TILE_BALLS], own)[:, 0] <= radius * radius
+        lower_bounds(centers[start : start + TILE_BALLS], box)[:, 0] <= radius * radius
         for start in range(0, len(centers), TILE_BALLS)
     ]
     return np.flatnonzero(np.concatenate(parts))
@@ -40,12 +40,12 @@ def find_inside(
             active = tile[bounds[:, region] <= radius * radius]
             step = max(MARKED_PAIRS // max(last - first, 1), 1)
             for begin in range(0, len(active) if last > first else 0, step):
-                own = active[begin : begin + step]
-                inside = np.empty((len(own), last - first), np.bool_)
-                limits = np.full(len(own), radius * radius)
-                mark_inside(centers[own], limits, leaf.X[first:last], inside)
+                batch = active[begin : begin + step]
+                inside = np.empty((len(batch), last - first), np.bool_)
+                limits = np.full(len(batch), radius * radius)
+                mark_inside(centers[batch], limits, leaf.X[first:last], inside)
                 of_ball, row = np.nonzero(inside)
-                yield own[of_ball], row + first
+                yield batch[of_ball], row + first
 
 
 def keep_smallest(balls: Int64, keys: Keys, quotas: Int64) -> Int64:

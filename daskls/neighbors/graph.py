@@ -95,11 +95,11 @@ def build_graph(rows: Float32, seed: int) -> Graph:
 @contextmanager
 def _fork_safe_threads(config: Any) -> Iterator[None]:
     """Let numba start threads, where it has none yet, that a forked process can do without."""
-    given, config.THREADING_LAYER = config.THREADING_LAYER, "workqueue"
+    layer, config.THREADING_LAYER = config.THREADING_LAYER, "workqueue"
     try:
         yield
     finally:
-        config.THREADING_LAYER = given
+        config.THREADING_LAYER = layer
 
 
 class GraphSearch:
@@ -139,12 +139,12 @@ class GraphSearch:
         the others.
         """
         n = len(self._graph.order)
-        found = np.empty((len(queries), n_candidates), np.int64)
+        rows = np.empty((len(queries), n_candidates), np.int64)
         for i in range(len(queries)):
             # Contiguous float32: pynndescent calls machine code made for that alone.
             query, heap = queries[i : i + 1], self._make_heap(1, n_candidates)
             visited = np.zeros(n // 8 + 1, np.uint8)
-            own = query, query, self._ones, heap, n_candidates, EPSILON
-            self._search(*own, visited, False, self._graph.state)
-            found[i] = heap[0][0]
-        return np.where(found >= 0, self._graph.order[found], -1)
+            args = query, query, self._ones, heap, n_candidates, EPSILON
+            self._search(*args, visited, False, self._graph.state)
+            rows[i] = heap[0][0]
+        return np.where(rows >= 0, self._graph.order[rows], -1)

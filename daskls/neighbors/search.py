@@ -69,9 +69,9 @@ class Neighbors:
             self.n_leaves_read[queries],
         )
 
-    def others(self, own: RowNumbers) -> Mask:
+    def others(self, numbers: RowNumbers) -> Mask:
         """Return which neighbors are not the query itself, (q, k): all but one of each query."""
-        is_other: Mask = self.numbers != own[:, None]
+        is_other: Mask = self.numbers != numbers[:, None]
         # Where more rows are equal than there are neighbors, a row may be missing from its own
         # list: then the last one is left out.
         is_other[is_other.all(axis=1), -1] = False
@@ -95,8 +95,8 @@ def find_nearest(
     copies = find_copies(queries) if len(queries) > 1 else None
     if copies is not None:
         first, of_query = copies
-        found = find_nearest(queries[first], n_neighbors, leaves, read_leaf, metric)
-        return found.take(of_query)
+        neighbors = find_nearest(queries[first], n_neighbors, leaves, read_leaf, metric)
+        return neighbors.take(of_query)
     is_euclidean = find_kernel(metric.name).is_euclidean
     tile: Callable[..., Tile] = Tile if is_euclidean else partial(_PolynomialTile, kernel=metric)
     parts = [
@@ -222,8 +222,8 @@ class _PolynomialTile(Tile):
         heaps = self.keys, self.numbers, self.positions, active
         queries, rows = self.exact[active], _within_reach(leaf, self.keys.shape[1])
         for start in range(0, len(rows), PRODUCT_ROWS):
-            own = rows[start : start + PRODUCT_ROWS]
-            X, numbers, positions = leaf.X[own], leaf.numbers[own], leaf.positions[own]
+            tile = rows[start : start + PRODUCT_ROWS]
+            X, numbers, positions = leaf.X[tile], leaf.numbers[tile], leaf.positions[tile]
             offer_rows(
                 queries, *self._approximate(X, queries), X, numbers, positions, kernel, heaps
             )
@@ -237,12 +237,12 @@ class _PolynomialTile(Tile):
             powers: Float64 = (kernel.gamma * inner + kernel.coef0) ** kernel.degree
             return powers
 
-        norms, own = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", Q, Q)
+        norms, query_norms = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", Q, Q)
         distances = value(Q @ A.T)
         distances *= -2.0
         distances += value(norms)
-        distances += value(own)[:, None]
-        largest = kernel.gamma * np.maximum(norms.max(), own) + abs(kernel.coef0)
+        distances += value(query_norms)[:, None]
+        largest = kernel.gamma * np.maximum(norms.max(), query_norms) + abs(kernel.coef0)
         d = A.shape[1]
         return distances, 32 * (d + 8) * kernel.degree * EPS * largest**kernel.degree
 
@@ -259,11 +259,11 @@ def packed(leaf: LeafRows, n_neighbors: int) -> Packed:
     Two numbers of neighbors share them, unless one row repeats more often than the smaller one.
     """
     rows = _within_reach(leaf, n_neighbors)
-    found = _packed.get(leaf)
-    if found is None or len(found[3]) != len(rows):
+    blocks = _packed.get(leaf)
+    if blocks is None or len(blocks[3]) != len(rows):
         # Two threads may both pack a leaf: their results are equal.
-        found = _packed[leaf] = pack_blocks(leaf.X, rows)
-    return found
+        blocks = _packed[leaf] = pack_blocks(leaf.X, rows)
+    return blocks
 
 
 def _within_reach(leaf: LeafRows, n_neighbors: int) -> Int64:

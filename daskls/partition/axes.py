@@ -33,8 +33,8 @@ class Axes:
 
     @cached_property
     def _first(self) -> tuple[float, Float64]:
-        if len(self.scatter) >= LEAST_ITERATED and (found := largest_eigenpair(self.scatter)):
-            return found
+        if len(self.scatter) >= LEAST_ITERATED and (largest := largest_eigenpair(self.scatter)):
+            return largest
         values, vectors = self._principal
         return float(values[-1]), vectors[:, -1]
 

@@ -92,8 +92,8 @@ def find_kind(part: Artifact, attribute: str = "partition") -> type[Partition]:
             f"it knows {', '.join(map(repr, KINDS))}. Upgrade daskls."
         )
     module, _, kind = KINDS[name].partition(":")
-    found: type[Partition] = getattr(import_module(module), kind)
-    return found
+    cls: type[Partition] = getattr(import_module(module), kind)
+    return cls
 
 
 # Rows to measure: enough to know the share to about 1 %.
@@ -121,11 +121,11 @@ class Shrinkage:
 def measure_shrinkage(partition: Partition, X: Reals) -> Shrinkage | None:
     """Return the shrinkage by the first partition's cells; None if too few rows can tell."""
     A = X[:: max(1, len(X) // SCATTER_ROWS)]
-    found = partition.find(A)
-    if found is None:
+    cells = partition.find(A)
+    if cells is None:
         return None
     n_cells = partition.n_leaves // partition.n_partitions
-    within, n_free = _scatter(A, found[0])
+    within, n_free = _scatter(A, cells[0])
     between, _ = _scatter(A, np.zeros(len(A), np.int64))
     # The mean of few rows lies nearer to them than the mean of all rows of the cell does: the
     # degrees of freedom correct for that, unless too few are left.
@@ -139,7 +139,7 @@ def _scatter(A: Reals, groups: Ints) -> tuple[float, int]:
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     total = 0.0
-    for own in np.split(order, starts[1:]):
-        rows: Float64 = A[own].astype(np.float64)
+    for members in np.split(order, starts[1:]):
+        rows: Float64 = A[members].astype(np.float64)
         total += float(((rows - rows.mean(axis=0)) ** 2).sum())
     return total, len(A) - len(starts)

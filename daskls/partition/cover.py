@@ -69,10 +69,10 @@ class _NearerRows:
         # An extent of 1 keeps float32 from overflow and underflow. Scale 0 (equal rows, or an
         # extreme extent) preselects nothing: all rows are compared.
         self.scale = 1.0 / extent if 1e-290 < extent < 1e290 else 0.0
-        own = (rows - center) * self.scale
+        Z = (rows - center) * self.scale
         self.columns = np.zeros((-(-d // FEATURE_STEP) * FEATURE_STEP, m), np.float32)
-        self.columns[:d] = own.T
-        self.slack = 4.0 * UNIT_ROUNDOFF * float(np.sqrt(np.einsum("ij,ij->i", own, own).max()))
+        self.columns[:d] = Z.T
+        self.slack = 4.0 * UNIT_ROUNDOFF * float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max()))
         self.share = 1.0 + 2.0 * (d + 8) * UNIT_ROUNDOFF
         self.limits = np.full(m, np.inf, np.float32)
         self.squares = np.empty(m, np.float32)
@@ -101,11 +101,11 @@ def order_rows(numbers: RowNumbers, seed: int, sampled: Int64, X: Reals, n_ranke
     order = np.argsort(row_keys(numbers, CENTER_ORDER(seed)), kind="stable")
     by_number = np.argsort(ranked, kind="stable")
     # The place of each row's number among the ranked ones, if it is one of them.
-    found = np.searchsorted(ranked[by_number], numbers[order])
-    found = np.minimum(found, len(ranked) - 1)
-    is_ranked = ranked[by_number][found] == numbers[order]
+    place = np.searchsorted(ranked[by_number], numbers[order])
+    place = np.minimum(place, len(ranked) - 1)
+    is_ranked = ranked[by_number][place] == numbers[order]
     first = np.empty(len(ranked), np.int64)
-    first[by_number[found[is_ranked]]] = order[is_ranked]
+    first[by_number[place[is_ranked]]] = order[is_ranked]
     return np.concatenate([first, order[~is_ranked]])
 
 

@@ -109,12 +109,12 @@ class Region:
         return replace(self, rows=rows)
 
     def find_axes(self) -> "Axes":
-        own = self.scratch[: len(self)]
+        centered = self.scratch[: len(self)]
         for tile, X, rows, center in self._tiles():
-            take_centered(X, rows, center, own[tile])
-        spread = np.zeros(own.shape[1])
-        center_rows(own, own.mean(axis=0), spread)
-        scatter = own.T @ own
+            take_centered(X, rows, center, centered[tile])
+        spread = np.zeros(centered.shape[1])
+        center_rows(centered, centered.mean(axis=0), spread)
+        scatter = centered.T @ centered
         return Axes(np.where(spread > 0, np.diagonal(scatter), -1.0), scatter)
 
     def project(self, direction: Float64) -> Float64:

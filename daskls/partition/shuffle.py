@@ -120,11 +120,11 @@ class Chunks:
     @classmethod
     def read(cls, group: Artifact) -> Self:
         with malformed_is_damage(group.where()):
-            given = {field.name: group.attrs[field.name] for field in fields(cls)}
-        are_numbers = all(type(value) is int for value in given.values())
-        if not (are_numbers and 0 < given["n_leaves"] <= given["n_rows"]):
-            raise damaged(group.where(), f"rows cannot be assigned to chunks by {given}")
-        return cls(**given)
+            attrs = {field.name: group.attrs[field.name] for field in fields(cls)}
+        are_numbers = all(type(value) is int for value in attrs.values())
+        if not (are_numbers and 0 < attrs["n_leaves"] <= attrs["n_rows"]):
+            raise damaged(group.where(), f"rows cannot be assigned to chunks by {attrs}")
+        return cls(**attrs)
 
 
 # The most validation rows, and the rows of the data for each of them.
@@ -168,11 +168,11 @@ class Draws:
         holds all rows of a leaf.
         """
         order = shuffle_numbers(numbers, self.n_rows, SUBSAMPLES(self.seed))
-        found = find_copies(X)
-        if found is None:
+        copies = find_copies(X)
+        if copies is None:
             return order
-        first, group = found
-        # What very many rows have is no copy: new rows will have it, too.
+        first, group = copies
+        # Very many equal rows are no copies: new rows will equal them, too.
         is_copy = np.bincount(group)[group] <= MOST_COPIES
         validates = (order >= self.n_sampled) & (order < self.n_reserved)
         joins = is_copy & validates[first[group]]

@@ -96,9 +96,9 @@ class Refined(Space):
         order = np.argsort(leaves, kind="stable")
         touched, starts = np.unique(leaves[order], return_index=True)
         # Leaf by leaf, in order: trees that are read from a store come bundle by bundle.
-        for leaf, own in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
+        for leaf, rows in zip(touched.tolist(), np.split(order, starts[1:]), strict=True):
             if self.first_cells[leaf + 1] - self.first_cells[leaf] > 1:
-                cells[own] += route_rows(self.branches[leaf], X[own])
+                cells[rows] += route_rows(self.branches[leaf], X[rows])
         return cells
 
     def arrays(self) -> dict[str, AnyArray]:
@@ -256,4 +256,4 @@ def grow_forest(X: Reals, max_rows: int, center: Float64, n_partitions: int, see
 
     further = range(1, n_partitions)
     seeds = [None, *(TRUNK(seed, partition=number) for number in further)]
-    return Forest(tuple(grow_tree(X, max_rows, center, own) for own in seeds))
+    return Forest(tuple(grow_tree(X, max_rows, center, tree_seed) for tree_seed in seeds))

@@ -41,9 +41,9 @@ def read_partition(part: Artifact) -> Partition:
 
 def read_as(kind: type[P], part: Artifact) -> P:
     """Return the partition that a part holds, which must be of one kind."""
-    found = find_kind(part)
-    if found is not kind:
-        raise damaged(part.where(), f"its partition is of kind {found.kind!r}")
+    actual = find_kind(part)
+    if actual is not kind:
+        raise damaged(part.where(), f"its partition is of kind {actual.kind!r}")
     return kind.read(part)
 
 
@@ -78,7 +78,7 @@ class StoredTrees(Sequence[Tree]):
     bundles: tuple[tuple[int, int], ...]
     first_cells: Int64
     center: Float64
-    _kept: SizedCache = field(default_factory=lambda: SizedCache(TREES_NBYTES))
+    _cache: SizedCache = field(default_factory=lambda: SizedCache(TREES_NBYTES))
 
     def __len__(self) -> int:
         return len(self.first_cells) - 1
@@ -96,17 +96,17 @@ class StoredTrees(Sequence[Tree]):
         return np.array([first for first, _ in self.bundles], np.int64)
 
     def _read(self, number: int) -> tuple[Tree, ...]:
-        found: tuple[Tree, ...] | None = self._kept.get(number)
-        if found is None:
+        trees: tuple[Tree, ...] | None = self._cache.get(number)
+        if trees is None:
             first, last = self.bundles[number]
             part, n_leaves = open_artifact(self.store, bundle_key(first, last)), last - first + 1
             n_nodes = int(self.first_cells[last + 1] - self.first_cells[first]) - n_leaves
-            found = read_trees(part, self.center, BRANCH_SIZES, n_leaves, n_nodes)
+            trees = read_trees(part, self.center, BRANCH_SIZES, n_leaves, n_nodes)
             counts = np.diff(self.first_cells[first : last + 2]).tolist()
-            if [tree.n_leaves for tree in found] != counts:
+            if [tree.n_leaves for tree in trees] != counts:
                 raise damaged(part.where(), "its leaves hold other cells than the index says")
-            self._kept.put(number, found, sum(tree.directions.nbytes for tree in found))
-        return found
+            self._cache.put(number, trees, sum(tree.directions.nbytes for tree in trees))
+        return trees
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,10 +38,10 @@ class Tree:
         """The feature that each node cuts across, int32 (n_nodes,); -1 where a cut is slanted."""
         if not len(self.directions):
             return np.empty(0, np.int32)
-        found = self.directions.argmax(axis=1).astype(np.int32)
+        features = self.directions.argmax(axis=1).astype(np.int32)
         is_axis = np.count_nonzero(self.directions, axis=1) == 1
-        is_axis &= self.directions[np.arange(len(found)), found] == 1.0
-        return np.where(is_axis, found, np.int32(-1))
+        is_axis &= self.directions[np.arange(len(features)), features] == 1.0
+        return np.where(is_axis, features, np.int32(-1))
 
 
 def route_rows(tree: Tree, X: Reals) -> Int32:

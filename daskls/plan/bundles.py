@@ -134,11 +134,11 @@ def usual_sizes(
     # With one feature all partitions would be equal.
     is_one = n_partitions is not None or is_few or n_features == 1
     size = SMALL_CELL if n_rows > (MANY_ROWS if is_one else MANY_PARTITIONED) else LARGE_CELL
-    own = share_of(n_rows, -(-n_rows // size)) if cell_size is None else cell_size
-    if is_one or n_rows <= max(own, LARGE_CELL):
-        return own, n_partitions or 1
-    work = n_rows * max(own, size) ** 2
-    return own, min(max(PARTITIONED_WORK // work, 1), MOST_PARTITIONS)
+    cell_rows = share_of(n_rows, -(-n_rows // size)) if cell_size is None else cell_size
+    if is_one or n_rows <= max(cell_rows, LARGE_CELL):
+        return cell_rows, n_partitions or 1
+    work = n_rows * max(cell_rows, size) ** 2
+    return cell_rows, min(max(PARTITIONED_WORK // work, 1), MOST_PARTITIONS)
 
 
 def share_of(n_rows: int, n_cells: int) -> int:

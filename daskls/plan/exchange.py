@@ -55,9 +55,9 @@ def plan_exchange(
     >>> [plan_exchange(sizes, n, 4096, 1, 2 << 30).requests for n in (10**7, 10**8, 10**9)]
     [139393, 55111, 447397]
     """
-    given = n_rows * sizes.n_features * sizes.itemsize
+    features_nbytes = n_rows * sizes.n_features * sizes.itemsize
     row_nbytes = max(sizes.n_features * sizes.itemsize, 1)
-    block_rows = min(max(block_nbytes(given, task_nbytes) // row_nbytes, 1), n_rows)
+    block_rows = min(max(block_nbytes(features_nbytes, task_nbytes) // row_nbytes, 1), n_rows)
     n_blocks = -(-n_rows // block_rows)
     merged = group_blocks(n_blocks, n_leaves)
     n_groups, n_windows = -(-n_blocks // merged), min(merged, n_leaves)

@@ -1,4 +1,4 @@
-"""What a fit is expected to take, and how people read it."""
+"""The expected cost of a fit, and how people read it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from daskls.plan.prediction import PredictionPlan
 
 @dataclass(frozen=True)
 class Expected:
-    """What training is expected to take, once rows are regrouped.
+    """The expected cost of training, once rows are regrouped.
 
     `n_tasks` train, 0 where only predictions do; `nbytes` is the peak of the largest.
     `model_nbytes` is an upper bound; `client_nbytes` are held beside the sample.
@@ -27,7 +27,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What a fit is expected to take, and what it would refuse.
+    """The expected cost of a fit, and what it would refuse.
 
     `n_tasks` read blocks, regroup rows and train; what all cells share takes some hundred more.
     Bytes are projected peaks: of the largest task, of the client without its baseline, of a worker

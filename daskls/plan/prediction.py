@@ -1,4 +1,4 @@
-"""What predicting many rows reads: block by block, or by bundles, whose queries are gathered."""
+"""The bytes read to predict many rows: block by block, or by bundles of gathered queries."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""What every method runs on: blocks of rows, scan, sample, regrouping, tasks, progress."""
+"""The machinery of all methods: blocks of rows, scan, sample, regrouping, tasks, progress."""

@@ -33,8 +33,8 @@ class BlockRows:
 
     y is (n, 1), for numbers (n, t); `classes` are the labels of its codes, if it holds codes.
     `source_nbytes` of the largest chunk of X stay in memory while its blocks are used; unpacking
-    one that is larger than a block takes `unpack_nbytes`. `given` are X, y and weights before they
-    became blocks, from which other blocks are made. `gaps` are known once X is read.
+    one that is larger than a block takes `unpack_nbytes`. `sources` are X, y and weights before
+    they became blocks, from which other blocks are made. `gaps` are known once X is read.
     """
 
     X: da.Array
@@ -45,7 +45,7 @@ class BlockRows:
     unpack_nbytes: int = 0
     n_chunks: int = 0
     least_nbytes: int = BLOCK_NBYTES
-    given: tuple[Any, da.Array, da.Array | None] | None = None
+    sources: tuple[Any, da.Array, da.Array | None] | None = None
     gaps: Gaps | None = None
 
     def planned(self, task_nbytes: int, grids: Sequence[Sequence[int]] = ()) -> "BlockRows":
@@ -65,16 +65,16 @@ class BlockRows:
     def _in_blocks(self, chunks: tuple[int, ...]) -> "BlockRows":
         if chunks == self.X.chunks[0]:
             return self
-        X, *columns = self.given or (self.X, self.y, self.weights)
+        X, *columns = self.sources or (self.X, self.y, self.weights)
         # Rows on disk are read in the new blocks directly; others are rechunked.
         is_read = isinstance(X, ArrayHandle)
-        y, weights = (None if own is None else own.rechunk({0: chunks}) for own in columns)
+        y, weights = (None if column is None else column.rechunk({0: chunks}) for column in columns)
         X = from_handle(X, chunks) if is_read else X.rechunk({0: chunks}, method="tasks")
         return replace(self, X=X, y=y, weights=weights)
 
     @property
     def filling(self) -> Gaps | None:
-        """What tasks fill missing values with; None where no row lacks any."""
+        """The values that tasks fill in for missing ones; None where no row lacks any."""
         return self.gaps if self.gaps is not None and self.gaps.marked else None
 
     @property

@@ -72,11 +72,11 @@ def count_block(
 ) -> Counter[tuple[Any, Any]]:
     """Count the pairs (label, predicted label) of one block; with ``classes`` y holds codes."""
     true, true_code = np.unique(y, return_inverse=True)
-    given, given_code = np.unique(predicted, return_inverse=True)
+    answer, answer_code = np.unique(predicted, return_inverse=True)
     labels = true.tolist() if classes is None else [classes[code] for code in true]
-    answers = given.tolist()
-    table = np.zeros((len(true), len(given)), np.int64)
-    np.add.at(table, (true_code, given_code), 1)
+    answers = answer.tolist()
+    table = np.zeros((len(true), len(answer)), np.int64)
+    np.add.at(table, (true_code, answer_code), 1)
     return Counter({(labels[i], answers[j]): int(table[i, j]) for i, j in np.argwhere(table)})
 
 
@@ -86,17 +86,17 @@ def tabulate(total: Counter[tuple[Any, Any]], known: list[Any]) -> Confusion:
     labels = [*known, *foreign]
     index = {label: i for i, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels)), np.int64)
-    for (true, given), n in total.items():
-        counts[index[true], index[given]] = n
+    for (true, predicted), n in total.items():
+        counts[index[true], index[predicted]] = n
     return Confusion(labels, counts)
 
 
 def _check_labels(dataset: Any, known: list[Any]) -> None:
     """Raise DataError if no label of the data set is named as a class of the model."""
     if dataset.classes is not None and not set(dataset.classes) & set(known):
-        foreign, own = (listed(list(map(str, labels))) for labels in (dataset.classes, known))
+        foreign, classes = (listed(list(map(str, labels))) for labels in (dataset.classes, known))
         raise DataError(
-            f"The data set {dataset.path} has the classes [{foreign}], the model [{own}]: they "
+            f"The data set {dataset.path} has the classes [{foreign}], the model [{classes}]: they "
             "have none in common. Score on data of the kind that it was trained on."
         )
 
@@ -116,9 +116,9 @@ class NumberScores:
 
 def miss_block(predicted: Float64, y: Float64, center: Float64) -> Float64:
     """Return rows, y and y^2 around ``center``, and squared and absolute errors, summed: (5, t)."""
-    own = y.reshape(len(y), -1).astype(np.float64)
-    apart, missed = own - center, own - predicted.reshape(own.shape)
-    rows = np.full(own.shape[1], float(len(own)))
+    observed = y.reshape(len(y), -1).astype(np.float64)
+    apart, missed = observed - center, observed - predicted.reshape(observed.shape)
+    rows = np.full(observed.shape[1], float(len(observed)))
     sums = [rows, apart.sum(axis=0), (apart**2).sum(axis=0)]
     return np.stack([*sums, (missed**2).sum(axis=0), np.abs(missed).sum(axis=0)])
 
@@ -133,10 +133,10 @@ def _of_sums(sums: Any) -> NumberScores:
 
 
 def _added(sums: Any) -> Float64:
-    found: Float64 = np.sum(sums, axis=0)
-    if not np.isfinite(found).all():
+    total: Float64 = np.sum(sums, axis=0)
+    if not np.isfinite(total).all():
         raise DataError("y contains NaN or infinity. Remove such rows.")
-    return found
+    return total
 
 
 def score_intervals(
@@ -151,10 +151,10 @@ def score_intervals(
 
 def cover_block(ends: Float64, y: Float64, _: None) -> Float64:
     """Return sums over the rows of one block, float64 (3, t): rows, covered rows, and widths."""
-    own = y.reshape(len(y), -1).astype(np.float64)
-    lower, upper = np.moveaxis(ends.reshape(*own.shape, 2), 2, 0)
-    inside = (lower <= own) & (own <= upper)
-    rows = np.full(own.shape[1], float(len(own)))
+    observed = y.reshape(len(y), -1).astype(np.float64)
+    lower, upper = np.moveaxis(ends.reshape(*observed.shape, 2), 2, 0)
+    inside = (lower <= observed) & (observed <= upper)
+    rows = np.full(observed.shape[1], float(len(observed)))
     return np.stack([rows, inside.sum(axis=0), (upper - lower).sum(axis=0)])
 
 
@@ -173,20 +173,20 @@ class LevelScores:
     covered: Float64
 
 
-def miss_levels(predicted: Float64, y: Float64, given: tuple[SolverSpec, list[float]]) -> Float64:
+def miss_levels(predicted: Float64, y: Float64, fixed: tuple[SolverSpec, list[float]]) -> Float64:
     """Return rows, losses, losses of constants, and covered rows, summed: float64 (4, q)."""
-    spec, constants = given
-    own, answers = y.reshape(-1, 1).astype(np.float64), predicted.reshape(len(y), -1)
+    spec, constants = fixed
+    observed, answers = y.reshape(-1, 1).astype(np.float64), predicted.reshape(len(y), -1)
     measure = find_measure(spec)
     losses = [
         [
             measure.losses(column, level).sum()
             for column, level in zip(missed.T, spec.levels, strict=True)
         ]
-        for missed in (own - answers, own - np.array(constants))
+        for missed in (observed - answers, observed - np.array(constants))
     ]
-    rows = np.full(len(constants), float(len(own)))
-    return np.stack([rows, *np.array(losses), (own <= answers).sum(axis=0)])
+    rows = np.full(len(constants), float(len(observed)))
+    return np.stack([rows, *np.array(losses), (observed <= answers).sum(axis=0)])
 
 
 def _of_level_sums(levels: tuple[float, ...], sums: Any) -> LevelScores:
@@ -226,12 +226,12 @@ def _run_blocks(
     if client is None:
         with Callback(posttask=count_key):
             return list(dask.compute(*tasks, scheduler=local_scheduler()))
-    found = {}
+    results = {}
     for i, result in stream(tasks, client):
-        found[i] = result
+        results[i] = result
         advance()
     # In the order of the blocks, on which the bits of sums depend.
-    return [found[i] for i in range(len(tasks))]
+    return [results[i] for i in range(len(tasks))]
 
 
 def _check_scored(dataset: Any) -> None:

@@ -99,12 +99,12 @@ class Method(ABC):
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
-        given = {
+        parameters = {
             key: tuple(value) if isinstance(value, list) else value
             for key, value in values.items()
             if key != "name"
         }
-        return cls(**given)
+        return cls(**parameters)
 
     @classmethod
     def parts(cls) -> tuple[StorePart, ...]:
@@ -217,7 +217,7 @@ class Method(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FitRequest:
-    """What an estimator asks a fit for.
+    """The request of an estimator for a fit.
 
     `params` are JSON values that a saved model shows and a loaded estimator takes; `count_cells`,
     from the number of rows of positive weight, or `usual`, from rows, features and outputs, decides
@@ -263,7 +263,7 @@ class FitRequest:
 
 @dataclass(frozen=True, eq=False)
 class Scanned:
-    """What is known of a fit once y is read, before X is: all that is planned follows from it."""
+    """The state of a fit once y is read, before X is: all that is planned follows from it."""
 
     request: FitRequest
     rows: BlockRows
@@ -357,12 +357,12 @@ class FitState(Scanned):
 
     @property
     def sizes(self) -> TaskSizes:
-        given = super().sizes
+        raw = super().sizes
         if self.scale is None:
-            return given
-        raw_nbytes = given.n_features * given.itemsize
+            return raw
+        raw_nbytes = raw.n_features * raw.itemsize
         n_features = len(self.scale.columns)
-        return replace(given, n_features=n_features, itemsize=F4, raw_nbytes=raw_nbytes)
+        return replace(raw, n_features=n_features, itemsize=F4, raw_nbytes=raw_nbytes)
 
     @property
     def scale_gamma(self) -> float:
@@ -395,7 +395,7 @@ class FitState(Scanned):
 
     @cached_property
     def fit(self) -> Fit:
-        """What is handed to every task."""
+        """The record that every task gets."""
         request = self.request
         return Fit(
             self.root.where(),

@@ -43,7 +43,7 @@ def check_free(store: Location) -> None:
                 f"{error.where} is damaged, so it is not known which data and parameters the store "
                 f"{store} belongs to. Remove the store, then fit again."
             ) from error
-    # What a fit writes before its root is no obstacle: inputs from memory, the owner, the probe.
+    # Files of a fit before its root are no obstacle: inputs from memory, the owner, the probe.
     elif opened.is_object() or not all(name.startswith(("input-", ".")) for name in names):
         raise StoreError(
             f"The store {store} exists but holds no model. Give a path that does not exist yet."
@@ -107,18 +107,18 @@ def open_root(
 
 
 def _options_to_json(request: FitRequest) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if request.scaling is not None:
         scaling = asdict(request.scaling)
         # Without a coding there is no entry, so stores older than codings stay equal.
         if scaling["feature_coding"] == "none":
             del scaling["feature_coding"]
-        found["scaling"] = scaling
+        options["scaling"] = scaling
     if request.probability is not None:
-        found["probability"] = request.probability
+        options["probability"] = request.probability
     if request.reserved_for is not None:
-        found[request.reserved_for.name] = asdict(request.reserved_for)
-    return found
+        options[request.reserved_for.name] = asdict(request.reserved_for)
+    return options
 
 
 def _labels_to_json(labels: Labels) -> dict[str, Any]:
@@ -174,11 +174,11 @@ def repair(root: Root, method: Method, client: Any = None) -> None:
     """
     if not root.is_complete:
         return
-    own = method.parts()
-    parts = list_parts(root, own)
+    store_parts = method.parts()
+    parts = list_parts(root, store_parts)
     groups = group_neighbors([nbytes for _, nbytes in parts], TASK_NBYTES)
     calls = [(root.where(), [key for key, _ in parts[a : b + 1]]) for a, b in groups]
-    files = [file for found in compute_each(check_parts, calls, client) for file in found]
+    files = [file for damaged in compute_each(check_parts, calls, client) for file in damaged]
     # The check could fail on a damaged file.
     lack = None if files else _find_lack(root, method)
     for what in [*files, *([lack] if lack else [])]:
@@ -186,18 +186,18 @@ def repair(root: Root, method: Method, client: Any = None) -> None:
             "The store %s is damaged and is being repaired: %s.", root.where(), what.rstrip(".")
         )
     if files or lack:
-        drop_parts(root, _damaged_keys(root, files, own), own)
+        drop_parts(root, _damaged_keys(root, files, store_parts), store_parts)
 
 
 def check_parts(root: str, keys: list[str]) -> list[str]:
     """Read some parts in full; return the damaged ones."""
-    found = []
+    damaged = []
     for key in keys:
         try:
             open_artifact(root, key).check()
         except DamageError as error:
-            found.append(error.where)
-    return found
+            damaged.append(error.where)
+    return damaged
 
 
 def _find_lack(root: Root, method: Method) -> str | None:
@@ -227,12 +227,12 @@ def run_repaired(run: Callable[[], T], store: Location, method: Method) -> T:
 def _drop_damage(store: Location, method: Method, error: DamageError) -> None:
     """Remove the part that an error names; the error is raised if that cannot be done."""
     try:
-        root, own = Root.open(store), method.parts()
-        drop_parts(root, _damaged_keys(root, [error.where], own), own)
+        root, store_parts = Root.open(store), method.parts()
+        drop_parts(root, _damaged_keys(root, [error.where], store_parts), store_parts)
     except StoreError as other:
         error.add_note(f"It could not be removed: {other}")
         raise error from other
 
 
-def _damaged_keys(root: Root, files: list[str], own: tuple[StorePart, ...]) -> set[str]:
-    return {key for key in (part_of(root.where(), file, own) for file in files) if key}
+def _damaged_keys(root: Root, files: list[str], store_parts: tuple[StorePart, ...]) -> set[str]:
+    return {key for key in (part_of(root.where(), file, store_parts) for file in files) if key}

@@ -198,8 +198,8 @@ def check_block(
             "changes nothing where the dtype is declared already."
         )
     # The labels of a model are stored as JSON, which has no variable-width dtype.
-    kept = object if values.dtype.kind == "T" else values.dtype if as_text else declared
-    return values.astype(kept, copy=False)
+    dtype = object if values.dtype.kind == "T" else values.dtype if as_text else declared
+    return values.astype(dtype, copy=False)
 
 
 def _first_changed(values: AnyArray, dtype: np.dtype[Any]) -> Any:
@@ -207,10 +207,10 @@ def _first_changed(values: AnyArray, dtype: np.dtype[Any]) -> Any:
     numbers = values.reshape(-1)
     if not len(numbers):
         return None
-    given = values.dtype.kind
-    if not {given, dtype.kind} <= set("biuf") or (given == "f" and dtype.kind != "f"):
+    kind = values.dtype.kind
+    if not {kind, dtype.kind} <= set("biuf") or (kind == "f" and dtype.kind != "f"):
         return numbers[0]
-    if given in "iu" and dtype.kind == "f":
+    if kind in "iu" and dtype.kind == "f":
         # Beyond, NumPy would compare them as floats, in which neighbors are equal.
         most = 2 ** (np.finfo(dtype).nmant + 1)
         changed = (numbers < -most) | (numbers > most)

@@ -104,16 +104,16 @@ def assign_block(
     done = _find_block(exchange, block)
     if done is not None:
         return done
-    X, targets, given = take_kept(X, y, weights, target)
+    X, targets, row_weights = take_kept(X, y, weights, target)
     start = int(first_kept[block])
     # The identity of the data is that of the given rows, before some are left out and all scaled.
-    first_given = start if reserve is None else int(reserve.first_kept[block])
-    checksum = block_checksum(X, targets, given, first_given)
+    first_read = start if reserve is None else int(reserve.first_kept[block])
+    checksum = block_checksum(X, targets, row_weights, first_read)
     if reserve is not None:
-        (X, targets, given), _ = reserve.split(block, X, targets, given)
+        (X, targets, row_weights), _ = reserve.split(block, X, targets, row_weights)
     X = X if gaps is None else gaps.fill(X)
     X = X if scale is None else scaled(X, scale)
-    weighed = target.weigh(targets, given, class_weight)
+    weighed = target.weigh(targets, row_weights, class_weight)
     rows = Rows(X, target.enter(targets), weighed, start + np.arange(len(X)))
     # Read from the store: as a keyword it would be pickled into every task, and scattered it would
     # be lost with its worker.
@@ -137,10 +137,10 @@ def _on_one_thread(leaves: Iterator[Ints]) -> Iterator[Ints]:
     """Yield items computed on one BLAS thread, each after the limit has held to its end."""
     while True:
         with one_blas_thread():
-            found = next(leaves, None)
-        if found is None:
+            item = next(leaves, None)
+        if item is None:
             return
-        yield found
+        yield item
 
 
 def _find_block(exchange: Exchange, block: int) -> int | None:
@@ -179,21 +179,21 @@ def gather_bundle(leaves: tuple[int, int], fit: Fit, exchange: Exchange) -> int:
     dtype = stored_dtype(np.dtype(exchange.dtype))
     rows, ptrs, regions = [], [], []
     with one_blas_thread():
-        for leaf, own in enumerate(exchange.read_leaves(*leaves), leaves[0]):
-            tree, of_region = cut_into_cells(partition, own.X, leaf, fit.cell_size)
+        for leaf, leaf_rows in enumerate(exchange.read_leaves(*leaves), leaves[0]):
+            tree, of_region = cut_into_cells(partition, leaf_rows.X, leaf, fit.cell_size)
             # Stable: rows of a region keep the order of their numbers, whatever the blocks were.
-            own = own.take(np.argsort(of_region, kind="stable"))
+            leaf_rows = leaf_rows.take(np.argsort(of_region, kind="stable"))
             ptrs.append(np.r_[0, np.cumsum(np.bincount(of_region, minlength=tree.n_leaves))])
-            rows.append(replace(own, X=own.X.astype(dtype, copy=False)))
-            regions.append(measure_regions(own.X, ptrs[-1]))
+            rows.append(replace(leaf_rows, X=leaf_rows.X.astype(dtype, copy=False)))
+            regions.append(measure_regions(leaf_rows.X, ptrs[-1]))
     # Written after the limit has held to its end: a disturbed result is never written.
     check_fit(fit.root, fit.fingerprint)
     write_leaves(fit.root, leaves[0], rows, ptrs, regions, _leaf_regions(rows))
-    return sum(len(own.X) for own in rows)
+    return sum(len(part.X) for part in rows)
 
 
 def _leaf_regions(leaves: list[Rows]) -> Regions:
-    parts = [measure_regions(own.X, np.array([0, len(own.X)])) for own in leaves]
+    parts = [measure_regions(rows.X, np.array([0, len(rows.X)])) for rows in leaves]
     names = ("centers", "r_min", "r_max", "low", "high")
     return Regions(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
@@ -202,8 +202,8 @@ def _finished_rows(state: FitState, leaf_rows: Int64) -> Callable[[], int]:
     positions = np.r_[0, np.cumsum(leaf_rows)]
 
     def count() -> int:
-        found = finished_bundles(state.root.store, "rows")
-        return sum(int(positions[last + 1] - positions[first]) for first, last in found)
+        bundles = finished_bundles(state.root.store, "rows")
+        return sum(int(positions[last + 1] - positions[first]) for first, last in bundles)
 
     return count
 

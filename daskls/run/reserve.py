@@ -79,15 +79,15 @@ class Reserve:
         """Split a block's rows of positive weight: the columns of others, and the reserved."""
         hashes = self._hashes(X, targets)
         held = self._holds(hashes, group_codes(targets), int(self.first_kept[block]))
-        others = tuple(own[~held] for own in (X, targets, *columns))
+        others = tuple(column[~held] for column in (X, targets, *columns))
         return others, _different(X[held], targets[held], hashes[held])
 
     def joined(self, parts: "list[ReservedRows]") -> "ReservedRows":
         names = ("X", "targets", "hashes", "copies")
-        found = _different(*(np.concatenate([getattr(own, n) for own in parts]) for n in names))
+        joined = _different(*(np.concatenate([getattr(part, n) for part in parts]) for n in names))
         if self.frequent is None:
-            return found
-        return replace(found, units=1 - np.isin(found.hashes, self.frequent).astype(np.int64))
+            return joined
+        return replace(joined, units=1 - np.isin(joined.hashes, self.frequent).astype(np.int64))
 
     def _hashes(self, X: Reals, targets: Targets) -> Keys:
         return row_hashes(X, targets, seed=THRESHOLD_ROWS(self.seed))
@@ -98,8 +98,8 @@ class Reserve:
             hashes = hashes + np.isin(hashes, self.frequent) * numbers
         keys = row_keys(hashes, 0)
         # The upper 53 bits, which float64 holds exactly.
-        found: Mask = (keys >> np.uint64(11)) * 2.0**-53 < (self.wanted / self.counts)[codes]
-        return found
+        is_held: Mask = (keys >> np.uint64(11)) * 2.0**-53 < (self.wanted / self.counts)[codes]
+        return is_held
 
     def expected(self, scan: TargetScan) -> TargetScan:
         """Return the scan of the rows that probably remain; only its sums are of use."""
@@ -126,7 +126,7 @@ class Reserve:
         of, easier = _of_and_easier(self.spec)
         n_first = int(self.counts[0])
         raise ParameterError(
-            f"{_asked(self.spec)} needs {needed} different {of} that no model is trained on, and "
+            f"{_option(self.spec)} needs {needed} different {of} that no model is trained on, and "
             f"equal rows are held out together. Of {n_first} {of}, {n_units} different ones were "
             f"drawn; fit on more different rows, or {easier}."
         )
@@ -139,8 +139,8 @@ class Reserve:
         n_equal = np.r_[held.copies, sampled.copies * (n_left / max(len(X), 1))]
         least = max(MOST_EQUAL, FREQUENT * _rate(self.spec) * self.counts[0])
         is_frequent = (n_equal > least) & (np.r_[held.codes, sampled.codes] == 0)
-        found: Keys = np.r_[held.hashes, sampled.hashes][is_frequent]
-        return found
+        frequent: Keys = np.r_[held.hashes, sampled.hashes][is_frequent]
+        return frequent
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +165,9 @@ class ReservedRows:
 def _different(
     X: Reals, targets: Targets, hashes: Keys, copies: Int64 | None = None
 ) -> ReservedRows:
-    own, first, group = np.unique(hashes, return_index=True, return_inverse=True)
-    n_copies = np.bincount(group, copies, minlength=len(own)).astype(np.int64)
-    return ReservedRows(X[first], targets[first], own, n_copies, np.ones_like(n_copies))
+    distinct, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    n_copies = np.bincount(group, copies, minlength=len(distinct)).astype(np.int64)
+    return ReservedRows(X[first], targets[first], distinct, n_copies, np.ones_like(n_copies))
 
 
 def group_codes(targets: Targets) -> Codes:
@@ -247,7 +247,7 @@ def _of_and_easier(spec: ReserveSpec) -> tuple[str, str]:
     return "rows of the first class", "raise max_false_alarm or delta"
 
 
-def _asked(spec: ReserveSpec) -> str:
+def _option(spec: ReserveSpec) -> str:
     if isinstance(spec, IntervalSpec):
         return f"interval={spec.coverage:g}"
     return f"max_false_alarm={spec.rate:g} with delta={spec.delta:g}"
@@ -257,7 +257,7 @@ def _check_memory(spec: ReserveSpec, needed: int, row_nbytes: int) -> None:
     if needed * row_nbytes > free_nbytes() // 2:
         _, easier = _of_and_easier(spec)
         raise MemoryPlanError(
-            f"{_asked(spec)} needs {needed} rows that the "
+            f"{_option(spec)} needs {needed} rows that the "
             f"client holds, {needed * row_nbytes >> 20} MiB, but {free_nbytes() >> 20} MiB are "
             f"free here, of which it takes half. {easier.capitalize()}, or give the client "
             "more memory."
@@ -289,7 +289,7 @@ def _too_few(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, needed: int) 
         easier = f"lower interval to {np.floor(1000 * most_coverage(most)) / 1000:g}"
     remedy = f", or {easier}" if most else ""
     return ParameterError(
-        f"{_asked(spec)} needs {needed} {of} that no model is trained on, and may use half of "
+        f"{_option(spec)} needs {needed} {of} that no model is trained on, and may use half of "
         f"them; there are {n_first} of positive weight, half of which is {most}. Fit on "
         f"{MOST_SHARE * needed} or more{remedy}."
     )

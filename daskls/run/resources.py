@@ -82,16 +82,16 @@ def find_resources(client: Any = None) -> Resources:
     for address, held in answers.items():
         processes[held.process].append(address)
     n_on_host = Counter(host for host, _ in processes)
-    found = [
+    resources = [
         _of_process(addresses, answers[addresses[0]], workers, n_on_host[host])
         for (host, _), addresses in processes.items()
     ]
-    fullest = min(found, key=lambda own: own.task_nbytes)
+    fullest = min(resources, key=lambda r: r.task_nbytes)
     return Resources(
-        sum(own.n_slots for own in found),
+        sum(r.n_slots for r in resources),
         fullest.task_nbytes,
         fullest.held,
-        all(own.has_svc for own in found),
+        all(r.has_svc for r in resources),
     )
 
 
@@ -99,14 +99,14 @@ def _of_process(
     addresses: list[str], held: HeldMemory, workers: dict[str, Any], n_beside: int
 ) -> Resources:
     """Return the resources of one of ``n_beside`` processes that share a machine."""
-    own = [workers[address] for address in addresses if address in workers]
-    n_slots = sum(worker["nthreads"] for worker in own) or 1
-    limit = min((worker["memory_limit"] for worker in own if worker["memory_limit"]), default=None)
+    infos = [workers[address] for address in addresses if address in workers]
+    n_slots = sum(worker["nthreads"] for worker in infos) or 1
+    limit = min((w["memory_limit"] for w in infos if w["memory_limit"]), default=None)
     if limit is None:
         return Resources(
             n_slots, int(held.free_nbytes * LOCAL_SHARE / n_beside / n_slots), "", held.has_svc
         )
-    # What it will hold once its first tasks have run, if that is more.
+    # The bytes that it will hold once its first tasks have run, if that is more.
     free = limit * USABLE - max(held.nbytes, BASELINE_NBYTES)
     said = ""
     if held.nbytes > BASELINE_NBYTES:

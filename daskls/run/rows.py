@@ -71,7 +71,7 @@ def open_rows(
         n = blocks.shape[0]
         target = max(BLOCK_NBYTES // (blocks.shape[1] * blocks.dtype.itemsize), 1)
         chunks = merge_chunks(blocks.chunks[0], target)
-        given, weights = _column(y, "y", n, shared, most_y), None
+        y_blocks, weights = _column(y, "y", n, shared, most_y), None
         if sample_weight is not None:
             name = "sample_weight"
             weights = _column(open_named(sample_weight, name), name, n, shared, 1)
@@ -80,13 +80,13 @@ def open_rows(
         is_read = source.handle is not None and blocks is whole and len(source.handle.shape) == 2
         yield BlockRows(
             blocks.rechunk({0: chunks}),
-            given.rechunk({0: chunks}),
+            y_blocks.rechunk({0: chunks}),
             None if weights is None else weights.rechunk({0: chunks}),
             classes,
             *_chunk_nbytes(X, whole, is_cut=blocks is not whole),
             _count_chunks(source.handle, whole),
             BLOCK_NBYTES,
-            (source.handle if is_read else blocks, given, weights),
+            (source.handle if is_read else blocks, y_blocks, weights),
         )
 
 
@@ -111,7 +111,7 @@ def _count_chunks(handle: ArrayHandle | None, whole: da.Array) -> int:
 def _chunk_nbytes(source: Source, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:
     """Return ``source_nbytes`` and ``unpack_nbytes`` of `BlockRows`."""
     nbytes = max(whole.chunks[0]) * whole.shape[1] * whole.dtype.itemsize
-    # What a Dask array needs to compute a chunk is unknown.
+    # The bytes that a Dask array needs to compute a chunk are unknown.
     is_packed = nbytes > BLOCK_NBYTES and source.kind != "dask"
     return nbytes if is_cut else 0, nbytes * UNPACKED_COPIES if is_packed else 0
 
@@ -219,13 +219,13 @@ def cut_large(X: da.Array, nbytes: int) -> da.Array:
 def _open(source: Source, name: str, nbytes: int) -> da.Array:
     check_values(source.given, name)
     if source.kind in ("dask", "dask table"):
-        given = as_array(source.given)
-        if not isinstance(given, da.Array):
+        lazy = as_array(source.given)
+        if not isinstance(lazy, da.Array):
             raise DataError(
-                f"{name} must be an array, got {type(given).__name__}. "
+                f"{name} must be an array, got {type(lazy).__name__}. "
                 "Convert a Dask DataFrame with .to_dask_array(lengths=True)."
             )
-        return as_declared(given, name)
+        return as_declared(lazy, name)
     if source.kind in ("table", "features"):
         raise DataError(
             f"{name} is the path of a file, {source.where}; an array or a data set is needed here. "

@@ -77,25 +77,25 @@ class DrawnRows:
     @property
     def gaps(self) -> Mask:
         """The columns in which some row lacks a value."""
-        found = np.zeros(self.blocks[0].X.shape[1], bool)
+        has_gaps = np.zeros(self.blocks[0].X.shape[1], bool)
         for block in self.blocks:
-            found |= False if block.gaps is None else block.gaps
-        return found
+            has_gaps |= False if block.gaps is None else block.gaps
+        return has_gaps
 
     def sample(self, class_weight: Float64, n_sample: int, seed: int) -> Sample:
         starts = self.scan.first_kept.tolist()
         numbers = [start + b.numbers for start, b in zip(starts[:-1], self.blocks, strict=True)]
-        keys = [row_keys(own, SAMPLE(seed)) for own in numbers]
+        keys = [row_keys(n, SAMPLE(seed)) for n in numbers]
         last = last_key(np.concatenate(keys), n_sample)
-        chosen = [own <= last for own in keys]
-        sampled = np.concatenate([a[own] for a, own in zip(numbers, chosen, strict=True)])
-        X, targets, given = (
+        chosen = [k <= last for k in keys]
+        sampled = np.concatenate([a[mask] for a, mask in zip(numbers, chosen, strict=True)])
+        X, targets, row_weights = (
             np.concatenate(
-                [getattr(b, name)[own] for b, own in zip(self.blocks, chosen, strict=True)]
+                [getattr(b, name)[mask] for b, mask in zip(self.blocks, chosen, strict=True)]
             )
             for name in ("X", "targets", "weights")
         )
-        weights = self.scan.target.weigh(targets, given, class_weight)
+        weights = self.scan.target.weigh(targets, row_weights, class_weight)
         checksum = sum(b.checksum for b in self.blocks) % 2**64
         return Sample(sampled, X, targets, weights, checksum, self.reserved)
 
@@ -142,14 +142,14 @@ def sample_rows(
         held = reserve.joined(parts)
         if reserve.frequent is None:
             columns = (
-                np.concatenate([getattr(b, own) for b in blocks]) for own in ("X", "targets")
+                np.concatenate([getattr(b, name) for b in blocks]) for name in ("X", "targets")
             )
             frequent = reserve.find_frequent(held, *columns)
             if len(frequent):
                 reserve = replace(reserve, frequent=frequent)
                 continue
         reserve.check(held)
-        left = reserve.left(scan, held, [int(own.copies.sum()) for own in parts])
+        left = reserve.left(scan, held, [int(part.copies.sum()) for part in parts])
         return DrawnRows(blocks, left, reserve, held)
 
 
@@ -176,19 +176,19 @@ def sample_block(
         none, targets = np.empty(0, np.int64), target.encode(y[:0])
         bad = bad._replace(row=first_row + bad.row)
         return BlockSample(none, X[:0], targets, np.empty(0), 0, none, bad)
-    kept, targets, given = take_kept(X, y, weights, target)
+    features, targets, row_weights = take_kept(X, y, weights, target)
     start, reserved = int(first_kept[block]), None
-    checksum = block_checksum(kept, targets, given, start)
-    gaps = columns_with_gaps(kept) if lacks_some else None
+    checksum = block_checksum(features, targets, row_weights, start)
+    gaps = columns_with_gaps(features) if lacks_some else None
     counts = np.bincount(group_codes(targets), minlength=max(target.n_classes, 1))
-    numbers = start + np.arange(len(kept))
+    numbers = start + np.arange(len(features))
     if reserve is not None:
-        (kept, targets, given, numbers), reserved = reserve.split(
-            block, kept, targets, given, numbers
+        (features, targets, row_weights, numbers), reserved = reserve.split(
+            block, features, targets, row_weights, numbers
         )
-    mine = _below(numbers, limit, seed)
-    own = mine, kept[mine], targets[mine], given[mine]
-    return BlockSample(*own, checksum, counts, reserved=reserved, gaps=gaps)
+    sampled = _below(numbers, limit, seed)
+    columns = sampled, features[sampled], targets[sampled], row_weights[sampled]
+    return BlockSample(*columns, checksum, counts, reserved=reserved, gaps=gaps)
 
 
 def _below(numbers: RowNumbers, limit: int | None, seed: int) -> Int64:
@@ -201,5 +201,5 @@ def _below(numbers: RowNumbers, limit: int | None, seed: int) -> Int64:
 def last_key(keys: Keys, n_sample: int) -> np.uint64:
     """Return the ``n_sample``-th smallest key, or the largest of fewer; keys are distinct."""
     last = min(n_sample, len(keys)) - 1
-    found: np.uint64 = np.partition(keys, last)[last]
-    return found
+    key: np.uint64 = np.partition(keys, last)[last]
+    return key

@@ -113,9 +113,9 @@ def scan_block(
         bad_label = first_row + bad_label[0], bad_label[1]
         # Invalid labels may not be sortable, so the rest of the block is skipped.
         y, weights = y[:0], None
-    kept = y[kept_rows(weights), 0]
+    values = y[kept_rows(weights), 0]
     # Numbers would be as many as rows: none is returned.
-    named = kept if kind == "classes" else kept[:0]
+    named = values if kind == "classes" else values[:0]
     labels, counts = np.unique(named, return_counts=True)
     bad_weight, weight_range = None, (1.0, 1.0)
     if weights is not None:
@@ -126,7 +126,7 @@ def scan_block(
         positive = w[w > 0]
         # Without any row, the range is neutral in the minimum and maximum over blocks.
         weight_range = (positive.min(initial=np.inf), positive.max(initial=0.0))
-    return BlockTargets(labels, counts, len(kept), weight_range, bad_label, bad_weight)
+    return BlockTargets(labels, counts, len(values), weight_range, bad_label, bad_weight)
 
 
 def _no_row_counts(wanted: str) -> DataError:
@@ -181,10 +181,10 @@ def take_kept(
     X: Reals, y: Labels, weights: Reals | None, target: Target
 ) -> tuple[Reals, Targets, Float64]:
     """Return the features, encoded targets and weights of a block's rows that count."""
-    kept = kept_rows(weights)
-    targets = target.encode(y[kept])
-    given = np.ones(len(targets)) if weights is None else weights[kept, 0].astype(np.float64)
-    return X[kept], targets, given
+    rows = kept_rows(weights)
+    targets = target.encode(y[rows])
+    row_weights = np.ones(len(targets)) if weights is None else weights[rows, 0].astype(np.float64)
+    return X[rows], targets, row_weights
 
 
 def block_checksum(X: Reals, targets: Targets, weights: Float64, first_kept: int) -> int:
@@ -194,24 +194,24 @@ def block_checksum(X: Reals, targets: Targets, weights: Float64, first_kept: int
 
 
 def class_weights(
-    given: dict[Any, float] | str | None, rows: BlockRows, scan: TargetScan
+    class_weight: dict[Any, float] | str | None, rows: BlockRows, scan: TargetScan
 ) -> Float64:
     """Return the weight of each class, by code; "balanced" uses the counts of the whole data."""
     k = scan.target.n_classes
-    if given is None:
+    if class_weight is None:
         # Numbers get a single weight of 1.
         return np.ones(max(k, 1))
-    if given == "balanced":
+    if class_weight == "balanced":
         return scan.n_kept / (k * scan.counts)
-    assert isinstance(given, dict)
+    assert isinstance(class_weight, dict)
     classes = name_classes(rows, scan.target.labels).tolist()
-    for label in given:
+    for label in class_weight:
         if label not in classes:
             raise ParameterError(
                 f"class_weight names the class {label!r}, which y does not hold; "
                 f"its classes are {classes}."
             )
-    return np.array([float(given.get(label, 1.0)) for label in classes])
+    return np.array([float(class_weight.get(label, 1.0)) for label in classes])
 
 
 def check_costs(costs: Sequence[float], scan: TargetScan, class_weight: Float64) -> None:

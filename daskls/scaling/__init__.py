@@ -1,1 +1,1 @@
-"""What all cells share, chosen before space is cut: coding and scale of features, parameters."""
+"""Choices for all cells before space is cut: coding and scale of features, parameters."""

@@ -116,7 +116,7 @@ class Candidate:
 
     @property
     def model(self) -> tuple[object, ...]:
-        """What it is, but for its width and ridge."""
+        """Its identity but for width and ridge."""
         return self.base, self.factors.tobytes(), self.trial.kernel
 
     def to_json(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Candidate:
 
 
 def best_first(seen: Sequence[Candidate]) -> list[Candidate]:
-    return sorted(seen, key=lambda own: own.squared_error)
+    return sorted(seen, key=lambda c: c.squared_error)
 
 
 def evaluate(
@@ -146,17 +146,15 @@ def evaluate(
     # A single trial needs no word between the cells of several regions.
     is_split = sheet.most_trials == 1 and isinstance(sheet.parts[0], RegionPart)
     sheets = [replace(sheet, parts=(part,)) for part in sheet.parts] if is_split else [sheet]
-    calls = [
-        (own.base, own.factors, own.trial, part, grid) for own in candidates for part in sheets
-    ]
+    calls = [(c.base, c.factors, c.trial, part, grid) for c in candidates for part in sheets]
 
     def join(parts: Sequence[Float64]) -> dict[str, AnyArray]:
         ends = np.cumsum([part.shape[1] for part in parts])[len(sheets) - 1 :: len(sheets)]
         return {"looks": np.concatenate(parts, axis=1), "ends": ends}
 
-    found = steps.run(evaluate_candidate, calls, join)
-    looks = np.split(found["looks"], found["ends"][:-1], axis=1)
-    return [_seen(own, look, grid) for own, look in zip(candidates, looks, strict=True)]
+    result = steps.run(evaluate_candidate, calls, join)
+    looks = np.split(result["looks"], result["ends"][:-1], axis=1)
+    return [_seen(c, look, grid) for c, look in zip(candidates, looks, strict=True)]
 
 
 def _seen(candidate: Candidate, look: Float64, grid: TrialGrid) -> Candidate:
@@ -187,39 +185,39 @@ def _look(
     grid: TrialGrid,
     aim: Aim,
 ) -> Float64:
-    cells = [own for part in parts for own in part]
+    cells = [cell for part in parts for cell in part]
     if not cells:
         return np.empty((8, 0))
-    asked = [[own.asked for own in part] for part in parts]
-    weights = sheet.weights([np.concatenate([o.weights for o in part]) for part in asked if part])
-    of_mean = np.concatenate([errors_of_mean(own, aim) for own in cells])
+    queries = [[cell.predicted for cell in part] for part in parts]
+    weights = sheet.weights([np.concatenate([o.weights for o in part]) for part in queries if part])
+    of_mean = np.concatenate([errors_of_mean(cell, aim) for cell in cells])
     # One by one, as a task has memory for the distances of some cells, but not of all of a region.
-    trial_cells = (TrialCell(own, factors, start.kernel, aim) for own in cells)
+    trial_cells = (TrialCell(cell, factors, start.kernel, aim) for cell in cells)
     if sheet.most_trials == 1:
         trial, n_trials = start, 1
         answers = Answers.joined(cell.errors(start) for cell in trial_cells)
     else:
         enough = aim.negligible * _mean(of_mean, weights)
-        given = start, grid.of_kernel(start.kernel), weights, sheet.reaches, sheet.most_trials
-        trial, answers, n_trials = descend(list(trial_cells), *given, enough)
+        args = start, grid.of_kernel(start.kernel), weights, sheet.reaches, sheet.most_trials
+        trial, answers, n_trials = descend(list(trial_cells), *args, enough)
     rows = [
         *(np.full(len(weights), value) for value in (*grid.place(trial), n_trials)),
         answers.squared,
         answers.wrong,
         weights,
-        np.concatenate([own.groups for part in asked for own in part]),
+        np.concatenate([cell.groups for part in queries for cell in part]),
         of_mean,
     ]
     # In an order that does not depend on the scale in which cells were cut.
-    ids = [number * len(weights) + own.ids for number, part in enumerate(parts) for own in part]
+    ids = [number * len(weights) + cell.ids for number, part in enumerate(parts) for cell in part]
     return np.stack(rows)[:, np.argsort(np.concatenate(ids), kind="stable")]
 
 
-def cross_evaluate(steps: Steps, own: Candidate, sheets: Sheets, grid: TrialGrid) -> Candidate:
+def cross_evaluate(steps: Steps, best: Candidate, sheets: Sheets, grid: TrialGrid) -> Candidate:
     """Return a candidate in a learned scale, evaluated on the rows that it was not learned on."""
-    call = own.base, own.factors, own.trial, sheets.final, grid
-    found = steps.run(cross_evaluate_candidate, [call], lambda parts: parts[0])
-    return replace(_seen(own, found["look"], grid), name=LEARNED, factors=found["factors"])
+    call = best.base, best.factors, best.trial, sheets.final, grid
+    result = steps.run(cross_evaluate_candidate, [call], lambda parts: parts[0])
+    return replace(_seen(best, result["look"], grid), name=LEARNED, factors=result["factors"])
 
 
 def cross_evaluate_candidate(
@@ -231,29 +229,29 @@ def cross_evaluate_candidate(
     first, last = np.split(np.arange(n), [n // 2])
     looks, mean, trial = list[Float64](), np.ones(len(factors)), None
     with one_blas_thread():
-        for learning, asked in ((first, last), (last, first)):
+        for learning, predicted in ((first, last), (last, first)):
             half = TrialRows(rows.take(learning), len(learning), learning)
-            learned, found = _learned([half], factors, start, job)
+            learned, reached = _learned([half], factors, start, job)
             mean *= np.sqrt(learned)
-            cell = TrialRows(rows.take(np.r_[learning, asked]), n, asked)
-            look = _look([[cell]], learned, trial or grid.nearest(found), sheet, grid, job.aim)
-            # One trial for both halves, which the first to be asked chooses.
+            cell = TrialRows(rows.take(np.r_[learning, predicted]), n, predicted)
+            look = _look([[cell]], learned, trial or grid.nearest(reached), sheet, grid, job.aim)
+            # One trial for both halves, which the first chooses.
             trial = grid.at((int(look[0, 0]), int(look[1, 0])), start.kernel)
             sheet = sheet.once
             looks.insert(0, look)
     look = np.concatenate(looks, axis=1)
-    look[2] = sum(own[2, 0] for own in looks)
+    look[2] = sum(one[2, 0] for one in looks)
     return {"look": look, "factors": mean}
 
 
 def learn(
-    steps: Steps, own: Candidate, parts: Sequence[Part | RegionPart], grid: TrialGrid
+    steps: Steps, candidate: Candidate, parts: Sequence[Part | RegionPart], grid: TrialGrid
 ) -> Candidate:
     """Return a candidate in the scale that is learned from its own on some cells."""
-    call = own.base, own.factors, own.trial, tuple(parts)
-    found = steps.run(learn_scale, [call], lambda parts: {"factors": parts[0]})["factors"]
-    trial = grid.nearest(replace(own.trial, width=float(found[0])))
-    return replace(own, name=LEARNED, factors=found[1:], trial=trial)
+    call = candidate.base, candidate.factors, candidate.trial, tuple(parts)
+    learned = steps.run(learn_scale, [call], lambda parts: {"factors": parts[0]})["factors"]
+    trial = grid.nearest(replace(candidate.trial, width=float(learned[0])))
+    return replace(candidate, name=LEARNED, factors=learned[1:], trial=trial)
 
 
 def learn_scale(
@@ -261,29 +259,29 @@ def learn_scale(
 ) -> Float64:
     """Return the width and the factors, (1 + d',), that are learned on some cells."""
     with one_blas_thread():
-        cells = [own for part in read_cells(parts, base, factors, job) for own in part]
+        cells = [cell for part in read_cells(parts, base, factors, job) for cell in part]
         if not cells:
             return np.append(trial.width, factors)
-        learned, found = _learned(cells, factors, trial, job)
-    return np.append(found.width, learned)
+        learned, reached = _learned(cells, factors, trial, job)
+    return np.append(reached.width, learned)
 
 
 def _learned(
     cells: Sequence[TrialRows], factors: Float64, trial: Trial, job: Job
 ) -> tuple[Float64, Trial]:
-    learned, found = learn_factors(cells, factors, trial, job.aim)
+    learned, reached = learn_factors(cells, factors, trial, job.aim)
     share = KEPT_SHARE if isinstance(job, SampleJob) else 1.0
-    return factors ** (1 - share) * learned**share, found
+    return factors ** (1 - share) * learned**share, reached
 
 
 def without_weak(factors: Float64) -> list[Float64]:
     """Return the factors with weak ones set to 0, for each limit that drops more; fewest first.
 
-    >>> [own.tolist() for own in without_weak(np.array([1.0, 0.5, 0.4, 0.05, 0.0]))]
+    >>> [f.tolist() for f in without_weak(np.array([1.0, 0.5, 0.4, 0.05, 0.0]))]
     [[1.0, 0.5, 0.0, 0.0, 0.0], [1.0, 0.5, 0.4, 0.0, 0.0]]
     """
     shares = [share * factors.max() for share in WEAK_SHARES]
     limits = sorted([*shares, np.median(factors[factors > 0])], reverse=True)
-    found = [np.where(factors < limit, 0.0, factors) for limit in limits]
-    counts = pairwise(np.count_nonzero(own) for own in (*found, factors))
-    return [own for own, (n, n_next) in zip(found, counts, strict=True) if n < n_next]
+    weakened = [np.where(factors < limit, 0.0, factors) for limit in limits]
+    counts = pairwise(np.count_nonzero(f) for f in (*weakened, factors))
+    return [f for f, (n, n_next) in zip(weakened, counts, strict=True) if n < n_next]

@@ -35,8 +35,8 @@ class SheetRows:
     weights: Float64
     groups: Int64
 
-    def take(self, own: slice | Int64) -> Self:
-        return type(self)(*(getattr(self, f.name)[own] for f in fields(self)))
+    def take(self, rows: slice | Int64) -> Self:
+        return type(self)(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +51,12 @@ class TrialRows:
     ids: Int64
 
     @property
-    def first_asked(self) -> int:
+    def first_predicted(self) -> int:
         return len(self.rows.X) - len(self.ids)
 
     @property
-    def asked(self) -> SheetRows:
-        return self.rows.take(slice(self.first_asked, None))
+    def predicted(self) -> SheetRows:
+        return self.rows.take(slice(self.first_predicted, None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,23 +68,23 @@ class Answers:
 
     @classmethod
     def joined(cls, parts: "Iterable[Answers]") -> "Answers":
-        own = list(parts)
+        answers = list(parts)
         return cls(
-            *(np.concatenate([getattr(part, n) for part in own]) for n in ("squared", "wrong"))
+            *(np.concatenate([getattr(part, n) for part in answers]) for n in ("squared", "wrong"))
         )
 
 
 class TrialCell:
     """A cell in one coding and scale, solved under many trials of a kernel."""
 
-    def __init__(self, own: TrialRows, factors: Float64, kernel: str, aim: Aim) -> None:
-        self._aim, rows, n, first = aim, own.rows, own.n_training, own.first_asked
+    def __init__(self, cell: TrialRows, factors: Float64, kernel: str, aim: Aim) -> None:
+        self._aim, rows, n, first = aim, cell.rows, cell.n_training, cell.first_predicted
         A, Y = rows.X * factors.astype(np.float32), aim.columns(rows.targets)
         # Around their mean, so that float32 products lose no digits to the distance of the origin.
         A -= A[:n].mean(axis=0, dtype=np.float64).astype(np.float32)
-        self._asked, self._left_out = A[n:], np.arange(first, n)
+        self._queries, self._left_out = A[n:], np.arange(first, n)
         # Of a class that a cell lacks its model has no function: such targets are not fitted.
-        self._answer, self._Y_asked, self._varies = Y[:1], Y[first:], (Y[:n] != Y[0]).any(axis=0)
+        self._answer, self._Y_last, self._varies = Y[:1], Y[first:], (Y[:n] != Y[0]).any(axis=0)
         self._Y = Y[:n, self._varies] if self._varies.any() else Y[:n]
         self._weights, self._kernel = rows.weights[:n], find_kernel(kernel)
         # As they were before scaling: rows that a scale makes equal stay rows of their own.
@@ -92,11 +92,11 @@ class TrialCell:
         self._A = self._merged.A
         self._unit = median_distance(kernel, self._A)
         self._base = self._kernel.matrix(self._A.astype(np.float64))
-        self._far = self._distances() if len(self._asked) else None
+        self._far = self._distances() if len(self._queries) else None
         self._spec: KernelSpec | None = None
 
     def _distances(self) -> Float32:
-        block = self._kernel.block(self._asked.astype(np.float64), self._A.astype(np.float64))
+        block = self._kernel.block(self._queries.astype(np.float64), self._A.astype(np.float64))
         return block.astype(np.float32)
 
     def _enter(self, trial: Trial) -> None:
@@ -111,10 +111,10 @@ class TrialCell:
             self._kernel.write(self._far, spec, self._K)
 
     def errors(self, trial: Trial) -> Answers:
-        answers = np.repeat(self._answer, len(self._Y_asked), axis=0)
+        answers = np.repeat(self._answer, len(self._Y_last), axis=0)
         if self._varies.any():
             answers[:, self._varies] = self._values(trial)
-        return Answers(*self._aim.losses(answers, self._Y_asked))
+        return Answers(*self._aim.losses(answers, self._Y_last))
 
     def _values(self, trial: Trial) -> Float64:
         self._enter(trial)
@@ -122,13 +122,13 @@ class TrialCell:
         ridges = trial.ridge / merged.weights
         # Of rows without copies only those that are asked for need held-out values.
         held_out = False if self._far is not None else is_merged or self._left_out
-        Y = self._aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
+        Y = self._aim.fitted(self._system, merged.Y, ridges, offset=trial.offset)
         solved = self._system.solve(Y, ridges, offset=trial.offset, held_out=held_out)
         if self._far is not None:
             return self._K @ solved.alpha.astype(np.float32) + solved.offsets
         if is_merged:
-            given = merged, solved, ridges, self._Y, self._weights
-            return self._aim.left_out(*given)[self._left_out]
+            args = merged, solved, ridges, self._Y, self._weights
+            return self._aim.left_out(*args)[self._left_out]
         assert solved.held_out is not None
         return solved.held_out.astype(np.float64)
 
@@ -145,9 +145,9 @@ class TrialCell:
         merged, kernel = self._merged, self._kernel
         assert self._spec is not None
         ridges = trial.ridge / merged.weights
-        kept = self._aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
-        given = kept, ridges, merged.weights
-        error, by_values = self._system.error_slopes(*given, offset=trial.offset)
+        fitted = self._aim.fitted(self._system, merged.Y, ridges, offset=trial.offset)
+        args = fitted, ridges, merged.weights
+        error, by_values = self._system.error_slopes(*args, offset=trial.offset)
         by_values = by_values.astype(np.float32, copy=False)
         slopes = kernel.scale_slopes(self._A, by_values, self._system.matrix32(), self._spec)
         by_width = 0.0
@@ -158,12 +158,12 @@ class TrialCell:
         return np.concatenate([[merged.weights.sum(), error, by_width], slopes])
 
 
-def errors_of_mean(own: TrialRows, aim: Aim) -> Float64:
+def errors_of_mean(cell: TrialRows, aim: Aim) -> Float64:
     """Return the squared errors of predicted rows by the mean of the training rows."""
-    Y, n = aim.columns(own.rows.targets), own.n_training
-    mean = np.average(Y[:n], axis=0, weights=own.rows.weights[:n])
-    asked = Y[own.first_asked :]
-    return aim.losses(np.broadcast_to(mean, asked.shape), asked)[0]
+    Y, n = aim.columns(cell.rows.targets), cell.n_training
+    mean = np.average(Y[:n], axis=0, weights=cell.rows.weights[:n])
+    predicted = Y[cell.first_predicted :]
+    return aim.losses(np.broadcast_to(mean, predicted.shape), predicted)[0]
 
 
 def descend(
@@ -191,7 +191,7 @@ def descend(
                 place = descent.slide(place, step)
     trial = grid.at(place, start.kernel)
     assert trial is not None
-    return trial, descent.answers(place), len(descent.found)
+    return trial, descent.answers(place), len(descent.evaluated)
 
 
 class _Descent:
@@ -208,7 +208,7 @@ class _Descent:
     ) -> None:
         self._cells, self._grid, self._kernel = cells, grid, kernel
         self._weights, self._most, self._enough = weights, most, enough
-        self.found: dict[tuple[int, int], Answers] = {}
+        self.evaluated: dict[tuple[int, int], Answers] = {}
 
     def slide(self, place: tuple[int, int], step: tuple[int, int]) -> tuple[int, int]:
         while True:
@@ -220,16 +220,16 @@ class _Descent:
             place = following
 
     def answers(self, place: tuple[int, int]) -> Answers:
-        if place not in self.found:
+        if place not in self.evaluated:
             trial = self._grid.at(place, self._kernel)
             assert trial is not None
-            self.found[place] = Answers.joined(cell.errors(trial) for cell in self._cells)
-        return self.found[place]
+            self.evaluated[place] = Answers.joined(cell.errors(trial) for cell in self._cells)
+        return self.evaluated[place]
 
     def _cost(self, place: tuple[int, int]) -> float:
         """Return the mean squared error at a place; infinity off the grid or beyond the limit."""
-        if place not in self.found and (
-            self._grid.at(place, self._kernel) is None or len(self.found) >= self._most
+        if place not in self.evaluated and (
+            self._grid.at(place, self._kernel) is None or len(self.evaluated) >= self._most
         ):
             return np.inf
         return float(np.average(self.answers(place).squared, weights=self._weights))
@@ -268,8 +268,8 @@ def descend_slopes(
     least, best = np.inf, place
     for _ in range(N_LEARNING_ROUNDS):
         width = float(trial.width * np.exp(place[0]))
-        weight, error, *found = slopes_at(start * np.exp(place[1:]), replace(trial, width=width))
-        slopes = np.array(found)
+        weight, error, *by_log = slopes_at(start * np.exp(place[1:]), replace(trial, width=width))
+        slopes = np.array(by_log)
         size = np.sqrt(np.mean(slopes**2))
         if not 0 < size < np.inf:
             break

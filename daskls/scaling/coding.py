@@ -40,15 +40,15 @@ class Base:
 def find_bases(X: Reals, codings: Sequence[Coding], most: int) -> list[Base]:
     """Return the codings that differ on sampled rows; ``most`` bounds the coded features."""
     center, spread = X.mean(axis=0, dtype=np.float64), spreads(X)
-    found, seen = [], set()
+    bases, seen = [], set()
     for name in codings:
         coding = fit_coding(X, name, most)
         key = None if coding is None else (coding.ptr.tobytes(), coding.points.tobytes())
         if key in seen:
             continue
         seen.add(key)
-        found.append(_base_of(name if coding else "none", coding, center, spread))
-    return found
+        bases.append(_base_of(name if coding else "none", coding, center, spread))
+    return bases
 
 
 def _base_of(name: Coding, coding: FeatureCoding | None, center: Float64, spread: Float64) -> Base:
@@ -84,14 +84,14 @@ def fit_coding(X: Reals, coding: Coding, most: int) -> FeatureCoding | None:
     points, ranks = [], []
     indicated = _indicated(X, most) if coding in ("indicators", "both") else {}
     for j in range(X.shape[1]):
-        own: tuple[Float64, Float64] = np.empty(0), np.empty(0)
+        knots: tuple[Float64, Float64] = np.empty(0), np.empty(0)
         if j in indicated:
-            own = indicated[j], np.full(len(indicated[j]), -1.0)
+            knots = indicated[j], np.full(len(indicated[j]), -1.0)
         elif coding in ("ranks", "both"):
-            own = _knots(X[:, j].astype(np.float64))
-        points.append(own[0])
-        ranks.append(own[1])
-    ptr = np.r_[0, np.cumsum([len(own) for own in points])].astype(np.int64)
+            knots = _knots(X[:, j].astype(np.float64))
+        points.append(knots[0])
+        ranks.append(knots[1])
+    ptr = np.r_[0, np.cumsum([len(p) for p in points])].astype(np.int64)
     if not ptr[-1]:
         return None
     return FeatureCoding(ptr, np.concatenate(points), np.concatenate(ranks))
@@ -99,14 +99,14 @@ def fit_coding(X: Reals, coding: Coding, most: int) -> FeatureCoding | None:
 
 def _indicated(X: Reals, most: int) -> dict[int, Float64]:
     """Return the values of each feature that becomes indicators; none if they are too many."""
-    found = {}
+    indicated = {}
     for j in range(X.shape[1]):
         # Compared as float32, as queries are.
         values = np.unique(X[:, j].astype(np.float32))
         if 3 <= len(values) <= FEW_VALUES and len(values) == len(np.unique(X[:, j])):
-            found[j] = values.astype(np.float64)
-    n_coded = X.shape[1] + sum(len(values) - 1 for values in found.values())
-    return found if n_coded <= most else {}
+            indicated[j] = values.astype(np.float64)
+    n_coded = X.shape[1] + sum(len(values) - 1 for values in indicated.values())
+    return indicated if n_coded <= most else {}
 
 
 def _knots(x: Float64) -> tuple[Float64, Float64]:
@@ -134,19 +134,19 @@ def spreads(X: Reals) -> Float64:
     array([0.33])
     """
     d = X.shape[1]
-    found, ranges, has_two = np.empty(d), np.empty(d), np.empty(d, dtype=bool)
+    spread, ranges, has_two = np.empty(d), np.empty(d), np.empty(d, dtype=bool)
     # One feature at a time, as sorting copies, and the sample may be most of the client's memory.
     for j in range(d):
-        own = X[:, j].astype(np.float64)
-        low, high = np.quantile(own, (LOW, HIGH))
-        found[j] = high - low if high > low else DEVIATIONS * own.std()
-        least, most = own.min(), own.max()
-        has_two[j] = ((own == least) | (own == most)).all()
+        x = X[:, j].astype(np.float64)
+        low, high = np.quantile(x, (LOW, HIGH))
+        spread[j] = high - low if high > low else DEVIATIONS * x.std()
+        least, most = x.min(), x.max()
+        has_two[j] = ((x == least) | (x == most)).all()
         ranges[j] = most - least
     if not has_two.all():
-        found = np.where(has_two, ranges, found)
+        spread = np.where(has_two, ranges, spread)
     # Rounding of the mean can make a constant's standard deviation nonzero.
-    return np.where((ranges == 0) | (found == 0), 1.0, found)
+    return np.where((ranges == 0) | (spread == 0), 1.0, spread)
 
 
 def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int, float] | None:
@@ -160,16 +160,16 @@ def widest_and_narrowest(X: Reals, *, with_rare: bool = True) -> tuple[int, int,
     """
     deviations = X.std(axis=0, dtype=np.float64)
     varying = np.flatnonzero((X[:1] != X).any(axis=0))
-    own = deviations[varying]
-    if not len(own) or own.max() <= SUSPECT_RATIO * own.min():
+    varying_stds = deviations[varying]
+    if not len(varying_stds) or varying_stds.max() <= SUSPECT_RATIO * varying_stds.min():
         return None
     if not with_rare:
         ranges = np.array([np.ptp(np.quantile(X[:, j], (LOW, HIGH))) for j in varying])
-        varying = varying[ranges > RARE_RANGE * own]
-    found = spreads(X)[varying]
-    if not len(found):
+        varying = varying[ranges > RARE_RANGE * varying_stds]
+    spread = spreads(X)[varying]
+    if not len(spread):
         return None
-    ratio = float(found.max() / found.min())
+    ratio = float(spread.max() / spread.min())
     if ratio <= MAX_RATIO:
         return None
-    return int(varying[found.argmax()]), int(varying[found.argmin()]), round(ratio, 6)
+    return int(varying[spread.argmax()]), int(varying[spread.argmin()]), round(ratio, 6)

@@ -103,7 +103,7 @@ def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
         (taken,) = candidates
         summary = {"decision": taken.name, "coding": taken.coding}
     base = search.bases[taken.base]
-    # What is constant is divided by 1, but moves no distance.
+    # Constants are divided by 1, but move no distance.
     varies = np.ptp(search.sample.X, axis=0) > 0
     summary["spread"] = np.where(varies[base.scale.sources], base.spread, 0.0).tolist()
     return Resolved(search.scale_of(taken), spec, summary)
@@ -144,8 +144,8 @@ def usual_spec(spec: SolverSpec, scaling: ScalingSpec | None) -> SolverSpec:
 
 def _spec_with(spec: SolverSpec, trial: Trial) -> SolverSpec:
     """Return a spec with the chosen parameters; C stays open where cells choose it."""
-    found = trial.resolve(spec)
-    return replace(found, C=spec.C) if find_loss(spec).costs_by_cell else found
+    chosen = trial.resolve(spec)
+    return replace(chosen, C=spec.C) if find_loss(spec).costs_by_cell else chosen
 
 
 def _rescaled(state: FitState, resolved: Resolved) -> FitState:
@@ -155,9 +155,9 @@ def _rescaled(state: FitState, resolved: Resolved) -> FitState:
         return replace(state, request=request)
     sample = replace(state.sample, X=scaled(state.sample.X, scale))
     _check_range(sample.X, scale)
-    own = replace(state, request=request, sample=sample, scale=scale)
-    own.check_memory()
-    return own
+    rescaled = replace(state, request=request, sample=sample, scale=scale)
+    rescaled.check_memory()
+    return rescaled
 
 
 def _check_range(X: Reals, scale: FeatureScale) -> None:
@@ -194,8 +194,8 @@ class _Search:
     @cached_property
     def bases(self) -> list[Base]:
         X = self.state.sample.X
-        asked = self.scaling.feature_coding
-        codings: tuple[Coding, ...] = CODINGS if asked == "auto" else (asked,)
+        coding = self.scaling.feature_coding
+        codings: tuple[Coding, ...] = CODINGS if coding == "auto" else (coding,)
         return find_bases(X, codings, max_coded_features(self.state.scan.n_kept, X.shape[1]))
 
     @property
@@ -232,7 +232,7 @@ class _Search:
 
     def candidates(self) -> list[Candidate]:
         """Return all combinations of coding, scale and kernel, without equivalent ones."""
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         shapes: list[Float64] = []
         for number, base in enumerate(self.bases):
             rows = self._few_rows(base)
@@ -240,10 +240,10 @@ class _Search:
                 for kernel in self._kernels:
                     trial = self._grid.of_kernel(kernel).start(kernel)
                     shape = _shape_of(rows * factors.astype(np.float32), trial)
-                    if not any(np.allclose(shape, own, rtol=1e-3, atol=1e-6) for own in shapes):
-                        found.append(Candidate(number, base.name, name, factors, trial))
+                    if not any(np.allclose(shape, other, rtol=1e-3, atol=1e-6) for other in shapes):
+                        candidates.append(Candidate(number, base.name, name, factors, trial))
                         shapes.append(shape)
-        return found if self.is_open else found[: len(self._kernels)]
+        return candidates if self.is_open else candidates[: len(self._kernels)]
 
     @property
     def is_open(self) -> bool:
@@ -254,13 +254,13 @@ class _Search:
         return scaled(X[:: max(len(X) // COMPARED_ROWS, 1)][:COMPARED_ROWS], base.scale)
 
     def _scales(self, base: Base) -> list[tuple[str, Float64]]:
-        asked, ones = self.scaling.feature_scale, np.ones(base.n_features)
-        if isinstance(asked, tuple):
-            return [("given", self._given(asked) * base.spread)]
-        if asked is None:
+        feature_scale, ones = self.scaling.feature_scale, np.ones(base.n_features)
+        if isinstance(feature_scale, tuple):
+            return [("given", self._all_factors(feature_scale) * base.spread)]
+        if feature_scale is None:
             return [("given", base.spread)]
         # Coded features have a unit of their own, so that the others are divided by their spread.
-        if asked == "spread" or base.name != "none":
+        if feature_scale == "spread" or base.name != "none":
             return [("spread", ones)]
         if (base.spread == base.spread[0]).all():
             return [("given", base.spread)]
@@ -269,26 +269,26 @@ class _Search:
             return [("spread", ones)]
         return [("given", base.spread), ("spread", ones)]
 
-    def _given(self, factors: tuple[float, ...]) -> Float64:
-        """Return the given factors; what marks a gap has that of its column."""
+    def _all_factors(self, factors: tuple[float, ...]) -> Float64:
+        """Return a factor for each column; one that marks gaps has that of its source."""
         gaps, n_features = self.state.rows.gaps, self.sample.X.shape[1]
         marked = () if gaps is None else gaps.marked
-        n_given = n_features - len(marked)
-        if len(factors) != n_given:
+        n_columns = n_features - len(marked)
+        if len(factors) != n_columns:
             raise ParameterError(
-                f"feature_scale holds {len(factors)} factors, but X has {n_given} features. Give "
+                f"feature_scale holds {len(factors)} factors, but X has {n_columns} features. Give "
                 "one factor per feature."
             )
         return np.array([*factors, *(factors[column] for column in marked)], np.float64)
 
-    def scale_of(self, own: Candidate) -> FeatureScale | None:
+    def scale_of(self, candidate: Candidate) -> FeatureScale | None:
         """Return the feature scale of a candidate; None where rows stay as they are."""
-        base, asked = self.bases[own.base], self.scaling.feature_scale
-        factors = base.scale.factors * own.factors
-        if own.name == "given" and base.name == "none":
-            if not isinstance(asked, tuple):
+        base, feature_scale = self.bases[candidate.base], self.scaling.feature_scale
+        factors = base.scale.factors * candidate.factors
+        if candidate.name == "given" and base.name == "none":
+            if not isinstance(feature_scale, tuple):
                 return None
-            factors = self._given(asked)
+            factors = self._all_factors(feature_scale)
         return replace(base.scale, factors=factors)
 
     def decide(self, candidates: Sequence[Candidate]) -> Decision:
@@ -337,7 +337,7 @@ class _Search:
     def _decide_densely(self, left: Sequence[Candidate]) -> Decision:
         state, base = self.state, self.bases[left[0].base]
         check_regions(state.sizes, state.rows.block_rows, self._cell_size, state.resources)
-        widest = max(own.n_features for own in self.bases)
+        widest = max(b.n_features for b in self.bases)
         job = plan_regions(state, self._plain.scale, widest).gathered_in(base.scale, base.name)
         collect_regions(state, job)
         sheets = sheets_of_regions(job, min(TRIAL_ROWS, self._cell_size), self._cell_size)

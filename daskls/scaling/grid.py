@@ -1,4 +1,4 @@
-"""What every choice is made of: trials and their grid, stored steps, and the memory of tasks."""
+"""The parts of every choice: trials and their grid, stored steps, and the memory of tasks."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -49,8 +49,8 @@ class Trial:
 
     def resolve(self, spec: SolverSpec) -> SolverSpec:
         # A given C is used unchanged, as 1 / (2 ridge) may differ from it in the last digit.
-        given = [cost for cost in spec.C or () if 1 / (2 * cost) == self.ridge]
-        cost = (given[0] if given else 1 / (2 * self.ridge),)
+        costs = [cost for cost in spec.C or () if 1 / (2 * cost) == self.ridge]
+        cost = (costs[0] if costs else 1 / (2 * self.ridge),)
         if self.is_gamma:
             return replace(spec, kernel=self.kernel, C=cost, gamma=(self.width,))
         width = self.width if find_kernel(self.kernel).has_width else None
@@ -71,12 +71,12 @@ class TrialGrid:
     @classmethod
     def of(cls, spec: SolverSpec, unit: float = 1.0) -> "TrialGrid":
         """Return the grid of a spec: given values of C and gamma, else the default ones."""
-        given = spec.C and sorted(1 / (2 * cost) for cost in spec.C)
-        ridges = tuple(given or (unit * ridge for ridge in RIDGES))
+        spec_ridges = spec.C and sorted(1 / (2 * cost) for cost in spec.C)
+        ridges = tuple(spec_ridges or (unit * ridge for ridge in RIDGES))
         if spec.gamma is not None:
             gammas = tuple(sorted(spec.gamma))
-            return cls(gammas, ridges, True, spec.fit_intercept, not given, unit)
-        return cls(WIDTHS, ridges, False, spec.fit_intercept, not given, unit)
+            return cls(gammas, ridges, True, spec.fit_intercept, not spec_ridges, unit)
+        return cls(WIDTHS, ridges, False, spec.fit_intercept, not spec_ridges, unit)
 
     def of_kernel(self, kernel: str) -> "TrialGrid":
         """Return the grid without the ridges that are too small for a kernel."""
@@ -96,7 +96,7 @@ class TrialGrid:
         if not self.is_open:
             return trial
         usual = USUAL_RIDGE * self.unit
-        return replace(trial, ridge=min(self.ridges, key=lambda own: abs(own / usual - 1)))
+        return replace(trial, ridge=min(self.ridges, key=lambda ridge: abs(ridge / usual - 1)))
 
     @property
     def octave(self) -> int:
@@ -107,7 +107,7 @@ class TrialGrid:
         return self.widths.index(trial.width), self.ridges.index(trial.ridge)
 
     def nearest(self, trial: Trial) -> Trial:
-        ratio = [abs(np.log(own / trial.width)) for own in self.widths]
+        ratio = [abs(np.log(width / trial.width)) for width in self.widths]
         return replace(trial, width=self.widths[int(np.argmin(ratio))])
 
     def at(self, place: tuple[int, int], kernel: str) -> Trial | None:
@@ -132,11 +132,11 @@ class Steps:
     ) -> dict[str, AnyArray]:
         """Return the joined results of a task's calls, computed or as stored."""
         # An unfinished fit of another version may have taken other steps.
-        asked = tokenize(STEPS_VERSION, task.__name__, arguments, self._token)
-        key = f"{self.job.folder(STEPS)}/{self._n_steps:06d}-{self._n_steps:06d}.{asked}"
+        token = tokenize(STEPS_VERSION, task.__name__, arguments, self._token)
+        key = f"{self.job.folder(STEPS)}/{self._n_steps:06d}-{self._n_steps:06d}.{token}"
         self._n_steps += 1
         if not open_store(self.job.root).exists(key):
-            calls = [(*own, self.job) for own in arguments]
+            calls = [(*call, self.job) for call in arguments]
             write_artifact(self.job.root, key, join(compute_each(task, calls, self._client)))
         return read_arrays(self.job.root, key)
 
@@ -186,8 +186,8 @@ def tuning_cells(cell_rows: int) -> int:
 def regions_nbytes(sizes: TaskSizes, block_rows: int, cell_rows: int) -> int:
     d = sizes.n_features
     collecting = assign_nbytes(sizes, block_rows) + block_rows * d * F4
-    given = region_rows(d), d, sizes.n_outputs, cell_rows
-    return max(trial_nbytes(*given, tuning_cells(cell_rows)), collecting)
+    shape = region_rows(d), d, sizes.n_outputs, cell_rows
+    return max(trial_nbytes(*shape, tuning_cells(cell_rows)), collecting)
 
 
 def race_nbytes(parts: Sequence[tuple[int, int]], n_features: int, n_outputs: int) -> int:

@@ -77,8 +77,8 @@ REGION_COLUMNS = ("X", "codes", "weights", "numbers")
 # Rows of regions in a bucket that a process keeps: a learned scale reads each region some 30 times.
 # Files in a folder stay in the system's cache.
 KEPT_NBYTES = 32 << 20
-_kept = SizedCache(KEPT_NBYTES)
-on_drop(_kept.clear)
+_region_cache = SizedCache(KEPT_NBYTES)
+on_drop(_region_cache.clear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,8 @@ class RegionJob:
     def folder(self, kind: str) -> str:
         """Return the folder of a kind of parts, named by what its rows depend on."""
         of_tree, of_rows = self._tokens
-        own = f"{self.max_rows}-{of_tree}" if kind == COLLECTED else f"{self.label}-{of_rows}"
-        return f"regions/{kind}-{own}{'-by-chance' if self.n_groups else ''}"
+        name = f"{self.max_rows}-{of_tree}" if kind == COLLECTED else f"{self.label}-{of_rows}"
+        return f"regions/{kind}-{name}{'-by-chance' if self.n_groups else ''}"
 
     @cached_property
     def _tokens(self) -> tuple[str, str]:
@@ -230,19 +230,19 @@ def collect_block(
     key = _block_key(job, start, int(first_kept[block + 1]) - start)
     if open_store(job.root).exists(key):
         return
-    X, targets, given = take_kept(X, y, weights, target)
+    X, targets, row_weights = take_kept(X, y, weights, target)
     if reserve is not None:
-        (X, targets, given), _ = reserve.split(block, X, targets, given)
+        (X, targets, row_weights), _ = reserve.split(block, X, targets, row_weights)
     X = X if gaps is None else gaps.fill(X)
     with one_blas_thread():
         leaves = _leaves_of(job, X, start + np.arange(len(X)))
-    own = np.flatnonzero(np.isin(leaves, job.leaves))
+    rows = np.flatnonzero(np.isin(leaves, job.leaves))
     columns = {
-        "X": X[own],
-        "codes": target.enter(targets)[own],
-        "weights": target.weigh(targets, given, class_weight)[own],
-        "numbers": start + own,
-        "leaf": leaves[own],
+        "X": X[rows],
+        "codes": target.enter(targets)[rows],
+        "weights": target.weigh(targets, row_weights, class_weight)[rows],
+        "numbers": start + rows,
+        "leaf": leaves[rows],
     }
     job.write(key, columns)
 
@@ -254,8 +254,8 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
     parts: list[dict[str, AnyArray]] = []
     for key in blocks:
         columns = read_arrays(job.root, key)
-        own = columns.pop("leaf") == job.leaves[region]
-        parts.append({name: values[own] for name, values in columns.items()})
+        in_region = columns.pop("leaf") == job.leaves[region]
+        parts.append({name: values[in_region] for name, values in columns.items()})
         if sum(len(part["numbers"]) for part in parts) > MERGED_AT * job.max_rows:
             # A row may have more copies than a task can hold.
             parts = [_merged(parts)]
@@ -263,8 +263,8 @@ def gather_region(region: int, job: RegionJob, blocks: list[str]) -> None:
     if job.aim.leaves_out_together:
         _number_together(joined)
     # The sample may have underestimated the rows of a region.
-    kept = evenly(len(joined["numbers"]), job.max_rows)
-    columns = {name: values[kept] for name, values in joined.items()}
+    rows = evenly(len(joined["numbers"]), job.max_rows)
+    columns = {name: values[rows] for name, values in joined.items()}
     columns["X"] = scaled(columns["X"], job.base)
     job.write(_region_key(job, region), columns)
 
@@ -315,10 +315,10 @@ def _read_columns(root: str, key: str) -> dict[str, AnyArray]:
         return read_arrays(root, key)
     # Another fit may use the same URL later.
     entry = root, key, open_store(root).stamp(key)
-    columns = _kept.get(entry)
+    columns = _region_cache.get(entry)
     if columns is None:
         columns = read_arrays(root, key)
-        _kept.put(entry, columns, sum(values.nbytes for values in columns.values()))
+        _region_cache.put(entry, columns, sum(values.nbytes for values in columns.values()))
     return cast(dict[str, AnyArray], columns)
 
 
@@ -352,17 +352,17 @@ def cells_of(part: RegionPart, factors: Float64, job: RegionJob) -> Iterator[Tri
     tree, cells = cut_rows(in_scale(training, factors), part.cell_rows)
     if part.n_drawn is None:
         of_row = route_rows(tree, in_scale(held, factors))
-        for number, own in enumerate(cells):
-            asked = np.flatnonzero(of_row == number)
-            if len(asked):
-                yield TrialRows(_joined(training.take(own), held.take(asked)), len(own), asked)
+        for number, cell in enumerate(cells):
+            test = np.flatnonzero(of_row == number)
+            if len(test):
+                yield TrialRows(_joined(training.take(cell), held.take(test)), len(cell), test)
         return
-    cells = [own for own in cells if len(own) >= LEAST_ROWS]
+    cells = [cell for cell in cells if len(cell) >= LEAST_ROWS]
     rng = REGION_CELLS.generator(job.seed, region=part.region + 1, draw=part.draw)
     for i in rng.permutation(len(cells))[: part.n_drawn].tolist():
         # The last rows are random ones.
-        own = rng.permutation(cells[i])
-        yield TrialRows(training.take(own), len(own), np.arange(int(LEFT_OUT_SHARE * len(own))))
+        cell = rng.permutation(cells[i])
+        yield TrialRows(training.take(cell), len(cell), np.arange(int(LEFT_OUT_SHARE * len(cell))))
 
 
 def _joined(first: SheetRows, last: SheetRows) -> SheetRows:

@@ -42,7 +42,7 @@ LEFT_OUT_Z, FEW_DECIDING, LEAST_Z_OF_FEW = 1.0, 1500, 2.5
 # nothing, and no step is better than another. So where the best is hardly better than the mean,
 # widths are tried from the narrow end of the grid, in steps of two octaves, at one ridge.
 NARROW_STEP, NARROW_RIDGE = 4, 0.1
-# What a scale without the weakest features must show. Cells have more rows than the models that
+# The bar for a scale without the weakest features. Cells have more rows than the models that
 # are compared on a sample, and so make use of more features: there it must be better by so many
 # standard errors. Rows of regions are as dense as those of cells: there it may have this many times
 # the squared error, and this many times the wrong rows, as each feature makes models larger:
@@ -62,7 +62,7 @@ class Decision:
             "decision": self.taken.name,
             "coding": self.taken.coding,
             "chosen": self.taken.to_json(),
-            "candidates": [own.to_json() for own in self.candidates],
+            "candidates": [c.to_json() for c in self.candidates],
         }
 
 
@@ -78,13 +78,13 @@ def race(
             left += _near_of_other_kernels(seen, left)
         if left[0].errors.is_negligible(steps.job.aim):
             # Chance ranks scales where no error is left, and usual ridges cost less.
-            plain = [left[0], *(own for own in [*seen, *everyone] if own.coding == "none")]
-            found = _best_by(plain, lambda own: own.name)
+            plain = [left[0], *(c for c in [*seen, *everyone] if c.coding == "none")]
+            finalists = _best_by(plain, lambda c: c.name)
             # Errors are paired: those of a rung before are of other rows.
-            again = evaluate(steps, [own for own in found if own not in seen], rung, grid)
+            again = evaluate(steps, [c for c in finalists if c not in seen], rung, grid)
             return [
-                replace(own, trial=grid.of_kernel(own.trial.kernel).with_usual_ridge(own.trial))
-                for own in best_first([*(own for own in found if own in seen), *again])
+                replace(c, trial=grid.of_kernel(c.trial.kernel).with_usual_ridge(c.trial))
+                for c in best_first([*(c for c in finalists if c in seen), *again])
             ]
     return _with_narrow(steps, left, sheets, grid) if sheets.rungs else left
 
@@ -115,7 +115,7 @@ def decide(
     best = _without_weak_features(steps, best, sheets, grid)
     (final,) = evaluate(steps, [best], sheets.final, grid)
     taken = replace(best, trial=final.trial, n_trials=final.n_trials)
-    every = _best_by([taken, *seen], lambda own: own.model)
+    every = _best_by([taken, *seen], lambda c: c.model)
     return Decision(taken, tuple(best_first(every)))
 
 
@@ -137,10 +137,10 @@ def uncoded_if_near(left: Sequence[Candidate]) -> list[Candidate]:
     Regions compare no codings, and sampled rows are too thin to tell what a scale can learn from
     dense ones: on all of covtype it leaves 1.8 % of errors, and 2.1 % if numbers became ranks.
     """
-    plain = [own for own in left if own.coding == "none"]
+    plain = [c for c in left if c.coding == "none"]
     is_near = plain and left[0].errors.z_over(plain[0].errors) <= DROPPED_Z[-1]
     base = plain[0].base if is_near else left[0].base
-    return [own for own in left if own.base == base]
+    return [c for c in left if c.base == base]
 
 
 def _learned(
@@ -158,14 +158,14 @@ def _learned(
     if sheets.tuning is None or not sheets.is_dense:
         learned = learn(steps, left[0], sheets.learning, grid)
         return _best_by([learned, *(replace(learned, trial=o.trial) for o in left)], _kernel_of)
-    starts = [replace(left[0], trial=grid.of_kernel(own).start(own)) for own in kernels]
-    every = {own.trial.kernel: own for own in _best_by([*left, *starts], _kernel_of)}
+    starts = [replace(left[0], trial=grid.of_kernel(kernel).start(kernel)) for kernel in kernels]
+    every = {c.trial.kernel: c for c in _best_by([*left, *starts], _kernel_of)}
     teacher = every[kernels[0]] if kernels else left[0]
     if teacher not in left:
         (teacher,) = evaluate(steps, [teacher], sheets.tuning, grid)
     learned = learn(steps, teacher, sheets.learning, grid)
-    found = [learned, *(replace(learned, trial=own.trial) for own in every.values())]
-    return evaluate(steps, _best_by(found, _kernel_of), sheets.tuning, grid)
+    candidates = [learned, *(replace(learned, trial=c.trial) for c in every.values())]
+    return evaluate(steps, _best_by(candidates, _kernel_of), sheets.tuning, grid)
 
 
 def _unlearned_unless_clear(steps: Steps, seen: Sequence[Candidate]) -> Candidate:
@@ -173,34 +173,34 @@ def _unlearned_unless_clear(steps: Steps, seen: Sequence[Candidate]) -> Candidat
     least_z: float = steps.job.aim.least_z
     if len(seen[0].errors.squared) < FEW_DECIDING:
         least_z = min(least_z, LEAST_Z_OF_FEW)
-    plain = next((own for own in seen if own.name != LEARNED), seen[0])
-    return next((own for own in seen if own.errors.passes(plain.errors, least_z)), plain)
+    plain = next((c for c in seen if c.name != LEARNED), seen[0])
+    return next((c for c in seen if c.errors.passes(plain.errors, least_z)), plain)
 
 
 def _without_weak_features(
-    steps: Steps, own: Candidate, sheets: Sheets, grid: TrialGrid
+    steps: Steps, candidate: Candidate, sheets: Sheets, grid: TrialGrid
 ) -> Candidate:
     """Return a candidate without its weakest features, if these are not needed."""
-    if own.name != LEARNED or own.errors.is_negligible(steps.job.aim):
-        return own
+    if candidate.name != LEARNED or candidate.errors.is_negligible(steps.job.aim):
+        return candidate
 
     def is_good(new: Candidate) -> bool:
         if not sheets.is_dense:
-            return new.errors.passes(own.errors, FEWER_Z)
-        is_near = new.squared_error <= AS_GOOD * own.squared_error
-        return is_near and new.errors.error <= AS_FEW_WRONG * own.errors.error
+            return new.errors.passes(candidate.errors, FEWER_Z)
+        is_near = new.squared_error <= AS_GOOD * candidate.squared_error
+        return is_near and new.errors.error <= AS_FEW_WRONG * candidate.errors.error
 
-    fewer = [replace(own, factors=factors) for factors in without_weak(own.factors)]
+    fewer = [replace(candidate, factors=factors) for factors in without_weak(candidate.factors)]
     seen = evaluate(steps, fewer, sheets.deciding, grid)
     good = [new for new in (seen if sheets.is_dense else best_first(seen)) if is_good(new)]
-    return good[0] if good else own
+    return good[0] if good else candidate
 
 
 def _with_narrow(
     steps: Steps, left: list[Candidate], sheets: Sheets, grid: TrialGrid
 ) -> list[Candidate]:
     """Return candidates of a narrow width first, where all others learn nothing beside them."""
-    best = [own for own in _best_by(left, _kernel_of) if find_kernel(own.trial.kernel).has_width]
+    best = [c for c in _best_by(left, _kernel_of) if find_kernel(c.trial.kernel).has_width]
     if not (best and grid.is_open) or grid.are_gammas or sheets.thick is None:
         return left
     if left[0].errors.z_over_mean > DROPPED_Z[-1]:
@@ -209,42 +209,42 @@ def _with_narrow(
     narrow = [replace(best[0].trial, width=w, ridge=ridge) for w in grid.widths[::NARROW_STEP]]
     tried = [best[0], *(replace(best[0], trial=trial) for trial in narrow)]
     first, *seen = evaluate(steps, tried, sheets.thick.once, grid)
-    found = best_first(seen)[0]
-    if not found.errors.passes(first.errors, DROPPED_Z[-1]):
+    chosen = best_first(seen)[0]
+    if not chosen.errors.passes(first.errors, DROPPED_Z[-1]):
         return left
     # Steps are octaves, so that the widths between are reached from one of them.
-    between = grid.widths[grid.widths.index(found.trial.width) + 1]
-    both = [found, replace(found, trial=replace(found.trial, width=between))]
-    found = best_first(evaluate(steps, both, sheets.thick, grid))[0]
-    trials = [replace(found.trial, kernel=own.trial.kernel) for own in best[1:]]
-    least = [max(own.ridge, grid.of_kernel(own.kernel).ridges[0]) for own in trials]
-    trials = [replace(own, ridge=ridge) for own, ridge in zip(trials, least, strict=True)]
-    others = [replace(own, trial=t) for own, t in zip(best[1:], trials, strict=True)]
+    between = grid.widths[grid.widths.index(chosen.trial.width) + 1]
+    both = [chosen, replace(chosen, trial=replace(chosen.trial, width=between))]
+    chosen = best_first(evaluate(steps, both, sheets.thick, grid))[0]
+    trials = [replace(chosen.trial, kernel=c.trial.kernel) for c in best[1:]]
+    least = [max(t.ridge, grid.of_kernel(t.kernel).ridges[0]) for t in trials]
+    trials = [replace(t, ridge=ridge) for t, ridge in zip(trials, least, strict=True)]
+    others = [replace(c, trial=t) for c, t in zip(best[1:], trials, strict=True)]
     # On the same rows, as errors are paired.
-    return [found, *evaluate(steps, others, sheets.thick.once, grid)]
+    return [chosen, *evaluate(steps, others, sheets.thick.once, grid)]
 
 
 def _survivors(seen: Sequence[Candidate], rung: int) -> list[Candidate]:
     best, max_z = seen[0].errors, DROPPED_Z[rung]
     near = NEAR_BEST * best.squared_error
-    left = [own for own in seen if own.squared_error <= near or best.z_over(own.errors) <= max_z]
+    left = [c for c in seen if c.squared_error <= near or best.z_over(c.errors) <= max_z]
     return left[: N_SURVIVORS[rung]]
 
 
-def _kernel_of(own: Candidate) -> str:
-    return own.trial.kernel
+def _kernel_of(candidate: Candidate) -> str:
+    return candidate.trial.kernel
 
 
 def _best_by(seen: Sequence[Candidate], kind: Callable[[Candidate], object]) -> list[Candidate]:
     """Return the first candidate of each kind, in their order."""
-    found: dict[object, Candidate] = {}
-    for own in seen:
-        found.setdefault(kind(own), own)
-    return list(found.values())
+    firsts: dict[object, Candidate] = {}
+    for candidate in seen:
+        firsts.setdefault(kind(candidate), candidate)
+    return list(firsts.values())
 
 
 def _near_of_other_kernels(seen: Sequence[Candidate], left: Sequence[Candidate]) -> list[Candidate]:
     """Return the best of each kernel that has no candidate left, if its error is near enough."""
-    most, kernels = NEAR_ENOUGH * left[0].squared_error, {own.trial.kernel for own in left}
+    most, kernels = NEAR_ENOUGH * left[0].squared_error, {c.trial.kernel for c in left}
     best = _best_by(seen, _kernel_of)
     return [o for o in best if o.trial.kernel not in kernels and o.squared_error <= most]

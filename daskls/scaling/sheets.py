@@ -40,7 +40,7 @@ from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.objects import open_store
 
 # Rows that train in each rung, and rows that are predicted in it.
-RUNG_ROWS, ASKED_ROWS = (250, 500, 1000), 1500
+RUNG_ROWS, PREDICTED_ROWS = (250, 500, 1000), 1500
 # By how many grid places the ridge moves there.
 REACHES = (2,), (2, 1), (1,)
 # With fewer rows than the first, each is left out in turn, of at most the second number; with fewer
@@ -68,7 +68,7 @@ class Part:
     """
 
     train: tuple[int, int]
-    asked: tuple[int, int]
+    predicted: tuple[int, int]
 
     @classmethod
     def leaving_out(cls, first: int, last: int, share: float = 1.0) -> "Part":
@@ -77,25 +77,25 @@ class Part:
 
     @property
     def leaves_out(self) -> bool:
-        return self.train[0] <= self.asked[0] and self.asked[1] <= self.train[1]
+        return self.train[0] <= self.predicted[0] and self.predicted[1] <= self.train[1]
 
     @property
     def n_training(self) -> int:
         return self.train[1] - self.train[0]
 
     @property
-    def n_asked(self) -> int:
-        return self.asked[1] - self.asked[0]
+    def n_predicted(self) -> int:
+        return self.predicted[1] - self.predicted[0]
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return self.n_training, 0 if self.leaves_out else self.n_asked
+        return self.n_training, 0 if self.leaves_out else self.n_predicted
 
     def of(self, rows: SheetRows) -> TrialRows:
-        own = np.arange(*self.train)
+        positions = np.arange(*self.train)
         if not self.leaves_out:
-            own = np.concatenate([own, np.arange(*self.asked)])
-        return TrialRows(rows.take(own), self.n_training, np.arange(self.n_asked))
+            positions = np.concatenate([positions, np.arange(*self.predicted)])
+        return TrialRows(rows.take(positions), self.n_training, np.arange(self.n_predicted))
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ class Sheet:
     def weights(self, parts: Sequence[Float64]) -> Float64:
         """Return the weights of predicted rows from those in each part."""
         if self.has_random and len(parts) > 1:
-            cells = max(sum(float(own.sum()) for own in parts[1:]), SMALLEST)
-            parts = [parts[0] / parts[0].sum(), *(own / cells for own in parts[1:])]
+            cells = max(sum(float(w.sum()) for w in parts[1:]), SMALLEST)
+            parts = [parts[0] / parts[0].sum(), *(w / cells for w in parts[1:])]
         return np.concatenate([np.empty(0), *parts])
 
 
@@ -157,12 +157,12 @@ class Drawn:
 
     @property
     def rows(self) -> Int64:
-        return np.concatenate([self.pool, self.reserved, *(p for own in self.cells for p in own)])
+        return np.concatenate([self.pool, self.reserved, *(p for cell in self.cells for p in cell)])
 
 
 @dataclass(frozen=True, eq=False)
 class SampleJob:
-    """What tasks need to read rows of the sample; ``token`` names them and their scales."""
+    """The keys by which tasks read rows of the sample; ``token`` names them and their scales."""
 
     root: str
     aim: Aim
@@ -202,7 +202,7 @@ def race_rows(n_rows: int) -> tuple[int, int]:
     """
     if n_rows < LEFT_OUT_BELOW:
         return min(n_rows, LEFT_OUT_ROWS), 0
-    return RUNG_ROWS[-1] + ASKED_ROWS, RESERVED_ROWS
+    return RUNG_ROWS[-1] + PREDICTED_ROWS, RESERVED_ROWS
 
 
 def sheets_of_sample(drawn: Drawn, cell_rows: int) -> Sheets:
@@ -220,12 +220,12 @@ def sheets_of_sample(drawn: Drawn, cell_rows: int) -> Sheets:
     final = Sheet((Part((0, n_final), held), *cells), (1,), LAST_TRIALS, has_random=True)
     few = Part((0, min(n_final, ROWS_BESIDE_CELLS)), held)
     deciding = Sheet((few, *cells[:DECIDING_CELLS]), most_trials=1, has_random=True)
-    tuned = tuple(Part.leaving_out(*own.train, LEFT_OUT_SHARE) for own in cells[:TUNING_CELLS])
+    tuned = tuple(Part.leaving_out(*part.train, LEFT_OUT_SHARE) for part in cells[:TUNING_CELLS])
     tuning = Sheet(tuned, most_trials=TUNING_TRIALS) if cells else None
     learning = Part.leaving_out(0, min(LEARNING_ROWS, most)), *cells[:LEARNING_CELLS]
     n_thick = min(FINAL_ROWS, 4 * pool // 5, most)
     thick = Sheet((Part((0, n_thick), (n_thick, pool)),))
-    rungs = _rungs(pool, [min(own, most) for own in RUNG_ROWS])
+    rungs = _rungs(pool, [min(n, most) for n in RUNG_ROWS])
     return Sheets(learning, final, deciding, tuning, rungs, thick)
 
 
@@ -254,30 +254,28 @@ def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tu
     drawn = draw_rows(n_sample, *race_rows(n_sample), 0)
     if has_cells and n_sample >= DENSE_FROM:
         rows = min(CELL_ROWS, cell_rows)
-        train, asked = np.split(np.arange(rows), [rows - rows // HELD_SHARE])
-        drawn = replace(drawn, cells=((train, asked),) * N_CELLS)
-    return [
-        own.sizes for own in sheets_of_sample(drawn, cell_rows).final.parts if isinstance(own, Part)
-    ]
+        train, predicted = np.split(np.arange(rows), [rows - rows // HELD_SHARE])
+        drawn = replace(drawn, cells=((train, predicted),) * N_CELLS)
+    return [p.sizes for p in sheets_of_sample(drawn, cell_rows).final.parts if isinstance(p, Part)]
 
 
 def _cell_parts(drawn: Drawn) -> tuple[Part, ...]:
-    at, found = len(drawn.pool) + len(drawn.reserved), []
-    for train, asked in drawn.cells:
+    at, parts = len(drawn.pool) + len(drawn.reserved), []
+    for train, predicted in drawn.cells:
         middle = at + len(train)
-        found.append(Part((at, middle), (middle, middle + len(asked))))
-        at = middle + len(asked)
-    return tuple(found)
+        parts.append(Part((at, middle), (middle, middle + len(predicted))))
+        at = middle + len(predicted)
+    return tuple(parts)
 
 
 def _rungs(pool: int, sizes: Sequence[int]) -> tuple[Sheet, ...]:
     """Return one rung for each size; the first descends by coarse steps, the last by fine ones."""
-    found = []
+    rungs = []
     for number, (size, most) in enumerate(zip(sizes, RUNG_ROWS, strict=False)):
-        own = min(size, most)
-        part = Part((0, own), (own, min(pool, own + ASKED_ROWS)))
-        found.append(Sheet((part,), REACHES[number]))
-    return tuple(found)
+        n = min(size, most)
+        part = Part((0, n), (n, min(pool, n + PREDICTED_ROWS)))
+        rungs.append(Sheet((part,), REACHES[number]))
+    return tuple(rungs)
 
 
 def draw_rows(
@@ -299,8 +297,8 @@ def draw_rows(
 def held_out(n_rows: int, seed: int) -> Mask:
     """Return which rows are held out: one in `HELD_SHARE`, in runs, as in regions."""
     runs = np.arange(n_rows) // rows_in_run(n_rows)
-    found: Mask = row_keys(runs, HELD_ROWS(seed)) % np.uint64(HELD_SHARE) == 0
-    return found
+    is_held: Mask = row_keys(runs, HELD_ROWS(seed)) % np.uint64(HELD_SHARE) == 0
+    return is_held
 
 
 def draw_cells(
@@ -312,12 +310,12 @@ def draw_cells(
         _, cells = cut_rows(widest(X), rows)
     rng = RACE.generator(seed, purpose=1)
     drawn = [rng.permutation(cells[i]) for i in rng.permutation(len(cells))]
-    own = [(cell[~held[cell]], cell[held[cell]]) for cell in drawn]
+    splits = [(cell[~held[cell]], cell[held[cell]]) for cell in drawn]
     # Cells with very few training rows, or with no held-out row, are of no use.
-    own = [(train, asked) for train, asked in own if len(train) >= LEAST_ROWS and len(asked)]
+    splits = [(train, test) for train, test in splits if len(train) >= LEAST_ROWS and len(test)]
     # Nor do tiny ones tell much: of a feature with many categories each may be a cell of its own.
-    own.sort(key=lambda cell: sum(map(len, cell)) < MIN_SIDE * rows)
-    return tuple(sorted(own[:N_CELLS], key=lambda cell: -_variation(targets[cell[0]], aim)))
+    splits.sort(key=lambda cell: sum(map(len, cell)) < MIN_SIDE * rows)
+    return tuple(sorted(splits[:N_CELLS], key=lambda cell: -_variation(targets[cell[0]], aim)))
 
 
 def _variation(targets: Targets, aim: Aim) -> float:

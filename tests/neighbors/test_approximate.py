@@ -16,9 +16,9 @@ from daskls.neighbors.approximate import (
     Group,
     GroupRows,
     Groups,
-    asked_groups,
     build,
     find_approximately,
+    near_groups,
     with_own,
 )
 from daskls.neighbors.graph import Graph, GraphSearch, build_graph
@@ -119,7 +119,7 @@ def test_a_row_is_in_its_own_list_unless_equal_rows_fill_it(name):
 def test_so_many_groups_are_asked_as_hold_the_neighbors():
     leaves = Leaves(PLANE, 12, n_empty=2)
     groups = groups_of(leaves, 2)
-    assert asked_groups(PLANE[:50], 10, groups, 1).sum(axis=1).tolist() == [1] * 50
+    assert near_groups(PLANE[:50], 10, groups, 1).sum(axis=1).tolist() == [1] * 50
     found = find_approximately(PLANE[:50], 2900, groups, 1)
     assert (found.positions >= 0).all()
     np.testing.assert_array_equal(found.numbers, nearest(leaves, PLANE[:50], 2900)[0])

@@ -129,7 +129,7 @@ def cells_at(*owns):
 def mean_error(owns, trial):
     """Return the error of some cells, computed anew."""
     squared = np.concatenate([cell.errors(trial).squared for cell in cells_at(*owns)])
-    return np.average(squared, weights=np.concatenate([own.asked.weights for own in owns]))
+    return np.average(squared, weights=np.concatenate([own.predicted.weights for own in owns]))
 
 
 @pytest.mark.parametrize("start", ["usual", "corner"])

@@ -57,7 +57,7 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
     before = [part for sheet in before if sheet is not None for part in sheet.parts]
     last = [*sheets.deciding.parts, *sheets.final.parts]
     for part in (*before, *sheets.learning, *last):
-        train, asked = rows_of(part.train), rows_of(part.asked)
+        train, asked = rows_of(part.train), rows_of(part.predicted)
         assert train
         # Left out in turn, or none of them.
         assert asked <= train if part.leaves_out else not train & asked
@@ -72,7 +72,8 @@ def test_no_row_answers_after_a_model_of_its_own(n_rows, cell_rows):
             assert not held[[*asked]].any()
     assert sheets.leave_out == (n_rows < 3000)
     # Few rows are all predicted.
-    assert not sheets.leave_out or len(rows_of(sheets.final.parts[0].asked)) == min(n_rows, 1500)
+    predicted = rows_of(sheets.final.parts[0].predicted)
+    assert not sheets.leave_out or len(predicted) == min(n_rows, 1500)
 
 
 @pytest.mark.parametrize("n_rows", [100, 2000, 5000, 8000])
@@ -152,8 +153,8 @@ def test_a_part_is_read_as_it_was_drawn(tmp_path):
             np.testing.assert_array_equal(cell.rows.weights, sample.weights[own])
             np.testing.assert_array_equal(cell.rows.groups, own // rows_in_run(900))
             assert cell.n_training == 50
-        assert held.asked.targets.tolist() == targets[drawn.rows[50:80]].tolist()
-        assert left_out.asked.targets.tolist() == targets[drawn.rows[25:50]].tolist()
+        assert held.predicted.targets.tolist() == targets[drawn.rows[50:80]].tolist()
+        assert left_out.predicted.targets.tolist() == targets[drawn.rows[25:50]].tolist()
 
 
 def test_rows_in_other_scales_are_kept_apart(tmp_path):
@@ -203,11 +204,13 @@ def test_each_held_out_row_of_a_region_is_asked_once_and_no_other(tmp_path, fact
     assert all(cell.n_training <= 100 for cell in cells)
     training = np.concatenate([cell.rows.weights[: cell.n_training] for cell in cells])
     asked, ids = (
-        np.concatenate(own) for own in zip(*[(c.asked.weights, c.ids) for c in cells], strict=True)
+        np.concatenate(own)
+        for own in zip(*[(c.predicted.weights, c.ids) for c in cells], strict=True)
     )
     # By the cell that it lies in.
     near = [
-        np.abs(cell.asked.X[:, None] - cell.rows.X[: cell.n_training]) @ factors for cell in cells
+        np.abs(cell.predicted.X[:, None] - cell.rows.X[: cell.n_training]) @ factors
+        for cell in cells
     ]
     assert np.median(np.concatenate([own.min(axis=1) for own in near])) < 0.05
     assert len({*training}) == len(training)

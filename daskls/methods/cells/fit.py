@@ -69,9 +69,9 @@ def has_cells(root: Root) -> bool:
 
 def _missing(root: Root, bundles: Sequence[Bundle]) -> list[Bundle]:
     """Return the bundles that are not trained, those of the most work first."""
-    by_leaves = {(own.first_leaf, own.last_leaf): own for own in bundles}
+    by_leaves = {(b.first_leaf, b.last_leaf): b for b in bundles}
     missing = [by_leaves[leaves] for leaves in missing_bundles(root.store, list(by_leaves))]
-    return sorted(missing, key=lambda own: (-own.work, own.first_leaf))
+    return sorted(missing, key=lambda b: (-b.work, b.first_leaf))
 
 
 def _n_cells(leaf_rows: Int64, cell_size: int) -> int:
@@ -103,8 +103,8 @@ def fit_bundle(bundle: Bundle, fit: Fit, exchange: Exchange) -> BundleReport | N
         for leaf, rows in enumerate(map(Rows.merged, read), bundle.first_leaf):
             tree, cells = _cut(partition, rows, leaf, fit, solver.merges_targets)
             branches.append(tree)
-            own = _cells_of(rows, tree, cells, leaf, partition, fit, draw)
-            models.extend(solver.fit(own, fit.spec))
+            cell_rows = _cells_of(rows, tree, cells, leaf, partition, fit, draw)
+            models.extend(solver.fit(cell_rows, fit.spec))
             if draw is not None and maps_held_out(fit):
                 held.append(HeldOutRows.of_leaf(rows, cells, models[-tree.n_leaves :], draw))
     first, last = bundle.first_leaf, bundle.last_leaf
@@ -138,13 +138,13 @@ def _cells_of(
     """Yield the rows of each cell of a leaf; lazily, as the solver decides how many it holds."""
     number = partition.partition_of(leaf)
     for cell in range(tree.n_leaves):
-        own = rows.take(np.flatnonzero(cells == cell))
-        report = CellReport(cell, leaf, own.n_rows, 0, 0.0, partition=number)
+        part = rows.take(np.flatnonzero(cells == cell))
+        report = CellReport(cell, leaf, part.n_rows, 0, 0.0, partition=number)
         seed = CELL_FOLDS(fit.seed, leaf=leaf, cell=cell)
-        asked = None if draw is None else draw.positions(own)
-        n_evaluated = evaluated_rows(own.n_rows, fit.n_rows)
-        columns = own.X, own.targets, own.weights, report, seed, asked, n_evaluated
-        yield CellRows(*columns, own.counts)
+        positions = None if draw is None else draw.positions(part)
+        n_evaluated = evaluated_rows(part.n_rows, fit.n_rows)
+        columns = part.X, part.targets, part.weights, report, seed, positions, n_evaluated
+        yield CellRows(*columns, part.counts)
 
 
 def index_cells(state: FitState) -> None:

@@ -108,8 +108,8 @@ class Chunked(Voronoi):
     def expected(
         self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
     ) -> Expected:
-        own = super().expected(sizes, n_leaves, n_partitions, resources)
-        return replace(own, n_models=n_leaves)
+        expected = super().expected(sizes, n_leaves, n_partitions, resources)
+        return replace(expected, n_models=n_leaves)
 
 
 def check_cells(sizes: TaskSizes, resources: Resources) -> None:

@@ -39,7 +39,7 @@ class Aim(ABC):
     def columns(self, targets: Targets) -> Float64:
         """Return targets as columns, float64 (m, R), one per function of the whole model."""
 
-    def kept(self, system: System, Y: Float64, ridges: Float64, *, offset: bool) -> Float64:
+    def fitted(self, system: System, Y: Float64, ridges: Float64, *, offset: bool) -> Float64:
         """Return what is fitted of target columns: for squared errors all."""
         return Y
 
@@ -108,7 +108,7 @@ class RobustAim(NumberAim):
     epsilon: float = 0.0
     negligible = 1e-4
 
-    def kept(self, system: System, Y: Float64, ridges: Float64, *, offset: bool) -> Float64:
+    def fitted(self, system: System, Y: Float64, ridges: Float64, *, offset: bool) -> Float64:
         return system.without_outliers(Y, ridges, offset=offset)
 
     def left_out(
