@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from daskls.errors import ParameterError
 from daskls.kernels.kernel import KERNELS, find_kernel, kernels_with
 from daskls.records import LARGEST, SMALLEST, AnyArray
-from daskls.solvers.registry import losses_of
+from daskls.solvers.registry import LARGE_LOSSES, losses_of
 
 # An axis of a grid has two ends at least.
 LEAST_GRID = 2
@@ -64,6 +64,7 @@ CellKernel = Annotated[str, StrOptions({*KERNELS, "auto"})]
 SearchedKernel = Annotated[str, StrOptions(set(kernels_with("is_everywhere")))]
 NeighborSearch = Literal["exact", "approximate"]
 ClassLoss = Annotated[str, StrOptions(set(losses_of("classes")))]
+SampleLoss = Annotated[str, StrOptions(set(LARGE_LOSSES))]
 NumberLoss = Annotated[str, StrOptions(set(losses_of("numbers")))]
 LevelLoss = Annotated[str, StrOptions(set(losses_of("numbers", of_levels=True)))]
 FeatureCoding = Literal["auto", "none", "ranks", "indicators", "both"]

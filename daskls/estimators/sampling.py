@@ -1,7 +1,7 @@
 """One SVM on a sample of the rows, drawn around the support rows of small subsamples."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -173,7 +173,7 @@ class LocalSamplingSVC(SampledClassifier):
         *,
         n_subsamples: param.MaybeCount = None,
         radius_scale: param.MaybePositive = None,
-        loss: Literal["hinge", "squared_hinge"] = "hinge",
+        loss: param.SampleLoss = "hinge",
         kernel: param.SearchedKernel = "rbf",
         C: param.Candidates = None,
         gamma: param.Candidates = None,
@@ -266,7 +266,7 @@ class NeighborSamplingSVC(SampledClassifier):
         sample_fraction: param.MaybeShare = None,
         *,
         n_neighbors: param.Count = 5,
-        loss: Literal["hinge", "squared_hinge"] = "hinge",
+        loss: param.SampleLoss = "hinge",
         kernel: param.SearchedKernel = "rbf",
         C: param.Candidates = None,
         gamma: param.Candidates = None,

@@ -98,6 +98,9 @@ LOSSES: "dict[tuple[TargetKind, str], Loss]" = {
     ("numbers", "pinball"): _of_levels("Pinball", is_robust=True),
     ("numbers", "expectile"): _of_levels("Expectile", ("cv", "tol")),
 }
+# The losses of one SVM on any number of rows, and whether its dual has no upper bounds, but a ridge
+# in the kernel matrix, which is then held whole.
+LARGE_LOSSES = {"hinge": False, "squared_hinge": True}
 
 
 def losses_of(target: "TargetKind", *, of_levels: bool = False) -> list[str]:

@@ -13,6 +13,7 @@ from daskls.partition.shuffle import Draws, plan_draws, sampling_sizes
 from daskls.plan.bundles import Resources, n_selecting
 from daskls.plan.checks import check_block, check_gather, check_usable, usable_nbytes
 from daskls.records import F4, F8, SolverSpec
+from daskls.solvers.registry import LARGE_LOSSES
 
 # Bytes that loading scikit-learn's SVC adds to a process, measured.
 SVC_NBYTES = 72 << 20
@@ -121,7 +122,7 @@ def check_trained(
     sizes: TaskSizes, n_rows: int, loss: str, resources: Resources, *, what: str, remedy: str
 ) -> None:
     what = f"{what} of {n_rows} rows x {sizes.n_features} features"
-    if loss != "hinge":
+    if LARGE_LOSSES[loss]:
         remedy += ', or give loss="hinge", which holds no kernel matrix'
     check_usable(what, sample_nbytes(sizes, n_rows, loss), resources, remedy)
 

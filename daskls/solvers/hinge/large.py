@@ -31,6 +31,7 @@ from daskls.records import (
     SolverSpec,
 )
 from daskls.solvers.base import ROW_TEMPORARIES, Sizes
+from daskls.solvers.registry import LARGE_LOSSES
 from daskls.solvers.rows import LocalRows, kernel_of
 
 # As in libsvm: a solve is given up after this many steps, or steps per row.
@@ -126,7 +127,7 @@ def _train(
     # a filter would change the whole process, in which other threads train too.
     svc._warn_from_fit_status = lambda: None
     rows, codes = own.rows.astype(np.float64), own.classes[own.present]
-    if loss == "squared_hinge":
+    if LARGE_LOSSES[loss]:
         bound = UNREACHED * cost * float(np.sqrt(own.weights.max() * own.weights.sum()))
         svc.set_params(kernel="precomputed", C=bound).fit(_ridged(rows, kernel, own, cost), codes)
     else:
@@ -150,6 +151,6 @@ def solution_nbytes(sizes: Sizes, n_rows: int) -> int:
 
 def large_nbytes(sizes: Sizes, n_rows: int, loss: str) -> int:
     # libsvm gets the rows in float64, and copies them; or the matrix, which is made in tiles.
-    matrix = n_rows * (n_rows + 2 * GRAM_TILE_ROWS) * F8 if loss == "squared_hinge" else 0
+    matrix = n_rows * (n_rows + 2 * GRAM_TILE_ROWS) * F8 if LARGE_LOSSES[loss] else 0
     rows = n_rows * sizes.n_features * 2 * F8
     return solution_nbytes(sizes, n_rows) + rows + matrix + MIN_CACHE_NBYTES
