@@ -122,7 +122,7 @@ class TrialCell:
         ridges = trial.ridge / merged.weights
         # Of rows without copies only those that are asked for need held-out values.
         held_out = False if self._far is not None else is_merged or self._left_out
-        Y = self._aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
+        Y = self._aim.fitted(self._system, merged.Y, ridges, offset=trial.offset)
         solved = self._system.solve(Y, ridges, offset=trial.offset, held_out=held_out)
         if self._far is not None:
             return self._K @ solved.alpha.astype(np.float32) + solved.offsets
@@ -145,7 +145,7 @@ class TrialCell:
         merged, kernel = self._merged, self._kernel
         assert self._spec is not None
         ridges = trial.ridge / merged.weights
-        kept = self._aim.kept(self._system, merged.Y, ridges, offset=trial.offset)
+        kept = self._aim.fitted(self._system, merged.Y, ridges, offset=trial.offset)
         given = kept, ridges, merged.weights
         error, by_values = self._system.error_slopes(*given, offset=trial.offset)
         by_values = by_values.astype(np.float32, copy=False)
