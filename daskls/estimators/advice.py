@@ -58,7 +58,7 @@ def _edges_of_cells(reader: ModelReader) -> Iterator[Advice]:
     # the widest kernel and the smallest C: in the demo three cells of four, at the Bayes error.
     tied = (sides["C"] < 0) & (sides["gamma"] < 0)
     n_free = int((~tied).sum())
-    for name, given, n_values in (
+    for name, values, n_values in (
         ("C", spec.C, spec.n_costs),
         ("gamma", spec.gamma, count_gammas(spec)),
     ):
@@ -66,7 +66,7 @@ def _edges_of_cells(reader: ModelReader) -> Iterator[Advice]:
             crowd = int(((sides[name] == side) & ~tied).sum())
             if n_values >= LEAST_VALUES and crowd >= max(EDGE_SHARE * n_free, LEAST_CELLS):
                 who = f"{crowd} of {n_free} cells that had a choice of C and gamma"
-                yield GridEdgeWarning, _edge(name, given, is_last=side > 0, who=who)
+                yield GridEdgeWarning, _edge(name, values, is_last=side > 0, who=who)
 
 
 def _sides(report: Report, name: str, first: Float64, last: Float64) -> Ints:
@@ -81,18 +81,18 @@ def _edges_of_all(reader: ModelReader) -> Iterator[Advice]:
     chosen = reader.resolved.summary.get("chosen")
     if chosen is None:
         return
-    asked = spec_from_json(reader.meta["spec"])
+    spec = spec_from_json(reader.meta["spec"])
     # C is computed back from the ridge, so its last digit may differ from the given one.
     selected = {"C": 1 / (2 * chosen["ridge"]), "gamma": chosen["width"]}
-    given = {"C": asked.C, "gamma": asked.gamma}
-    yield from advise_on_selected(selected, given, "The one choice for all cells")
+    candidates = {"C": spec.C, "gamma": spec.gamma}
+    yield from advise_on_selected(selected, candidates, "The one choice for all cells")
 
 
 def advise_on_selected(
-    selected: Mapping[str, Any], given: Mapping[str, Sequence[float] | None], who: str
+    selected: Mapping[str, Any], candidates: Mapping[str, Sequence[float] | None], who: str
 ) -> Iterator[Advice]:
     """Yield advice for each end of given, increasing candidates that was selected."""
-    for name, values in given.items():
+    for name, values in candidates.items():
         if values is None or len(values) < LEAST_VALUES or selected[name] is None:
             continue
         for is_last, end in ((False, values[0]), (True, values[-1])):
@@ -111,18 +111,18 @@ def _falls_toward(selected: Mapping[str, Any], name: str, *, is_last: bool) -> b
     return bool(least[-1] < least[-2] if is_last else least[0] < least[1])
 
 
-def _edge(name: str, given: Sequence[float] | None, *, is_last: bool, who: str) -> str:
-    if given is None:
+def _edge(name: str, values: Sequence[float] | None, *, is_last: bool, who: str) -> str:
+    if values is None:
         side = "largest" if is_last else "smallest"
         return f"{who} took the {side} {name} of their own grid. {OWN_GRID[name, is_last]}"
-    wider = f"{name}={_widened(given, is_last=is_last)}"
+    wider = f"{name}={_widened(values, is_last=is_last)}"
     if is_last:
         return (
-            f"{who} took the largest {name} that was given, {given[-1]:g}: a better one may lie "
+            f"{who} took the largest {name} that was given, {values[-1]:g}: a better one may lie "
             f"beyond. Give larger ones too, as {wider}."
         )
     return (
-        f"{who} took the smallest {name} that was given, {given[0]:g}: a better one may lie "
+        f"{who} took the smallest {name} that was given, {values[0]:g}: a better one may lie "
         "beyond, or all have the same error, as when all are too small. Give smaller and larger "
         f"ones too, as {wider}."
     )
@@ -144,7 +144,7 @@ OWN_GRID = {
 }
 
 
-def _widened(given: Sequence[float], *, is_last: bool) -> str:
+def _widened(values: Sequence[float], *, is_last: bool) -> str:
     """Return candidates with two more above them and, unless the last was chosen, one below.
 
     >>> _widened((1.0, 10.0, 100.0), is_last=True)
@@ -153,10 +153,10 @@ def _widened(given: Sequence[float], *, is_last: bool) -> str:
     '[0.5, 1, 2, 4, 8, 16]'
     """
     # At most a factor of 10: a coarser step could skip the best value.
-    up = min(given[-1] / given[-2], 10.0)
-    down = min(given[1] / given[0], 10.0)
-    below = [] if is_last else [given[0] / down]
-    wider = [*below, *given, given[-1] * up, given[-1] * up**2]
+    up = min(values[-1] / values[-2], 10.0)
+    down = min(values[1] / values[0], 10.0)
+    below = [] if is_last else [values[0] / down]
+    wider = [*below, *values, values[-1] * up, values[-1] * up**2]
     return f"[{', '.join(f'{value:g}' for value in wider)}]"
 
 

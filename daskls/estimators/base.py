@@ -60,11 +60,11 @@ if TYPE_CHECKING:
 
 def clone_with_client(estimator: Any) -> Any:
     """Return an unfitted copy with the same client: a connection cannot be copied."""
-    own = {
+    params = {
         name: value if name == "client" else clone(value, safe=False)
         for name, value in estimator.get_params(deep=False).items()
     }
-    copied = type(estimator)(**own)
+    copied = type(estimator)(**params)
     # Beside the parameters, what scikit-learn's own clone keeps.
     if hasattr(estimator, "_metadata_request"):
         copied._metadata_request = clone(estimator._metadata_request)
@@ -99,12 +99,12 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         params = params_of(self)
         # First, as what is refused here could not be saved.
-        asked = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None, **self._asked(params)}
+        fields = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None, **self._asked(params)}
         return FitRequest(
             estimator=type(self).__name__,
             params=saved_params(params),
             seed=draw_seed(self.random_state),
-            **asked,
+            **fields,
         )
 
     def __sklearn_tags__(self) -> Tags:
@@ -271,8 +271,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         check_label(label)
         store, keep = choose_store(self.store)
         scratch = Scratch.inside(store, f"input-{uuid.uuid4().hex}")
-        given = label, target, scratch, options, self
-        with unless_empty(store), own_store(store), training_rows(source, *given) as converted:
+        arguments = label, target, scratch, options, self
+        with unless_empty(store), own_store(store), training_rows(source, *arguments) as converted:
             path, table, weights, left_out = converted
             rows = open_source(path)
             encoding = None if table is None else table.to_json()

@@ -92,23 +92,23 @@ class CellEstimator(LocalEstimator):
         if coding == "auto" and not (is_global and spec.gamma is None):
             # A given gamma is in units of the distances of uncoded features.
             coding = "none"
-        asked = scaling_of(params, coding)
+        scaling = scaling_of(params, coding)
         unused = [name for name in loss.unused if name in params]
         check_unused(self, unused, f"loss={spec.loss!r}")
         if not is_global:
-            return asked
-        given = (spec.gamma,) if loss.costs_by_cell else (spec.C, spec.gamma)
-        if kernel != "auto" and all(own is not None and len(own) == 1 for own in given):
-            return asked
+            return scaling
+        axes = (spec.gamma,) if loss.costs_by_cell else (spec.C, spec.gamma)
+        if kernel != "auto" and all(values is not None and len(values) == 1 for values in axes):
+            return scaling
         kernels = kernels_with("is_raced") if kernel == "auto" else (kernel,)
-        is_learned = asked is not None and asked.feature_scale == "learned"
+        is_learned = scaling is not None and scaling.feature_scale == "learned"
         if is_learned and not find_kernel(kernels[0]).has_slopes:
             raise ParameterError(
                 f"feature_scale='learned' needs a kernel with a gradient; kernel is {kernel!r}, "
                 'which has none. Pass feature_scale="spread" or None, or another kernel.'
             )
         by_chance = not self._method_class.is_local
-        return replace(asked or ScalingSpec(), kernels=kernels, by_chance=by_chance)
+        return replace(scaling or ScalingSpec(), kernels=kernels, by_chance=by_chance)
 
     def _reserved(self, params: Params) -> ReserveSpec | None:
         """Return what rows are held out for: a bound on false alarms, or intervals."""

@@ -36,11 +36,11 @@ def check_probabilities(estimator: Any) -> None:
 
 
 def _why_not(estimator: Any) -> str:
-    unknown, given = estimator._why_no_held_out(), estimator.probability
+    unknown, probability = estimator._why_no_held_out(), estimator.probability
     remedy = "Pass probability=True, which fits the method once more, to some of the rows."
     if estimator._probability() is not None:
         why, remedy = "its model was fitted without", "Fit it again."
-    elif given == "auto":
+    elif probability == "auto":
         why = f'probability="auto" needs decision values of held-out rows, and {unknown}'
     else:
         why = "it was given probability=False"
@@ -65,12 +65,12 @@ class LocalClassifier(ClassifierMixin, LocalEstimator):  # type: ignore[misc]
 
     def _probability(self) -> str | None:
         """Return the kind of maps to probabilities; None for no probabilities."""
-        given = self.probability
-        if given == "auto":
-            given = self._why_no_held_out() is None
-        if isinstance(given, str):
-            return str(given)
-        return "sigmoid" if given else None
+        probability = self.probability
+        if probability == "auto":
+            probability = self._why_no_held_out() is None
+        if isinstance(probability, str):
+            return str(probability)
+        return "sigmoid" if probability else None
 
     def _why_no_held_out(self) -> str | None:
         """Return why a fit has no held-out decision values of its rows; None if it has them."""

@@ -347,25 +347,25 @@ def expand(text: str, cell: str, defaults: Mapping[str, Any]) -> str:
 @cache
 def written_docs(place: str) -> str:
     """Return the docstring of the class at ``module:class``, which is not imported."""
-    own = class_at(place)
-    decorators = (node for node in own.decorator_list if isinstance(node, ast.Call))
-    cells = (ast.literal_eval(given) for node in decorators for given in node.args)
-    return expand(ast.get_docstring(own) or "", next(cells, "cell"), defaults_of(place))
+    definition = class_at(place)
+    decorators = (node for node in definition.decorator_list if isinstance(node, ast.Call))
+    cells = (ast.literal_eval(argument) for node in decorators for argument in node.args)
+    return expand(ast.get_docstring(definition) or "", next(cells, "cell"), defaults_of(place))
 
 
 def complete(cell: str = "cell") -> Callable[[T], T]:
     """Fill in what a signature implies: the constraints, and entries of the docstring."""
 
-    def decorate(own: T) -> T:
+    def decorate(estimator: T) -> T:
         # Imported here as it brings scikit-learn, which help does without.
         from daskls.estimators.param import constraints_of
 
-        if "_parameter_constraints" not in vars(own):
-            own._parameter_constraints = constraints_of(own)
+        if "_parameter_constraints" not in vars(estimator):
+            estimator._parameter_constraints = constraints_of(estimator)
         # `python -OO` drops docstrings.
-        if own.__doc__ is not None:
-            defaults = {name: given.default for name, given in signature(own).parameters.items()}
-            own.__doc__ = expand(own.__doc__, cell, defaults)
-        return own
+        if estimator.__doc__ is not None:
+            defaults = {name: p.default for name, p in signature(estimator).parameters.items()}
+            estimator.__doc__ = expand(estimator.__doc__, cell, defaults)
+        return estimator
 
     return decorate

@@ -135,7 +135,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 is_number = numbers.dtype.kind in "iuf"
                 kind = kind_of_values([numbers])[0] if is_number else "classes"
                 target = check_targets(target, kind)
-            found = scan_table(
+            scan = scan_table(
                 with_numbers(source, label, kind),
                 label,
                 options,
@@ -143,10 +143,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 kind=kind,
                 target=target,
             )
-        self.table_ = found.encoding
-        self.feature_names_in_ = np.array(found.encoding.column_names, dtype=object)
+        self.table_ = scan.encoding
+        self.feature_names_in_ = np.array(scan.encoding.column_names, dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
-        return found.cross_fit
+        return scan.cross_fit
 
     def transform(self, X: Any) -> Any:
         """Return the features of a frame; columns are found by name, in any order.

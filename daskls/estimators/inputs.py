@@ -166,17 +166,17 @@ def _check_target(estimator: BaseEstimator, X: Source, y: Any) -> AnyArray:
     if is_column and not get_tags(estimator).target_tags.multi_output:
         # As in scikit-learn: an estimator of one number per row warns of a column vector.
         y = column_or_1d(y, warn=True)
-    found = check_targets(y, estimator._kind)
+    targets = check_targets(y, estimator._kind)
     if estimator._kind == "classes":
-        check_discrete(found)
+        check_discrete(targets)
         with _one_error():
             # Each class twice, so that scikit-learn does not warn of classes with few rows: the
             # fit does, which counts labels in any container.
-            check_classification_targets(np.tile(np.unique(found), 2))
+            check_classification_targets(np.tile(np.unique(targets), 2))
     if X.in_memory:
         with _one_error():
-            check_consistent_length(X.given, found)
-    return found
+            check_consistent_length(X.given, targets)
+    return targets
 
 
 def check_labels(y: Any) -> Labels:
@@ -266,18 +266,18 @@ def _is_text(labels: Labels) -> bool:
 
 def check_names(estimator: Any, X: Source) -> None:
     """Refuse other names, or another order, than in training; warn where one side has none."""
-    fitted, given = getattr(estimator, "feature_names_in_", None), X.names
+    fitted, names = getattr(estimator, "feature_names_in_", None), X.names
     if hasattr(estimator, "table_"):
         fitted = estimator.table_.feature_names
     name = type(estimator).__name__
-    if fitted is None and given is not None:
+    if fitted is None and names is not None:
         message = f"X has feature names, but {name} was fitted without feature names"
         warn_user(message, UserWarning)
-    elif fitted is not None and given is None:
+    elif fitted is not None and names is None:
         message = f"X does not have valid feature names, but {name} was fitted with feature names"
         warn_user(message, UserWarning)
-    elif fitted is not None and given is not None and list(fitted) != given:
-        raise DataError(_difference(list(fitted), given))
+    elif fitted is not None and names is not None and list(fitted) != names:
+        raise DataError(_difference(list(fitted), names))
     table = None if X.dataset is None else X.dataset.table
     trained = getattr(estimator, "table_", None)
     if table and trained and TableEncoding.from_json(table).columns != trained.columns:
@@ -301,9 +301,9 @@ def check_columns(X: Any) -> None:
             "was trained on numbers; pass those, or train it on such columns, which fit encodes."
         )
     for place, (name, values) in enumerate(_wide_integers(X)):
-        found = first_bad_value(values)
-        if found is not None:
-            raise value_error(found._replace(column=place), [name] * (place + 1))
+        bad_value = first_bad_value(values)
+        if bad_value is not None:
+            raise value_error(bad_value._replace(column=place), [name] * (place + 1))
 
 
 def _wide_integers(X: Any) -> Iterable[tuple[str, AnyArray]]:
@@ -356,9 +356,9 @@ def keep_names(estimator: Any, names: Sequence[str] | None) -> None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
 
 
-def _difference(fitted: list[str], given: list[str]) -> str:
+def _difference(fitted: list[str], names: list[str]) -> str:
     """Return the message how names differ, in scikit-learn's words."""
-    unseen, missing = sorted(set(given) - set(fitted)), sorted(set(fitted) - set(given))
+    unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
     lines = ["The feature names should match those that were passed during fit."]
     if unseen:
         lines += ["Feature names unseen at fit time:", *_listed(unseen)]
@@ -367,13 +367,13 @@ def _difference(fitted: list[str], given: list[str]) -> str:
     if not unseen and not missing:
         lines += [
             "Feature names must be in the same order as they were in fit.",
-            *_moved(fitted, given),
+            *_moved(fitted, names),
         ]
     return "\n".join([*lines, "Pass the columns that the model was trained on, in their order."])
 
 
-def _moved(fitted: list[str], given: list[str]) -> list[str]:
-    pairs = enumerate(zip(fitted, given, strict=False))
+def _moved(fitted: list[str], names: list[str]) -> list[str]:
+    pairs = enumerate(zip(fitted, names, strict=False))
     return [f"Column {i} is {now!r}, was {was!r}." for i, (was, now) in pairs if was != now][:1]
 
 

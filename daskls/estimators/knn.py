@@ -134,8 +134,8 @@ class KNNSVC(LocalClassifier):
         if not find_kernel(spec.kernel).is_euclidean:
             check_single(replace(spec, C=None))
         n_groups = groups_of(self, params)
-        own = {"selection": selection, "percentiles": widths, "n_groups": n_groups}
-        return asked_of(params, KNNSVM((k,), n_assigned=n_inner, **own), spec)
+        options = {"selection": selection, "percentiles": widths, "n_groups": n_groups}
+        return asked_of(params, KNNSVM((k,), n_assigned=n_inner, **options), spec)
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all neighborhoods")
@@ -147,7 +147,7 @@ class KNNSVC(LocalClassifier):
 
 
 class KernelKNN(LocalEstimator):
-    """What the estimators share whose k nearest rows vote or are averaged: nothing is trained."""
+    """The base of estimators whose k nearest rows vote or are averaged: nothing is trained."""
 
     _method_class = KNN
     feature_scale_ = property(scale_factors)

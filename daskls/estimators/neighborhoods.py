@@ -1,4 +1,4 @@
-"""What estimators on neighborhoods and on samples ask a fit for: also to select C and gamma."""
+"""The requests of estimators on neighborhoods and on samples: also to select C and gamma."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -29,10 +29,10 @@ SELECTION_C = (1.0, 4.0, 16.0, 64.0)
 PERCENTILES = (1, 10, 50, 90)
 
 
-def local_spec(estimator: Any, params: Params, **own: Any) -> SolverSpec:
+def local_spec(estimator: Any, params: Params, **others: Any) -> SolverSpec:
     """Return the parameters of the solver of neighborhoods."""
     loss, target = estimator._local_loss, estimator._kind
-    return read(SolverSpec, params, loss=loss, target=target, fit_intercept=True, **own)
+    return read(SolverSpec, params, loss=loss, target=target, fit_intercept=True, **others)
 
 
 def asked_of(params: Params, method: NeighborMethod, spec: SolverSpec) -> dict[str, Any]:
@@ -104,8 +104,8 @@ def select(spec: SolverSpec) -> tuple[SolverSpec, bool, tuple[float, ...] | None
 
     Also whether C and gamma are to be selected, and the candidate widths, widest first, or None.
     """
-    given = [values for values in (spec.C, spec.gamma) if values]
-    is_open = not given or any(len(values) > 1 for values in given)
+    axes = [values for values in (spec.C, spec.gamma) if values]
+    is_open = not axes or any(len(values) > 1 for values in axes)
     spec = replace(spec, C=spec.C or (SELECTION_C if is_open else (1.0,)))
     return spec, is_open, widths_of(spec) if is_open else None
 
@@ -130,5 +130,5 @@ def advice_on_selection(estimator: Any, who: str) -> "Iterable[Advice]":
     selected = selection_of(estimator)
     if selected is None:
         return ()
-    given = read(SolverSpec, params_of(estimator))
-    return advise_on_selected(selected, {"C": given.C, "gamma": given.gamma}, who)
+    spec = read(SolverSpec, params_of(estimator))
+    return advise_on_selected(selected, {"C": spec.C, "gamma": spec.gamma}, who)

@@ -106,7 +106,7 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
             self._agreement = agree_lazily(X, y, handle, self.classes_, classes)
         return self
 
-    def plan(self, X: Any, y: Any = None, **asked: Any) -> FitPlan:
+    def plan(self, X: Any, y: Any = None, **options: Any) -> FitPlan:
         """Return what the fit of the classifier would take: `LocalClassifier.plan`.
 
         The evaluation of every row is not included.
@@ -114,14 +114,14 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X, y : as for `fit`; or the shape of X
-        asked : keywords of the classifier's ``plan``
+        options : keywords of the classifier's ``plan``
 
         Raises
         ------
         DataError : a shape without rows or features
         """
         self._validate_params()
-        return self._classifier().plan(X, y, **asked)
+        return self._classifier().plan(X, y, **options)
 
     @property
     def keep_(self) -> Any:

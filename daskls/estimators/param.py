@@ -42,7 +42,7 @@ NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 # Types that hold their constraints; where None is a value, it is the method's own choice.
 Count = Annotated[int, _at_least(1)]
 Counts = Annotated[int | Sequence[int], _at_least(1), "array-like"]
-# What a method that takes no candidates says of a sequence is its own.
+# A method that takes no candidates refuses a sequence in its own words.
 OneCount = Annotated[int, _at_least(1), "array-like"]
 MaybeCount = Annotated[int | None, _at_least(1), None]
 CellSize = Annotated[int | None, _at_least(2), None]
@@ -91,55 +91,55 @@ Verbose = Annotated[int, "verbose"]
 def constraints_of(estimator: type[Any]) -> dict[str, Any]:
     """Return scikit-learn's constraints of the parameters, which their types hold."""
     types = get_annotations(estimator.__init__, eval_str=True)
-    return {name: _constraint(own) for name, own in types.items() if name != "return"}
+    return {name: _constraint(kind) for name, kind in types.items() if name != "return"}
 
 
-def _constraint(own: Any) -> Any:
-    if own is Any:
+def _constraint(kind: Any) -> Any:
+    if kind is Any:
         return "no_validation"
-    if own is bool:
+    if kind is bool:
         return ["boolean"]
-    if hasattr(own, "__metadata__"):
-        return list(own.__metadata__)
-    choices = [part for part in (own, *get_args(own)) if get_origin(part) is Literal]
+    if hasattr(kind, "__metadata__"):
+        return list(kind.__metadata__)
+    choices = [part for part in (kind, *get_args(kind)) if get_origin(part) is Literal]
     words = {word for choice in choices for word in get_args(choice)}
-    return [StrOptions(words), *([None] if NoneType in get_args(own) else [])]
+    return [StrOptions(words), *([None] if NoneType in get_args(kind) else [])]
 
 
-def keep(given: dict[str, Any]) -> None:
+def keep(arguments: dict[str, Any]) -> None:
     """Keep the arguments of an ``__init__``, its ``locals()``, as scikit-learn wants them."""
     # A call of super() puts the class among them.
-    own = {name: value for name, value in given.items() if name not in ("self", "__class__")}
-    vars(given["self"]).update(own)
+    params = {name: value for name, value in arguments.items() if name not in ("self", "__class__")}
+    vars(arguments["self"]).update(params)
 
 
 def params_of(estimator: Any) -> dict[str, Any]:
     """Return all parameters of an estimator, also those that a subclass does not take."""
     names = type(estimator)._parameter_constraints
-    kept = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
-    given: dict[str, Any] = estimator.get_params(deep=False)
-    return {**kept, **given}
+    attributes = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+    params: dict[str, Any] = estimator.get_params(deep=False)
+    return {**attributes, **params}
 
 
 # Records of parameters.
 
 
-def read(record: type[T], params: Params, **own: Any) -> T:
-    """Return a record whose fields are the parameters of their names, but those of `own`."""
-    found = {
+def read(record: type[T], params: Params, **others: Any) -> T:
+    """Return a record whose fields are the parameters of their names, but those of `others`."""
+    values = {
         field.name: _as_field(field.name, params[field.name], field.type)
         for field in fields(record)  # type: ignore[arg-type]
-        if field.name in params and field.name not in own
+        if field.name in params and field.name not in others
     }
-    return record(**found, **own)
+    return record(**values, **others)
 
 
 def _as_field(name: str, value: Any, kind: Any) -> Any:
     """Return a parameter as Python's number, which JSON can hold, or as a tuple of them."""
     kinds = (kind, *get_args(kind))
-    if any(get_origin(own) is tuple for own in kinds):
+    if any(get_origin(part) is tuple for part in kinds):
         return TUPLES[name](name, value)
-    numbers = [own for own in kinds if own in (bool, int, float)]
+    numbers = [part for part in kinds if part in (bool, int, float)]
     return numbers[0](value) if numbers and value is not None else value
 
 
@@ -269,8 +269,8 @@ def check_unused(estimator: Any, names: Iterable[str], why: str) -> None:
 
 def _default(estimator: type[Any], name: str) -> Any:
     """Return a parameter's default; a subclass need not take it."""
-    kinds = (own for own in estimator.__mro__ if "__init__" in vars(own))
-    signatures = (signature(own).parameters for own in kinds)
+    kinds = (base for base in estimator.__mro__ if "__init__" in vars(base))
+    signatures = (signature(base).parameters for base in kinds)
     return next(parameters[name].default for parameters in signatures if name in parameters)
 
 
@@ -283,7 +283,7 @@ def draw_seed(random_state: Any) -> int | None:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-# What a saved model shows.
+# The parameters that a saved model shows.
 
 
 def saved_params(params: Params) -> dict[str, Any]:
@@ -324,9 +324,9 @@ class Available:
         self._check = check
 
     def __call__(self, method: Callable[..., Any]) -> "Available":
-        found = type(self)(self._check)
-        found._method, found.__doc__ = method, method.__doc__
-        return found
+        available = type(self)(self._check)
+        available._method, available.__doc__ = method, method.__doc__
+        return available
 
     def __get__(self, estimator: Any, owner: type[Any] | None = None) -> Any:
         if estimator is None:

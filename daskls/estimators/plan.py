@@ -1,4 +1,4 @@
-"""What a plan knows of rows that it does not read, and of workers that need not exist."""
+"""Descriptions for a plan: of rows that it does not read, of workers that need not exist."""
 
 import math
 from contextlib import ExitStack
@@ -48,7 +48,10 @@ def unread_rows(X: Any, y: Any, kind: TargetKind, options: TableOptions) -> Unre
     if source.in_memory:
         array = source.given if hasattr(source.given, "shape") else np.asarray(source.given)
         if other_columns(array):
-            return _of_frame(source, y, kind, (target, notes))
+            labels = open_source(y)
+            known = check_targets(labels.given, kind) if labels.in_memory else None
+            rows, *_ = _of_table(source, None, kind, TableOptions(), known)
+            return rows, target, notes
         return _of_shape(array.shape, _dtype_of(array), target, notes)
     return source, target, notes
 
@@ -67,8 +70,8 @@ def _of_shape(
 
 
 def _dtype_of(array: Any) -> np.dtype[Any]:
-    found = getattr(array, "dtype", None)
-    return found if isinstance(found, np.dtype) and found.kind in "biuf" else np.dtype(float)
+    dtype = getattr(array, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) and dtype.kind in "biuf" else np.dtype(float)
 
 
 def count_rows(source: Source) -> int:
@@ -81,36 +84,25 @@ def count_rows(source: Source) -> int:
     return int(shape[0])
 
 
-def _of_frame(
-    source: Source, y: Any, kind: TargetKind, target: tuple[Target, tuple[str, ...]]
+def _of_table(
+    source: Source,
+    label: Any,
+    kind: TargetKind,
+    options: TableOptions,
+    labels: AnyArray | None = None,
 ) -> UnreadRows:
-    """Return the rows of a frame with columns to encode, whose labels are apart or unknown."""
-    with Scratch.temporary() as scratch:
-        table = with_numbers(source.open(None, scratch.folder), None, kind)
-        labels = open_source(y)
-        known = check_targets(labels.given, kind) if y is not None and labels.in_memory else None
-        found = scan_table(table, None, TableOptions(), kind=kind, target=known)
-    shape = found.n_rows, len(found.encoding.feature_names)
-    return _of_shape(shape, np.dtype(found.encoding.dtype), *target)
-
-
-def _of_table(source: Source, label: Any, kind: TargetKind, options: TableOptions) -> UnreadRows:
-    """Return the rows of a table, which is read once to find its encoding."""
+    """Return the rows of a table, which is read once to find its encoding; labels if apart."""
     check_label(label)
     if source.kind == "features":
         options.check_unused(source.where)
         return _of_features(source, label, kind)
     with Scratch.temporary() as scratch:
         table = source.open(label, scratch.folder)
-        label = pick_label_column(table, label, required=True)
-        found = scan_table(
-            with_numbers(table, label, kind),
-            label,
-            options,
-            kind=kind,
-        )
-    shape, dtype = (found.n_rows, len(found.encoding.feature_names)), found.encoding.dtype
-    return _of_shape(shape, np.dtype(dtype), *_target_of(found.labels, kind))
+        label = pick_label_column(table, label, required=labels is None)
+        table = with_numbers(table, label, kind)
+        scan = scan_table(table, label, options, kind=kind, target=labels)
+    shape, dtype = (scan.n_rows, len(scan.encoding.feature_names)), scan.encoding.dtype
+    return _of_shape(shape, np.dtype(dtype), *_target_of(scan.labels, kind))
 
 
 def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadRows:
@@ -118,9 +110,9 @@ def _of_features(source: Source, label: str | None, kind: TargetKind) -> UnreadR
     folder = TemporaryFolder()
     with ExitStack() as stack:
         options = ReadOptions(label, None, None, None, folder.where, kind)
-        found = open_files(source, options, stack)
-        target = _target_of(found.labels, kind)
-        return _of_shape((found.n_rows or 0, found.n_features), found.dtype, *target)
+        opened = open_files(source, options, stack)
+        target = _target_of(opened.labels, kind)
+        return _of_shape((opened.n_rows or 0, opened.n_features), opened.dtype, *target)
 
 
 def _target_of(
@@ -146,8 +138,8 @@ def _labels(y: Any, source: Source | None) -> AnyArray | None:
         dataset = None if source is None else source.dataset
         classes = None if dataset is None else dataset.classes
         return None if classes is None else np.asarray(classes)
-    own = open_source(y)
-    return np.unique(np.asarray(own.given)) if own.in_memory else None
+    labels = open_source(y)
+    return np.unique(np.asarray(labels.given)) if labels.in_memory else None
 
 
 def _width(y: Any, source: Source | None) -> int:

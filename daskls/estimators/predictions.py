@@ -91,12 +91,12 @@ def measure_rows(
     true, weight = read_targets(y, estimator._kind), None
     if sample_weight is not None:
         weight = read_weights(open_named(sample_weight, "sample_weight"))
-    found, true, weight = compute([estimator.predict(X), true, weight], estimator.client)
-    if not len(found):
+    predicted, true, weight = compute([estimator.predict(X), true, weight], estimator.client)
+    if not len(predicted):
         raise DataError("X has no rows, so there is nothing to score. Pass at least one.")
     if weight is not None:
-        _check_weights(weight, len(found))
-    return found, true, classes, weight
+        _check_weights(weight, len(predicted))
+    return predicted, true, classes, weight
 
 
 def _check_weights(weight: Float64, n_rows: int) -> None:

@@ -61,7 +61,7 @@ def scaling_of(params: Params, coding: FeatureCoding = "none") -> ScalingSpec | 
     return ScalingSpec(values)
 
 
-# What the properties of the estimators return that have the parameter.
+# The values of properties that estimators with the parameter have.
 
 
 def scale_factors(estimator: Any) -> Float64:
@@ -103,8 +103,8 @@ def feature_importances(estimator: Any) -> Float64:
             "them. Measure their importances by rows that the fit has not seen: "
             "sklearn.inspection.permutation_importance(model, X, y)."
         )
-    own = resolved.scale.factors * np.array(resolved.summary["spread"])
-    weights = np.bincount(resolved.scale.sources, own, estimator._reader.n_features)
+    factors = resolved.scale.factors * np.array(resolved.summary["spread"])
+    weights = np.bincount(resolved.scale.sources, factors, estimator._reader.n_features)
     gaps = estimator._reader.gaps
     if gaps is not None:
         columns = [*range(len(gaps.medians)), *gaps.marked]

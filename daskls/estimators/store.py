@@ -24,10 +24,10 @@ TEMPORARY = "model.zarr"
 def choose_store(store: str | os.PathLike[str] | None) -> tuple[Objects, TemporaryFolder | None]:
     """Return the model's store and, if it is temporary, the object that keeps it alive."""
     if store is not None:
-        given = store_at(store)
-        with disk_errors(given.where()):
-            check_free(given)
-        return given, None
+        objects = store_at(store)
+        with disk_errors(objects.where()):
+            check_free(objects)
+        return objects, None
     keep = TemporaryFolder()
     return open_store(keep.where / TEMPORARY), keep
 

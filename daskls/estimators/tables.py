@@ -68,8 +68,8 @@ def training_rows(
                 options.check_unused(X.where)
                 path = _convert_arrays(X, label, scratch, None, on_progress, estimator._kind)
             else:
-                given = X, label, target, scratch, options, estimator
-                path, table, left_out = _convert_table(*given, on_progress)
+                arguments = X, label, target, scratch, options, estimator
+                path, table, left_out = _convert_table(*arguments, on_progress)
         if estimator.verbose and table is not None:
             say(table.describe())
         has_weights = table is not None and table.weight is not None
@@ -90,7 +90,7 @@ def _convert_table(
     label = pick_label_column(source, label, required=target is None)
     weight = weight_column(source, options.weight, label)
     source = with_numbers(source, label, estimator._kind, weight)
-    found = scan_table(
+    scan = scan_table(
         source,
         label,
         replace(options, weight=weight),
@@ -100,14 +100,14 @@ def _convert_table(
         # A bound on false alarms is of rows whose labels no feature depends on.
         with_statistics=getattr(estimator, "max_false_alarm", None) is None,
     )
-    encoding = replace(found.encoding, weight=weight)
+    encoding = replace(scan.encoding, weight=weight)
     features = encoded(
         source,
         encoding,
         label=label,
-        labels=found.labels,
-        n_rows=found.n_rows,
-        cross_fit=found.cross_fit,
+        labels=scan.labels,
+        n_rows=scan.n_rows,
+        cross_fit=scan.cross_fit,
     )
     progress = rows_done("convert", on_progress)
     path = write_features(features, f"{scratch.shared}/rows", on_rows=progress).path
@@ -180,16 +180,16 @@ def query_rows(
         if X.kind == "features":
             # An .npy array of queries holds no label, whatever its width: never guess one.
             is_bare = not with_y and X.files[0].suffix.lower() == ".npy"
-            own = label or ("none" if is_bare else None)
+            column = label or ("none" if is_bare else None)
             width = estimator._reader.n_columns
-            yield _convert_arrays(X, own, scratch, width, on_progress, estimator._kind)
+            yield _convert_arrays(X, column, scratch, width, on_progress, estimator._kind)
             return
-        own = getattr(estimator, "table_", None)
-        names = own or _named(getattr(estimator, "feature_names_in_", ()))
-        source = X.open(label or (own.label if own else None), scratch.folder, names)
+        table = getattr(estimator, "table_", None)
+        names = table or _named(getattr(estimator, "feature_names_in_", ()))
+        source = X.open(label or (table.label if table else None), scratch.folder, names)
         if with_y:
-            label = asked_label_column(source, label, own.label if own else None)
-        encoding = own or _plain_encoding(estimator, source, label)
+            label = asked_label_column(source, label, table.label if table else None)
+        encoding = table or _plain_encoding(estimator, source, label)
         weight = weight_column(source, weight, label)
         source = with_numbers(source, label if with_y else None, estimator._kind, weight)
         labels, n_rows = None, source.n_rows
@@ -246,7 +246,7 @@ def encode_partition(
 
 def training_features(estimator: Any, X: Source, y: Any) -> AnyArray:
     """Return the features of a frame that an estimator was fitted to with labels apart."""
-    found = scan_table(
+    scan = scan_table(
         X.open(None, temporary_path()),
         None,
         TableOptions(),
@@ -254,7 +254,7 @@ def training_features(estimator: Any, X: Source, y: Any) -> AnyArray:
         kind=estimator._kind,
         target=target_apart(estimator, X, y),
     )
-    return encode_partition(X.given, found.encoding, 0, found.cross_fit)
+    return encode_partition(X.given, scan.encoding, 0, scan.cross_fit)
 
 
 def encoded_lazily(X: Any, encoding: TableEncoding, cross_fit: CrossFit | None = None) -> da.Array:

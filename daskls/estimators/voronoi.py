@@ -327,10 +327,10 @@ class VoronoiQuantileRegressor(CellEstimator, LocalRegressor):
                 "Pass the column that it was trained on."
             )
         spec = self._reader.resolved.spec
-        measure, own = find_measure(spec), y.reshape(-1).astype(np.float64)
-        columns = numbers.reshape(len(own), -1).T
+        measure, targets = find_measure(spec), y.reshape(-1).astype(np.float64)
+        columns = numbers.reshape(len(targets), -1).T
         scores = [
-            measure.d2(own, values, level, weight)
+            measure.d2(targets, values, level, weight)
             for values, level in zip(columns, spec.levels, strict=True)
         ]
         return float(np.mean(scores))

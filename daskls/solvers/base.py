@@ -31,7 +31,7 @@ class CellRows:
     """The rows of one cell by increasing global number, and the numbers that identify it.
 
     targets are (m,) class codes or (m, t) numbers; the report carries the cell's and the leaf's
-    number, the solver fills in the rest. The model should hold held-out values of the rows `asked`.
+    number, the solver fills in the rest. The model should hold held-out values of `requested` rows.
     `n_evaluated` rows estimate the cell's error, where only some do. `counts` says how many rows of
     the data each stands for: equal rows of equal targets are one, of their summed weight.
     """
@@ -41,7 +41,7 @@ class CellRows:
     weights: Float64
     report: CellReport
     seed: tuple[int, ...]
-    asked: Int64 | None = None
+    requested: Int64 | None = None
     n_evaluated: int = EVALUATED_ROWS
     counts: Int64 | None = None
 

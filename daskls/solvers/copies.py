@@ -21,11 +21,11 @@ class Units(NamedTuple):
     weights: Float64
     n_inner: int
 
-    def of(self, own: LocalRows) -> LocalRows:
-        if len(self.first) == len(own.rows):
-            return own
-        rows, present = own.rows[self.first], own.present[self.first]
-        return replace(own, rows=rows, present=present, weights=self.weights)
+    def of(self, local: LocalRows) -> LocalRows:
+        if len(self.first) == len(local.rows):
+            return local
+        rows, present = local.rows[self.first], local.present[self.first]
+        return replace(local, rows=rows, present=present, weights=self.weights)
 
 
 def find_units(near: Neighborhood) -> Units:

@@ -95,12 +95,12 @@ def grid_ends(
     m = n_rows - n_rows // spec.cv
     if spec.C is None:
         lambdas = np.full(len(m), STRONGEST), np.minimum(WEAKEST / m, STRONGEST)
-        costs = tuple(1.0 / (2.0 * own * m) for own in lambdas)
+        costs = tuple(1.0 / (2.0 * strength * m) for strength in lambdas)
     else:
         costs = tuple(np.full(len(m), end) for end in (min(spec.C), max(spec.C)))
     if spec.gamma is None:
         widths = WIDEST * radius, NARROWEST * radius * m ** (-1.0 / n_features)
-        gammas = tuple(own ** -find_kernel(spec.kernel).width_power for own in widths)
+        gammas = tuple(width ** -find_kernel(spec.kernel).width_power for width in widths)
     else:
         gammas = tuple(np.full(len(m), end) for end in (min(spec.gamma), max(spec.gamma)))
     return {"C": (costs[0], costs[1]), "gamma": (gammas[0], gammas[1])}

@@ -84,8 +84,8 @@ class Expectile(LevelLoss):
         array([0.75, 1.  ])
         """
         missed = np.asarray(missed, np.float64)
-        found: Float64 = np.where(missed > 0, level, 1.0 - level) * missed**2
-        return found
+        losses: Float64 = np.where(missed > 0, level, 1.0 - level) * missed**2
+        return losses
 
     def constant(self, y: Float64, weights: Float64, level: float) -> float:
         """At level 1/2 the mean.
@@ -93,10 +93,10 @@ class Expectile(LevelLoss):
         >>> round(Expectile().constant(np.array([0.0, 1.0]), np.ones(2), 0.75), 12)
         0.75
         """
-        found = float(np.average(y, weights=weights))
+        constant = float(np.average(y, weights=weights))
         for _ in range(MAX_CONSTANT_ROUNDS):
-            own = weights * np.where(y > found, level, 1.0 - level)
-            last, found = found, float(np.average(y, weights=own))
-            if found == last:
+            side_weights = weights * np.where(y > constant, level, 1.0 - level)
+            last, constant = constant, float(np.average(y, weights=side_weights))
+            if constant == last:
                 break
-        return found
+        return constant

@@ -52,7 +52,7 @@ class LevelsSolver(LocalSolver):
 
     @abstractmethod
     def problem(
-        self, cell: CellRows, own: LocalRows, kernel: KernelSpec, spec: SolverSpec
+        self, cell: CellRows, local: LocalRows, kernel: KernelSpec, spec: SolverSpec
     ) -> LevelProblem:
         """Return the problem of a cell whose rows and numbers are not all equal."""
 
@@ -67,20 +67,20 @@ class LevelsSolver(LocalSolver):
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
         alike = np.zeros(len(cell.X), np.int32)
-        own = LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
+        local = LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
         y = cast(Float64, cell.targets)[:, 0]
-        report = replace(own.described(cell.report), n_classes=0)
-        if own.are_equal or (y == y[0]).all():
+        report = replace(local.described(cell.report), n_classes=0)
+        if local.are_equal or (y == y[0]).all():
             measure = find_measure(spec)
-            found = [measure.constant(y, own.weights, level) for level in spec.levels]
-            return constants(own, found, report)
-        kernel = cell_kernel(spec, own.rows)
-        problem = self.problem(cell, own, kernel, spec)
+            values = [measure.constant(y, local.weights, level) for level in spec.levels]
+            return constants(local, values, report)
+        kernel = cell_kernel(spec, local.rows)
+        problem = self.problem(cell, local, kernel, spec)
         solved = [problem.solve(level) for level in spec.levels]
         betas = np.stack([one.beta for one in solved], axis=1)
         offsets = [one.offset for one in solved]
         report = _report_levels(report, solved, spec, self.cost_unit(spec))
-        return values_model(own, kernel, problem.diagonal, betas, offsets, report)
+        return values_model(local, kernel, problem.diagonal, betas, offsets, report)
 
     def cost_unit(self, spec: SolverSpec) -> float:
         """Return the factor from C for y in units of its deviation to C as users give it."""
@@ -102,7 +102,7 @@ def _report_levels(
 ) -> CellReport:
     """Return the report of all levels: the geometric mean of C, the mean of relative losses."""
     units = spec.constant_losses or (1.0,) * len(solved)
-    relative = [one.loss / (own or 1.0) for one, own in zip(solved, units, strict=True)]
+    relative = [one.loss / (scale or 1.0) for one, scale in zip(solved, units, strict=True)]
     return replace(
         report,
         C=float(np.exp(np.mean([np.log(one.cost * unit) for one in solved]))),

@@ -59,21 +59,21 @@ def width_gammas(
 
 
 def neighborhood_grid(
-    own: LocalRows,
+    local: LocalRows,
     base: Float32,
     percentiles: tuple[float, ...] | None,
     seed: tuple[int, ...],
     positions: Int64 | None = None,
 ) -> Grid:
     """Return given candidates, or widths from the neighborhood's distances."""
-    spec = own.spec
+    spec = local.spec
     if spec.C is None:
         raise AssertionError("a neighborhood's candidates of C are given")
     costs = tuple(sorted(spec.C))
     if percentiles is None:
         gammas = tuple(sorted(spec.gamma)) if spec.gamma is not None else (1.0,)
-        return own.in_units(Grid(gammas, costs))
+        return local.in_units(Grid(gammas, costs))
     # Rounding in the expanded squares leaves a distance between equal rows.
-    noise = 8 * (own.rows.shape[1] + 8) * EPS * (own.radius / own.unit) ** 2
+    noise = 8 * (local.rows.shape[1] + 8) * EPS * (local.radius / local.unit) ** 2
     # By positions, the pairs do not depend on the order that folds put the rows in.
     return Grid(width_gammas(base, percentiles, seed, noise, positions), costs)

@@ -33,12 +33,12 @@ class PinballSolver(LevelsSolver):
     """
 
     def problem(
-        self, cell: CellRows, own: LocalRows, kernel: KernelSpec, spec: SolverSpec
+        self, cell: CellRows, local: LocalRows, kernel: KernelSpec, spec: SolverSpec
     ) -> "_Quantiles":
-        K = kernel_matrix(own.rows, kernel)
+        K = kernel_matrix(local.rows, kernel)
         y = np.ascontiguousarray(cell.targets[:, 0], np.float64)
         folds = assign_folds(np.zeros(len(y), np.int64), spec.cv, cell.seed)
-        return _Quantiles(K, y, own.weights, spec, cost_candidates(own, spec), folds)
+        return _Quantiles(K, y, local.weights, spec, cost_candidates(local, spec), folds)
 
     def cost_unit(self, spec: SolverSpec) -> float:
         return spec.unit
@@ -58,9 +58,9 @@ class _Quantiles:
         return np.diagonal(self.K)
 
     def solve(self, level: float) -> SolvedLevel:
-        own = _PinballProblem(self.K, self.y, self.weights, level, self.spec)
-        chosen = own.choose(self.costs, self.folds)
-        beta, offset = own.finish(chosen)
+        problem = _PinballProblem(self.K, self.y, self.weights, level, self.spec)
+        chosen = problem.choose(self.costs, self.folds)
+        beta, offset = problem.finish(chosen)
         ends = (self.costs[0], self.costs[-1])
         return SolvedLevel(
             beta,
@@ -68,9 +68,9 @@ class _Quantiles:
             chosen.cost,
             chosen.loss,
             len(self.costs) > 1 and chosen.cost in ends,
-            own.n_steps,
-            own.n_trained,
-            own.n_at_limit,
+            problem.n_steps,
+            problem.n_trained,
+            problem.n_at_limit,
             chosen.n_tried,
         )
 
@@ -125,10 +125,10 @@ class ExpectileSolver(LevelsSolver):
     """
 
     def problem(
-        self, cell: CellRows, own: LocalRows, kernel: KernelSpec, spec: SolverSpec
+        self, cell: CellRows, local: LocalRows, kernel: KernelSpec, spec: SolverSpec
     ) -> "_Expectiles":
         y = np.ascontiguousarray(cell.targets[:, 0], np.float64)
-        return _Expectiles(System(own.rows, kernel), y, own.weights, spec)
+        return _Expectiles(System(local.rows, kernel), y, local.weights, spec)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         m, q = n_rows, len(sizes.spec.levels)
@@ -161,26 +161,26 @@ class _Expectiles:
 
     def solve(self, level: float) -> SolvedLevel:
         """Walks from a middle C to its better neighbor until there is none."""
-        given = self._spec.C
-        costs = EXPECTILE_COSTS if given is None else tuple(sorted(given))
+        C = self._spec.C
+        costs = EXPECTILE_COSTS if C is None else tuple(sorted(C))
         at, is_shifted = min(FIRST_COST, len(costs) // 2), len(costs) > 1
-        found: dict[int, SolvedLevel] = {}
+        solved: dict[int, SolvedLevel] = {}
         start = self._constant(level)
         while True:
             for place in (at, at + 1, at - 1):
-                if 0 <= place < len(costs) and place not in found:
-                    found[place], start = self._fit(level, costs[place], start, is_shifted)
-            best = min(found, key=lambda place: (found[place].loss, place))
+                if 0 <= place < len(costs) and place not in solved:
+                    solved[place], start = self._fit(level, costs[place], start, is_shifted)
+            best = min(solved, key=lambda place: (solved[place].loss, place))
             if best == at:
                 break
             at = best
-        own = found.values()
+        tried = solved.values()
         return replace(
-            found[at],
+            solved[at],
             on_edge=len(costs) > 1 and at in (0, len(costs) - 1),
-            n_trained=sum(one.n_trained for one in own),
-            n_at_limit=sum(one.n_at_limit for one in own),
-            n_tried=len(own),
+            n_trained=sum(one.n_trained for one in tried),
+            n_at_limit=sum(one.n_at_limit for one in tried),
+            n_tried=len(tried),
         )
 
     def _constant(self, level: float) -> Iterate:
@@ -203,9 +203,9 @@ class _Expectiles:
             moved = np.abs(state.values - self._y)[sides != above]
             is_open = state is not goal or bool((moved > SIDE_TOL).any())
             above = sides
-        _, found = self._system_at(above, level, cost, held_out=True)
-        assert found.held_out is not None
-        missed = self._y - found.held_out[:, 0].astype(np.float64)
+        _, solution = self._system_at(above, level, cost, held_out=True)
+        assert solution.held_out is not None
+        missed = self._y - solution.held_out[:, 0].astype(np.float64)
         shift = 0.0
         if is_shifted and self._spec.fit_intercept:
             shift = Expectile().constant(missed, self._weights, level)
@@ -225,15 +225,15 @@ class _Expectiles:
         self, above: Mask, level: float, cost: float, *, held_out: bool = False
     ) -> tuple[Float64, Solution]:
         ridges = 1.0 / (2.0 * cost * self._weights * np.where(above, level, 1.0 - level))
-        given = self._y[:, None], ridges
+        arguments = self._y[:, None], ridges
         offset = self._spec.fit_intercept
-        return ridges, self._system.solve(*given, offset=offset, held_out=held_out)
+        return ridges, self._system.solve(*arguments, offset=offset, held_out=held_out)
 
     def _minimize_with_sides(self, above: Mask, level: float, cost: float) -> Iterate:
-        ridges, found = self._system_at(above, level, cost)
-        alpha = found.alpha[:, 0].astype(np.float64)
+        ridges, solution = self._system_at(above, level, cost)
+        alpha = solution.alpha[:, 0].astype(np.float64)
         # A row's residual is its ridge times its coefficient.
-        return Iterate(alpha, self._y - ridges * alpha, float(found.offsets[0]))
+        return Iterate(alpha, self._y - ridges * alpha, float(solution.offsets[0]))
 
     def _objective(self, state: Iterate, level: float, cost: float) -> float:
         losses = Expectile().losses(self._y - state.values, level)
@@ -243,10 +243,10 @@ class _Expectiles:
     def _search_line(self, state: Iterate, goal: Iterate, level: float, cost: float) -> Iterate:
         """Return the goal, or a point on the way to it that is not above the state."""
         before, step = self._objective(state, level, cost), 1.0
-        found = goal
+        point = goal
         for _ in range(MAX_STEP_HALVINGS):
-            if self._objective(found, level, cost) <= before + SIDE_TOL * abs(before):
+            if self._objective(point, level, cost) <= before + SIDE_TOL * abs(before):
                 break
             step /= 2
-            found = state.towards(goal, step)
-        return found
+            point = state.towards(goal, step)
+        return point

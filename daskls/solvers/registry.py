@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loss:
-    """What is known of a loss before its solver is loaded.
+    """The facts of a loss that are known before its solver is loaded.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ def losses_of(target: "TargetKind", *, of_levels: bool = False) -> list[str]:
     >>> losses_of("classes"), losses_of("numbers", of_levels=True)
     (['hinge', 'squared_error'], ['pinball', 'expectile'])
     """
-    return [n for (kind, n), own in LOSSES.items() if (kind, own.of_levels) == (target, of_levels)]
+    return [n for (k, n), loss in LOSSES.items() if (k, loss.of_levels) == (target, of_levels)]
 
 
 def find_loss(spec: "SolverSpec") -> Loss:
@@ -159,10 +159,10 @@ def find_solver(spec: "SolverSpec") -> "LocalSolver":
 def find_neighborhood_solver(spec: "SolverSpec") -> "NeighborhoodSolver":
     place = find_loss(spec).neighborhoods
     if not place:
-        own = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]
+        names = [name for name in losses_of(spec.target) if LOSSES[spec.target, name].neighborhoods]
         raise ParameterError(
             f"loss={spec.loss!r} for {spec.target} trains cells, not neighborhoods; those are "
-            f"trained by {', '.join(map(repr, own))}. Give one of these."
+            f"trained by {', '.join(map(repr, names))}. Give one of these."
         )
     solver: NeighborhoodSolver = _load(place)
     return solver

@@ -119,9 +119,9 @@ def frame_of(X: Reals, spec: SolverSpec, counts: Int64 | None = None) -> Frame:
     varies = X.min(axis=0) < X.max(axis=0)
     variance = np.average((X - center) ** 2, axis=0, weights=counts)
     spread = np.sqrt(np.where(varies, variance, 0.0))
-    own = spread[varies]
-    if own.max() <= MOST_APART * own.min():
-        spread[:] = np.sqrt(np.mean(own**2))
+    varying = spread[varies]
+    if varying.max() <= MOST_APART * varying.min():
+        spread[:] = np.sqrt(np.mean(varying**2))
     return Frame(center, np.where(spread > 0, spread, 1.0))
 
 

@@ -83,7 +83,7 @@ class GridSearch:
     def _run_full(self) -> Trained:
         for g in range(len(self.grid.gammas)):
             self.visit(g, list(range(len(self.grid.costs))), prune=False)
-        return self._found()
+        return self._best_trained()
 
     def _run_refined(self) -> Trained:
         """Search from coarse to fine; a grid of short axes is tried whole."""
@@ -92,7 +92,7 @@ class GridSearch:
         is_whole = len(gammas) * len(costs) == shape[0] * shape[1]
         for g in gammas:
             self.visit(g, costs, tol_factor=1.0 if is_whole else LOOSE)
-        first = self._found()
+        first = self._best_trained()
         if is_whole:
             return first
         # The point itself is trained again, at the tolerance of its neighbors.
@@ -100,9 +100,9 @@ class GridSearch:
         near_gammas, near_costs = near_points(shape, (first.gamma, first.cost))
         for g in near_gammas:
             self.visit(g, near_costs)
-        return self._found()
+        return self._best_trained()
 
-    def _found(self) -> Trained:
+    def _best_trained(self) -> Trained:
         if self.best is None:
             raise AssertionError("the best of a search is never beaten")
         return self.best
@@ -125,8 +125,8 @@ class GridSearch:
             mistaken = self._mistaken(line, held_out)
             for row, i in enumerate(alive):
                 wrong[i][held_out] = self.weights[held_out] * mistaken[row]
-                own = slice(row, row + 1)
-                lines[i].append(Line(line.betas[own].copy(), line.offsets[own].copy()))
+                candidate = slice(row, row + 1)
+                lines[i].append(Line(line.betas[candidate].copy(), line.offsets[candidate].copy()))
             if prune:
                 alive = self._unbeaten(alive, wrong, int(held_out.stop))
         for i in alive:
@@ -143,13 +143,13 @@ class GridSearch:
         return mistaken
 
     def _unbeaten(self, alive: list[int], wrong: dict[int, Float64], stop: int) -> list[int]:
-        own = {i: wrong[i][:stop] for i in alive}
-        rivals = [*own.values(), *([self.best.wrong[:stop]] if self.best else [])]
+        so_far = {i: wrong[i][:stop] for i in alive}
+        rivals = [*so_far.values(), *([self.best.wrong[:stop]] if self.best else [])]
         if not rivals:
             return alive
         best, losses = min(rivals, key=self.criterion.error), self.criterion.losses
         least = losses(best, best)
-        return [i for i in alive if not is_beaten(losses(own[i], best), least)]
+        return [i for i in alive if not is_beaten(losses(so_far[i], best), least)]
 
     def _offer(self, trained: Trained) -> None:
         self.errors[trained.gamma, trained.cost] = trained.error
@@ -180,10 +180,10 @@ class GridSearch:
 
     def _all_errors(self) -> Float32:
         """Return the error of each candidate, (n_gammas, n_costs); -1 if it left out a fold."""
-        found = np.full((len(self.grid.gammas), len(self.grid.costs)), -1.0, np.float32)
+        errors = np.full((len(self.grid.gammas), len(self.grid.costs)), -1.0, np.float32)
         for point, error in self.errors.items():
-            found[point] = error / self.criterion.unit
-        return found
+            errors[point] = error / self.criterion.unit
+        return errors
 
     def _finish(self, best: Trained, betas: Float32, offsets: Float64) -> None:
         gamma = self.grid.gammas[best.gamma]
@@ -261,17 +261,17 @@ class RecallProduct:
         """Return each class's recall among the first rows (1 if it has none), and its weight."""
         codes, weights = self.codes[: len(wrong)], self.weights[: len(wrong)]
         of_class = [codes == c for c in range(self.n_classes)]
-        sizes = np.array([total(weights[own]) for own in of_class])
-        missed = np.array([total(wrong[: len(codes)][own]) for own in of_class])
+        sizes = np.array([total(weights[members]) for members in of_class])
+        missed = np.array([total(wrong[: len(codes)][members]) for members in of_class])
         return 1.0 - missed / np.where(sizes > 0, sizes, 1.0), sizes
 
     def error(self, wrong: Float64) -> float:
-        found, _ = self.recalls(wrong)
-        return 1.0 - float(np.prod(found))
+        recalls, _ = self.recalls(wrong)
+        return 1.0 - float(np.prod(recalls))
 
     def losses(self, wrong: Float64, best: Float64) -> Float64:
-        found, sizes = self.recalls(best)
-        rest = np.array([np.prod(np.delete(found, c)) for c in range(self.n_classes)])
+        recalls, sizes = self.recalls(best)
+        rest = np.array([np.prod(np.delete(recalls, c)) for c in range(self.n_classes)])
         factors = rest / np.where(sizes > 0, sizes, np.inf)
         scaled: Float64 = wrong[: len(self.codes)] * factors[self.codes[: len(wrong)]]
         return scaled

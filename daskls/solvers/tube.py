@@ -50,14 +50,14 @@ class TubeSolver(LocalSolver):
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
         alike = np.zeros(len(cell.X), np.int32)
-        own = LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
+        local = LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
         y = cast(Float64, cell.targets)[:, 0]
-        report = replace(own.described(cell.report), n_classes=0)
-        if own.are_equal or (y == y[0]).all():
-            return constants(own, [Pinball().constant(y, own.weights, 0.5)], report)
-        kernel = cell_kernel(spec, own.rows)
-        problem = TubeProblem(kernel_matrix(own.rows, kernel), y, own.weights, spec.tube, spec)
-        costs = cost_candidates(own, spec)
+        report = replace(local.described(cell.report), n_classes=0)
+        if local.are_equal or (y == y[0]).all():
+            return constants(local, [Pinball().constant(y, local.weights, 0.5)], report)
+        kernel = cell_kernel(spec, local.rows)
+        problem = TubeProblem(kernel_matrix(local.rows, kernel), y, local.weights, spec.tube, spec)
+        costs = cost_candidates(local, spec)
         folds = assign_folds(np.zeros(len(y), np.int64), spec.cv, cell.seed)
         chosen = problem.choose(costs, folds)
         beta, offset = problem.finish(chosen)
@@ -72,7 +72,7 @@ class TubeSolver(LocalSolver):
             n_tried=chosen.n_tried,
             edge=edge,
         )
-        return values_model(own, kernel, problem.diagonal, beta[:, None], [offset], report)
+        return values_model(local, kernel, problem.diagonal, beta[:, None], [offset], report)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         m, cv = n_rows, sizes.spec.cv
@@ -90,14 +90,14 @@ def kernel_matrix(A: Float32, kernel: KernelSpec) -> Float64:
     return System(A, kernel).matrix64()
 
 
-def cost_candidates(own: LocalRows, spec: SolverSpec) -> tuple[float, ...]:
+def cost_candidates(local: LocalRows, spec: SolverSpec) -> tuple[float, ...]:
     if spec.C is not None:
         return tuple(cost / spec.unit for cost in spec.C)
-    return tuple(sorted(resolve_grid(spec, own.radius, own.n_rows, own.rows.shape[1]).costs))
+    return tuple(sorted(resolve_grid(spec, local.radius, local.n_rows, local.rows.shape[1]).costs))
 
 
 def values_model(
-    own: LocalRows,
+    local: LocalRows,
     kernel: KernelSpec,
     diagonal: Float64,
     betas: Float64,
@@ -107,10 +107,10 @@ def values_model(
     support = np.flatnonzero(betas.any(axis=1))
     if not len(support):
         # Only offsets were learned: all numbers lie within the tube, or C x weight is too small.
-        return constants(own, offsets, report)
-    rows, coef = in_float32(own.rows[support], betas[support], diagonal[support], MAX_TUBE_MOVE)
+        return constants(local, offsets, report)
+    rows, coef = in_float32(local.rows[support], betas[support], diagonal[support], MAX_TUBE_MOVE)
     return LocalModel(
-        frame=own.frame,
+        frame=local.frame,
         rows=rows,
         coef=coef,
         classes=np.arange(len(offsets), dtype=np.int32),
@@ -121,15 +121,15 @@ def values_model(
             report,
             gamma=kernel.gamma,
             n_support=len(support),
-            seconds=time.perf_counter() - own.started,
+            seconds=time.perf_counter() - local.started,
         ),
         decision="values",
     )
 
 
-def constants(own: LocalRows, values: Sequence[float], report: CellReport) -> LocalModel:
+def constants(local: LocalRows, values: Sequence[float], report: CellReport) -> LocalModel:
     return replace(
-        own.constant(report),
+        local.constant(report),
         classes=np.arange(len(values), dtype=np.int32),
         class_ptr=np.zeros(len(values) + 1, np.int64),
         intercepts=np.array(values),
@@ -172,8 +172,8 @@ class TubeProblem:
 
     def _solve(self, costs: Float64, beta: Float64, g: Float64, tol: float) -> float:
         spec, most = self._spec, max_steps(len(self._y))
-        given = self._K, self._y, *self.bounds(costs), self._epsilon, spec.fit_intercept
-        n_steps, violation, low, high = solve_tube(*given, beta, g, tol, most)
+        arguments = self._K, self._y, *self.bounds(costs), self._epsilon, spec.fit_intercept
+        n_steps, violation, low, high = solve_tube(*arguments, beta, g, tol, most)
         self.n_steps += n_steps
         self.n_trained += 1
         self.n_at_limit += violation > tol
@@ -200,7 +200,7 @@ class TubeProblem:
             shift = self.shift(self._y - values)
             loss, squared = self._mean_losses(values + shift)
             if loss < least:
-                beta, g = (np.mean([own[i] for own in state], axis=0) for i in (0, 1))
+                beta, g = (np.mean([pair[i] for pair in state], axis=0) for i in (0, 1))
                 best, least, n_worse = _Chosen(cost, loss, squared, beta, g, shift), loss, 0
             else:
                 n_worse += 1
@@ -211,8 +211,8 @@ class TubeProblem:
 
     def _mean_losses(self, values: Float64) -> tuple[float, float]:
         missed = np.clip(self._y - values, -FAR_OFF, FAR_OFF)
-        own = (np.average(part, weights=self._weights) for part in (self.losses(missed), missed**2))
-        first, second = own
+        means = (np.average(x, weights=self._weights) for x in (self.losses(missed), missed**2))
+        first, second = means
         return float(first), float(second)
 
     def finish(self, chosen: _Chosen) -> tuple[Float64, float]:

@@ -38,11 +38,11 @@ class ClassPairs:
     @classmethod
     def of(cls, cell: CellData, n_folds: int) -> "ClassPairs":
         rows, signs, fold_ptr, at = [], [], [], []
-        for a, b, own, own_signs in cell.pairs():
-            rows.append(own)
-            signs.append(own_signs)
-            at.append(np.where(own_signs > 0, a, b - 1))
-            fold_ptr.append(np.append(cell.fold_ptr(own, n_folds), len(own)))
+        for a, b, pair_rows, pair_signs in cell.pairs():
+            rows.append(pair_rows)
+            signs.append(pair_signs)
+            at.append(np.where(pair_signs > 0, a, b - 1))
+            fold_ptr.append(np.append(cell.fold_ptr(pair_rows, n_folds), len(pair_rows)))
         flat = np.concatenate(rows)
         flat_signs = np.concatenate(signs)
         ptr = np.cumsum([0, *map(len, rows)])
@@ -69,8 +69,8 @@ class ClassPairs:
         return list(zip(runs, [*runs[1:], len(self)], strict=True))
 
     def bounds_without(self, fold: int) -> Float32:
-        own = self.cell.folds[self.rows] != fold
-        bounds: Float32 = self.bounds * own
+        trains = self.cell.folds[self.rows] != fold
+        bounds: Float32 = self.bounds * trains
         return bounds
 
     def slice_of(self, p: int) -> slice:
@@ -94,19 +94,19 @@ class ClassPairs:
         cell, n = self.cell, len(betas)
         k = cell.n_classes
         coef = self.coefficients(betas).reshape(n * (k - 1), -1)
-        own = K[held_out]
-        parts = np.empty((k, n * (k - 1), len(own)), np.float32)
+        kernel_rows = K[held_out]
+        parts = np.empty((k, n * (k - 1), len(kernel_rows)), np.float32)
         for c in range(k):
             members = np.flatnonzero(cell.codes == c)
-            np.matmul(coef[:, members], own[:, members].T, out=parts[c])
-        winners = np.empty((n, len(own)), np.int64)
+            np.matmul(coef[:, members], kernel_rows[:, members].T, out=parts[c])
+        winners = np.empty((n, len(kernel_rows)), np.int64)
         write_winners(parts.reshape(k, n, k - 1, -1), offsets, winners)
         return winners
 
     def values(self, K: Float32, betas: Float32, offsets: Float32, held_out: slice) -> Float32:
-        own = K[held_out]
-        values = np.empty((len(betas), len(own)), np.float32)
-        multiply_rows(own, betas, values)
+        kernel_rows = K[held_out]
+        values = np.empty((len(betas), len(kernel_rows)), np.float32)
+        multiply_rows(kernel_rows, betas, values)
         values += offsets
         return values
 

@@ -151,7 +151,7 @@ def test_one_class_left_by_weights():
         (X, chunked(Y[:-1], 100), rf"X has {N} rows, y has {N - 1}"),
         (X, 1.0, "1d array"),
         (X[:0], np.empty(0), "0 sample"),
-        (np.full((N, 2), "a"), Y, "not compatible with arrays of bytes/strings"),
+        (np.full((N, 2), "a"), Y, "X holds text: .* in row 0, column 0"),
         (np.empty((N, 0)), Y, r"0 feature\(s\).*minimum of 1 is required"),
         (chunked(np.empty((N, 0)), N), Y, r"0 feature\(s\).*minimum of 1 is required"),
         (chunked(X[:, 0], 100), Y, r"2 dimensions \(rows, features\), got 1.*reshape"),

@@ -41,7 +41,7 @@ def fit_rows(method: NeighborSpec, state: FitState) -> None:
     fit, _ = select(state, method)
     chosen = fit.spec.C, fit.spec.gamma, fit.method.percentiles
     # Of several values each query chooses.
-    C, gamma, percentile = (own[0] if own and len(own) == 1 else None for own in chosen)
+    C, gamma, percentile = (values[0] if values and len(values) == 1 else None for values in chosen)
     # Predictions use the selected parameters, so they are part of the model.
     selected: dict[str, Any] = {"C": C, "gamma": gamma, "percentile": percentile}
     if state.request.probability == EACH:
@@ -105,28 +105,28 @@ def expected_rows(method: NeighborSpec, sizes: TaskSizes, resources: Resources) 
         k = max(method.for_rows(sizes.n_rows).n_neighbors)
         needed = neighborhood_nbytes(sizes, k, sizes.leaf_rows, sizes.n_rows, 1, method.n_groups)
         nbytes = max(nbytes, needed)
-    kept = sizes.n_rows * sizes.row_nbytes
+    stored = sizes.n_rows * sizes.row_nbytes
     if method.n_groups is None:
-        return Expected(0, 0, nbytes, kept)
+        return Expected(0, 0, nbytes, stored)
     d = sizes.n_features
     grouped = grouped_rows(d, sizes.leaf_rows, sizes.n_rows)
     nbytes = max(nbytes, building_nbytes(grouped, d))
-    return Expected(-(-sizes.n_rows // grouped), 0, nbytes, kept + graph_nbytes(sizes.n_rows, d))
+    return Expected(-(-sizes.n_rows // grouped), 0, nbytes, stored + graph_nbytes(sizes.n_rows, d))
 
 
 def expected_centers(method: NeighborSpec, sizes: TaskSizes, resources: Resources) -> Expected:
     method, rows = method.for_rows(sizes.n_rows), expected_rows(method, sizes, resources)
     k = method.n_neighbors[len(method.n_neighbors) // 2]
     n_centers = _n_centers(sizes.n_rows, method.inner(k))
-    own = sizes, k, sizes.leaf_rows, sizes.n_rows
-    batch = plan_batch(*own, resources, method.n_groups)
+    arguments = sizes, k, sizes.leaf_rows, sizes.n_rows
+    batch = plan_batch(*arguments, resources, method.n_groups)
     n_tasks = -(-n_centers // _bundle_size(sizes, n_centers, k))
-    nbytes = neighborhood_nbytes(*own, batch, method.n_groups)
+    nbytes = neighborhood_nbytes(*arguments, batch, method.n_groups)
     models = model_nbytes(sizes, n_centers * k)
-    kept = rows.model_nbytes if method.assign == "point" else 0
+    stored = rows.model_nbytes if method.assign == "point" else 0
     client = NBYTES_PER_ROW * sizes.n_rows
     n_tasks, nbytes = n_tasks + rows.n_tasks, max(nbytes, rows.nbytes)
-    return Expected(n_tasks, n_centers, nbytes, models + kept, client)
+    return Expected(n_tasks, n_centers, nbytes, models + stored, client)
 
 
 def _n_centers(n_rows: int, n_inner: int) -> int:

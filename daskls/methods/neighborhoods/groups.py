@@ -79,8 +79,8 @@ def nearest_of_rows(
 ) -> Neighbors:
     """Return the same of rows themselves, each in its own list unless equal rows fill that."""
     rows = leaves.read_positions(positions)
-    found = nearest_rows(method, leaves, rows.X, n_neighbors, metric)
-    return found if method.n_groups is None else with_own(found, rows.numbers, positions)
+    neighbors = nearest_rows(method, leaves, rows.X, n_neighbors, metric)
+    return neighbors if method.n_groups is None else with_own(neighbors, rows.numbers, positions)
 
 
 def search_batches(
@@ -93,8 +93,8 @@ def search_batches(
 ) -> Iterator[tuple[Int64, Neighbors]]:
     """Yield batches of nearby queries, of ``size`` at most, and their nearest rows."""
 
-    def find(own: Int64) -> Neighbors:
-        return nearest_rows(method, leaves, X[own], n_neighbors, metric)
+    def find(queries: Int64) -> Neighbors:
+        return nearest_rows(method, leaves, X[queries], n_neighbors, metric)
 
     n_searched = size
     if method.n_groups is not None:
@@ -108,11 +108,11 @@ def in_batches(
 ) -> Iterator[tuple[Int64, Neighbors]]:
     """Yield batches of queries, ``size`` at most, of what is found for ``n_searched`` at once."""
     for start in range(0, len(queries), n_searched):
-        own = queries[start : start + n_searched]
-        found = find(own)
-        for first in range(0, len(own), size):
-            batch = np.arange(first, min(first + size, len(own)))
-            yield own[batch], found.take(batch)
+        searched = queries[start : start + n_searched]
+        neighbors = find(searched)
+        for first in range(0, len(searched), size):
+            batch = np.arange(first, min(first + size, len(searched)))
+            yield searched[batch], neighbors.take(batch)
 
 
 def build_graphs(method: NeighborSpec, state: FitState) -> None:
@@ -145,8 +145,8 @@ def group_leaves(leaves: LeafReader) -> list[tuple[int, int]]:
 
 def read_rows(bundle: tuple[int, int], leaves: LeafReader) -> GroupRows | None:
     first, last = bundle
-    found = [leaves.read_leaf(leaf) for leaf in range(first, last + 1)]
-    return GroupRows(found) if any(len(leaf.X) for leaf in found) else None
+    rows = [leaves.read_leaf(leaf) for leaf in range(first, last + 1)]
+    return GroupRows(rows) if any(len(leaf.X) for leaf in rows) else None
 
 
 @cached(1)
@@ -154,12 +154,12 @@ def open_groups(leaves: LeafReader) -> Groups:
     bundles = all_bundles(leaves.store, leaves.n_leaves, GRAPHS)
 
     def read_group(number: int) -> Group | None:
-        kept: tuple[Group | None] | None = leaves.cache.get((number, GRAPHS))
-        if kept is None:
+        entry: tuple[Group | None] | None = leaves.cache.get((number, GRAPHS))
+        if entry is None:
             group, nbytes = _read_group(bundles[number], leaves)
-            kept = (group,)
-            leaves.cache.put((number, GRAPHS), kept, nbytes)
-        return kept[0]
+            entry = (group,)
+            leaves.cache.put((number, GRAPHS), entry, nbytes)
+        return entry[0]
 
     counts = np.diff(leaves.first_positions)
     return Groups(leaves.regions, counts, bundles, leaves.read_leaf, read_group)

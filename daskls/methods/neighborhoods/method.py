@@ -103,8 +103,8 @@ class Falk(NeighborMethod):
         if self.assign == "point":
             return mean_of_views(reader, X, [find_owners(self, reader, X)])
         n_centers = self.n_centers if self.assign == "k_centers" else 1
-        found = nearest_centers(reader, X, min(n_centers, reader.n_cells))
-        return mean_of_views(reader, X, list(found.T))
+        cells = nearest_centers(reader, X, min(n_centers, reader.n_cells))
+        return mean_of_views(reader, X, list(cells.T))
 
     def clean_up(self, root: Root) -> None:
         """Also removes the rows where predictions only need the centers."""

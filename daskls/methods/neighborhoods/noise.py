@@ -27,8 +27,8 @@ def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Fl
 
     def evaluate(start: int) -> Float64:
         rows = slice(start, start + SLAB_ROWS)
-        method, own = method_of(reader.method), reader.enter(X[rows])
-        return method.agreement(reader, own, codes[rows], start)
+        method, entered = method_of(reader.method), reader.enter(X[rows])
+        return method.agreement(reader, entered, codes[rows], start)
 
     with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
         reader = open_model(handle.location, handle.fingerprint)
@@ -97,12 +97,12 @@ def leave_one_out(
     agreement = np.empty(len(X))
     seed = int(reader.meta["seed"])
     with one_blas_thread():
-        for queries, found in search_batches(method, leaves, X, k + 1, metric, size):
-            others = found.others(first + queries)
-            rows = leaves.read_positions(found.positions[others].reshape(len(queries), -1))
+        for queries, neighbors in search_batches(method, leaves, X, k + 1, metric, size):
+            others = neighbors.others(first + queries)
+            rows = leaves.read_positions(neighbors.positions[others].reshape(len(queries), -1))
             for i, query in enumerate(queries.tolist()):
-                own = rows.X[i], rows.codes[i], rows.weights[i], method.inner(k), reader.spec
-                near = Neighborhood(*own, method.percentiles, LEFT_OUT(seed, row=first + query))
+                fields = rows.X[i], rows.codes[i], rows.weights[i], method.inner(k), reader.spec
+                near = Neighborhood(*fields, method.percentiles, LEFT_OUT(seed, row=first + query))
                 fitted = fit_label(near, int(codes[query]))
                 agreement[query] = label_probability(fitted, X[query])
     return agreement

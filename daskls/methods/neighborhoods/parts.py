@@ -40,11 +40,11 @@ class Centers:
 
     def owners(self, start: int, stop: int) -> Int32:
         """Return the center of each of the positions start .. stop - 1."""
-        found = self.part.read("owner", slice(start, stop), kind="i")
-        if len(found) != stop - start:
+        owner = self.part.read("owner", slice(start, stop), kind="i")
+        if len(owner) != stop - start:
             raise damaged(self.part.where(), f"it has no owners of places {start} to {stop}")
-        check_codes(self.part.where(), "owner", found, len(self.positions))
-        return found
+        check_codes(self.part.where(), "owner", owner, len(self.positions))
+        return owner
 
 
 def write_centers(
@@ -109,15 +109,15 @@ def find_owners(method: NeighborSpec, reader: ModelReader, X: Reals) -> Int64:
     leaves = open_searched(method, reader)
     centers = _centers_of(reader)
     order = order_by_leaf(X, leaves.regions)
-    found = nearest_rows(method, leaves, X[order], 1, metric_of(reader.spec))
+    neighbors = nearest_rows(method, leaves, X[order], 1, metric_of(reader.spec))
     positions = np.empty(len(X), np.int64)
-    positions[order] = found.positions[:, 0]
+    positions[order] = neighbors.positions[:, 0]
     cells = np.empty(len(X), np.int64)
     of_leaf = leaves.leaf_of(positions)
     for leaf in np.unique(of_leaf).tolist():
-        own = of_leaf == leaf
+        in_leaf = of_leaf == leaf
         start, stop = leaves.first_positions[[leaf, leaf + 1]]
-        cells[own] = centers.owners(int(start), int(stop))[positions[own] - start]
+        cells[in_leaf] = centers.owners(int(start), int(stop))[positions[in_leaf] - start]
     return cells
 
 
@@ -125,9 +125,9 @@ def nearest_centers(reader: ModelReader, X: Reals, n_centers: int) -> Int64:
     """Return each query's nearest centers, (m, n_centers); ties go to the smaller row number."""
     leaf, region, number = _centers_leaf(reader)
     order = order_by_leaf(X, leaf.regions)
-    found = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of(reader.spec))
+    neighbors = find_nearest(X[order], n_centers, region, lambda _: leaf, metric_of(reader.spec))
     cells = np.empty((len(X), n_centers), np.int64)
-    cells[order] = number[found.positions]
+    cells[order] = number[neighbors.positions]
     return cells
 
 

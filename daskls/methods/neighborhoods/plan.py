@@ -73,11 +73,11 @@ def check_neighborhoods(
         )
     k = min(n_neighbors, sizes.n_rows)
     n_rows = sizes.n_rows
-    own = leaf_rows, n_rows, 1, n_groups
-    needed = neighborhood_nbytes(sizes, k, *own)
+    arguments = leaf_rows, n_rows, 1, n_groups
+    needed = neighborhood_nbytes(sizes, k, *arguments)
     if needed > usable:
         fitting = k
-        while fitting > 1 and neighborhood_nbytes(sizes, fitting, *own) > usable:
+        while fitting > 1 and neighborhood_nbytes(sizes, fitting, *arguments) > usable:
             fitting //= 2
         raise MemoryPlanError(
             f"A neighborhood of {k} rows x {sizes.n_features} features needs "
@@ -126,8 +126,8 @@ def plan_batch(
 ) -> int:
     batch = batch_size(n_neighbors, sizes.n_features, sizes.target_nbytes)
     usable = usable_nbytes(resources)
-    own = sizes, n_neighbors, leaf_rows, n_rows
-    while batch > 1 and neighborhood_nbytes(*own, batch, n_groups) > usable:
+    arguments = sizes, n_neighbors, leaf_rows, n_rows
+    while batch > 1 and neighborhood_nbytes(*arguments, batch, n_groups) > usable:
         batch //= 2
     return batch
 

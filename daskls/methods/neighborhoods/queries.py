@@ -44,11 +44,11 @@ def neighborhoods_of(
     size = batch_size(k, X.shape[1], reader.target.nbytes) if len(X) else 1
     metric = metric_of(reader.spec)
     ends = (0, method.inner(k), k) if method.selection == "each" else (0, k)
-    for queries, found in search_batches(method, leaves, X, k, metric, size):
+    for queries, neighbors in search_batches(method, leaves, X, k, metric, size):
         # Sorted, so that equal sets of neighbors give equal models, bit for bit, for every query.
-        by_number = [a + np.argsort(found.numbers[:, a:b], axis=1) for a, b in pairwise(ends)]
+        by_number = [a + np.argsort(neighbors.numbers[:, a:b], axis=1) for a, b in pairwise(ends)]
         order = np.concatenate(by_number, axis=1)
-        yield queries, leaves.read_positions(np.take_along_axis(found.positions, order, axis=1))
+        yield queries, leaves.read_positions(np.take_along_axis(neighbors.positions, order, axis=1))
 
 
 def _votes(rows: Rows, n_classes: int) -> Float64:
@@ -63,11 +63,11 @@ def _votes(rows: Rows, n_classes: int) -> Float64:
 
 def _means(rows: Rows) -> Float64:
     numbers = cast(Float64, rows.targets)
-    found = np.zeros((len(numbers), numbers.shape[2]))
+    sums = np.zeros((len(numbers), numbers.shape[2]))
     # One neighbor at a time, so that bits do not depend on how many queries a batch has.
-    for own, weights in zip(numbers.swapaxes(0, 1), rows.weights.T, strict=True):
-        found += own * weights[:, None]
-    means: Float64 = found / rows.weights.sum(axis=1, keepdims=True)
+    for values, weights in zip(numbers.swapaxes(0, 1), rows.weights.T, strict=True):
+        sums += values * weights[:, None]
+    means: Float64 = sums / rows.weights.sum(axis=1, keepdims=True)
     return means
 
 
@@ -88,5 +88,5 @@ def _model_scores(method: NeighborSpec, reader: ModelReader, X: Reals, rows: Row
 def neighborhood_of(method: NeighborSpec, reader: ModelReader, rows: Rows, i: int) -> Neighborhood:
     spec = replace(reader.spec, search="full")
     seed = QUERY(int(reader.meta["seed"]), row=int(rows.numbers[i, 0]))
-    own = rows.X[i], rows.targets[i], rows.weights[i], method.inner(len(rows.X[i]))
-    return Neighborhood(*own, spec, method.percentiles, seed)
+    fields = rows.X[i], rows.targets[i], rows.weights[i], method.inner(len(rows.X[i]))
+    return Neighborhood(*fields, spec, method.percentiles, seed)

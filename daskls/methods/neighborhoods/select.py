@@ -55,8 +55,8 @@ def select(state: FitState, neighbors: NeighborSpec) -> tuple[Fit, int]:
         state.root.update(selected=stored)
     gamma, percentile = stored["gamma"], stored["percentile"]
     chosen = replace(resolved, C=(stored["C"],), gamma=None if gamma is None else (gamma,))
-    own = replace(neighbors, percentiles=None if percentile is None else (percentile,))
-    return replace(fit, method=own, spec=chosen), int(stored["n_neighbors"])
+    method = replace(neighbors, percentiles=None if percentile is None else (percentile,))
+    return replace(fit, method=method, spec=chosen), int(stored["n_neighbors"])
 
 
 def _evaluate(state: FitState, fit: Fit) -> tuple[Float64, Mask]:
@@ -116,24 +116,24 @@ def left_out_errors(state: FitState, fit: Fit, positions: Int64) -> tuple[Float6
     shape = 1, count_gammas(fit.spec, method.percentiles), fit.spec.n_costs
     running = np.arange(shape[1] * shape[2])
     ends = [0, *(max(int(len(positions) * share), 1) for share in ROUNDS)]
-    found: list[Float64] = []
+    misses: list[Float64] = []
     for number, (start, stop) in enumerate(pairwise(ends)):
         if start == stop:
             # Of two or three rows the second round has none.
             continue
         if number and len(running) > 1:
-            order = np.argsort(_errors(found)[running], kind="stable")
+            order = np.argsort(_errors(misses)[running], kind="stable")
             running = np.sort(running[order[: N_RUNNING[number - 1]]])
-        own = positions[start:stop]
-        parts = np.array_split(own, min(N_TASKS, len(own)))
+        in_round = positions[start:stop]
+        parts = np.array_split(in_round, min(N_TASKS, len(in_round)))
         tasks = [(part, running, job, state.scan.target) for part in parts]
-        found += compute_each(evaluate_left_out, tasks, state.client)
+        misses += compute_each(evaluate_left_out, tasks, state.client)
     is_last = np.isin(np.arange(shape[1] * shape[2]), running)
-    return _errors(found).reshape(shape), is_last.reshape(shape)
+    return _errors(misses).reshape(shape), is_last.reshape(shape)
 
 
-def _errors(found: list[Float64]) -> Float64:
-    evaluated = totals(np.concatenate(found))
+def _errors(misses: list[Float64]) -> Float64:
+    evaluated = totals(np.concatenate(misses))
     # No row counts where copies fill the neighborhoods of all: no candidate changes an answer.
     errors: Float64 = evaluated[:, 0] / np.where(evaluated[:, 1] > 0, evaluated[:, 1], 1.0)
     return errors
@@ -146,28 +146,28 @@ def evaluate_left_out(
     n_gammas = count_gammas(job.fit.spec, job.fit.method.percentiles)
     counted = np.zeros((len(positions), n_gammas * job.fit.spec.n_costs, 2))
     reader = job.fit.open_rows()
-    asked = reader.read_positions(positions)
+    queries = reader.read_positions(positions)
     row = 0
     with one_blas_thread():
         for _, rows in gather_neighborhoods(reader, positions, job):
             for i in range(len(rows.X)):
-                own, weight = asked.take(np.array([row])), asked.weights[row]
-                others = _others(_neighborhood(rows, i), own, positions[row], reader, job)
-                for candidate, missed in _misses(others, own, running, job, target):
+                query, weight = queries.take(np.array([row])), queries.weights[row]
+                others = _others(_neighborhood(rows, i), query, positions[row], reader, job)
+                for candidate, missed in _misses(others, query, running, job, target):
                     counted[row, candidate] = weight * missed, weight
                 row += 1
     return counted
 
 
-def _others(near: Rows, own: Rows, position: int, reader: LeafReader, job: NeighborJob) -> Rows:
+def _others(near: Rows, query: Rows, position: int, reader: LeafReader, job: NeighborJob) -> Rows:
     """Return the nearest rows that are no copies of a row; none where copies fill its list."""
     k = job.n_neighbors - 1
-    is_other = (near.X != own.X).any(axis=1)
+    is_other = (near.X != query.X).any(axis=1)
     n_copies = len(is_other) - int(is_other.sum())
     if 1 < n_copies <= k:
         wider = replace(job, n_neighbors=min(k + n_copies, reader.n_rows))
         near = _neighborhood(next(gather_neighborhoods(reader, np.array([position]), wider))[1], 0)
-        is_other = (near.X != own.X).any(axis=1)
+        is_other = (near.X != query.X).any(axis=1)
     others = np.flatnonzero(is_other)[:k]
     return near.take(others[np.argsort(near.numbers[others])])
 
@@ -178,15 +178,15 @@ def _neighborhood(rows: Rows, i: int) -> Rows:
 
 
 def _misses(
-    rows: Rows, asked: Rows, running: Int64, job: NeighborJob, target: Target
+    rows: Rows, query: Rows, running: Int64, job: NeighborJob, target: Target
 ) -> Iterator[tuple[int, float]]:
     if not len(rows.X):
         return
     costs = sorted(job.fit.spec.C or ())
-    seed = EVALUATED(job.fit.seed, row=int(asked.numbers[0]), n_neighbors=job.n_neighbors)
+    seed = EVALUATED(job.fit.seed, row=int(query.numbers[0]), n_neighbors=job.n_neighbors)
     for g in np.unique(running // len(costs)).tolist():
-        own = running[running // len(costs) == g]
-        spec = replace(job.fit.spec, C=tuple(costs[c] for c in own % len(costs)))
+        candidates = running[running // len(costs) == g]
+        spec = replace(job.fit.spec, C=tuple(costs[c] for c in candidates % len(costs)))
         percentiles = job.fit.method.percentiles
         if percentiles is not None:
             percentiles = (percentiles[g],)
@@ -195,6 +195,6 @@ def _misses(
         k = len(rows.X)
         near = Neighborhood(rows.X, rows.targets, rows.weights, k, spec, percentiles, seed)
         models = find_neighborhood_solver(spec).candidate_models(near)
-        for candidate, model in zip(own.tolist(), models, strict=True):
-            scores = model_scores(model, asked.X, target.n_classes)
-            yield candidate, float(misses_of(scores, asked.targets, target)[0])
+        for candidate, model in zip(candidates.tolist(), models, strict=True):
+            scores = model_scores(model, query.X, target.n_classes)
+            yield candidate, float(misses_of(scores, query.targets, target)[0])

@@ -20,7 +20,7 @@ def label_shares(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64
     """Return the probability of each class, (m, k)."""
     with malformed_is_damage(reader.index.where()):
         class_weight = np.array(reader.index.attrs["class_weight"], np.float64)
-    found = np.zeros((len(X), reader.n_classes))
+    probabilities = np.zeros((len(X), reader.n_classes))
     for queries, rows in neighborhoods_of(method, reader, X):
         # Queries with the same neighbors share their sigmoids.
         fitted: dict[bytes, dict[int, LabelModel | float]] = {}
@@ -28,9 +28,9 @@ def label_shares(method: NeighborSpec, reader: ModelReader, X: Reals) -> Float64
             key = rows.numbers[i].tobytes()
             if key not in fitted:
                 fitted[key] = _fit(neighborhood_of(method, reader, rows, i), class_weight)
-            for code, own in fitted[key].items():
-                found[query, code] = label_probability(own, X[query])
-    return normalized(found)
+            for code, model in fitted[key].items():
+                probabilities[query, code] = label_probability(model, X[query])
+    return normalized(probabilities)
 
 
 def _fit(near: Neighborhood, class_weight: Float64) -> dict[int, LabelModel | float]:
@@ -40,5 +40,8 @@ def _fit(near: Neighborhood, class_weight: Float64) -> dict[int, LabelModel | fl
     present = np.unique(near.targets).tolist()
     if len(present) != 2:
         return {code: fit_label(near, code, counted) for code in present}
-    own = fit_label(near, present[1], counted)
-    return {present[0]: 1.0 - own if isinstance(own, float) else own.opposite(), present[1]: own}
+    model = fit_label(near, present[1], counted)
+    return {
+        present[0]: 1.0 - model if isinstance(model, float) else model.opposite(),
+        present[1]: model,
+    }

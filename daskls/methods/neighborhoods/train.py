@@ -121,8 +121,8 @@ def run_cover(
         is_out = (lists != positions[:, None]).all(axis=1)
         crowded = set(reader.leaf_of(positions[is_out]).tolist()) - looked_at
         calls = [(leaf, cover.n_assigned, fit) for leaf in sorted(crowded)]
-        for found in compute_each(find_beyond, calls, client) if calls else []:
-            cover.follow(*found)
+        for beyond in compute_each(find_beyond, calls, client) if calls else []:
+            cover.follow(*beyond)
         looked_at |= crowded
 
 
@@ -137,17 +137,17 @@ def search_positions(
     parts = np.array_split(order, min(-(-len(positions) // MIN_SEARCHED), N_SEARCHES))
     calls = [(positions[part], n_neighbors, fit, metric) for part in parts]
     lists = compute_each(search_block, calls, client)
-    found = np.empty((len(positions), n_neighbors), lists[0].dtype)
-    for part, own in zip(parts, lists, strict=True):
-        found[part] = own
-    return found
+    nearest = np.empty((len(positions), n_neighbors), lists[0].dtype)
+    for part, block in zip(parts, lists, strict=True):
+        nearest[part] = block
+    return nearest
 
 
 def search_block(positions: Int64, n_neighbors: int, fit: Fit, metric: KernelSpec) -> Ints:
     reader = fit.open_rows()
     with one_blas_thread():
-        found = nearest_of_rows(fit.method, reader, positions, n_neighbors, metric)
-    return _compact(found.positions, reader)
+        neighbors = nearest_of_rows(fit.method, reader, positions, n_neighbors, metric)
+    return _compact(neighbors.positions, reader)
 
 
 def find_beyond(leaf: int, n_neighbors: int, fit: Fit) -> tuple[Ints, Ints]:
@@ -184,12 +184,12 @@ def _fit_all(
     """Yield the model of each center; one neighborhood's matrices in memory at a time."""
     number, solver = bundle.first, find_neighborhood_solver(job.fit.spec)
     leaves = reader.leaf_of(positions)
-    for found, rows in gather_neighborhoods(reader, positions, job):
+    for neighbors, rows in gather_neighborhoods(reader, positions, job):
         for i in range(len(rows.X)):
             leaf = int(leaves[number - bundle.first])
-            report = CellReport(number, leaf, 0, 0, 0.0, n_read=int(found.n_leaves_read[i]))
+            report = CellReport(number, leaf, 0, 0, 0.0, n_read=int(neighbors.n_leaves_read[i]))
             # Seeded by the center's row number: its number among centers depends on all others.
-            seed = NEIGHBORHOOD(job.fit.seed, row=int(found.numbers[i, 0]))
+            seed = NEIGHBORHOOD(job.fit.seed, row=int(neighbors.numbers[i, 0]))
             yield solver.fit_neighborhood(job.near(rows, i, job.n_neighbors, seed), report)
             number += 1
 
@@ -199,21 +199,21 @@ def gather_neighborhoods(
 ) -> Iterator[tuple[Neighbors, Rows]]:
     metric = metric_of(job.fit.spec)
 
-    def find(own: Int64) -> Neighbors:
-        return nearest_of_rows(job.fit.method, reader, own, job.n_neighbors, metric)
+    def find(searched: Int64) -> Neighbors:
+        return nearest_of_rows(job.fit.method, reader, searched, job.n_neighbors, metric)
 
     n_searched = job.batch if job.fit.method.n_groups is None else len(positions)
-    for _, found in in_batches(find, positions, n_searched, job.batch):
-        yield found, reader.read_positions(found.positions)
+    for _, neighbors in in_batches(find, positions, n_searched, job.batch):
+        yield neighbors, reader.read_positions(neighbors.positions)
 
 
 def evaluate_row(position: int, job: NeighborJob) -> Float64:
     """Return `grid_errors` around one row for every k: (n_k, n_gammas, n_costs, 2)."""
     reader, solver = job.fit.open_rows(), find_neighborhood_solver(job.fit.spec)
     with one_blas_thread():
-        found, rows = next(gather_neighborhoods(reader, np.array([position]), job))
+        neighbors, rows = next(gather_neighborhoods(reader, np.array([position]), job))
         evaluated = []
         for k in job.fit.method.n_neighbors:
-            seed = EVALUATED(job.fit.seed, row=int(found.numbers[0, 0]), n_neighbors=k)
+            seed = EVALUATED(job.fit.seed, row=int(neighbors.numbers[0, 0]), n_neighbors=k)
             evaluated.append(solver.grid_errors(job.near(rows, 0, k, seed)))
     return np.stack(evaluated)

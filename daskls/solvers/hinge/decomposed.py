@@ -72,10 +72,10 @@ class KernelRowCache:
             self.used[:] = 0
         self.spec = spec
 
-    def fetch(self, own: Int64) -> Int64:
+    def fetch(self, rows: Int64) -> Int64:
         self.clock += 1
-        missing = own[self.slot_of[own] < 0]
-        self.used[self.slot_of[own[self.slot_of[own] >= 0]]] = self.clock
+        missing = rows[self.slot_of[rows] < 0]
+        self.used[self.slot_of[rows[self.slot_of[rows] >= 0]]] = self.clock
         # Evict the least recently used; of equal ones the first.
         free = np.argsort(self.used, kind="stable")[: len(missing)]
         evicted = self.row_in[free]
@@ -84,32 +84,32 @@ class KernelRowCache:
         for first in range(0, len(missing), GRAM_TILE_ROWS):
             at = slice(first, first + GRAM_TILE_ROWS)
             self.values[free[at]] = self._compute(missing[at])
-        slots: Int64 = self.slot_of[own]
+        slots: Int64 = self.slot_of[rows]
         return slots
 
     def tiles(self) -> Iterator[tuple[slice, Float32]]:
         """Yield all rows of K, tile by tile; rows for which the cache has free slots are kept."""
         m = len(self.A)
         for first in range(0, m, GRAM_TILE_ROWS):
-            own = slice(first, min(first + GRAM_TILE_ROWS, m))
-            slots = self.slot_of[own]
+            rows = slice(first, min(first + GRAM_TILE_ROWS, m))
+            slots = self.slot_of[rows]
             if (slots >= 0).all():
-                yield own, self.values[slots]
+                yield rows, self.values[slots]
                 continue
-            tile = self._compute(np.arange(own.start, own.stop))
+            tile = self._compute(np.arange(rows.start, rows.stop))
             new = np.flatnonzero(slots < 0)
             free = np.flatnonzero(self.row_in < 0)[: len(new)]
             new = new[: len(free)]
             self.slot_of[first + new], self.row_in[free] = free, first + new
             self.values[free] = tile[new]
-            yield own, tile
+            yield rows, tile
 
-    def _compute(self, own: Int64) -> Float32:
+    def _compute(self, rows: Int64) -> Float32:
         """Return rows of K; the bits of a row do not depend on the others."""
-        base = self.kernel.block(self.A[own], self.A).astype(np.float32)
+        base = self.kernel.block(self.A[rows], self.A).astype(np.float32)
         if self.kernel.has_width:
-            base[np.arange(len(own)), own] = 0.0
-        self.n_computed += len(own)
+            base[np.arange(len(rows)), rows] = 0.0
+        self.n_computed += len(rows)
         return self.kernel.apply(base, self.spec, base)
 
 
@@ -144,16 +144,16 @@ class DualAscent:
     def run(self, cap: np.float32, limit: float) -> tuple[int, float]:
         """Ascend until the duality gap is at most ``limit``; return the steps taken and the gap."""
         gain = np.empty_like(self.grad)
-        kept = np.empty(0, np.int64)
+        previous = np.empty(0, np.int64)
         n_steps, most, refreshed = 0, max_steps(len(self.beta)), False
         while True:
             gap = score_rows(self.grad, self.beta, self.bound, self.diag, cap, gain)
             if gap <= limit or n_steps >= most:
                 break
-            own = self._working_set(gain, kept)
-            taken = self._solve(own, cap) if len(own) else 0
+            working = self._working_set(gain, previous)
+            taken = self._solve(working, cap) if len(working) else 0
             n_steps += taken
-            kept = own
+            previous = working
             if taken:
                 refreshed = False
             elif refreshed:
@@ -161,13 +161,13 @@ class DualAscent:
             else:
                 # Rounding errors that float32 has gathered in the gradient may prevent a step.
                 self.refresh()
-                refreshed, kept = True, np.empty(0, np.int64)
+                refreshed, previous = True, np.empty(0, np.int64)
         return n_steps, gap
 
-    def _working_set(self, gain: Float32, kept: Int64) -> Int64:
+    def _working_set(self, gain: Float32, previous: Int64) -> Int64:
         """Return the rows to solve for, increasing; up to half are free rows of the set before."""
-        beta, bound = self.beta[kept], self.bound[kept]
-        free = kept[(beta != 0) & (beta != bound)][: MOST_WORKING // 2]
+        beta, bound = self.beta[previous], self.bound[previous]
+        free = previous[(beta != 0) & (beta != bound)][: MOST_WORKING // 2]
         candidates = np.flatnonzero(gain > 0)
         n_new = MOST_WORKING - len(free)
         if len(candidates) > n_new:
@@ -175,22 +175,22 @@ class DualAscent:
             candidates = candidates[best]
         return np.union1d(candidates, free)
 
-    def _solve(self, own: Int64, cap: np.float32) -> int:
+    def _solve(self, working: Int64, cap: np.float32) -> int:
         """Solve for a working set and update the gradient of all rows; return the steps taken."""
-        slots = self.rows.fetch(own)
-        q = len(own)
+        slots = self.rows.fetch(working)
+        q = len(working)
         square, signs = np.empty((q, q), np.float32), np.empty(q, np.float32)
-        beta, grad, bound = self.beta[own], self.grad[own], self.bound[own]
-        gather_square(self.rows.values, slots, own, beta, grad, square, signs)
+        beta, grad, bound = self.beta[working], self.grad[working], self.bound[working]
+        gather_square(self.rows.values, slots, working, beta, grad, square, signs)
         limit = INNER_SHARE * max(row_gaps(grad, beta, bound, cap), 0.0)
         scratch = np.empty(q, np.float32)
         n_steps, _ = solve_hinge(
-            square, self.diag[own], signs, bound, beta, grad, 0, 0, cap, limit, INNER_STEPS * q,
+            square, self.diag[working], signs, bound, beta, grad, 0, 0, cap, limit, INNER_STEPS * q,
             scratch,
         )  # fmt: skip
-        change = beta - self.beta[own]
+        change = beta - self.beta[working]
         moved = np.flatnonzero(change)
-        self.beta[own] = beta
+        self.beta[working] = beta
         subtract_rows(self.rows.values, slots[moved], change[moved], self.grad)
         return int(n_steps) if len(moved) else 0
 
@@ -198,22 +198,22 @@ class DualAscent:
         self.grad[:] = self.signs
         support = np.flatnonzero(self.beta)
         for first in range(0, len(support), MOST_WORKING):
-            own = support[first : first + MOST_WORKING]
-            subtract_rows(self.rows.values, self.rows.fetch(own), self.beta[own], self.grad)
+            rows = support[first : first + MOST_WORKING]
+            subtract_rows(self.rows.values, self.rows.fetch(rows), self.beta[rows], self.grad)
 
 
 def start_at(
     i: int,
     costs: Float64,
-    own: Float32,
+    bounds: Float32,
     products: tuple[Float32, Float32, Float32],
     seed_cost: float,
     before: Float32,
     ascent: DualAscent,
 ) -> None:
     """Put an ascent at the best start for the i-th C: zero, the seed, or the last C's solution."""
-    own_product, seed, seed_product = products
+    bounds_product, seed, seed_product = products
     set_start(
-        i, costs, own, own_product, seed, seed_product, seed_cost, before,
-        np.empty_like(own), ascent.signs, ascent.bound, ascent.beta, ascent.grad,
+        i, costs, bounds, bounds_product, seed, seed_product, seed_cost, before,
+        np.empty_like(bounds), ascent.signs, ascent.bound, ascent.beta, ascent.grad,
     )  # fmt: skip

@@ -42,67 +42,67 @@ class HingeNeighborhoods(NeighborhoodSolver):
     """
 
     def grid_errors(self, near: Neighborhood) -> Float64:
-        own, spec = _rows_of(near), near.spec
-        if _is_trivial(own):
+        local, spec = _rows_of(near), near.spec
+        if _is_trivial(local):
             n_inner, weights = near.n_inner, near.weights
-            wrong = own.present != np.bincount(own.present, weights).argmax()
+            wrong = local.present != np.bincount(local.present, weights).argmax()
             error = total(weights[:n_inner] * wrong[:n_inner]), total(weights[:n_inner])
             return np.full((count_gammas(spec, near.percentiles), spec.n_costs, 2), error)
         units = find_units(near)
-        own = units.of(own)
-        _, cell, grid = _prepared(own, near, _inner_folds(own, units.n_inner, near.seed))
+        local = units.of(local)
+        _, cell, grid = _prepared(local, near, _inner_folds(local, units.n_inner, near.seed))
         return _errors(cell, spec, grid)
 
     def fit_neighborhood(self, near: Neighborhood, report: CellReport) -> LocalModel:
         """A constant for one class, or where all rows are equal."""
-        own, spec = _rows_of(near), near.spec
-        report = own.described(report)
-        if _is_trivial(own):
-            return own.constant(report)
+        local, spec = _rows_of(near), near.spec
+        report = local.described(report)
+        if _is_trivial(local):
+            return local.constant(report)
         units = find_units(near)
-        own = units.of(own)
-        order, cell, choice = _chosen(own, near, units.n_inner)
-        return own.model(_trained(cell, choice, spec), order, cell, report)
+        local = units.of(local)
+        order, cell, choice = _chosen(local, near, units.n_inner)
+        return local.model(_trained(cell, choice, spec), order, cell, report)
 
     def candidate_models(self, near: Neighborhood) -> Iterator[LocalModel]:
-        own, spec = _rows_of(near), near.spec
-        report = own.described(BLANK_REPORT)
-        if _is_trivial(own):
+        local, spec = _rows_of(near), near.spec
+        report = local.described(BLANK_REPORT)
+        if _is_trivial(local):
             n_candidates = count_gammas(spec, near.percentiles) * spec.n_costs
-            yield from [own.constant(report)] * n_candidates
+            yield from [local.constant(report)] * n_candidates
             return
-        own = find_units(near).of(own)
-        order, cell, grid = _prepared(own, near, _inner_folds(own, 0, near.seed))
+        local = find_units(near).of(local)
+        order, cell, grid = _prepared(local, near, _inner_folds(local, 0, near.seed))
         for gamma in grid.gammas:
             choice = _from_zero(cell, spec, replace(grid, gammas=(gamma,)))
             for cost in grid.costs:
                 # Each solve starts from the solution at the previous C.
                 choice = _trained(cell, replace(choice, C=cost), spec)
-                yield own.model(choice, order, cell, report)
+                yield local.model(choice, order, cell, report)
 
 
-def _inner_folds(own: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
+def _inner_folds(local: LocalRows, n_inner: int, seed: tuple[int, ...]) -> Int64:
     """Assign inner rows to folds, equal ones to one; outer rows get one past the last."""
-    folds = np.full(len(own.rows), own.spec.cv)
-    folds[:n_inner] = assign_folds(own.present[:n_inner], own.spec.cv, seed)
-    if n_inner and (alike := find_copies(own.rows)) is not None:
+    folds = np.full(len(local.rows), local.spec.cv)
+    folds[:n_inner] = assign_folds(local.present[:n_inner], local.spec.cv, seed)
+    if n_inner and (alike := find_copies(local.rows)) is not None:
         first, group = alike
         folds = folds[first[group]]
     return folds
 
 
-def _is_trivial(own: LocalRows) -> bool:
+def _is_trivial(local: LocalRows) -> bool:
     """Whether there is nothing to learn: one class, or all rows equal."""
-    return len(own.classes) == 1 or own.are_equal
+    return len(local.classes) == 1 or local.are_equal
 
 
 def _rows_of(near: Neighborhood) -> LocalRows:
     return LocalRows.of(near.X, cast(Codes, near.targets), near.weights, near.spec)
 
 
-def _prepared(own: LocalRows, near: Neighborhood, folds: Int64) -> tuple[Int64, CellData, Grid]:
-    order, cell = own.data(folds)
-    grid = neighborhood_grid(own, cell.base, near.percentiles, near.seed, np.argsort(order))
+def _prepared(local: LocalRows, near: Neighborhood, folds: Int64) -> tuple[Int64, CellData, Grid]:
+    order, cell = local.data(folds)
+    grid = neighborhood_grid(local, cell.base, near.percentiles, near.seed, np.argsort(order))
     return order, cell, grid
 
 
@@ -110,10 +110,10 @@ def _has_choice(near: Neighborhood) -> bool:
     return count_gammas(near.spec, near.percentiles) * near.spec.n_costs > 1
 
 
-def _chosen(own: LocalRows, near: Neighborhood, n_inner: int) -> tuple[Int64, CellData, Choice]:
+def _chosen(local: LocalRows, near: Neighborhood, n_inner: int) -> tuple[Int64, CellData, Choice]:
     """Return an order of the rows, the rows in it, and the candidate that inner rows choose."""
     n_judged, spec = n_inner if _has_choice(near) else 0, near.spec
-    order, cell, grid = _prepared(own, near, _inner_folds(own, n_judged, near.seed))
+    order, cell, grid = _prepared(local, near, _inner_folds(local, n_judged, near.seed))
     if not n_judged:
         return order, cell, _from_zero(cell, spec, grid)
     # The search, with its matrices, ends here: what is chosen is trained beside none of them.
@@ -154,9 +154,9 @@ def _trained(cell: CellData, choice: Choice, spec: SolverSpec) -> Choice:
     betas, offsets, counts = np.empty_like(starts), np.empty(len(pairs)), Counts()
     counts.add(choice.counts)
     for p, (_, _, rows, signs) in enumerate(cell.pairs()):
-        own, at = K if len(pairs) == 1 else K[np.ix_(rows, rows)], pairs.slice_of(p)
+        K_pair, at = K if len(pairs) == 1 else K[np.ix_(rows, rows)], pairs.slice_of(p)
         none_held_out = np.array([0, len(signs)])
-        problem = Problem(own, signs, cell.weights[rows], none_held_out, spec)
+        problem = Problem(K_pair, signs, cell.weights[rows], none_held_out, spec)
         betas[at], offsets[p] = problem.solve_all(starts[at], choice.C)
         counts.add(problem.counts)
     coef = pairs.coefficients(betas[None])[0]
@@ -188,11 +188,11 @@ def fit_label(near: Neighborhood, code: int, counted: Float64 | None = None) -> 
         return float(mine[0])
     near = replace(near, targets=mine)
     units = find_units(near)
-    own = units.of(_rows_of(near))
-    if _is_trivial(own):
+    local = units.of(_rows_of(near))
+    if _is_trivial(local):
         return float(np.average(mine, weights=near.weights if counted is None else counted))
-    chosen = _chosen(own, near, units.n_inner)[2] if _has_choice(near) else None
-    order, cell, grid = _prepared(own, near, _inner_folds(own, len(own.rows), near.seed))
+    chosen = _chosen(local, near, units.n_inner)[2] if _has_choice(near) else None
+    order, cell, grid = _prepared(local, near, _inner_folds(local, len(local.rows), near.seed))
     if chosen is not None:
         grid = Grid((chosen.kernel.gamma,), (chosen.C,))
     weights = cell.weights.astype(np.float64)
@@ -202,7 +202,7 @@ def fit_label(near: Neighborhood, code: int, counted: Float64 | None = None) -> 
     held_out = np.isfinite(values)
     a, b = fit_sigmoid(values[held_out], cell.codes[held_out] == 1, weights[held_out])
     choice = _trained(cell, _from_zero(cell, spec, grid), spec)
-    model = own.model(choice, order, cell, own.described(BLANK_REPORT))
+    model = local.model(choice, order, cell, local.described(BLANK_REPORT))
     if len(model.classes) == 1:
         # Nothing was learned but the offset.
         return float(sigmoid(choice.intercepts[:1], a, b)[0])
@@ -222,6 +222,6 @@ def _held_out_values(cell: CellData, spec: SolverSpec, grid: Grid) -> Float32:
     values = np.full(len(cell.codes), np.nan, np.float32)
     for fold, line in search.lines(0):
         held_out = slice(search.fold_ptr[fold], search.fold_ptr[fold + 1])
-        own = search.pairs.values(search.width.K, line.betas, line.offsets, held_out)
-        values[held_out] = own[0]
+        decisions = search.pairs.values(search.width.K, line.betas, line.offsets, held_out)
+        values[held_out] = decisions[0]
     return values

@@ -53,8 +53,8 @@ class Problem:
     ) -> tuple[Float32, float, int]:
         """Return beta, offset and steps of a solve to the plain gap; count nothing."""
         start, stop = self.fold_ptr[fold], self.fold_ptr[fold + 1]
-        found, offset, counts = self._run(start, stop, beta, product, cost, tol)
-        return found, offset, counts.n_steps
+        solution, offset, counts = self._run(start, stop, beta, product, cost, tol)
+        return solution, offset, counts.n_steps
 
     def solve_all(self, start: Float32, cost: float) -> tuple[Float32, float]:
         """Train on all rows at one C, to the plain gap, from a start clipped to the bounds."""
@@ -66,9 +66,9 @@ class Problem:
         grad = np.empty_like(beta)
         fill_gradient(self.K, beta, self.signs, grad)
         product = self.signs - grad
-        found, offset, counts = self._run(0, 0, beta, product, cost, self.spec.tol)
+        solution, offset, counts = self._run(0, 0, beta, product, cost, self.spec.tol)
         self.counts.add(counts)
-        return found, offset
+        return solution, offset
 
     def _run(
         self,
@@ -196,15 +196,15 @@ class Refinement:
         total = np.zeros_like(vectors)
         support = np.flatnonzero(self.betas.any(axis=0))
         for start in range(0, len(support), GRAM_TILE_ROWS):
-            own = support[start : start + GRAM_TILE_ROWS]
-            total += vectors[:, own] @ self._panel(own)
+            rows = support[start : start + GRAM_TILE_ROWS]
+            total += vectors[:, rows] @ self._panel(rows)
         return total
 
-    def _panel(self, own: Int64) -> Float64:
+    def _panel(self, rows: Int64) -> Float64:
         if not self.exact:
-            panel: Float64 = self.problem.K[own].astype(float)
+            panel: Float64 = self.problem.K[rows].astype(float)
             return panel
         A = self.exact_rows()
         kernel = find_kernel(self.kernel.name)
-        base = kernel.block(A[own], A)
+        base = kernel.block(A[rows], A)
         return kernel.apply(base, self.kernel, base)

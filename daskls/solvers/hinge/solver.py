@@ -26,15 +26,15 @@ class CellSolver(LocalSolver):
     def fit_cell(self, rows: CellRows, spec: SolverSpec) -> LocalModel:
         # Pairs of classes vote in a cell: its targets are codes.
         codes = cast(Codes, rows.targets)
-        own = LocalRows.of(rows.X, codes, rows.weights, spec, counts=rows.counts)
-        report = own.described(rows.report)
-        if len(own.classes) == 1 or own.are_equal:
-            return own.constant(report)
-        whole = self.holds_matrix(spec, len(rows.X), len(own.classes))
-        order, cell = own.data(assign_folds(own.present, spec.cv, rows.seed), whole=whole)
-        grid = own.in_units(resolve_grid(spec, own.radius, own.n_rows, rows.X.shape[1]))
+        local = LocalRows.of(rows.X, codes, rows.weights, spec, counts=rows.counts)
+        report = local.described(rows.report)
+        if len(local.classes) == 1 or local.are_equal:
+            return local.constant(report)
+        whole = self.holds_matrix(spec, len(rows.X), len(local.classes))
+        order, cell = local.data(assign_folds(local.present, spec.cv, rows.seed), whole=whole)
+        grid = local.in_units(resolve_grid(spec, local.radius, local.n_rows, rows.X.shape[1]))
         choice = self.search(cell, spec, grid).choose(finish=True)
-        return own.model(choice, order, cell, report)
+        return local.model(choice, order, cell, report)
 
     def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
         return True

@@ -50,7 +50,7 @@ class HingeWidth(Width):
     @classmethod
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
         m, k = n_rows, sizes.n_classes
-        # What solves start from, and its products with the kernel matrices.
+        # The starts of solves, and their products with the kernel matrices.
         sources = 2 * 2 * sizes.spec.cv * (k - 1) * m * F4
         blocks = min(BLOCKS_SHARE, k - 1) * m * m * F4 if k > 2 else 0
         return super().nbytes(sizes, m) + sources + blocks
@@ -151,12 +151,12 @@ class HingeWidth(Width):
         for p, (_, _, rows, signs) in enumerate(cell.pairs()):
             fold_ptr, K = pairs.fold_ptr[p], self.matrix_of(p)
             problem = Problem(K, signs, cell.weights[rows], fold_ptr, self.spec)
-            own = pairs.slice_of(p)
+            place = pairs.slice_of(p)
             models = Refinement(
-                problem, cell.rows[rows], kernel, cost, self.folds, betas[:, own], offsets[:, p]
+                problem, cell.rows[rows], kernel, cost, self.folds, betas[:, place], offsets[:, p]
             )
             models.run()
-            betas[:, own], offsets[:, p] = models.betas, models.offsets
+            betas[:, place], offsets[:, p] = models.betas, models.offsets
             self.counts.add(problem.counts)
 
 
@@ -176,9 +176,9 @@ class RowsWidth(Width):
         m, k, n = len(cell.codes), len(pairs), len(folds)
         self.signs, self.bounds = np.zeros((k, m), np.float32), np.zeros((k, m), np.float32)
         for p in range(k):
-            own = pairs.slice_of(p)
-            self.signs[p, pairs.rows[own]] = pairs.signs[own]
-            self.bounds[p, pairs.rows[own]] = pairs.bounds[own]
+            place = pairs.slice_of(p)
+            self.signs[p, pairs.rows[place]] = pairs.signs[place]
+            self.bounds[p, pairs.rows[place]] = pairs.bounds[place]
         self.diag = np.ones(m, np.float32)
         # For each pair and fold, the bounds without it, then its seed; K times all of them.
         self._sources = np.zeros((k, 2 * n, m), np.float32)
@@ -206,8 +206,8 @@ class RowsWidth(Width):
         self.rows.move(kernel)
         self._sources[:, n:] = 0.0
         for p in range(len(self.pairs)):
-            own = self.pairs.slice_of(p)
-            self._sources[p, n:, self.pairs.rows[own]] = seeds.betas[:, own].T
+            place = self.pairs.slice_of(p)
+            self._sources[p, n:, self.pairs.rows[place]] = seeds.betas[:, place].T
         used = slice(0 if is_new else n, 2 * n if seeds.cost else n)
         if used.start < used.stop:
             self._multiply(used)
@@ -216,11 +216,11 @@ class RowsWidth(Width):
         sources = self._sources[:, used]
         flat = np.ascontiguousarray(sources.reshape(-1, sources.shape[-1]))
         products = np.empty_like(flat)
-        for own, K in self.rows.tiles():
+        for rows, K in self.rows.tiles():
             part = np.empty((len(flat), len(K)), np.float32)
             multiply_rows(K, flat, part)
-            products[:, own] = part
-            self.diag[own] = K[np.arange(len(K)), np.arange(own.start, own.stop)]
+            products[:, rows] = part
+            self.diag[rows] = K[np.arange(len(K)), np.arange(rows.start, rows.stop)]
         self._products[:, used] = products.reshape(sources.shape)
 
     def ascent_of(self, p: int, bound: Float32) -> DualAscent:
@@ -236,14 +236,14 @@ class RowsWidth(Width):
         )
         self.values = np.empty((len(costs), len(pairs), len(out)), np.float32)
         for p in range(len(pairs)):
-            own = self._sources[p, at]
+            bounds = self._sources[p, at]
             products = self._products[p, at], self._sources[p, n + at], self._products[p, n + at]
-            total = float(np.abs(own).sum(dtype=np.float64))
-            ascent = self.ascent_of(p, np.empty_like(own))
-            before = own
+            total = float(np.abs(bounds).sum(dtype=np.float64))
+            ascent = self.ascent_of(p, np.empty_like(bounds))
+            before = bounds
             for i, cost in enumerate(costs.tolist()):
                 before = before if i == 0 else ascent.beta.copy()
-                start_at(i, costs, own, products, self._seed_cost, before, ascent)
+                start_at(i, costs, bounds, products, self._seed_cost, before, ascent)
                 limit = tol * total * cost
                 n_steps, gap = ascent.run(self._cap, limit)
                 self.counts.add(Counts(n_steps, 1, int(gap > limit)))
@@ -258,8 +258,8 @@ class RowsWidth(Width):
             return (values[:, 0] > 0).astype(np.int64)
         k = self.pairs.cell.n_classes
         decisions = values.astype(np.float64).transpose(0, 2, 1)
-        found = [vote_scores(decisions[i], k).argmax(axis=1) for i in range(len(decisions))]
-        return np.stack(found)
+        winners = [vote_scores(decisions[i], k).argmax(axis=1) for i in range(len(decisions))]
+        return np.stack(winners)
 
     def finish(self, kernel: KernelSpec, cost: float, betas: Float32, offsets: Float64) -> None:
         for p in range(len(self.pairs)):
@@ -283,8 +283,8 @@ class RowsProblem(Problem):
 
     def bound_of(self, fold: int, cost: float) -> Float32:
         trains = self.width.pairs.cell.folds != fold
-        own: Float32 = self.width.bounds[self.p] * trains * np.float32(cost)
-        return own
+        bound: Float32 = self.width.bounds[self.p] * trains * np.float32(cost)
+        return bound
 
     def ascend(
         self, fold: int, beta: Float32, product: Float32, cost: float, tol: float

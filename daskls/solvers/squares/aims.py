@@ -1,4 +1,4 @@
-"""What least squares fits: targets as columns, and the losses of values that miss them.
+"""The aims of least squares: targets as columns, and the losses of values that miss them.
 
 Classes are functions of one class against the rest; numbers are fitted as they are.
 """
@@ -45,7 +45,7 @@ class Aim(ABC):
 
     @abstractmethod
     def left_out(
-        self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
+        self, merged: MergedRows, solution: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
         """Return each row's leave-one-out values, (m, r), from the solution of merged rows."""
 
@@ -64,11 +64,11 @@ class ClassAim(Aim):
         return signs_of(cast(Codes, targets), self.n)
 
     def left_out(
-        self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
+        self, merged: MergedRows, solution: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
         """Copies are left out with a row, as they would reveal its class."""
-        assert found.held_out is not None
-        return found.held_out[merged.of_row].astype(np.float64)
+        assert solution.held_out is not None
+        return solution.held_out[merged.of_row].astype(np.float64)
 
     def losses(self, values: Float64, Y: Float64) -> tuple[Float64, Float64]:
         squared = ((np.clip(values, -1.0, 1.0) - Y) ** 2).mean(axis=1)
@@ -91,10 +91,10 @@ class NumberAim(Aim):
         return cast(Float64, targets)
 
     def left_out(
-        self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
+        self, merged: MergedRows, solution: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
         all_rows = np.arange(len(merged.A))
-        return without_one_copy(merged, found, ridges, Y, weights, all_rows)[1]
+        return without_one_copy(merged, solution, ridges, Y, weights, all_rows)[1]
 
     def losses(self, values: Float64, Y: Float64) -> tuple[Float64, Float64]:
         squared: Float64 = ((values - Y) ** 2).mean(axis=1)
@@ -112,11 +112,11 @@ class RobustAim(NumberAim):
         return system.without_outliers(Y, ridges, offset=offset)
 
     def left_out(
-        self, merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64
+        self, merged: MergedRows, solution: Solution, ridges: Float64, Y: Float64, weights: Float64
     ) -> Float64:
         """Copies are left out with a row, as their mean is what was kept."""
-        assert found.held_out is not None
-        return found.held_out[merged.of_row].astype(np.float64)
+        assert solution.held_out is not None
+        return solution.held_out[merged.of_row].astype(np.float64)
 
     def losses(self, values: Float64, Y: Float64) -> tuple[Float64, Float64]:
         missed: Float64 = np.clip(np.abs(values - Y) - self.epsilon, 0.0, FAR_OFF).mean(axis=1)

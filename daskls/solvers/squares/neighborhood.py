@@ -27,10 +27,10 @@ from daskls.solvers.squares.system import MergedRows, System, evenly, merge_equa
 class OpenProblem:
     """A neighborhood with something to learn, its `merged` rows nearest first.
 
-    `own` are units: copies are one row. `n_inner` counts units with a copy among the k' inner rows.
+    `local` are units: copies are one row. `n_inner` counts units with a copy among the inner rows.
     """
 
-    own: LocalRows
+    local: LocalRows
     Y: Float64
     merged: MergedRows
     base: Float32
@@ -45,7 +45,7 @@ class OpenProblem:
 
     @property
     def inner_weight(self) -> float:
-        return total(self.own.weights[: self.n_inner])
+        return total(self.local.weights[: self.n_inner])
 
 
 class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
@@ -92,39 +92,37 @@ class NumberNeighborhoods(NumbersSolver, NeighborhoodSolver):
 
     def _open(self, near: Neighborhood, report: CellReport) -> OpenProblem | LocalModel:
         cell = CellRows(near.X, near.targets, near.weights, report, near.seed)
-        own = self._rows(cell, near.spec)
-        report, Y = self._described(cell, own), self._columns(cell, own)
-        if Y is None or own.are_equal:
-            return self._constant(cell, own, report)
+        local = self._rows(cell, near.spec)
+        report, Y = self._described(cell, local), self._columns(cell, local)
+        if Y is None or local.are_equal:
+            return self._constant(cell, local, report)
         units = find_units(near)
-        own, Y = units.of(own), Y[units.first]
-        merged = merge_equal_rows(own.rows, Y, own.weights)
-        in_units = (merged.A / np.float32(own.unit)).astype(np.float64)
+        local, Y = units.of(local), Y[units.first]
+        merged = merge_equal_rows(local.rows, Y, local.weights)
+        in_units = (merged.A / np.float32(local.unit)).astype(np.float64)
         base = find_kernel(near.spec.kernel).matrix(in_units)
-        grid = neighborhood_grid(own, base, near.percentiles, near.seed)
-        return OpenProblem(own, Y, merged, base, grid, units.n_inner, report)
+        grid = neighborhood_grid(local, base, near.percentiles, near.seed)
+        return OpenProblem(local, Y, merged, base, grid, units.n_inner, report)
 
-    def _solve_at(
-        self, problem: OpenProblem, gamma: float, cost: float, asked: Int64
-    ) -> SolvedCell:
-        own, merged = problem.own, problem.merged
-        kernel = kernel_of(own.spec, gamma)
-        system = System(merged.A / np.float32(own.unit), kernel, problem.base)
-        return self._solve(own, problem.Y, merged, system, cost, asked)
+    def _solve_at(self, problem: OpenProblem, gamma: float, cost: float, rows: Int64) -> SolvedCell:
+        local, merged = problem.local, problem.merged
+        kernel = kernel_of(local.spec, gamma)
+        system = System(merged.A / np.float32(local.unit), kernel, problem.base)
+        return self._solve(local, problem.Y, merged, system, cost, rows)
 
     def _errors(self, problem: OpenProblem) -> Float64:
-        inner, weights = problem.inner, problem.own.weights
-        found = []
+        inner, weights = problem.inner, problem.local.weights
+        errors = []
         for gamma in problem.grid.gammas:
             for cost in problem.grid.costs:
                 rows, squared = self._left_out(self._solve_at(problem, gamma, cost, inner), inner)
                 # An equal row of another target may be an outer row.
                 missed = (squared * weights[rows])[rows < problem.n_inner]
-                found.append(total(missed))
-        return np.reshape(found, (len(problem.grid.gammas), -1))
+                errors.append(total(missed))
+        return np.reshape(errors, (len(problem.grid.gammas), -1))
 
     def _candidate(self, problem: OpenProblem, gamma: float, cost: float) -> LocalModel:
         few = evenly(len(problem.inner), EVALUATED_ROWS)
         solved = self._solve_at(problem, gamma, cost, few)
-        kernel = kernel_of(problem.own.spec, gamma / problem.own.gamma_unit)
+        kernel = kernel_of(problem.local.spec, gamma / problem.local.gamma_unit)
         return self._as_model(solved, kernel, few, problem.report)

@@ -48,36 +48,38 @@ MILD_COST = 5e3
 
 @dataclass(frozen=True, eq=False)
 class SolvedCell:
-    """The solution of a cell's merged rows, with held-out values of those in ``asked``."""
+    """The solution of a cell's merged rows, with held-out values of those in ``requested``."""
 
-    own: LocalRows
+    local: LocalRows
     Y: Float64
     merged: MergedRows
     cost: float
     ridges: Float64
     diagonal: Float64
-    found: Solution
-    asked: Int64
+    solution: Solution
+    requested: Int64
 
     def values_of(self, rows: Int64) -> Float64:
-        assert self.found.held_out is not None
-        values: Float64 = self.found.held_out[np.searchsorted(self.asked, rows)].astype(np.float64)
+        assert self.solution.held_out is not None
+        values: Float64 = self.solution.held_out[np.searchsorted(self.requested, rows)].astype(
+            np.float64
+        )
         return values
 
     def inverse_of(self, rows: Int64) -> Float64:
-        assert self.found.inverse is not None
-        return self.found.inverse[np.searchsorted(self.asked, rows)]
+        assert self.solution.inverse is not None
+        return self.solution.inverse[np.searchsorted(self.requested, rows)]
 
 
-def _asked_last(merged: MergedRows, few: Int64, asked: Int64) -> tuple[MergedRows, Int64, Int64]:
-    """Return merged rows with those in ``asked`` last, where held-out values take least time."""
-    is_asked = np.zeros(len(merged.A), bool)
-    is_asked[asked] = True
-    order = np.argsort(is_asked, kind="stable")
+def _move_last(merged: MergedRows, few: Int64, requested: Int64) -> tuple[MergedRows, Int64, Int64]:
+    """Return merged rows with ``requested`` ones last, where held-out values take least time."""
+    is_requested = np.zeros(len(merged.A), bool)
+    is_requested[requested] = True
+    order = np.argsort(is_requested, kind="stable")
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     columns = merged.A[order], merged.Y[order], merged.weights[order], place[merged.of_row]
-    return MergedRows(*columns), place[few], place[asked]
+    return MergedRows(*columns), place[few], place[requested]
 
 
 class SquaresSolver(LocalSolver):
@@ -100,45 +102,45 @@ class SquaresSolver(LocalSolver):
             yield self._fit_cell(cell, spec)
 
     def _fit_cell(self, cell: CellRows, spec: SolverSpec) -> LocalModel:
-        own = self._rows(cell, spec)
-        report = self._described(cell, own)
-        Y = self._columns(cell, own)
-        if Y is None or own.are_equal:
-            return self._constant(cell, own, report)
+        local = self._rows(cell, spec)
+        report = self._described(cell, local)
+        Y = self._columns(cell, local)
+        if Y is None or local.are_equal:
+            return self._constant(cell, local, report)
         assert spec.C is not None
-        merged = merge_equal_rows(own.rows, Y, own.weights)
+        merged = merge_equal_rows(local.rows, Y, local.weights)
         kernel = cell_kernel(spec, merged.A)
         # The error is of the same rows whatever else is asked: rows of rare classes are asked for
         # more often.
         few = evenly(len(merged.A), cell.n_evaluated)
-        asked = few if cell.asked is None else np.union1d(few, merged.of_row[cell.asked])
-        merged, few, asked = _asked_last(merged, few, asked)
-        solved = self._solve(own, Y, merged, System(merged.A, kernel), spec.C[0], asked)
+        rows = few if cell.requested is None else np.union1d(few, merged.of_row[cell.requested])
+        merged, few, rows = _move_last(merged, few, rows)
+        solved = self._solve(local, Y, merged, System(merged.A, kernel), spec.C[0], rows)
         model = self._as_model(solved, kernel, few, report)
-        if cell.asked is None:
+        if cell.requested is None:
             return model
-        return replace(model, held_out=solved.values_of(merged.of_row[cell.asked]))
+        return replace(model, held_out=solved.values_of(merged.of_row[cell.requested]))
 
     def _solve(
         self,
-        own: LocalRows,
+        local: LocalRows,
         Y: Float64,
         merged: MergedRows,
         system: System,
         cost: float,
-        asked: Int64,
+        rows: Int64,
     ) -> SolvedCell:
         ridges: Float64 = 1.0 / (2.0 * cost * merged.weights)
-        found = system.solve(merged.Y, ridges, offset=own.spec.fit_intercept, held_out=asked)
-        return SolvedCell(own, Y, merged, cost, ridges, system.diagonal, found, asked)
+        solution = system.solve(merged.Y, ridges, offset=local.spec.fit_intercept, held_out=rows)
+        return SolvedCell(local, Y, merged, cost, ridges, system.diagonal, solution, rows)
 
     def _as_model(
         self, solved: SolvedCell, kernel: KernelSpec, few: Int64, report: CellReport
     ) -> LocalModel:
-        own, found, A = solved.own, solved.found, solved.merged.A
+        local, solution, A = solved.local, solved.solution, solved.merged.A
         error = self._error(solved, few)
-        rows, coef = in_float32(A, found.alpha, solved.diagonal, self._max_move(error))
-        functions = self._functions(own, solved.Y)
+        rows, coef = in_float32(A, solution.alpha, solved.diagonal, self._max_move(error))
+        functions = self._functions(local, solved.Y)
         report = replace(
             report,
             C=solved.cost,
@@ -147,15 +149,15 @@ class SquaresSolver(LocalSolver):
             n_support=len(A),
             n_trained=1,
             n_tried=1,
-            seconds=time.perf_counter() - own.started,
+            seconds=time.perf_counter() - local.started,
         )
         return LocalModel(
-            frame=own.frame,
+            frame=local.frame,
             rows=rows,
             coef=coef,
             classes=functions,
             class_ptr=np.array([0, *[len(rows)] * len(functions)], np.int64),
-            intercepts=found.offsets,
+            intercepts=solution.offsets,
             kernel=kernel,
             report=report,
             decision=self.decision,
@@ -165,29 +167,29 @@ class SquaresSolver(LocalSolver):
         codes = cast(Codes, cell.targets)
         return LocalRows.of(cell.X, codes, cell.weights, spec, counts=cell.counts)
 
-    def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
-        return own.described(cell.report)
+    def _described(self, cell: CellRows, local: LocalRows) -> CellReport:
+        return local.described(cell.report)
 
-    def _columns(self, cell: CellRows, own: LocalRows) -> Float64 | None:
+    def _columns(self, cell: CellRows, local: LocalRows) -> Float64 | None:
         """Return targets as columns (m, r); None where one answer is right for all rows."""
-        k = len(own.classes)
-        return signs_of(own.present, k) if k > 1 else None
+        k = len(local.classes)
+        return signs_of(local.present, k) if k > 1 else None
 
-    def _constant(self, cell: CellRows, own: LocalRows, report: CellReport) -> LocalModel:
-        return replace(own.constant(report), decision=self.decision)
+    def _constant(self, cell: CellRows, local: LocalRows, report: CellReport) -> LocalModel:
+        return replace(local.constant(report), decision=self.decision)
 
-    def _functions(self, own: LocalRows, Y: Float64) -> Codes:
-        return own.classes.astype(np.int32)
+    def _functions(self, local: LocalRows, Y: Float64) -> Codes:
+        return local.classes.astype(np.int32)
 
     def _error(self, solved: SolvedCell, few: Int64) -> float:
         """Return the weighted share of wrong rows among some, left out with their copies."""
-        own, merged, values = solved.own, solved.merged, solved.values_of(few)
+        local, merged, values = solved.local, solved.merged, solved.values_of(few)
         at = np.full(len(merged.A), -1)
         at[few] = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
         winner = at[merged.of_row]
-        is_asked = winner >= 0
-        wrong = winner[is_asked] != own.present[is_asked]
-        return float(np.average(wrong, weights=own.weights[is_asked]))
+        is_requested = winner >= 0
+        wrong = winner[is_requested] != local.present[is_requested]
+        return float(np.average(wrong, weights=local.weights[is_requested]))
 
     def _max_move(self, error: float) -> float:
         """Return how far rounding coefficients may move a training row's value."""
@@ -220,37 +222,37 @@ class NumbersSolver(SquaresSolver):
         alike = np.zeros(len(cell.X), np.int32)
         return LocalRows.of(cell.X, alike, cell.weights, spec, counts=cell.counts)
 
-    def _described(self, cell: CellRows, own: LocalRows) -> CellReport:
-        return replace(own.described(cell.report), n_classes=0)
+    def _described(self, cell: CellRows, local: LocalRows) -> CellReport:
+        return replace(local.described(cell.report), n_classes=0)
 
-    def _columns(self, cell: CellRows, own: LocalRows) -> Float64 | None:
+    def _columns(self, cell: CellRows, local: LocalRows) -> Float64 | None:
         Y = cast(Float64, cell.targets)
         return None if (Y[0] == Y).all() else Y
 
-    def _constant(self, cell: CellRows, own: LocalRows, report: CellReport) -> LocalModel:
+    def _constant(self, cell: CellRows, local: LocalRows, report: CellReport) -> LocalModel:
         Y = cast(Float64, cell.targets)
         is_constant = (Y[0] == Y).all()
         mean = Y[0] if is_constant else np.average(Y, axis=0, weights=cell.weights)
         return replace(
-            own.constant(report),
-            classes=self._functions(own, Y),
+            local.constant(report),
+            classes=self._functions(local, Y),
             class_ptr=np.zeros(Y.shape[1] + 1, np.int64),
             intercepts=np.asarray(mean, np.float64),
             decision=self.decision,
         )
 
-    def _functions(self, own: LocalRows, Y: Float64) -> Codes:
+    def _functions(self, local: LocalRows, Y: Float64) -> Codes:
         return np.arange(Y.shape[1], dtype=np.int32)
 
     def _error(self, solved: SolvedCell, few: Int64) -> float:
         rows, squared = self._left_out(solved, few)
-        return float(np.average(squared, weights=solved.own.weights[rows]))
+        return float(np.average(squared, weights=solved.local.weights[rows]))
 
     def _left_out(self, solved: SolvedCell, few: Int64) -> tuple[Int64, Float64]:
-        found = replace(solved.found, inverse=solved.inverse_of(few))
-        own, Y = solved.own, solved.Y
-        given = solved.merged, found, solved.ridges, Y, own.weights, few
-        rows, values = without_one_copy(*given)
+        solution = replace(solved.solution, inverse=solved.inverse_of(few))
+        local, Y = solved.local, solved.Y
+        arguments = solved.merged, solution, solved.ridges, Y, local.weights, few
+        rows, values = without_one_copy(*arguments)
         squared: Float64 = ((values - Y[rows]) ** 2).mean(axis=1)
         return rows, squared
 

@@ -30,8 +30,8 @@ LEADING_SHARE = 0.25
 REMEDY_ROUNDINGS = 64.0
 # For more than this share of the rows the whole inverse takes hardly longer, and no memory beyond
 # the factor's.
-MAX_ASKED = 0.25
-# What outliers are, for losses that these move little: targets that miss by more than two median
+MAX_REQUESTED = 0.25
+# Outliers, for losses that these move little: targets that miss by more than two median
 # errors, 1.35 deviations of normal ones, as Huber's; at first, what is so many spreads off. The
 # share of what an outlier moves shrinks by a factor in each round.
 MOST_MISSED, MOST_SPREADS, OUTLIER_ROUNDS = 2.0, 3.0, 8
@@ -121,36 +121,36 @@ class System:
         of_ones = G.sum(axis=1, dtype=np.float64) if offset else np.zeros(len(G))
         of_ones /= np.sqrt(of_ones.sum()) or 1.0
         inverse = np.diagonal(G).astype(np.float64) - of_ones**2
-        kept = np.clip(Y, -MOST_SPREADS, MOST_SPREADS)
+        clipped = np.clip(Y, -MOST_SPREADS, MOST_SPREADS)
         for _ in range(OUTLIER_ROUNDS):
-            alpha = G @ kept.astype(G.dtype) - np.outer(of_ones, of_ones @ kept)
-            values = kept - alpha / inverse[:, None]
+            alpha = G @ clipped.astype(G.dtype) - np.outer(of_ones, of_ones @ clipped)
+            values = clipped - alpha / inverse[:, None]
             most = MOST_MISSED * np.median(np.abs(Y - values), axis=0)
-            kept = values + np.clip(Y - values, -most, most)
-        return kept
+            clipped = values + np.clip(Y - values, -most, most)
+        return clipped
 
     def _factor(self, ridges: Float64) -> Floats:
         """Return the factor of K + R: in float32, or in float64 where that loses its digits."""
         trace = float((self.diagonal / ridges).sum())
-        found = self._factor32(ridges, trace)
-        if found is None:
-            found = _factorize(self.matrix64(), ridges)
+        factor = self._factor32(ridges, trace)
+        if factor is None:
+            factor = _factorize(self.matrix64(), ridges)
             # One unit in which no pivot is lost is enough: the pivot of a row of weight 1e-30 is
             # its own ridge, which the others' trace buries in theirs, but not that of K alone.
             units = (ridges, trace), (np.ones(len(ridges)), float(self.diagonal.sum()))
-            if found is None or all(_least_pivot(found, own) < EPS * most for own, most in units):
+            if factor is None or all(_least_pivot(factor, r) < EPS * t for r, t in units):
                 least = float(ridges.min())
                 raise _ridge_error(least, len(ridges), least * trace, self._kernel)
-        return found
+        return factor
 
     def _factor32(self, ridges: Float64, trace: float) -> Floats | None:
         if not may_need_float64(1.0, trace):
             return _factorize(self.matrix32(), ridges)
         for n in (int(LEADING_SHARE * len(ridges)), len(ridges)):
-            found = _factorize(self.matrix32(n), ridges[:n])
-            if found is None or may_need_float64(_least_pivot(found, ridges[:n]), trace):
+            factor = _factorize(self.matrix32(n), ridges[:n])
+            if factor is None or may_need_float64(_least_pivot(factor, ridges[:n]), trace):
                 return None
-        return found
+        return factor
 
     @property
     def diagonal(self) -> Float64:
@@ -211,11 +211,11 @@ def _solve_by(factor: Floats, Y: Float64, *, offset: bool, held_out: bool | Int6
     ones = np.ones((m, 1)) if offset else np.empty((m, 0))
     _, potrs, _ = _routines(factor.dtype)
     sides = np.asarray(np.hstack([Y, ones]), factor.dtype, order="F")
-    found, _ = potrs(factor, sides, lower=1)  # type: ignore[operator]
-    alpha, offsets = found[:, :r], np.zeros(r)
+    solved, _ = potrs(factor, sides, lower=1)  # type: ignore[operator]
+    alpha, offsets = solved[:, :r], np.zeros(r)
     if offset:
         # The last row of the bordered system says that the alphas of a column sum to 0.
-        of_ones = found[:, r].astype(np.float64)
+        of_ones = solved[:, r].astype(np.float64)
         total = of_ones.sum()
         offsets = alpha.sum(axis=0, dtype=np.float64) / total
         alpha = (alpha - np.outer(of_ones, offsets)).astype(factor.dtype)
@@ -252,7 +252,7 @@ def _inverse_diagonal(factor: Floats, rows: Int64 | None) -> Float64:
     if rows is not None and len(rows):
         first = int(rows.min())
         factor, rows = _without_first(factor, first), rows - first
-    if rows is None or len(rows) > len(factor) * MAX_ASKED:
+    if rows is None or len(rows) > len(factor) * MAX_REQUESTED:
         _, _, trtri = _routines(factor.dtype)
         inverse, _ = trtri(factor, lower=1, overwrite_c=1)  # type: ignore[operator]
         diagonal: Float64 = squared_columns(inverse.T)
@@ -261,8 +261,8 @@ def _inverse_diagonal(factor: Floats, rows: Int64 | None) -> Float64:
     sides[rows, np.arange(len(rows))] = 1.0
     trtrs = lapack.strtrs if factor.dtype == np.float32 else lapack.dtrtrs
     columns, _ = trtrs(factor, sides, lower=1, overwrite_b=1)
-    found: Float64 = np.einsum("ij,ij->j", columns, columns, dtype=np.float64)
-    return found
+    squares: Float64 = np.einsum("ij,ij->j", columns, columns, dtype=np.float64)
+    return squares
 
 
 def _without_first(factor: Floats, n: int) -> Floats:
@@ -332,7 +332,7 @@ def merge_groups(
 
 
 def without_one_copy(
-    merged: MergedRows, found: Solution, ridges: Float64, Y: Float64, weights: Float64, asked: Int64
+    merged: MergedRows, solved: Solution, ridges: Float64, Y: Float64, weights: Float64, few: Int64
 ) -> tuple[Int64, Float64]:
     """Return rows (q,) and values (q, r) of copies without each of them, while their copies stay.
 
@@ -341,16 +341,14 @@ def without_one_copy(
     (1 - h).
     """
     at = np.full(len(merged.A), -1)
-    at[asked] = np.arange(len(asked))
+    at[few] = np.arange(len(few))
     rows = np.flatnonzero(at[merged.of_row] >= 0)
     of_row = merged.of_row[rows]
-    assert found.inverse is not None
-    fitted = merged.Y[of_row] - (ridges[:, None] * found.alpha)[of_row]
-    own = (
-        (1.0 - ridges[of_row] * found.inverse[at[of_row]]) * weights[rows] / merged.weights[of_row]
-    )
+    assert solved.inverse is not None
+    fitted = merged.Y[of_row] - (ridges[:, None] * solved.alpha)[of_row]
+    h = (1.0 - ridges[of_row] * solved.inverse[at[of_row]]) * weights[rows] / merged.weights[of_row]
     missed = Y[rows] - fitted
-    values: Float64 = Y[rows] - missed / (1.0 - own)[:, None]
+    values: Float64 = Y[rows] - missed / (1.0 - h)[:, None]
     return rows, values
 
 

@@ -10,7 +10,7 @@ from daskls import ParameterError
 from daskls.kernels.kernel import find_kernel
 from daskls.records import KernelSpec
 from daskls.solvers.squares import system
-from daskls.solvers.squares.solver import _asked_last
+from daskls.solvers.squares.solver import _move_last
 from daskls.solvers.squares.system import System, may_need_float64, merge_equal_rows, signs_of
 
 RNG = np.random.default_rng(0)
@@ -217,7 +217,7 @@ def test_no_ridge_is_refused_not_enlarged():
 
 def test_rows_that_are_asked_come_last():
     merged = merge_equal_rows(A[[3, 1, 3, 0, 5]], Y[[3, 1, 3, 0, 5]], np.ones(5))
-    found, few, asked = _asked_last(merged, np.array([1]), np.array([0, 1]))
+    found, few, asked = _move_last(merged, np.array([1]), np.array([0, 1]))
     np.testing.assert_array_equal(found.A, A[[0, 5, 3, 1]])
     assert asked.tolist() == [2, 3]
     assert few.tolist() == [3]
