@@ -239,7 +239,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> TableSource:
         if not X.has_columns or X.kind == "features":
             raise DataError(
-                f"X is {type(X.given).__name__}, which has no named columns; pass a CSV or Parquet "
+                f"X is {type(X.value).__name__}, which has no named columns; pass a CSV or Parquet "
                 "file or a DataFrame. Arrays go to fit as they are."
             )
         return X.open(self.label, scratch.folder, encoding)

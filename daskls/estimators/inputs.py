@@ -73,10 +73,10 @@ def _text_in(X: Any) -> str | None:
 
 def origin_of(X: Source, y: Any) -> dict[str, Any]:
     """Return what X and y are called: a file by its last name, as its path may tell of its user."""
-    if isinstance(X.given, str | os.PathLike):
+    if isinstance(X.value, str | os.PathLike):
         where = Path(X.where.partition("?")[0]).name
     else:
-        where = (frame_name(X.given) or "rows").removeprefix("builtins.")
+        where = (frame_name(X.value) or "rows").removeprefix("builtins.")
     is_series = (frame_name(y) or "").endswith(".Series")
     columns = [y.name] if is_series else all_columns(y)
     label = listed([str(name) for name in columns if name is not None])
@@ -125,20 +125,20 @@ def check_input(
 ) -> tuple[Source, Source | None, Source | None]:
     """Return handles on X, y and weights, checked much as by scikit-learn if in memory."""
     if not X.in_memory:
-        check_values(X.given, "X")
+        check_values(X.value, "X")
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         check_values(values, name)
     if X.in_memory:
         if y is None:
             name = type(estimator).__name__
             raise DataError(f"{name} requires y to be passed, but the target y is None. Pass y.")
-        X = Source(check_rows(estimator, X.given, n_least=2), "memory")
+        X = Source(check_rows(estimator, X.value, n_least=2), "memory")
     target = None if y is None else open_named(y, "y")
     if target is not None and target.in_memory:
-        target = Source(_check_target(estimator, X, target.given), "memory")
+        target = Source(_check_target(estimator, X, target.value), "memory")
     weight = None if sample_weight is None else open_named(sample_weight, "sample_weight")
     if weight is not None and weight.in_memory:
-        weight = Source(check_weights(weight.given), "memory")
+        weight = Source(check_weights(weight.value), "memory")
     return X, target, weight
 
 
@@ -146,7 +146,7 @@ def becomes_features(X: Source, y: Any, options: TableOptions) -> bool:
     """Whether columns are encoded; a frame of numbers with labels apart is an array."""
     if X.kind != "frame" or X.is_table(y):
         return X.is_table(y)
-    return options != TableOptions(options.missing) or bool(other_columns(X.given))
+    return options != TableOptions(options.missing) or bool(other_columns(X.value))
 
 
 def target_apart(estimator: Any, X: Source, y: Any) -> AnyArray | None:
@@ -154,7 +154,7 @@ def target_apart(estimator: Any, X: Source, y: Any) -> AnyArray | None:
     if X.is_table(y):
         return None
     target = open_named(y, "y")
-    values = target.given
+    values = target.value
     if not target.in_memory:
         (values,) = compute([read_targets(target, estimator._kind)], estimator.client)
     return _check_target(estimator, X, values)
@@ -175,7 +175,7 @@ def _check_target(estimator: BaseEstimator, X: Source, y: Any) -> AnyArray:
             check_classification_targets(np.tile(np.unique(targets), 2))
     if X.in_memory:
         with _one_error():
-            check_consistent_length(X.given, targets)
+            check_consistent_length(X.value, targets)
     return targets
 
 
@@ -237,14 +237,14 @@ def check_weights(sample_weight: Any) -> Float64:
 def read_targets(y: Source, kind: TargetKind) -> Any:
     """Return y as a NumPy array if in memory, else as a Dask array."""
     if y.in_memory:
-        return check_targets(y.given, kind)
+        return check_targets(y.value, kind)
     return open_column(y, "y", None if kind == "numbers" else 1)
 
 
 def read_weights(sample_weight: Source) -> Any:
     """Return weights as a NumPy array if in memory, else as a Dask array."""
     if sample_weight.in_memory:
-        return check_weights(sample_weight.given)
+        return check_weights(sample_weight.value)
     return open_column(sample_weight, "sample_weight")
 
 

@@ -92,13 +92,13 @@ class NoiseFilter(BaseEstimator):  # type: ignore[misc]
         handle = self.model_._handle
         rows, target, _ = check_input(self, source, y, None)
         if rows.in_memory and target is not None and target.in_memory:
-            self._agreement = agree_array(rows.given, target.given, handle, self.classes_)
+            self._agreement = agree_array(rows.value, target.value, handle, self.classes_)
             return self
         if target is not None and target.in_memory:
             # Labels in memory become part of the graph: no file has to outlive this call.
-            target = open_source(da.from_array(target.given, chunks=max(len(target.given), 1)))
+            target = open_source(da.from_array(target.value, chunks=max(len(target.value), 1)))
         if rows.in_memory:
-            rows = open_source(da.from_array(rows.given, chunks=(max(len(rows.given), 1), -1)))
+            rows = open_source(da.from_array(rows.value, chunks=(max(len(rows.value), 1), -1)))
         # No array is in memory any more, so nothing is written to the scratch folder.
         scratch = Scratch.temporary()
         with open_rows(rows, target, None, scratch, client=self.client) as opened:

@@ -46,10 +46,10 @@ def unread_rows(X: Any, y: Any, kind: TargetKind, options: TableOptions) -> Unre
     options.check_unused("X with y apart")
     target, notes = _target(y, source, kind)
     if source.in_memory:
-        array = source.given if hasattr(source.given, "shape") else np.asarray(source.given)
+        array = source.value if hasattr(source.value, "shape") else np.asarray(source.value)
         if other_columns(array):
             labels = open_source(y)
-            known = check_targets(labels.given, kind) if labels.in_memory else None
+            known = check_targets(labels.value, kind) if labels.in_memory else None
             rows, *_ = _of_table(source, None, kind, TableOptions(), known)
             return rows, target, notes
         return _of_shape(array.shape, _dtype_of(array), target, notes)
@@ -139,7 +139,7 @@ def _labels(y: Any, source: Source | None) -> AnyArray | None:
         classes = None if dataset is None else dataset.classes
         return None if classes is None else np.asarray(classes)
     labels = open_source(y)
-    return np.unique(np.asarray(labels.given)) if labels.in_memory else None
+    return np.unique(np.asarray(labels.value)) if labels.in_memory else None
 
 
 def _width(y: Any, source: Source | None) -> int:

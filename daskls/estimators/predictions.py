@@ -28,7 +28,7 @@ from daskls.store.objects import Scratch, store_at
 def answer_rows(estimator: Any, X: Source, wanted: Wanted) -> Any:
     """Return what is wanted of each row: in memory for rows in memory, else lazily."""
     if X.in_memory:
-        rows = check_rows(estimator, X.given)
+        rows = check_rows(estimator, X.value)
         _check_width(estimator, rows.shape[1])
         return predict_array(rows, estimator._handle, wanted)
     target = estimator._reader.target

@@ -154,7 +154,7 @@ def _convert_arrays(
     target = f"{scratch.shared}/rows"
     takes_width = X.format is not None and "n_features" in X.format.takes
     convert(
-        X.given,
+        X.value,
         target,
         label=label,
         n_features=n_features if takes_width else None,
@@ -254,7 +254,7 @@ def training_features(estimator: Any, X: Source, y: Any) -> AnyArray:
         kind=estimator._kind,
         target=target_apart(estimator, X, y),
     )
-    return encode_partition(X.given, scan.encoding, 0, scan.cross_fit)
+    return encode_partition(X.value, scan.encoding, 0, scan.cross_fit)
 
 
 def encoded_lazily(X: Any, encoding: TableEncoding, cross_fit: CrossFit | None = None) -> da.Array:
@@ -287,11 +287,11 @@ def answer_table(estimator: Any, X: Source, answer: Callable[[Source], Any]) -> 
         encoding = getattr(estimator, "table_", None)
         if encoding is None:
             encoding = _plain_encoding(estimator, X.open(None, temporary_path()), None)
-        return answer(Source(encoded_lazily(X.given, encoding), "dask"))
+        return answer(Source(encoded_lazily(X.value, encoding), "dask"))
     if X.kind == "frame":
         # Encoded in memory: a query of few rows should not wait for a disk.
-        estimator.table_.check_columns([str(name) for name in all_columns(X.given)])
-        return answer(Source(encode_partition(X.given, estimator.table_, 0), "memory"))
+        estimator.table_.check_columns([str(name) for name in all_columns(X.value)])
+        return answer(Source(encode_partition(X.value, estimator.table_, 0), "memory"))
     with query_rows(
         estimator, X, None, Scratch.temporary(), with_y=False, on_progress=None
     ) as rows:

@@ -89,7 +89,7 @@ def evaluate(estimator: Any, X: Any, y: Any) -> HeldOutScores:
     """Score predictions for a test set block by block; `MOST_ROWS` rows at most are kept."""
     y, names = find_labels(open_source(X), y)
     is_classes, client = estimator._kind == "classes", estimator.client
-    y = replace(y, given=_in_one(y.given), kind="dask") if y.in_memory else y
+    y = replace(y, value=_in_one(y.value), kind="dask") if y.in_memory else y
     y = open_column(y, "y", 1 if is_classes else None)
     lazy = {"predicted": _in_one(estimator.predict(X))}
     if hasattr(estimator, "predict_proba"):

@@ -54,12 +54,12 @@ def open_rows(
     check_array_expr()
     X = open_source(X)
     y, classes = find_labels(X, y)
-    if isinstance(y.given, np.ndarray):
-        _check_precision(y.given.dtype, "y")
+    if isinstance(y.value, np.ndarray):
+        _check_precision(y.value.dtype, "y")
         if kind == "classes":
-            check_label_kind(y.given.dtype)
+            check_label_kind(y.value.dtype)
             # As codes, which are written to disk for the workers; text would travel in the graph.
-            classes, codes = np.unique(y.given, return_inverse=True)
+            classes, codes = np.unique(y.value, return_inverse=True)
             y = Source(codes.astype(TARGET_DTYPES[kind]), "memory")
     # The most columns of y: a row has one label, but may have several numbers.
     most_y = 1 if kind == "classes" else None
@@ -121,7 +121,7 @@ def _as_handle(source: Source, scratch: Scratch | None, name: str) -> Source:
 
     Others are returned unchanged.
     """
-    values = source.given
+    values = source.value
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return source
     _check_precision(values.dtype, name)
@@ -217,9 +217,9 @@ def cut_large(X: da.Array, nbytes: int) -> da.Array:
 
 
 def _open(source: Source, name: str, nbytes: int) -> da.Array:
-    check_values(source.given, name)
+    check_values(source.value, name)
     if source.kind in ("dask", "dask table"):
-        lazy = as_array(source.given)
+        lazy = as_array(source.value)
         if not isinstance(lazy, da.Array):
             raise DataError(
                 f"{name} must be an array, got {type(lazy).__name__}. "
@@ -239,7 +239,7 @@ def _open(source: Source, name: str, nbytes: int) -> da.Array:
         chunks = row_chunks(handle, nbytes)
         array = from_handle(handle, chunks)
         return array if len(handle.shape) == 2 else array[:, 0]
-    return da.from_zarr(source.array) if source.kind == "zarr" else da.asarray(source.given)
+    return da.from_zarr(source.array) if source.kind == "zarr" else da.asarray(source.value)
 
 
 def as_declared(array: da.Array, name: str) -> da.Array:

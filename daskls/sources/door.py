@@ -95,7 +95,7 @@ Kind = Literal["memory", "frame", "table", "dask table", "features", "dask", "za
 class Source:
     """A handle on rows, as they were given; it holds none of what is not in memory."""
 
-    given: Any
+    value: Any
     kind: Kind
     where: str = "X"
     files: tuple[Path, ...] = ()
@@ -127,11 +127,11 @@ class Source:
         """Names of columns or features; None if they are not text, a DataError for a mix."""
         if self.dataset is not None or self.kind == "zarr":
             return None if self.dataset is None else self.dataset.feature_names
-        return column_names(self.given)
+        return column_names(self.value)
 
     @property
     def array(self) -> Any:
-        return self.given if self.dataset is None else self.dataset.X
+        return self.value if self.dataset is None else self.dataset.X
 
     @property
     def local_path(self) -> str | None:
@@ -156,7 +156,7 @@ class Source:
     ) -> TableSource:
         """Open a table; the first line of a text file is a header if it has the known names."""
         if self.format is None:
-            table = open_frame(self.given, scratch)
+            table = open_frame(self.value, scratch)
         else:
             held = held_by_folders(self.files, self.below)
             known = Known(None if label in held[0] else label)
