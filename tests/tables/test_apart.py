@@ -205,7 +205,7 @@ def test_a_noise_filter():
 
 def test_the_rows_of_a_plan_are_those_of_the_columns():
     plan = daskls.VoronoiSVC().plan(X, Y)
-    features = daskls.VoronoiSVC(100, C=1, gamma=1, feature_scale=None).fit(X, Y).table_
+    features = daskls.VoronoiSVC(100, C=1, gamma=1, feature_scale="spread").fit(X, Y).table_
     assert (plan.n_rows, plan.n_features) == (N, len(features.feature_names))
     assert daskls.VoronoiSVC().plan(X[["age"]], Y).n_features == 1
 
