@@ -118,7 +118,7 @@ VARIANT = json.loads(os.environ.get("DASKLS_CONTRACT", "{}"))
 PLACES = {path.partition(":")[2]: path for entry in METHODS for path in entry.estimators}
 ENTRIES = [name for name in PLACES if not VARIANT or name in VARIANT]
 CLASSIFIERS = [name for entry in METHODS if (name := entry.estimator.partition(":")[2]) in ENTRIES]
-# What keeps the promises of a method as well: a class with other parameters, by a name of its own.
+# Cases that keep a method's promises as well: a class with other parameters, by a name of its own.
 NEARLY = {
     f"{name} approximate": (name, {"neighbors": "approximate"})
     for name in ("KernelKNNClassifier", "KNNSVC", "FalkSVC")
@@ -131,25 +131,25 @@ LATE = (
     *("KernelKNNClassifier", "NeighborSamplingSVC"),
     *NEARLY,
 )
-# What tells how a fit went, and not what came of it.
+# Fields that tell how a fit went, and not what came of it.
 NOT_BITS = ("seconds", "n_read")
 N_QUERIES = 400
 
 
 def small(name, **params):
     """Return an estimator of a registered class, or of a case, that trains in a blink."""
-    name, own = NEARLY.get(name, (name, {}))
+    name, extra = NEARLY.get(name, (name, {}))
     estimator = load_object(PLACES[name])
     known = signature(estimator).parameters
     chosen = {key: value for key, value in SMALL.items() if key in known}
-    return estimator(**{**chosen, **OWN.get(name, {}), **VARIANT.get(name, {}), **own, **params})
+    return estimator(**{**chosen, **OWN.get(name, {}), **VARIANT.get(name, {}), **extra, **params})
 
 
 def ways(names=ENTRIES):
     """Return (class name, further parameters) of every way to fit every method."""
     # Of each class two at every change.
-    found = {name: [(name, way) for way in ({}, *WAYS.get(name, ()))] for name in names}
-    return [way for name, own in found.items() for way in few(own, 2 * (name not in LATE))]
+    by_class = {name: [(name, way) for way in ({}, *WAYS.get(name, ()))] for name in names}
+    return [way for name, cases in by_class.items() for way in few(cases, 2 * (name not in LATE))]
 
 
 def late_marked(names):
@@ -162,29 +162,29 @@ def queries(n_features=2):
     return np.random.default_rng(99).random((N_QUERIES, n_features)) * 1.2 - 0.1
 
 
-def answers_of(model, asked):
+def answers_of(model, X):
     """Return decision values of classes, or numbers."""
-    return getattr(model, "decision_function", model.predict)(asked)
+    return getattr(model, "decision_function", model.predict)(X)
 
 
 def bits_of(model, offset=0.0):
     """Return all that users see of a fitted model, name by name; not the seconds."""
-    found = {"scores": _bytes(answers_of(model, queries(model.n_features_in_) + offset))}
+    bits = {"scores": _bytes(answers_of(model, queries(model.n_features_in_) + offset))}
     if hasattr(model, "predict_proba"):
         proba = model.predict_proba(queries(model.n_features_in_) + offset)
-        found["probabilities"] = _bytes(proba)
+        bits["probabilities"] = _bytes(proba)
     if hasattr(model, "predict_interval"):
-        found["intervals"] = _bytes(model.predict_interval(queries(model.n_features_in_) + offset))
+        bits["intervals"] = _bytes(model.predict_interval(queries(model.n_features_in_) + offset))
     public = (name for name in dir(model) if name.endswith("_") and name[0] != "_")
     public = (name for name in public if hasattr(model, name))
     for name in sorted(set(public) - {"stage_s_"}):
         value = getattr(model, name)
         fields = getattr(getattr(value, "dtype", None), "names", None)
         if fields:
-            found |= {f"{name}.{f}": _bytes(value[f]) for f in fields if f not in NOT_BITS}
+            bits |= {f"{name}.{f}": _bytes(value[f]) for f in fields if f not in NOT_BITS}
         else:
-            found[name] = _bytes(value) if isinstance(value, np.ndarray) else repr(value)
-    return found
+            bits[name] = _bytes(value) if isinstance(value, np.ndarray) else repr(value)
+    return bits
 
 
 def _bytes(array):
@@ -194,9 +194,9 @@ def _bytes(array):
     return array.dtype.str, array.shape, data
 
 
-def assert_same_bits(expected, found):
+def assert_same_bits(expected, actual):
     """Fail unless two models, or bits of models, are equal; name what differs."""
-    a, b = (m if isinstance(m, dict) else bits_of(m) for m in (expected, found))
+    a, b = (m if isinstance(m, dict) else bits_of(m) for m in (expected, actual))
     assert a.keys() == b.keys()
     assert [name for name in a if a[name] != b[name]] == []
 
@@ -276,7 +276,7 @@ TILES = (
 def tiny_tiles(patch, **sizes):
     """Cut what so many rows fill but once into tiles, each size by the last part of its name."""
     names = {name.rpartition(".")[2]: name for name in TILES}
-    set_sizes(patch, {names[own]: size for own, size in sizes.items()})
+    set_sizes(patch, {names[short]: size for short, size in sizes.items()})
 
 
 def small_working_sets(patch, n_rows):

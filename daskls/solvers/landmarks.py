@@ -153,31 +153,31 @@ class BiasSearch:
             known.append(a.dual + a.slope * (at - a.bias))
         return max(known)
 
-    def add(self, found: Evaluation) -> None:
-        self.history.append(found)
-        if found.slope < 0 and (self.below is None or found.bias > self.below.bias):
-            self.below = found
-        if found.slope > 0 and (self.above is None or found.bias < self.above.bias):
-            self.above = found
+    def add(self, evaluation: Evaluation) -> None:
+        self.history.append(evaluation)
+        if evaluation.slope < 0 and (self.below is None or evaluation.bias > self.below.bias):
+            self.below = evaluation
+        if evaluation.slope > 0 and (self.above is None or evaluation.bias < self.above.bias):
+            self.above = evaluation
         self.gaps.append(self.gap)
         if self.is_open:
-            self.bias = self._next(found)
+            self.bias = self._next(evaluation)
 
-    def _next(self, found: Evaluation) -> float:
+    def _next(self, latest: Evaluation) -> float:
         """Return a Newton step if it stays in the bracket and slopes fall fast, else a cut."""
-        if found.slope == 0.0:
+        if latest.slope == 0.0:
             # This is the minimum, but the cells are not solved well enough yet to prove it.
-            return found.bias
-        newton = found.bias - found.slope / found.curvature if found.curvature > 0 else None
+            return latest.bias
+        newton = latest.bias - latest.slope / latest.curvature if latest.curvature > 0 else None
         if self.below is None or self.above is None:
-            step = 1.0 if newton is None else abs(newton - found.bias)
+            step = 1.0 if newton is None else abs(newton - latest.bias)
             if len(self.history) > 1:
-                last = abs(found.bias - self.history[-2].bias)
+                last = abs(latest.bias - self.history[-2].bias)
                 step = min(max(step, MIN_GROWTH * last), MAX_GROWTH * last)
-            return found.bias + (step if found.slope < 0 else -step)
+            return latest.bias + (step if latest.slope < 0 else -step)
         a, b = self.below, self.above
         width = b.bias - a.bias
-        slow = len(self.history) > 2 and abs(found.slope) > 0.5 * abs(self.history[-3].slope)
+        slow = len(self.history) > 2 and abs(latest.slope) > 0.5 * abs(self.history[-3].slope)
         if newton is None or not a.bias < newton < b.bias or slow:
             share = a.slope / (a.slope - b.slope)
             newton = a.bias + min(max(share, EDGE), 1 - EDGE) * width

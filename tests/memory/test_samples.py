@@ -108,10 +108,10 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
         small_local(0.001, n_subsamples=3, radius_scale=300.0, store=tmp_path / "m").fit(X, y)
     # One task drew for all balls.
     ((part, job),) = seen
-    root = job.own.root
+    root = job.sampling.root
     kind = balls.draws_of(job.step)
     radii = read_part(root, balls.RADII, 0, 0, ("radii",))["radii"]
-    n_pairs = int(balls.ball_quotas(radii, job.own.draws.n_others).sum())
+    n_pairs = int(balls.ball_quotas(radii, job.sampling.draws.n_others).sum())
     # So many pairs were kept as the quotas sum up to: all balls hold all rows.
     assert n_pairs > 0.85 * n
     assert len(read_part(root, kind, *part, ("numbers",))["numbers"]) > 0.5 * n
@@ -122,7 +122,7 @@ def test_drawing_from_balls_that_hold_all_rows(tmp_path, monkeypatch):
         balls.draw_balls(part, job)
 
     assert part == (0, len(radii) - 1)
-    reader = job.own.fit.open_rows()
+    reader = job.sampling.fit.open_rows()
     largest = int(np.diff(reader.first_positions).max())
     sizes = TaskSizes(2, 4, 2, SEARCH_REGION_ROWS, SolverSpec())
     projected = ball_nbytes(sizes, len(radii), largest, n_pairs)

@@ -135,18 +135,18 @@ def _solve(
     solved = _search("train", problems, groups, job, state)
     theta, support = _read_solution(solved, groups, job)
     root = state.root
-    found = read_landmarks(root)
-    assert found is not None
-    own = CellReport(0, 0, 0, state.scan.target.n_classes, float("nan"), C=chosen)
-    own = replace(
-        own,
+    projection = read_landmarks(root)
+    assert projection is not None
+    shared = CellReport(0, 0, 0, state.scan.target.n_classes, float("nan"), C=chosen)
+    shared = replace(
+        shared,
         edge=edge_of(chosen, selected.get("candidates", ())),
         n_at_limit=selected["n_open"] + int(solved.is_open.sum()),
         n_trained=selected["n_problems"] + len(problems),
         seconds=float("nan"),
     )
-    report = _report(own, leaf_rows, solved, support, errors)
-    write_linear_model(root, LinearModel(cells, *found, theta, solved.biases), report)
+    report = _report(shared, leaf_rows, solved, support, errors)
+    write_linear_model(root, LinearModel(cells, *projection, theta, solved.biases), report)
 
 
 def _choose_cost(
@@ -193,10 +193,10 @@ def _choose_cost(
 def _costs(state: FitState, cells: VoronoiCells) -> list[float]:
     if state.request.spec.C is not None:
         return sorted(state.request.spec.C)
-    found = read_landmarks(state.root)
-    assert found is not None
+    projection = read_landmarks(state.root)
+    assert projection is not None
     with one_blas_thread():
-        return default_costs(mean_square(state.sample.X, cells.center, *found))
+        return default_costs(mean_square(state.sample.X, cells.center, *projection))
 
 
 def _search(
@@ -255,25 +255,25 @@ def _read_solution(
     theta: list[Float64] = []
     support: list[Int64] = []
     for group in groups:
-        own: list[Float64] = []
+        group_theta: list[Float64] = []
         counts = np.zeros(group[1] - group[0] + 1)
         for number, index in zip(solved.rounds.tolist(), solved.indices.tolist(), strict=True):
             task = job.fit.root, "train", number, group
-            own.append(read_states(*task).theta[:, index])
+            group_theta.append(read_states(*task).theta[:, index])
             stats = read_stats(*task)
             assert stats is not None
             counts += stats[:, index, SUPPORT_STAT]
-        theta.append(np.stack(own))
+        theta.append(np.stack(group_theta))
         support.append(counts.astype(np.int64))
     return np.concatenate(theta, axis=1), np.concatenate(support)
 
 
 def _report(
-    own: CellReport, leaf_rows: Int64, solved: Solved, support: Int64, errors: Float64
+    shared: CellReport, leaf_rows: Int64, solved: Solved, support: Int64, errors: Float64
 ) -> Table:
     rows = [
         replace(
-            own,
+            shared,
             cell=cell,
             leaf=cell,
             n_rows=int(leaf_rows[cell]),

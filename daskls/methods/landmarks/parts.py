@@ -169,10 +169,10 @@ class LinearModel:
 
 def write_linear_model(root: Root, model: LinearModel, report: Table) -> None:
     arrays, attributes = stored(model.cells)
-    own = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}
+    linear = {name: getattr(model, name) for name in ("landmarks", "theta", "intercepts")}
     mapped, kernel = _stored_map(model.features)
     values = {**attributes, "gamma": model.gamma, **kernel}
-    write_index(root, {**arrays, **own, **mapped, REPORT: report}, values, [], [len(report)])
+    write_index(root, {**arrays, **linear, **mapped, REPORT: report}, values, [], [len(report)])
 
 
 @cached(maxsize=8)

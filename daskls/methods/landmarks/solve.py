@@ -67,10 +67,10 @@ def _load_landmarks(
     root: str, fingerprint: str, stamp: Hashable
 ) -> tuple[Float64, Float64, float | None, FeatureMap | None]:
     opened = Root.open(root)
-    found = read_landmarks(opened)
-    if found is None or opened.attributes["fingerprint"] != fingerprint:
+    projection = read_landmarks(opened)
+    if projection is None or opened.attributes["fingerprint"] != fingerprint:
         raise _changed(root)
-    return stored_cells(opened).center, *found
+    return stored_cells(opened).center, *projection
 
 
 def stored_cells(root: Root) -> VoronoiCells:
@@ -125,10 +125,10 @@ def _folds(rows: Rows, job: JointJob) -> Int64:
     """Return the fold of each row of a cell; rows of equal features are in that of the first."""
     n_folds = job.fit.spec.cv
     folds = (row_keys(rows.numbers, ROW_FOLDS(job.fit.seed)) % np.uint64(n_folds)).astype(np.int64)
-    found = find_copies(rows.X)
-    if found is None:
+    copies = find_copies(rows.X)
+    if copies is None:
         return folds
-    first, group = found
+    first, group = copies
     # Where most rows are equal, one fold would leave no others to train on.
     is_few = np.bincount(group)[group] <= max(len(folds) // (2 * n_folds), MOST_COPIES)
     return np.where(is_few, folds[first[group]], folds)
@@ -169,11 +169,11 @@ def evaluate_group(
         for i, rows, M in _read_cells(cells, job):
             folds = _folds(rows, job)
             for fold in range(n_folds):
-                own = np.flatnonzero(folds == fold)
-                weights, codes = rows.weights[own], rows.codes[own]
+                held_out = np.flatnonzero(folds == fold)
+                weights, codes = rows.weights[held_out], rows.codes[held_out]
                 total[i, fold] = weights.sum()
                 for cost in range(n_costs):
-                    scores = M[own] @ theta[i, cost, fold].T + solutions.biases[cost, fold]
+                    scores = M[held_out] @ theta[i, cost, fold].T + solutions.biases[cost, fold]
                     several = n_problems > 1
                     winners = scores.argmax(axis=1) if several else (scores[:, 0] > 0).astype(int)
                     wrong[i, cost, fold] = weights[winners != codes].sum()
@@ -188,7 +188,7 @@ def _collect(cells: tuple[int, int], solutions: Solutions, job: JointJob) -> Flo
         states = read_states(job.fit.root, solutions.phase, number, cells)
         if theta is None:
             theta = np.empty((len(states.theta), *solutions.rounds.shape, states.theta.shape[-1]))
-        own = solutions.rounds == number
-        theta[:, own] = states.theta[:, solutions.indices[own]]
+        in_round = solutions.rounds == number
+        theta[:, in_round] = states.theta[:, solutions.indices[in_round]]
     assert theta is not None
     return theta

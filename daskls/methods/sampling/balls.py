@@ -47,7 +47,7 @@ MIN_BALLS = 256
 class BallJob:
     """Arguments of the draws of one step; a task may keep ``most`` pairs of a ball and a row."""
 
-    own: SamplingJob
+    sampling: SamplingJob
     step: int
     scale: float
     radius: float
@@ -83,11 +83,11 @@ class RadiusSearch(SampleSearch):
             if n_support:
                 self._join(n, n_support)
                 radii = self._measure()
-        given = self.sampling.radius_scale
+        radius_scale = self.sampling.radius_scale
         scales = (
             [round(RADIUS_STEP * (step + 1), 10) for step in range(MAX_RADIUS_STEPS)]
-            if given is None
-            else [given]
+            if radius_scale is None
+            else [radius_scale]
         )
         with self.state.clock.stage("search", len(scales), self.count_steps):
             if radii is None:
@@ -96,8 +96,8 @@ class RadiusSearch(SampleSearch):
 
     def _count_support(self, n_subsamples: int) -> int:
         tiles = self.tiles(SUPPORT, n_subsamples)
-        found = [read_part(self.root, SUPPORT, *tile, ("numbers",)) for tile in tiles]
-        return sum(len(part["numbers"]) for part in found)
+        parts = [read_part(self.root, SUPPORT, *tile, ("numbers",)) for tile in tiles]
+        return sum(len(part["numbers"]) for part in parts)
 
     def _join(self, n_subsamples: int, n_support: int) -> None:
         self.check(n_support, "The support rows of all subsamples", "lower sample_fraction")
@@ -109,10 +109,10 @@ class RadiusSearch(SampleSearch):
             k = min(max(int(np.log(m)), 1), m - 1)
             ends = np.linspace(0, m, min(N_SEARCH_TASKS, -(-m // 512)) + 1)
             parts = list(pairwise(ends.astype(int).tolist()))
-            found = compute_each(
+            measured = compute_each(
                 measure_radii, [(part, k, self.job) for part in parts], self.state.client
             )
-            radii = positive_radii(np.concatenate(found))
+            radii = positive_radii(np.concatenate(measured))
             write_part(self.root, RADII, 0, 0, {"radii": radii})
         return read_part(self.root, RADII, 0, 0, ("radii",))["radii"]
 
@@ -172,8 +172,8 @@ def measure_radii(part: tuple[int, int], n_neighbors: int, job: SamplingJob) -> 
     with one_blas_thread():
         leaf, region, _ = one_leaf(rows.X, rows.numbers)
         # A row is its own nearest, at distance 0, so index k is the k-th other row.
-        found = find_nearest(rows.X[slice(*part)], n_neighbors + 1, region, lambda _: leaf)
-    radii: Float64 = np.sqrt(found.distances[:, n_neighbors])
+        neighbors = find_nearest(rows.X[slice(*part)], n_neighbors + 1, region, lambda _: leaf)
+    radii: Float64 = np.sqrt(neighbors.distances[:, n_neighbors])
     return radii
 
 
@@ -202,36 +202,36 @@ def ball_quotas(radii: Float64, n_others: int) -> Int64:
 
 def draw_balls(part: tuple[int, int], job: BallJob) -> None:
     """Write the rows of smallest keys that some balls draw, from the leaves that they reach."""
-    own, kind = job.own, draws_of(job.step)
-    if has_part(own.root, kind, *part):
+    sampling, kind = job.sampling, draws_of(job.step)
+    if has_part(sampling.root, kind, *part):
         return
     which = slice(part[0], part[1] + 1)
-    reader = own.fit.open_rows()
-    support = read_part_rows(own.root, INITIAL, 0, 0)
-    radii = read_part(own.root, RADII, 0, 0, ("radii",))["radii"]
-    quotas = ball_quotas(radii, own.draws.n_others)[which]
+    reader = sampling.fit.open_rows()
+    support = read_part_rows(sampling.root, INITIAL, 0, 0)
+    radii = read_part(sampling.root, RADII, 0, 0, ("radii",))["radii"]
+    quotas = ball_quotas(radii, sampling.draws.n_others)[which]
     centers, numbers = support.X[which].astype(np.float64), support.numbers[which]
     del support
-    kept = [join_pairs([], quotas)]
+    collected = [join_pairs([], quotas)]
     n_waiting = 0
     for leaf in range(reader.n_leaves):
         balls = near_balls(centers, job.radius, reader.regions, leaf)
         balls = balls[quotas[balls] > 0]
         if not len(balls):
             continue
-        rows = _others(reader.read_leaf(leaf), own)
+        rows = _others(reader.read_leaf(leaf), sampling)
         for of_ball, row in find_inside(centers, job.radius, balls, rows):
-            keys = ball_keys(rows.numbers[row], numbers[of_ball], own.draws.seed)
-            kept.append(BallPairs(of_ball, keys, rows.numbers[row], rows.positions[row]))
+            keys = ball_keys(rows.numbers[row], numbers[of_ball], sampling.draws.seed)
+            collected.append(BallPairs(of_ball, keys, rows.numbers[row], rows.positions[row]))
             n_waiting += len(row)
             # Wait for at least as many as are kept, or most time would go into sorting those again.
-            if n_waiting > max(WAITING_PAIRS, len(kept[0])):
-                kept, n_waiting = [join_pairs(kept, quotas)], 0
-                _check_kept(kept[0], job)
-    pairs = join_pairs(kept, quotas)
+            if n_waiting > max(WAITING_PAIRS, len(collected[0])):
+                collected, n_waiting = [join_pairs(collected, quotas)], 0
+                _check_kept(collected[0], job)
+    pairs = join_pairs(collected, quotas)
     _check_kept(pairs, job)
     drawn, first = np.unique(pairs.numbers, return_index=True)
-    own.write(kind, part, {"numbers": drawn, "positions": pairs.positions[first]})
+    sampling.write(kind, part, {"numbers": drawn, "positions": pairs.positions[first]})
 
 
 def _check_kept(pairs: BallPairs, job: BallJob) -> None:
@@ -263,7 +263,7 @@ def join_pairs(parts: Sequence[BallPairs], quotas: Int64) -> BallPairs:
 def merge_draws(tiles: Sequence[tuple[int, int]], job: BallJob) -> tuple[Int64, Int64]:
     """Return numbers and positions of the support rows and all that balls draw, by number."""
     names = ("numbers", "positions")
-    root = job.own.root
+    root = job.sampling.root
     parts = [read_part(root, INITIAL, 0, 0, names)]
     n_rows = len(parts[0]["numbers"])
     for tile in tiles:

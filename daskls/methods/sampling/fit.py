@@ -64,8 +64,8 @@ def _finish(root: Root, steps: list[Step], job: SamplingJob) -> None:
     spec = job.fit.spec
     selected = {"C": (spec.C or (1.0,))[0], "gamma": spec.gamma[0] if spec.gamma else None}
     summary = {"best": best.value, "n_initial_support": _n_initial(root), "path": path}
-    kept = [(best.number, best.number)]
-    write_index(root, {}, {**selected, "summary": summary}, kept, [0, 1])
+    bundles = [(best.number, best.number)]
+    write_index(root, {}, {**selected, "summary": summary}, bundles, [0, 1])
 
 
 def _n_initial(root: Root) -> int:
@@ -87,8 +87,8 @@ class RoundSearch(SampleSearch):
             for number in range(self.n_rounds + 1):
                 if not has_part(self.root, SAMPLES, number, number):
                     self.write_sample(number, *self._sample_round(number, steps))
-                found = read_part(self.root, SAMPLES, number, number, ("numbers",))
-                steps.append(self.train(number, number, len(found["numbers"]), "lower n_neighbors"))
+                part = read_part(self.root, SAMPLES, number, number, ("numbers",))
+                steps.append(self.train(number, number, len(part["numbers"]), "lower n_neighbors"))
                 if not (number or steps[0].report.n_support):
                     # Number 1, as the model of the subsample alone is number 0.
                     return [self.constant(1, 0)]
@@ -118,12 +118,12 @@ def search_support(part: tuple[int, int], job: SamplingJob, step: int, n_neighbo
     support = read_part_rows(job.root, KEPT, step, step)
     with one_blas_thread():
         queries = order_by_leaf(support.X, reader.regions)[part[0] : part[1] + 1]
-        found = find_nearest(
+        neighbors = find_nearest(
             support.X[queries], n_neighbors + 1, reader.regions, _training(reader, job)
         )
-    others = found.others(support.numbers[queries])
-    numbers, first = np.unique(found.numbers[others], return_index=True)
-    job.write(kind, part, {"numbers": numbers, "positions": found.positions[others][first]})
+    others = neighbors.others(support.numbers[queries])
+    numbers, first = np.unique(neighbors.numbers[others], return_index=True)
+    job.write(kind, part, {"numbers": numbers, "positions": neighbors.positions[others][first]})
 
 
 def _training(reader: LeafReader, job: SamplingJob) -> Callable[[int], LeafRows]:
@@ -140,8 +140,8 @@ def merge_round(
 ) -> tuple[Int64, Int64]:
     """Return the row numbers and positions of the next sample, in the order of numbers."""
     size = job.draws.subsample_rows
-    kept = read_part(job.root, KEPT, step, step, ("numbers", "positions"))
-    parts = [tuple(kept.values()), read_further(job, step * size, (step + 1) * size)]
+    support = read_part(job.root, KEPT, step, step, ("numbers", "positions"))
+    parts = [tuple(support.values()), read_further(job, step * size, (step + 1) * size)]
     for tile in tiles:
         near = read_part(job.root, nearest_of(step), *tile, ("numbers", "positions"))
         parts.append(tuple(near.values()))

@@ -64,8 +64,8 @@ class Sampling(SamplingSpec, Method):
 
     def clean_up(self, root: Root) -> None:
         """Also removes the other models, and the rows."""
-        kept = {(own.first_leaf, own.last_leaf) for own in ModelReader(root.store).bundles}
-        others = set(finished_bundles(root.store)) - kept
+        indexed = {(b.first_leaf, b.last_leaf) for b in ModelReader(root.store).bundles}
+        others = set(finished_bundles(root.store)) - indexed
         root.store.drop(*(bundle_key(*bundle) for bundle in others))
         super().clean_up(root)
         root.store.drop("rows", "leaves", "partition")

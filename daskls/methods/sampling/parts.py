@@ -63,5 +63,5 @@ def read_part(
 
 
 def read_part_rows(root: Location, kind: str, first: int, last: int) -> Rows:
-    found = read_part(root, kind, first, last, ROW_ARRAYS)
-    return Rows(**{field: found[name] for name, field in ROW_ARRAYS.items()})
+    arrays = read_part(root, kind, first, last, ROW_ARRAYS)
+    return Rows(**{field: arrays[name] for name, field in ROW_ARRAYS.items()})

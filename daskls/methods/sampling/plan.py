@@ -110,12 +110,12 @@ def check_selection(sizes: TaskSizes, resources: Resources, n_rows: int) -> None
 def check_rounds(sizes: TaskSizes, resources: Resources, draws: Draws, n_neighbors: int) -> None:
     # Capped as in the fit: a row has at most all others as neighbors.
     n_trained = sizes.n_rows - draws.n_validation
-    found, queries = min(n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)
+    n_neighbors, queries = min(n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)
     needed, least = (
-        neighbor_search_nbytes(sizes, queries, k + 1, sizes.leaf_rows) for k in (found, 1)
+        neighbor_search_nbytes(sizes, queries, k + 1, sizes.leaf_rows) for k in (n_neighbors, 1)
     )
-    what = f"Searching {found} neighbors of {queries} support rows"
-    check_usable(what, needed, resources, f"lower n_neighbors below {found}", least)
+    what = f"Searching {n_neighbors} neighbors of {queries} support rows"
+    check_usable(what, needed, resources, f"lower n_neighbors below {n_neighbors}", least)
 
 
 def check_trained(

@@ -130,8 +130,8 @@ class SampleSearch:
         return lambda: sum(b + 1 - a for a, b in finished_bundles(self.root, kind_path(kind)))
 
     def check(self, n_rows: int, what: str, remedy: str) -> None:
-        own = self.state.sizes, n_rows, self.sampling.loss, self.state.resources
-        check_trained(*own, what=what, remedy=remedy)
+        args = self.state.sizes, n_rows, self.sampling.loss, self.state.resources
+        check_trained(*args, what=what, remedy=remedy)
 
     def compute_small(self, task: Callable[..., Any], *args: Any) -> Any:
         return compute_each(task, [args], self.state.client)[0]
@@ -166,11 +166,11 @@ class SampleSearch:
         first = np.full(draws.n_subsamples, self.job.n_classes)
         last = np.full(draws.n_subsamples, -1)
         for tile in self.job.drawn:
-            found = read_part(self.root, DRAWN, *tile, ("order", "codes"))
-            sampled = found["order"] < draws.n_sampled
-            subsample = found["order"][sampled] // draws.subsample_rows
-            np.minimum.at(first, subsample, found["codes"][sampled])
-            np.maximum.at(last, subsample, found["codes"][sampled])
+            drawn = read_part(self.root, DRAWN, *tile, ("order", "codes"))
+            sampled = drawn["order"] < draws.n_sampled
+            subsample = drawn["order"][sampled] // draws.subsample_rows
+            np.minimum.at(first, subsample, drawn["codes"][sampled])
+            np.maximum.at(last, subsample, drawn["codes"][sampled])
         return bool((first < last).any())
 
     def _refuse_one_class(self) -> None:
@@ -207,17 +207,17 @@ def evaluate_candidates(
     n_rows: int, percentiles: tuple[float, ...] | None, job: SamplingJob
 ) -> dict[str, Any]:
     """Return the best candidates on the first drawn rows; None where they do not differ."""
-    asked = job.fit.spec
+    requested = job.fit.spec
     with one_blas_thread():
         rows = job.fit.open_rows().read_positions(_positions(n_rows, job))
         # Fewer where copies of drawn rows validate.
         n_rows = len(rows.X)
-        spec = replace(asked, cv=min(asked.cv, n_rows), search="full")
+        spec = replace(requested, cv=min(requested.cv, n_rows), search="full")
         seed = SELECTING(job.draws.seed, n_rows=n_rows)
-        given = rows.X, rows.targets, rows.weights
-        near = Neighborhood(*given, n_rows, spec, percentiles, seed)
+        data = rows.X, rows.targets, rows.weights
+        near = Neighborhood(*data, n_rows, spec, percentiles, seed)
         report = find_neighborhood_solver(spec).fit_neighborhood(near, BLANK_REPORT).report
-    has_gamma = find_kernel(asked.kernel).has_gamma and not math.isnan(report.gamma)
+    has_gamma = find_kernel(requested.kernel).has_gamma and not math.isnan(report.gamma)
     return {
         "C": None if math.isnan(report.C) else report.C,
         "gamma": report.gamma if has_gamma else None,
@@ -231,8 +231,8 @@ def _positions(n_rows: int, job: SamplingJob) -> Int64:
     rows, _, positions = read_drawn(job, 0, n_first)
     numbers, further = read_further(job, 0, n_rows - n_first)
     order = np.argsort(np.concatenate([rows.numbers, numbers]))
-    found: Int64 = np.concatenate([positions, further])[order]
-    return found
+    ordered: Int64 = np.concatenate([positions, further])[order]
+    return ordered
 
 
 def errors_of(steps: list[Step]) -> list[float]:

@@ -101,11 +101,11 @@ def read_drawn(job: SamplingJob, start: int, stop: int) -> tuple[Rows, Int64, In
     parts: list[Rows] = []
     orders, positions = [], []
     for tile in job.drawn:
-        found = read_part(job.root, DRAWN, *tile, ("order", "positions"))
-        wanted = (found["order"] >= start) & (found["order"] < stop)
+        part = read_part(job.root, DRAWN, *tile, ("order", "positions"))
+        wanted = (part["order"] >= start) & (part["order"] < stop)
         parts.append(read_part_rows(job.root, DRAWN, *tile).take(np.flatnonzero(wanted)))
-        orders.append(found["order"][wanted])
-        positions.append(found["positions"][wanted])
+        orders.append(part["order"][wanted])
+        positions.append(part["positions"][wanted])
     rows = join_rows(parts)
     by_number = np.argsort(rows.numbers)
     return (
@@ -141,31 +141,31 @@ def fit_subsamples(which: tuple[int, int], job: SamplingJob) -> None:
     with one_blas_thread():
         for number in range(which[0], which[1] + 1):
             members = np.flatnonzero(order // size == number)
-            _, kept = _fit(rows.take(members), job)
-            support.append(members[kept])
-    kept = np.concatenate(support)
-    job.write(SUPPORT, which, {**as_arrays(rows.take(kept)), "positions": positions[kept]})
+            _, indices = _fit(rows.take(members), job)
+            support.append(members[indices])
+    indices = np.concatenate(support)
+    job.write(SUPPORT, which, {**as_arrays(rows.take(indices)), "positions": positions[indices]})
 
 
 def _fit(rows: Rows, job: SamplingJob) -> tuple[LocalModel, Int64]:
-    own = job.fit.spec, BLANK_REPORT, job.cache_nbytes, job.fit.method.loss
-    return fit_large(rows.X, rows.codes, rows.weights, *own)
+    options = job.fit.spec, BLANK_REPORT, job.cache_nbytes, job.fit.method.loss
+    return fit_large(rows.X, rows.codes, rows.weights, *options)
 
 
 def fit_sample(step: int, job: SamplingJob) -> None:
     """Train the SVM of a step's sample and evaluate it; write the model and its support rows."""
     if has_bundle(job.root, step, step):
         return
-    found = read_part(job.root, SAMPLES, step, step, ("positions",))
+    sample = read_part(job.root, SAMPLES, step, step, ("positions",))
     with one_blas_thread():
-        rows = job.fit.open_rows().read_positions(found["positions"])
+        rows = job.fit.open_rows().read_positions(sample["positions"])
         model, support = _fit(rows, job)
-        kept = rows.take(support)
+        support_rows = rows.take(support)
         del rows
         error = _validation_error(model, job)
-    positions = found["positions"][support]
+    positions = sample["positions"][support]
     # Written before the model, which says that both are there.
-    job.write(KEPT, (step, step), {**as_arrays(kept), "positions": positions})
+    job.write(KEPT, (step, step), {**as_arrays(support_rows), "positions": positions})
     report = replace(model.report, validation_error=error)
     write_bundle(job.root, step, step, [replace(model, report=report)], {})
 

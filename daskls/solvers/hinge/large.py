@@ -59,16 +59,16 @@ def fit_large(
     Pass rows by increasing number: their order affects bits. The spec has one C and one gamma; its
     tol is libsvm's. The cache changes only the time.
     """
-    own = LocalRows.of(X, codes, weights, spec)
-    report = own.described(report)
-    if len(own.classes) == 1 or (X[0] == X).all():
-        return own.constant(report), np.empty(0, np.int64)
-    _check_spread(X, own)
+    local = LocalRows.of(X, codes, weights, spec)
+    report = local.described(report)
+    if len(local.classes) == 1 or (X[0] == X).all():
+        return local.constant(report), np.empty(0, np.int64)
+    _check_spread(X, local)
     kernel = kernel_of(spec, spec.gamma[0] if spec.gamma else 1.0)
     cost = float((spec.C or (1.0,))[0])
-    svc, most = _train(own, kernel, cost, spec.tol, cache_nbytes, loss)
+    svc, most = _train(local, kernel, cost, spec.tol, cache_nbytes, loss)
     # With more than two classes, scikit-learn's values are positive for the first class of a pair.
-    sign = 1.0 if len(own.classes) == 2 else -1.0
+    sign = 1.0 if len(local.classes) == 2 else -1.0
     steps = np.atleast_1d(svc.n_iter_)
     report = replace(
         report,
@@ -78,13 +78,13 @@ def fit_large(
         n_at_limit=int((steps >= most).sum()),
         n_support=len(svc.support_),
         n_trained=len(svc.intercept_),
-        seconds=time.perf_counter() - own.started,
+        seconds=time.perf_counter() - local.started,
     )
     model = LocalModel(
-        frame=own.frame,
-        rows=own.rows[svc.support_],
+        frame=local.frame,
+        rows=local.rows[svc.support_],
         coef=np.ascontiguousarray(sign * svc.dual_coef_, np.float32),
-        classes=own.classes.astype(np.int32),
+        classes=local.classes.astype(np.int32),
         class_ptr=np.r_[0, np.cumsum(svc.n_support_)].astype(np.int64),
         intercepts=sign * svc.intercept_,
         kernel=kernel,
@@ -93,10 +93,10 @@ def fit_large(
     return model, np.sort(svc.support_).astype(np.int64)
 
 
-def _check_spread(X: Reals, own: LocalRows) -> None:
-    if own.radius < SMALLEST_NORMAL:
-        spread = float(np.abs(frame_rows(X, own.frame)).max())
-        of = "their mean" if own.frame.center.any() else "the origin"
+def _check_spread(X: Reals, local: LocalRows) -> None:
+    if local.radius < SMALLEST_NORMAL:
+        spread = float(np.abs(frame_rows(X, local.frame)).max())
+        of = "their mean" if local.frame.center.any() else "the origin"
         raise DataError(
             f"The features of the {len(X)} rows that one SVM trains on are within {spread:.3g} of "
             f"{of}, but models keep them as float32, which is inexact below {SMALLEST_NORMAL:.3g}. "
@@ -105,12 +105,12 @@ def _check_spread(X: Reals, own: LocalRows) -> None:
 
 
 def _train(
-    own: LocalRows, kernel: KernelSpec, cost: float, tol: float, cache_nbytes: int, loss: str
+    local: LocalRows, kernel: KernelSpec, cost: float, tol: float, cache_nbytes: int, loss: str
 ) -> tuple[Any, int]:
     # Imported here so that a process that only predicts never loads it.
     from sklearn.svm import SVC
 
-    m = len(own.rows)
+    m = len(local.rows)
     most = max(MAX_LARGE_STEPS, STEPS_PER_ROW * m)
     svc = SVC(
         C=cost,
@@ -126,21 +126,21 @@ def _train(
     # The report counts solves at the limit, and the estimator warns. Warnings are silenced here, as
     # a filter would change the whole process, in which other threads train too.
     svc._warn_from_fit_status = lambda: None
-    rows, codes = own.rows.astype(np.float64), own.classes[own.present]
+    rows, codes = local.rows.astype(np.float64), local.classes[local.present]
     if LARGE_LOSSES[loss]:
-        bound = UNREACHED * cost * float(np.sqrt(own.weights.max() * own.weights.sum()))
-        svc.set_params(kernel="precomputed", C=bound).fit(_ridged(rows, kernel, own, cost), codes)
+        bound = UNREACHED * cost * float(np.sqrt(local.weights.max() * local.weights.sum()))
+        svc.set_params(kernel="precomputed", C=bound).fit(_ridged(rows, kernel, local, cost), codes)
     else:
-        svc.fit(rows, codes, own.weights)
+        svc.fit(rows, codes, local.weights)
     return svc, most
 
 
-def _ridged(rows: Float64, kernel: KernelSpec, own: LocalRows, cost: float) -> Float64:
+def _ridged(rows: Float64, kernel: KernelSpec, local: LocalRows, cost: float) -> Float64:
     """Return the kernel matrix with the ridge of each row's weight."""
     function = find_kernel(kernel.name)
     base = function.block(rows, rows)
     K = function.apply(base, kernel, base)
-    K.flat[:: len(K) + 1] += 0.5 / (cost * own.weights)
+    K.flat[:: len(K) + 1] += 0.5 / (cost * local.weights)
     return K
 
 
