@@ -109,6 +109,7 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
 
     from daskls.cli.info import format_cells
     from daskls.live.record import MEASURES, mean_error
+    from daskls.solvers.registry import find_loss
     from daskls.store.objects import open_store
 
     report = estimator.fit_report_
@@ -125,8 +126,9 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
             ("support rows", format_number(report.n_support.sum())),
             (measure.mean_name, measured),
         ]
-        # Sampling methods have no grid: `daskls info` shows the models that they tried.
-        if not hasattr(estimator, "path_"):
+        # Sampling methods have no grid: `daskls info` shows the models that they tried. Nor have
+        # cells one where a choice serves all.
+        if not hasattr(estimator, "path_") and not find_loss(estimator._reader.spec).is_global:
             on_edge = format_share((report.edge != "").mean())
             pairs.insert(4, ("choice on a grid edge", f"{on_edge} of the cells"))
     print_pairs(f"{type(estimator).__name__}: {path}", pairs)
