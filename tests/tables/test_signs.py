@@ -321,7 +321,8 @@ def test_a_dash_among_decimal_commas_is_a_mistake(tmp_path):
 @pytest.mark.parametrize("n", [30, 300])
 def test_texts_of_numbers_with_a_unit_are_told(n, tmp_path, capsys):
     rng = np.random.default_rng(0)
-    rows = [f"{v} EUR,{v % 9} m²,{v} €,r{v},{'ab'[int(v > 700)]}" for v in rng.integers(500, 900, n)]
+    values = rng.integers(500, 900, n)
+    rows = [f"{v} EUR,{v % 9} m²,{v} €,r{v},{'ab'[int(v > 700)]}" for v in values]
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["deposit,area,rent,code,y", *rows]))
     daskls.VoronoiSVC(random_state=0, verbose=1).fit(path, "y")
