@@ -17,49 +17,43 @@ CONNECT_TIMEOUT_S = 10
 # than to fit. A small data set is one chunk of 4 MiB.
 THREADS_NBYTES = 8 << 20
 
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS", help="Address of a running scheduler, such as tcp://host:8786."
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Processes of a local cluster; 0: threads, no cluster. If not given, one per core, or "
-        "threads for data of up to 8 MiB.",
-    ),
-]
-ThreadsPerWorker = Annotated[int, typer.Option(min=1, help="Threads of each local worker.")]
 MemoryLimit = Annotated[
     str,
     typer.Option(help="Memory of each local worker, such as 2GiB; auto: its share of the machine."),
-]
-Dashboard = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Serve the local cluster's dashboard, such as :8787."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 
 
 @dataclass(frozen=True)
 class Where:
-    scheduler: str | None
-    workers: int | None
-    threads_per_worker: int
-    memory_limit: str
-    dashboard: str | None = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Address of a running scheduler, such as tcp://host:8786."
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Processes of a local cluster; 0: threads, no cluster. If not given, one per "
+            "core, or threads for data of up to 8 MiB.",
+        ),
+    ] = None
+    threads_per_worker: Annotated[
+        int, typer.Option(min=1, help="Threads of each local worker.")
+    ] = 1
+    memory_limit: MemoryLimit = "auto"
+    dashboard: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Serve the local cluster's dashboard, such as :8787."),
+    ] = None
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         if self.scheduler is not None and self.workers is not None:
             raise typer.BadParameter("--scheduler and --workers exclude each other")
-        if self.memory_limit == "auto":
-            return
-        from dask.utils import parse_bytes
-
         try:
-            parse_bytes(self.memory_limit)
+            _ = self.limit_nbytes
         except ValueError as error:
             raise typer.BadParameter(
                 f"--memory-limit {self.memory_limit!r} is not a size; write it as 2GiB"
@@ -67,20 +61,21 @@ class Where:
 
     @property
     def is_default(self) -> bool:
-        return self == Where(None, None, 1, "auto")
+        return self == Where()
 
     @property
     def limit_nbytes(self) -> int | None:
         """The bytes of ``memory_limit``; None where it is a share of the machine."""
+        if self.memory_limit == "auto":
+            return None
         from dask.utils import parse_bytes
 
-        return None if self.memory_limit == "auto" else int(parse_bytes(self.memory_limit))
+        return int(parse_bytes(self.memory_limit))
 
 
 @contextmanager
 def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
     """Yield a client, or None where this process's threads do: for few rows, unless asked where."""
-    where.check()
     if where.workers == 0 or (where.is_default and data is not None and _is_small(data)):
         from concurrent.futures import ThreadPoolExecutor
 

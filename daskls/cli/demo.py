@@ -28,8 +28,7 @@ def demo(
     quiet: cluster.Quiet = False,
 ) -> None:
     """Train on a million synthetic rows here, compare with the best possible, draw the result."""
-    where = cluster.Where(None, workers, 1, memory_limit)
-    where.check()
+    where = cluster.Where(workers=workers, memory_limit=memory_limit)
     import daskls
     from daskls.cli.convert import rows_progress
     from daskls.datasets import bayes_accuracy, write

@@ -125,31 +125,25 @@ def format_number(value: float) -> str:
 
 
 def print_pairs(title: str, pairs: Iterable[tuple[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        table.add_row(name, str(value))
-    _print_titled(title, table)
+    print_table(title, (), pairs)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table below a title; its first column is text, the others are numbers."""
+    """Print a table below a title: names with their values, or numbers if ``columns`` have names.
+
+    The first column is text.
+    """
+    from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False)
-    for i, name in enumerate(columns):
-        table.add_column(name, justify="right" if i else "left")
+    table = Table(*columns, box=None, pad_edge=False, show_header=bool(columns))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    if not columns:
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
     for row in rows:
         table.add_row(*map(str, row))
-    _print_titled(title, table)
-
-
-def _print_titled(title: str, table: Any) -> None:
-    from rich.console import Console
-
     console = Console(highlight=False, markup=False)
     # Not the table's own title, which is wrapped at the width of the table.
     console.print(title, style="underline", soft_wrap=True)

@@ -1,9 +1,7 @@
 """Commands that judge a model: `daskls score MODEL DATA` and `daskls report MODEL [DATA]`."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,61 +10,83 @@ from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs, print_table
 from daskls.cli.inputs import (
     LabelColumn,
+    Model,
     UnseenOption,
     check_data,
-    check_exists,
+    check_output,
     expand,
-    open_rows_of,
-    set_unknown,
+    load_model,
+    open_query,
+    path_argument,
 )
 
 if TYPE_CHECKING:
     from daskls.run.confusion import Confusion, LevelScores, NumberScores
 
+# How measures are called and printed: of all rows, and in a table with a line for each class, level
+# or column.
+OVERALL = {
+    "n_rows": ("rows", format_number),
+    "accuracy": ("accuracy", format_share),
+    "error": ("error", format_share),
+    "tpr_x_tnr": ("TPR x TNR", "{:.4f}".format),
+    "f": ("F (of {})", "{:.4f}".format),
+    "r2": ("R2", "{:.4f}".format),
+    "d2": ("D2", "{:.4f}".format),
+    "loss": ("loss", format_number),
+    "rmse": ("RMSE", format_number),
+    "mae": ("MAE", format_number),
+    "covered": ("in their intervals", lambda shares: ", ".join(map(format_share, shares))),
+    "width": ("mean width", lambda widths: ", ".join(map(format_number, widths))),
+}
+TABLES: dict[str, tuple[str, dict[str, tuple[str, Any]]]] = {
+    "classes": (
+        "By class",
+        {
+            "label": ("class", str),
+            "n_rows": ("rows", format_number),
+            "recall": ("recall", format_share),
+        },
+    ),
+    "levels": (
+        "By level",
+        {
+            "level": ("level", "{:g}".format),
+            "d2": OVERALL["d2"],
+            "loss": OVERALL["loss"],
+            "covered": ("share of rows at or below", "{:.4f}".format),
+        },
+    ),
+    "columns": (
+        "By column",
+        {"column": ("column", str), **{n: OVERALL[n] for n in ("r2", "rmse", "mae")}},
+    ),
+}
+
 
 def score(
-    model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
-    data: Annotated[
-        str, typer.Argument(callback=expand, help="A table or a data set, with labels or numbers.")
-    ],
+    model: Model,
+    data: Annotated[str, path_argument("A table or a data set, with labels or numbers.")],
+    *,
     label: LabelColumn = None,
     unknown: UnseenOption = None,
-    scheduler: cluster.Scheduler = None,
-    workers: cluster.Workers = None,
-    threads_per_worker: cluster.ThreadsPerWorker = 1,
-    memory_limit: cluster.MemoryLimit = "auto",
-    dashboard: cluster.Dashboard = None,
+    where: cluster.Where,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Compare a model's predictions with the labels or numbers of a table or a data set."""
-    check_exists(model, "model")
-    source = check_data(data)
-    where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
-    where.check()
-    import daskls
-    from daskls.estimators.view import progress_bars
+    estimator, source = load_model(model, unknown), check_data(data)
     from daskls.run.confusion import score_dataset, score_intervals
     from daskls.store.dataset import open_dataset
 
-    estimator = daskls.load(model)
-    set_unknown(estimator, unknown)
-    with (
-        cluster.open_client(where, data) as client,
-        progress_bars(show=not quiet) as listen,
-        open_rows_of(estimator, source, label, with_y=True, on_progress=listen) as rows,
-    ):
-        dataset = open_dataset(rows)
-        measures = measure(score_dataset(estimator, dataset, client, listen))
+    with open_query(estimator, source, where, label, with_y=True, quiet=quiet) as (rows, listen):
+        given = estimator, open_dataset(rows), estimator.client, listen
+        measures = measure(score_dataset(*given))
         if estimator._reader.interval is not None:
-            covered, width = score_intervals(estimator, dataset, client, listen)
+            covered, width = score_intervals(*given)
             measures |= {"covered": covered.tolist(), "width": width.tolist()}
     if as_json:
         typer.echo(json.dumps(measures))
-    elif "levels" in measures:
-        _print_levels(measures, data)
-    elif "columns" in measures:
-        _print_misses(measures, data)
     else:
         _print_measures(measures, data)
 
@@ -121,77 +141,40 @@ def measure_levels(misses: "LevelScores") -> dict[str, Any]:
     return {"n_rows": misses.n_rows, **means, "levels": levels}
 
 
-def _print_levels(measures: dict[str, Any], path: str) -> None:
-    pairs = [
-        ("rows", format_number(measures["n_rows"])),
-        ("D2", f"{measures['d2']:.4f}"),
-        ("loss", format_number(measures["loss"])),
-    ]
-    print_pairs(f"Score on {path}", pairs)
-    rows = [
-        (
-            f"{level['level']:g}",
-            f"{level['d2']:.4f}",
-            format_number(level["loss"]),
-            f"{level['covered']:.4f}",
-        )
-        for level in measures["levels"]
-    ]
-    print_table("By level", ("level", "D2", "loss", "share of rows at or below"), rows)
-
-
-def _print_misses(measures: dict[str, Any], path: str) -> None:
-    pairs = [
-        ("rows", format_number(measures["n_rows"])),
-        ("R2", f"{measures['r2']:.4f}"),
-        ("RMSE", format_number(measures["rmse"])),
-        ("MAE", format_number(measures["mae"])),
-    ]
-    if "covered" in measures:
-        pairs += [
-            ("in their intervals", ", ".join(map(format_share, measures["covered"]))),
-            ("mean width", ", ".join(map(format_number, measures["width"]))),
-        ]
-    print_pairs(f"Score on {path}", pairs)
-    if len(measures["columns"]) > 1:
-        rows = [
-            (str(i), *(format_number(column[n]) for n in column))
-            for i, column in enumerate(measures["columns"])
-        ]
-        print_table("By column", ("column", "R2", "RMSE", "MAE"), rows)
-
-
 def _print_measures(measures: dict[str, Any], path: str) -> None:
-    pairs = [
-        ("rows", format_number(measures["n_rows"])),
-        ("accuracy", format_share(measures["accuracy"])),
-        ("error", format_share(measures["error"])),
-    ]
-    if "f" in measures:
-        product = measures["tpr_x_tnr"]
-        pairs.append(("TPR x TNR", "one class only" if product is None else f"{product:.4f}"))
-        pairs.append((f"F (of {measures['classes'][1]['label']})", f"{measures['f']:.4f}"))
-    print_pairs(f"Score on {path}", pairs)
-    rows = [
-        (
-            entry["label"],
-            format_number(entry["n_rows"]),
-            "-" if entry["recall"] is None else format_share(entry["recall"]),
-        )
-        for entry in measures["classes"]
-    ]
-    print_table("By class", ("class", "rows", "recall"), rows)
+    classes = measures.get("classes", [])
+    print_pairs(
+        f"Score on {path}",
+        [
+            # F is of the second of two classes.
+            (
+                title.format(*(own["label"] for own in classes[1:])),
+                "one class only" if measures[name] is None else form(measures[name]),
+            )
+            for name, (title, form) in OVERALL.items()
+            if name in measures
+        ],
+    )
+    for kind, (title, columns) in TABLES.items():
+        lines = [{"column": i, **line} for i, line in enumerate(measures.get(kind, []))]
+        if kind == "columns" and len(lines) == 1:
+            # It is the same as of all.
+            continue
+        rows = [
+            ["-" if line[name] is None else form(line[name]) for name, (_, form) in columns.items()]
+            for line in lines
+        ]
+        if rows:
+            print_table(title, [head for head, _ in columns.values()], rows)
 
 
 def report(
-    model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
+    model: Model,
     data: Annotated[
         str | None,
-        typer.Argument(
-            callback=expand,
-            help="A table or a data set, with labels or numbers, that the fit has not seen.",
-        ),
+        path_argument("A table or a data set, with labels or numbers, that the fit has not seen."),
     ] = None,
+    *,
     html: Annotated[
         str | None,
         typer.Option(
@@ -202,11 +185,7 @@ def report(
     ] = None,
     label: LabelColumn = None,
     unknown: UnseenOption = None,
-    scheduler: cluster.Scheduler = None,
-    workers: cluster.Workers = None,
-    threads_per_worker: cluster.ThreadsPerWorker = 1,
-    memory_limit: cluster.MemoryLimit = "auto",
-    dashboard: cluster.Dashboard = None,
+    where: cluster.Where,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Sum up a fit: what it was trained on, errors, importances; with DATA, scores and pictures.
@@ -214,25 +193,19 @@ def report(
     Of classes these are confusion, ROC curve and calibration; of numbers predictions beside true
     ones, and residuals. Without --html the report is printed in words; pictures need matplotlib.
     """
-    check_exists(model, "model")
     if data is None and (label, unknown) != (None, None):
         raise typer.BadParameter("--label and --unknown are for rows: give DATA")
-    if data is not None:
-        check_data(data)
-    where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
-    where.check()
-    from daskls.store.errors import exists_already
-
-    if html is not None and os.path.lexists(html):
-        raise exists_already(html)
-    import daskls
-
-    estimator = daskls.load(model)
-    set_unknown(estimator, unknown)
-    with _open_test_set(estimator, data, label, where, show=not quiet) as rows:
+    source = None if data is None else check_data(data)
+    if html is not None:
+        check_output(html)
+    estimator = load_model(model, unknown)
+    rows: Any = nullcontext((None, None))
+    if source is not None:
+        rows = open_query(estimator, source, where, label, with_y=True, quiet=quiet)
+    with rows as (test_set, _):
         from daskls.plotting import ReportDisplay
 
-        display = ReportDisplay.from_estimator(estimator, rows)
+        display = ReportDisplay.from_estimator(estimator, test_set)
     if html is None:
         _print_report(display)
         return
@@ -240,33 +213,15 @@ def report(
     typer.echo(f"Report: {html}")
 
 
-@contextmanager
-def _open_test_set(
-    estimator: Any, data: str | None, label: str | None, where: Any, *, show: bool
-) -> Iterator[str | None]:
-    if data is None:
-        yield None
-        return
-    from daskls.estimators.view import progress_bars
-
-    with (
-        cluster.open_client(where, data) as client,
-        progress_bars(show=show) as listen,
-        open_rows_of(estimator, check_data(data), label, with_y=True, on_progress=listen) as rows,
-    ):
-        estimator.set_params(client=client)
-        yield rows
-
-
 def _print_report(display: Any) -> None:
     print_pairs(display.title, display.facts)
-    typer.echo()
-    print_pairs("Parameters that are not the default", display.parameters or [("none", "")])
-    if display.columns:
-        typer.echo()
-        print_pairs("Columns", [("-", line) for line in display.columns])
-    if display.notes:
-        typer.echo()
-        print_pairs("Notes", [("-", note) for note in display.notes])
-    typer.echo()
-    print_pairs("Pictures, with --html FILE", [(p.title, p.note) for p in display.panels])
+    parts = {
+        "Parameters that are not the default": display.parameters or [("none", "")],
+        "Columns": [("-", line) for line in display.columns],
+        "Notes": [("-", note) for note in display.notes],
+        "Pictures, with --html FILE": [(p.title, p.note) for p in display.panels],
+    }
+    for title, pairs in parts.items():
+        if pairs:
+            typer.echo()
+            print_pairs(title, pairs)
