@@ -57,8 +57,8 @@ class Commands(TyperGroup):
             except Exception as error:
                 if debug:
                     traceback.print_exc()
-                code = _exit_code(error)
-                typer.echo(_sentence(error, debug), err=True)
+                code, told = _ending(error, debug)
+                typer.echo(told, err=True)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -66,36 +66,25 @@ def _show_warning(message: Any, *_: Any, **__: Any) -> None:
     typer.echo(f"Warning: {_one_line(message)}", err=True)
 
 
-def _exit_code(error: Exception) -> int:
+def _ending(error: Any, debug: bool) -> tuple[int, str]:
+    """Return the exit code and the sentence of an error."""
     if isinstance(error, InterruptedCommandError | typer.Abort):
-        return INTERRUPTED
-    return BAD_ARGUMENTS if _is_usage(error) or _is_bad_parameter(error) else FAILURE
-
-
-def _is_usage(error: Exception) -> bool:
-    """Whether the parser raised this; asked by attribute, as typer may bundle its own click."""
-    return hasattr(error, "format_message")
-
-
-def _is_bad_parameter(error: Exception) -> bool:
-    return isinstance(error, ParameterError) or type(error).__name__ == "InvalidParameterError"
-
-
-def _sentence(error: Any, debug: bool) -> str:
-    if isinstance(error, InterruptedCommandError):
-        return str(error)
-    if _is_usage(error):
+        return INTERRUPTED, str(error) or "Interrupted."
+    # Raised by the parser; asked by attribute, as typer may bundle its own click.
+    if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "daskls"
         # Words that a validation inside typer puts before its own messages.
         text = error.format_message().replace("Value error, ", "")
-        return f"Error: {_stopped(text)[:-1]}; see `{command} --help`."
-    text = _one_line(error)
+        return BAD_ARGUMENTS, f"Error: {_stopped(text)[:-1]}; see `{command} --help`."
+    text, name = _one_line(error), type(error).__name__
+    is_parameter = isinstance(error, ParameterError) or name == "InvalidParameterError"
+    code = BAD_ARGUMENTS if is_parameter else FAILURE
     # Messages of these types explain themselves; any other type is a surprise.
     if isinstance(error, DasklsError | ValueError | OSError | MemoryError) and text:
-        return f"Error: {_stopped(text)}"
+        return code, f"Error: {_stopped(text)}"
     more = "" if debug else "; run it again with --debug for the traceback"
-    return f"Error: {_stopped(f'{type(error).__name__}: {text}')[:-1]}{more}."
+    return code, f"Error: {_stopped(f'{name}: {text}')[:-1]}{more}."
 
 
 def _one_line(message: Any) -> str:

@@ -1,6 +1,7 @@
 """Commands that judge a model: `daskls score MODEL DATA` and `daskls report MODEL [DATA]`."""
 
 import json
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,44 +24,21 @@ from daskls.cli.inputs import (
 if TYPE_CHECKING:
     from daskls.run.confusion import Confusion, LevelScores, NumberScores
 
-# How measures are called and printed: of all rows, and in a table with a line for each class, level
-# or column.
+# How measures of all rows are called, and how those and the parts of a table are printed.
 OVERALL = {
-    "n_rows": ("rows", format_number),
-    "accuracy": ("accuracy", format_share),
-    "error": ("error", format_share),
-    "tpr_x_tnr": ("TPR x TNR", "{:.4f}".format),
-    "f": ("F (of {})", "{:.4f}".format),
-    "r2": ("R2", "{:.4f}".format),
-    "d2": ("D2", "{:.4f}".format),
-    "loss": ("loss", format_number),
-    "rmse": ("RMSE", format_number),
-    "mae": ("MAE", format_number),
-    "covered": ("in their intervals", lambda shares: ", ".join(map(format_share, shares))),
-    "width": ("mean width", lambda widths: ", ".join(map(format_number, widths))),
+    **{"n_rows": "rows", "accuracy": "accuracy", "error": "error", "tpr_x_tnr": "TPR x TNR"},
+    **{"f": "F (of {})", "r2": "R2", "d2": "D2", "loss": "loss", "rmse": "RMSE", "mae": "MAE"},
+    **{"covered": "in their intervals", "width": "mean width"},
 }
-TABLES: dict[str, tuple[str, dict[str, tuple[str, Any]]]] = {
-    "classes": (
-        "By class",
-        {
-            "label": ("class", str),
-            "n_rows": ("rows", format_number),
-            "recall": ("recall", format_share),
-        },
-    ),
-    "levels": (
-        "By level",
-        {
-            "level": ("level", "{:g}".format),
-            "d2": OVERALL["d2"],
-            "loss": OVERALL["loss"],
-            "covered": ("share of rows at or below", "{:.4f}".format),
-        },
-    ),
-    "columns": (
-        "By column",
-        {"column": ("column", str), **{n: OVERALL[n] for n in ("r2", "rmse", "mae")}},
-    ),
+FORMS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("n_rows", "loss", "rmse", "mae", "width"), format_number),
+    **dict.fromkeys(("accuracy", "error", "recall", "covered"), format_share),
+    **dict.fromkeys(("tpr_x_tnr", "f", "r2", "d2"), "{:.4f}".format),
+}
+TABLES = {
+    "classes": ("By class", ("class", "rows", "recall")),
+    "levels": ("By level", ("level", "D2", "loss", "share of rows at or below")),
+    "columns": ("By column", ("column", "R2", "RMSE", "MAE")),
 }
 
 
@@ -92,80 +70,72 @@ def score(
 
 
 def measure(scores: "Confusion | NumberScores | LevelScores") -> dict[str, Any]:
+    """Return scores as JSON has them; those of numbers are means over columns or levels."""
     from daskls.run.confusion import Confusion, LevelScores
 
     if isinstance(scores, Confusion):
-        return measure_classes(scores)
-    return measure_levels(scores) if isinstance(scores, LevelScores) else measure_misses(scores)
+        return _measure_classes(scores)
+    averaged = ["d2", "loss"] if isinstance(scores, LevelScores) else ["r2", "rmse", "mae"]
+    values: dict[str, Any] = {name: getattr(scores, name) for name in averaged}
+    kind = "columns"
+    if isinstance(scores, LevelScores):
+        kind, values = "levels", {"level": scores.levels, **values, "covered": scores.covered}
+    parts = [
+        dict(zip(values, map(float, part), strict=True))
+        for part in zip(*values.values(), strict=True)
+    ]
+    means = {name: sum(part[name] for part in parts) / len(parts) for name in averaged}
+    return {"n_rows": scores.n_rows, **means, kind: parts}
 
 
-def measure_classes(confusion: "Confusion") -> dict[str, Any]:
+def _measure_classes(confusion: "Confusion") -> dict[str, Any]:
     """Return the measures of a confusion matrix; for two classes also "tpr_x_tnr" and "f"."""
     counts, labels = confusion.counts, confusion.labels
-    correct = counts.diagonal()
-    of_class = counts.sum(axis=1)
-    recall = {
-        label: int(k) / int(n) for label, k, n in zip(labels, correct, of_class, strict=True) if n
-    }
+    correct, of_class = counts.diagonal(), counts.sum(axis=1)
+    recall: list[Any] = [
+        int(k) / int(n) if n else None for k, n in zip(correct, of_class, strict=True)
+    ]
     accuracy = int(correct.sum()) / int(counts.sum())
     measures = {
         "n_rows": int(counts.sum()),
         "accuracy": accuracy,
         "error": 1 - accuracy,
         "classes": [
-            {"label": label, "n_rows": int(n), "recall": recall.get(label)}
-            for label, n in zip(labels, of_class, strict=True)
+            {"label": label, "n_rows": int(n), "recall": share}
+            for label, n, share in zip(labels, of_class, recall, strict=True)
         ],
     }
     if len(labels) == 2:
         predicted = int(counts[:, 1].sum())
-        both = len(recall) == 2
-        measures["tpr_x_tnr"] = recall[labels[0]] * recall[labels[1]] if both else None
+        measures["tpr_x_tnr"] = None if None in recall else recall[0] * recall[1]
         measures["f"] = 2 * int(correct[1]) / max(predicted + int(of_class[1]), 1)
     return measures
 
 
-def measure_misses(misses: "NumberScores") -> dict[str, Any]:
-    names = ("r2", "rmse", "mae")
-    values = {name: getattr(misses, name).tolist() for name in names}
-    columns = [{name: scores[i] for name, scores in values.items()} for i in range(len(misses.r2))]
-    mean = {name: sum(scores) / len(scores) for name, scores in values.items()}
-    return {"n_rows": misses.n_rows, **mean, "columns": columns}
-
-
-def measure_levels(misses: "LevelScores") -> dict[str, Any]:
-    names = ("level", "d2", "loss", "covered")
-    columns = zip(misses.levels, misses.d2, misses.loss, misses.covered, strict=True)
-    levels = [dict(zip(names, map(float, row), strict=True)) for row in columns]
-    means = {name: sum(level[name] for level in levels) / len(levels) for name in names[1:3]}
-    return {"n_rows": misses.n_rows, **means, "levels": levels}
-
-
 def _print_measures(measures: dict[str, Any], path: str) -> None:
-    classes = measures.get("classes", [])
-    print_pairs(
-        f"Score on {path}",
-        [
-            # F is of the second of two classes.
-            (
-                title.format(*(own["label"] for own in classes[1:])),
-                "one class only" if measures[name] is None else form(measures[name]),
-            )
-            for name, (title, form) in OVERALL.items()
-            if name in measures
-        ],
-    )
-    for kind, (title, columns) in TABLES.items():
-        lines = [{"column": i, **line} for i, line in enumerate(measures.get(kind, []))]
-        if kind == "columns" and len(lines) == 1:
-            # It is the same as of all.
-            continue
-        rows = [
-            ["-" if line[name] is None else form(line[name]) for name, (_, form) in columns.items()]
-            for line in lines
-        ]
-        if rows:
-            print_table(title, [head for head, _ in columns.values()], rows)
+    # F is of the second of two classes.
+    positive = [own["label"] for own in measures.get("classes", [])[1:]]
+    pairs = [
+        (title.format(*positive), _told(name, measures[name], "one class only"))
+        for name, title in OVERALL.items()
+        if name in measures
+    ]
+    print_pairs(f"Score on {path}", pairs)
+    for kind, (title, heads) in TABLES.items():
+        parts = measures.get(kind, [])
+        # A single column is the same as all.
+        if parts and (kind != "columns" or len(parts) > 1):
+            rows = [[_told(name, value, "-") for name, value in part.items()] for part in parts]
+            numbered = [[str(i), *row] for i, row in enumerate(rows)]
+            print_table(title, heads, numbered if kind == "columns" else rows)
+
+
+def _told(name: str, value: Any, unknown: str) -> str:
+    if value is None:
+        return unknown
+    if isinstance(value, list):
+        return ", ".join(_told(name, own, unknown) for own in value)
+    return FORMS.get(name, str)(value)
 
 
 def report(
