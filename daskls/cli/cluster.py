@@ -91,17 +91,20 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
         ):
             yield None
         return
+    import distributed
+
     from daskls.workers import check_limit
 
+    for name in ("distributed", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if where.scheduler is not None:
-        with connect(where.scheduler, CONNECT_TIMEOUT_S) as client:
+        _check_tls(where.scheduler)
+        with distributed.Client(where.scheduler, timeout=CONNECT_TIMEOUT_S) as client:
             yield client
         return
     # A worker with too little memory would die as it starts, again and again.
     check_limit(where.limit_nbytes, "Each worker would have")
-    with start_cluster(
-        where.workers, where.threads_per_worker, where.memory_limit, where.dashboard
-    ) as client:
+    with _start_cluster(where) as client:
         if where.dashboard is not None:
             typer.echo(f"Dashboard: {client.dashboard_link}", err=True)
         yield client
@@ -117,14 +120,11 @@ def _is_small(path: str) -> bool:
     return nbytes is not None and nbytes <= THREADS_NBYTES
 
 
-@contextmanager
-def connect(address: str, timeout_s: float) -> Iterator[Any]:
+def _check_tls(address: str) -> None:
     import distributed
 
-    quiet_logs()
-    if address.startswith("tls://") and not distributed.Security().get_connection_args(
-        "client"
-    ).get("ssl_context"):
+    settings = distributed.Security().get_connection_args("client")
+    if address.startswith("tls://") and not settings.get("ssl_context"):
         raise ParameterError(
             f"The scheduler {address} asks for TLS, but Dask has no certificates. It takes them "
             "from its configuration: distributed.comm.tls.ca-file, .client.cert and .client.key "
@@ -132,34 +132,35 @@ def connect(address: str, timeout_s: float) -> Iterator[Any]:
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__TLS__CLIENT__CERT and "
             "...__TLS__CLIENT__KEY)."
         )
-    with distributed.Client(address, timeout=timeout_s) as client:
-        yield client
 
 
 @contextmanager
-def start_cluster(
-    n_workers: int | None, threads_per_worker: int, memory_limit: str, dashboard: str | None
-) -> Iterator[Any]:
-    """Start a local cluster of one worker per core, unless given; yield its client."""
+def _start_cluster(where: Where) -> Iterator[Any]:
+    """Start a local cluster, of one worker per core unless given; yield its client."""
     import distributed
     from dask.system import CPU_COUNT
 
-    quiet_logs()
+    class IgnoreInterrupts(distributed.WorkerPlugin):  # type: ignore[misc]
+        """Lets workers ignore Ctrl-C: the program closes them cleanly."""
+
+        def setup(self, worker: Any) -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
     started = ExitStack()
     try:
         # A cluster that is only half started cannot be closed cleanly.
         with held_interrupts():
             cluster = distributed.LocalCluster(
-                n_workers=n_workers or CPU_COUNT,
-                threads_per_worker=threads_per_worker,
-                memory_limit=memory_limit,
+                n_workers=where.workers or CPU_COUNT,
+                threads_per_worker=where.threads_per_worker,
+                memory_limit=where.memory_limit,
                 # With None Dask would ask for port 8787, and warn where it is taken.
-                dashboard_address=dashboard or "127.0.0.1:0",
+                dashboard_address=where.dashboard or "127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
             started.enter_context(cluster)
             client = started.enter_context(distributed.Client(cluster))
-            client.register_plugin(_interrupt_shield())
+            client.register_plugin(IgnoreInterrupts())
         yield client
     finally:
         # Nor can a cluster whose closing was interrupted by a second Ctrl-C.
@@ -180,19 +181,3 @@ def held_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _interrupt_shield() -> Any:
-    """Return a plugin that lets workers ignore Ctrl-C: the program closes them cleanly."""
-    import distributed
-
-    class IgnoreInterrupts(distributed.WorkerPlugin):  # type: ignore[misc]
-        def setup(self, worker: Any) -> None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    return IgnoreInterrupts()
-
-
-def quiet_logs() -> None:
-    for name in ("distributed", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)

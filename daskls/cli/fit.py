@@ -12,11 +12,9 @@ from daskls.cli.errors import format_number, format_share, print_pairs
 from daskls.cli.inputs import (
     Task,
     TrainedColumns,
-    check_for_tables,
+    check_data,
     find_kind,
     find_label,
-    open_data,
-    open_input,
     path_argument,
 )
 from daskls.cli.options import FitCommand, build_estimator
@@ -79,10 +77,12 @@ def _open_training(
     ctx: typer.Context, data: str, table: TrainedColumns, task: str, method: str
 ) -> "tuple[Dataset | None, str | None, Any]":
     """Return a data set, or None and the label column of a table; and the estimator to train."""
-    source = open_input(data, "data set or table")
-    # First of all, as it refuses what is neither a table nor a data set.
-    dataset = None if source.has_columns else source.dataset or open_data(data)
-    check_for_tables(ctx, source, data)
+    source = check_data(data)
+    if not source.has_columns and replace(table, missing="auto") != TrainedColumns():
+        raise typer.BadParameter(
+            f"--unknown, --drop, --label, --weight are for tables; {data!r} is a data set"
+        )
+    dataset = None if source.has_columns else source.dataset
     classes = None if dataset is None else dataset.classes
     # Refuse bad options before any row is read or a cluster is started.
     build_estimator(ctx, method, classes, None)
@@ -123,12 +123,26 @@ def _print_summary(estimator: Any, path: str, seconds: float) -> None:
     print_pairs(f"{type(estimator).__name__}: {path}", pairs)
 
 
+def _whole(text: str) -> int:
+    """Return the number of rows, which may be written as 1e9."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (value.is_integer() and value >= 2):
+        raise typer.BadParameter(
+            f"--rows {text!r} is not a whole number of at least 2, such as 1e9"
+        )
+    return int(value)
+
+
 @dataclass(frozen=True)
 class Size:
     """The size of a fit to plan, where it is not that of the data."""
 
     rows: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Plan for this many rows, such as 1e9.")
+        int | None,
+        typer.Option(metavar="NUMBER", parser=_whole, help="Plan for this many rows, such as 1e9."),
     ] = None
     features: Annotated[
         int | None, typer.Option(min=1, help="Features, where there is no DATA.")
@@ -136,21 +150,6 @@ class Size:
     classes: Annotated[
         int | None, typer.Option(min=2, help="Classes, where DATA names none; if not given, 2.")
     ] = None
-
-    @property
-    def n_rows(self) -> int | None:
-        """The rows, which may be written as 1e9."""
-        if self.rows is None:
-            return None
-        try:
-            value = float(self.rows)
-        except ValueError:
-            value = math.nan
-        if not (value.is_integer() and value >= 2):
-            raise typer.BadParameter(
-                f"--rows {self.rows!r} is not a whole number of at least 2, such as 1e9"
-            )
-        return int(value)
 
 
 @dataclass(frozen=True)
@@ -231,19 +230,19 @@ def plan(
 
 
 def _shape(size: Size, ctx: typer.Context) -> tuple[int, int]:
-    if size.n_rows is None or size.features is None:
+    if size.rows is None or size.features is None:
         raise typer.BadParameter("give DATA, or both --rows and --features", ctx=ctx)
-    return size.n_rows, size.features
+    return size.rows, size.features
 
 
 def _planned_rows(size: Size, data: str, dataset: "Dataset | None", ctx: typer.Context) -> Any:
     """Return the data, or a data set's shape with another number of rows."""
     if size.features is not None:
         raise typer.BadParameter("--features is for a plan without DATA, which has its own")
-    if dataset is None and (size.n_rows, size.classes) != (None, None):
+    if dataset is None and (size.rows, size.classes) != (None, None):
         raise typer.BadParameter(
             "--rows and --classes are for a data set, or without DATA; a table is planned as it "
             "is. Convert it first, or give --rows and --features alone.",
             ctx=ctx,
         )
-    return data if dataset is None or size.n_rows is None else (size.n_rows, dataset.n_features)
+    return data if dataset is None or size.rows is None else (size.rows, dataset.n_features)

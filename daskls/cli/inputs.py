@@ -29,8 +29,6 @@ UnseenOption = Annotated[
     Unseen | None,
     typer.Option(help="Categories that no training row had; if not given, as in the fit."),
 ]
-# Options of `Columns` and `TrainedColumns` that only tables have.
-FOR_TABLES = ("unknown", "drop", "label", "weight")
 
 
 @dataclass(frozen=True)
@@ -121,14 +119,6 @@ def check_data(path: str) -> "Source":
         # Raises the error of a path that is no data set.
         open_data(path)
     return source
-
-
-def check_for_tables(ctx: typer.Context, source: "Source", path: str) -> None:
-    """Refuse options of tables for a data set."""
-    sources: list[Any] = [ctx.get_parameter_source(name) for name in FOR_TABLES]
-    if not source.has_columns and any(source.name == "COMMANDLINE" for source in sources):
-        names = ", ".join(f"--{name}" for name in FOR_TABLES)
-        raise typer.BadParameter(f"{names} are for tables; {path!r} is a data set")
 
 
 def find_label(source: "Source", label: str | None, weight: str | None) -> str | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_origin
 import typer
 from typer.core import TyperCommand
 
+from daskls.cli.cluster import Where
 from daskls.cli.inputs import parse_class_weight
 from daskls.registry import FILTERS, METHODS, load_object
 
@@ -35,22 +36,8 @@ OPTION_GROUPS = {
         *("weight", "missing", "unknown", "drop", "class_weight"),
     ),
     "model": (),
-    "search": (
-        "n_grid",
-        "cv",
-        "scoring",
-        "search",
-        "selection",
-        "percentiles",
-    ),
-    "running": (
-        "random_state",
-        "scheduler",
-        "workers",
-        "threads_per_worker",
-        "memory_limit",
-        "dashboard",
-    ),
+    "search": ("n_grid", "cv", "scoring", "search", "selection", "percentiles"),
+    "running": ("random_state", *(field.name for field in fields(Where))),
     "output": ("quiet", "help"),
 }
 EPILOG = (
