@@ -1,22 +1,14 @@
 """Commands that write data sets: `daskls convert IN OUT` and `daskls denoise DATA OUT`."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs
 from daskls.cli.inputs import Columns, check_exists, check_output, open_data, path_argument
-from daskls.cli.options import FilterCommand, build_estimator
-
-if TYPE_CHECKING:
-    Filtering = str
-else:
-    # The command line offers every registered filter, which no static type can list.
-    Filtering = Literal[tuple(FilterCommand.estimators)]
+from daskls.cli.options import Filtering, build_estimator
 
 
 @dataclass(frozen=True)
@@ -62,9 +54,11 @@ def convert(
     check_exists(source, "file")
     _check_dtype(options.dtype)
     from daskls.datasets import convert as convert_file
+    from daskls.estimators.view import progress_bars, rows_done
     from daskls.sources.encoding import TableEncoding
 
-    with rows_progress("convert", show=not quiet) as progress:
+    with progress_bars(show=not quiet) as listen:
+        progress = rows_done("convert", listen)
         dataset = convert_file(
             source, target, progress=progress, **vars(options) | options.of_table
         )
@@ -83,15 +77,6 @@ def _check_dtype(dtype: str | None) -> None:
         raise typer.BadParameter(
             f"--dtype {dtype!r} is not a numeric dtype; write float32 or float64"
         ) from error
-
-
-@contextmanager
-def rows_progress(stage: str, *, show: bool) -> Iterator[Callable[[int, int | None], None] | None]:
-    """Yield a function of (rows done, all rows) that draws a progress bar; None if not shown."""
-    from daskls.estimators.view import progress_bars, rows_done
-
-    with progress_bars(show=show) as listen:
-        yield rows_done(stage, listen)
 
 
 def denoise(

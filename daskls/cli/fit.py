@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,15 +17,10 @@ from daskls.cli.inputs import (
     find_label,
     path_argument,
 )
-from daskls.cli.options import FitCommand, build_estimator
+from daskls.cli.options import FitCommand, MethodName, build_estimator
 
 if TYPE_CHECKING:
     from daskls.store.dataset import Dataset
-
-    MethodName = str
-else:
-    # The command line offers every registered method, which no static type can list.
-    MethodName = Literal[tuple(FitCommand.estimators)]
 
 
 def fit(

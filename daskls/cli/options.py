@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache, update_wrapper
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_origin
 
 import typer
 from typer.core import TyperCommand
@@ -147,6 +147,14 @@ class FilterCommand(EstimatorCommand):
     estimators: ClassVar[dict[str, tuple[str, ...]]] = {
         name: (place,) for name, place in FILTERS.items()
     }
+
+
+if TYPE_CHECKING:
+    MethodName = str
+    Filtering = str
+else:
+    # The command line offers what is registered, which no static type can list.
+    MethodName, Filtering = Literal[tuple(METHOD_ESTIMATORS)], Literal[tuple(FILTERS)]
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:

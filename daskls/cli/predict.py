@@ -62,16 +62,10 @@ def predict(
     # Not all estimators take these options: pass those that were given.
     options = {"proba": True} if proba else {}
     options |= {"interval": True} if interval else {}
-    scratch = _scratch_beside(out, "query")
-    is_done = False
+    is_done, scratch = False, _scratch_beside(out, "query")
+    query = open_query(estimator, source, where, scratch=scratch, with_y=False, quiet=quiet)
     try:
-        with (
-            open_query(estimator, source, where, scratch=scratch, with_y=False, quiet=quiet) as (
-                rows,
-                listen,
-            ),
-            _scratch_beside(out, "answers") as answers,
-        ):
+        with query as (rows, listen), _scratch_beside(out, "answers") as answers:
             target = answers.shared if prediction_format(out) else out
             estimator.predict_to_zarr(rows, target, listen, **options)
             n_rows = open_array(target).shape[0]
