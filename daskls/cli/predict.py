@@ -62,19 +62,20 @@ def predict(
     # Not all estimators take these options: pass those that were given.
     options = {"proba": True} if proba else {}
     options |= {"interval": True} if interval else {}
+    what = "numbers" if estimator._kind == "numbers" else "labels"
+    what = "rows of probabilities" if proba else "intervals" if interval else what
     is_done, scratch = False, _scratch_beside(out, "query")
     query = open_query(estimator, source, where, scratch=scratch, with_y=False, quiet=quiet)
     try:
-        with query as (rows, listen), _scratch_beside(out, "answers") as answers:
-            target = answers.shared if prediction_format(out) else out
-            estimator.predict_to_zarr(rows, target, listen, **options)
-            n_rows = open_array(target).shape[0]
-            if prediction_format(out):
-                write_predictions(target, Path(out), _column_names(estimator, **options))
-            is_done = True
-        what = "numbers" if estimator._kind == "numbers" else "labels"
-        what = "rows of probabilities" if proba else "intervals" if interval else what
-        typer.echo(f"{n_rows:,} {what} in {out}")
+        with query as (rows, listen):
+            with _scratch_beside(out, "answers") as answers:
+                target = answers.shared if prediction_format(out) else out
+                estimator.predict_to_zarr(rows, target, listen, **options)
+                n_rows = open_array(target).shape[0]
+                if prediction_format(out):
+                    write_predictions(target, Path(out), _column_names(estimator, **options))
+                is_done = True
+            typer.echo(f"{n_rows:,} {what} in {out}")
     except KeyboardInterrupt as error:
         if not is_done:
             raise
