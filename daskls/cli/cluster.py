@@ -60,10 +60,6 @@ class Where:
             ) from error
 
     @property
-    def is_default(self) -> bool:
-        return self == Where()
-
-    @property
     def limit_nbytes(self) -> int | None:
         """The bytes of ``memory_limit``; None where it is a share of the machine."""
         if self.memory_limit == "auto":
@@ -76,7 +72,7 @@ class Where:
 @contextmanager
 def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
     """Yield a client, or None where this process's threads do: for few rows, unless asked where."""
-    if where.workers == 0 or (where.is_default and data is not None and _is_small(data)):
+    if where.workers == 0 or (where == Where() and data is not None and _is_small(data)):
         from concurrent.futures import ThreadPoolExecutor
 
         import dask
