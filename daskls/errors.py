@@ -182,6 +182,15 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     warn(message, category, stacklevel=outermost + 2)
 
 
+def counted(n: int, one: str, several: str) -> str:
+    """Return a number with the words for one thing, or for several.
+
+    >>> counted(1, "row", "rows"), counted(2000, "row", "rows")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {one if n == 1 else several}"
+
+
 def listed(words: Sequence[str], most: int = 20, between: str = ", ") -> str:
     """Return words on one line; of more than ``most``, the first ones and dots.
 

@@ -148,6 +148,10 @@ def test_whole_numbers_are_classes_where_they_are_few_or_frequent(values, kind, 
     assert kind_of_arrays(str(tmp_path / "rows.npz"), None)[0] == kind
 
 
+def test_one_number_is_told_in_the_singular():
+    assert kind_of_values([np.ones(9)])[1] == "it holds 1 whole number"
+
+
 def test_comments_of_a_libsvm_file_are_no_labels(tmp_path):
     (tmp_path / "rows.svm").write_text("# head\n\n1.5 1:2 # note\n2 2:1\n")
     assert kind_of_arrays(str(tmp_path / "rows.svm"), None)[0] == "numbers"

@@ -13,7 +13,7 @@ from daskls.cli.demo import demo
 from daskls.cli.errors import Commands
 from daskls.cli.fit import fit, plan
 from daskls.cli.info import info
-from daskls.cli.options import FilterCommand, FitCommand
+from daskls.cli.options import FilterCommand, FitCommand, flat
 from daskls.cli.predict import predict
 from daskls.cli.score import report, score
 
@@ -51,7 +51,7 @@ def root(
 # Commands that take the options of estimators besides their own.
 COMMAND_CLASSES = {"fit": FitCommand, "plan": FitCommand, "denoise": FilterCommand}
 for command in (convert, plan, fit, predict, score, info, report, denoise, demo):
-    app.command(command.__name__, cls=COMMAND_CLASSES.get(command.__name__))(command)
+    app.command(command.__name__, cls=COMMAND_CLASSES.get(command.__name__))(flat(command))
 
 
 def main() -> None:

@@ -17,71 +17,62 @@ CONNECT_TIMEOUT_S = 10
 # than to fit. A small data set is one chunk of 4 MiB.
 THREADS_NBYTES = 8 << 20
 
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS", help="Address of a running scheduler, such as tcp://host:8786."
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Processes of a local cluster; 0: threads, no cluster. If not given, one per core, or "
-        "threads for data of up to 8 MiB.",
-    ),
-]
-ThreadsPerWorker = Annotated[int, typer.Option(min=1, help="Threads of each local worker.")]
 MemoryLimit = Annotated[
     str,
     typer.Option(help="Memory of each local worker, such as 2GiB; auto: its share of the machine."),
-]
-Dashboard = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Serve the local cluster's dashboard, such as :8787."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 
 
 @dataclass(frozen=True)
 class Where:
-    scheduler: str | None
-    workers: int | None
-    threads_per_worker: int
-    memory_limit: str
-    dashboard: str | None = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Address of a running scheduler, such as tcp://host:8786."
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Processes of a local cluster; 0: threads, no cluster. If not given, one per "
+            "core, or threads for data of up to 8 MiB.",
+        ),
+    ] = None
+    threads_per_worker: Annotated[
+        int, typer.Option(min=1, help="Threads of each local worker.")
+    ] = 1
+    memory_limit: MemoryLimit = "auto"
+    dashboard: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Serve the local cluster's dashboard, such as :8787."),
+    ] = None
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         if self.scheduler is not None and self.workers is not None:
             raise typer.BadParameter("--scheduler and --workers exclude each other")
-        if self.memory_limit == "auto":
-            return
-        from dask.utils import parse_bytes
-
         try:
-            parse_bytes(self.memory_limit)
+            _ = self.limit_nbytes
         except ValueError as error:
             raise typer.BadParameter(
                 f"--memory-limit {self.memory_limit!r} is not a size; write it as 2GiB"
             ) from error
 
     @property
-    def is_default(self) -> bool:
-        return self == Where(None, None, 1, "auto")
-
-    @property
     def limit_nbytes(self) -> int | None:
         """The bytes of ``memory_limit``; None where it is a share of the machine."""
+        if self.memory_limit == "auto":
+            return None
         from dask.utils import parse_bytes
 
-        return None if self.memory_limit == "auto" else int(parse_bytes(self.memory_limit))
+        return int(parse_bytes(self.memory_limit))
 
 
 @contextmanager
 def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
     """Yield a client, or None where this process's threads do: for few rows, unless asked where."""
-    where.check()
-    if where.workers == 0 or (where.is_default and data is not None and _is_small(data)):
+    if where.workers == 0 or (where == Where() and data is not None and _is_small(data)):
         from concurrent.futures import ThreadPoolExecutor
 
         import dask
@@ -96,17 +87,20 @@ def open_client(where: Where, data: str | None = None) -> Iterator[Any]:
         ):
             yield None
         return
+    import distributed
+
     from daskls.workers import check_limit
 
+    for name in ("distributed", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if where.scheduler is not None:
-        with connect(where.scheduler, CONNECT_TIMEOUT_S) as client:
+        _check_tls(where.scheduler)
+        with distributed.Client(where.scheduler, timeout=CONNECT_TIMEOUT_S) as client:
             yield client
         return
     # A worker with too little memory would die as it starts, again and again.
     check_limit(where.limit_nbytes, "Each worker would have")
-    with start_cluster(
-        where.workers, where.threads_per_worker, where.memory_limit, where.dashboard
-    ) as client:
+    with _start_cluster(where) as client:
         if where.dashboard is not None:
             typer.echo(f"Dashboard: {client.dashboard_link}", err=True)
         yield client
@@ -122,14 +116,11 @@ def _is_small(path: str) -> bool:
     return nbytes is not None and nbytes <= THREADS_NBYTES
 
 
-@contextmanager
-def connect(address: str, timeout_s: float) -> Iterator[Any]:
+def _check_tls(address: str) -> None:
     import distributed
 
-    quiet_logs()
-    if address.startswith("tls://") and not distributed.Security().get_connection_args(
-        "client"
-    ).get("ssl_context"):
+    settings = distributed.Security().get_connection_args("client")
+    if address.startswith("tls://") and not settings.get("ssl_context"):
         raise ParameterError(
             f"The scheduler {address} asks for TLS, but Dask has no certificates. It takes them "
             "from its configuration: distributed.comm.tls.ca-file, .client.cert and .client.key "
@@ -137,34 +128,35 @@ def connect(address: str, timeout_s: float) -> Iterator[Any]:
             "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, ...__TLS__CLIENT__CERT and "
             "...__TLS__CLIENT__KEY)."
         )
-    with distributed.Client(address, timeout=timeout_s) as client:
-        yield client
 
 
 @contextmanager
-def start_cluster(
-    n_workers: int | None, threads_per_worker: int, memory_limit: str, dashboard: str | None
-) -> Iterator[Any]:
-    """Start a local cluster of one worker per core, unless given; yield its client."""
+def _start_cluster(where: Where) -> Iterator[Any]:
+    """Start a local cluster, of one worker per core unless given; yield its client."""
     import distributed
     from dask.system import CPU_COUNT
 
-    quiet_logs()
+    class IgnoreInterrupts(distributed.WorkerPlugin):  # type: ignore[misc]
+        """Lets workers ignore Ctrl-C: the program closes them cleanly."""
+
+        def setup(self, worker: Any) -> None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
     started = ExitStack()
     try:
         # A cluster that is only half started cannot be closed cleanly.
         with held_interrupts():
             cluster = distributed.LocalCluster(
-                n_workers=n_workers or CPU_COUNT,
-                threads_per_worker=threads_per_worker,
-                memory_limit=memory_limit,
+                n_workers=where.workers or CPU_COUNT,
+                threads_per_worker=where.threads_per_worker,
+                memory_limit=where.memory_limit,
                 # With None Dask would ask for port 8787, and warn where it is taken.
-                dashboard_address=dashboard or "127.0.0.1:0",
+                dashboard_address=where.dashboard or "127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
             started.enter_context(cluster)
             client = started.enter_context(distributed.Client(cluster))
-            client.register_plugin(_interrupt_shield())
+            client.register_plugin(IgnoreInterrupts())
         yield client
     finally:
         # Nor can a cluster whose closing was interrupted by a second Ctrl-C.
@@ -185,19 +177,3 @@ def held_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _interrupt_shield() -> Any:
-    """Return a plugin that lets workers ignore Ctrl-C: the program closes them cleanly."""
-    import distributed
-
-    class IgnoreInterrupts(distributed.WorkerPlugin):  # type: ignore[misc]
-        def setup(self, worker: Any) -> None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    return IgnoreInterrupts()
-
-
-def quiet_logs() -> None:
-    for name in ("distributed", "asyncio"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,92 +1,66 @@
 """Commands that write data sets: `daskls convert IN OUT` and `daskls denoise DATA OUT`."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import typer
 
 from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs
-from daskls.cli.inputs import (
-    Dropped,
-    Missing,
-    Unknown,
-    check_exists,
-    check_output,
-    expand,
-    open_data,
-)
-from daskls.cli.options import FilterCommand, build_estimator
-
-if TYPE_CHECKING:
-    Filtering = str
-else:
-    # The command line offers every registered filter, which no static type can list.
-    Filtering = Literal[tuple(FilterCommand.estimators)]
+from daskls.cli.inputs import Columns, check_exists, check_output, open_data, path_argument
+from daskls.cli.options import Filtering, build_estimator
 
 
-def convert(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN", callback=expand, help="A .csv, .npz, .npy, .libsvm or .parquet file."
-        ),
-    ],
-    target: Annotated[
-        str, typer.Argument(metavar="OUT", callback=expand, help="The data set to write.")
-    ],
+@dataclass(frozen=True)
+class Conversion(Columns):
+    """Options as `daskls.datasets.convert` takes them."""
+
     label: Annotated[
         str | None,
         typer.Option(
             help="Column of the labels, by name or number; none: the file has no labels. "
             "[y, label, target or class]"
         ),
-    ] = None,
-    missing: Missing = "auto",
-    unknown: Unknown = "zero",
-    drop: Dropped = None,
+    ] = None
     split: Annotated[
         str | None, typer.Option(help="train or test, of an .npz file that holds both.")
-    ] = None,
+    ] = None
     dtype: Annotated[
         str | None, typer.Option(help="dtype of the stored features, such as float32.")
-    ] = None,
+    ] = None
     n_features: Annotated[
         int | None,
         typer.Option(min=1, help="Features of a LIBSVM file; if not given, its largest index."),
-    ] = None,
+    ] = None
     chunk_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows of a chunk; if not given, about 4 MiB of them.")
-    ] = None,
+    ] = None
     task: Annotated[
         Literal["classification", "regression"],
         typer.Option(help="What the labels are: classes, or numbers, which are kept unchanged."),
-    ] = "classification",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a data set.")] = False,
+    ] = "classification"
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a data set.")] = False
+
+
+def convert(
+    source: Annotated[
+        str, path_argument("A .csv, .npz, .npy, .libsvm or .parquet file.", metavar="IN")
+    ],
+    target: Annotated[str, path_argument("The data set to write.", metavar="OUT")],
+    options: Conversion,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Convert a file to a data set; labels of any kind become codes of sorted classes."""
     check_exists(source, "file")
-    _check_dtype(dtype)
+    _check_dtype(options.dtype)
     from daskls.datasets import convert as convert_file
+    from daskls.estimators.view import progress_bars, rows_done
     from daskls.sources.encoding import TableEncoding
 
-    with rows_progress("convert", show=not quiet) as progress:
+    with progress_bars(show=not quiet) as listen:
+        progress = rows_done("convert", listen)
         dataset = convert_file(
-            source,
-            target,
-            label=label,
-            split=split,
-            dtype=dtype,
-            n_features=n_features,
-            chunk_rows=chunk_rows,
-            overwrite=overwrite,
-            progress=progress,
-            task=task,
-            missing=missing,
-            unknown=unknown,
-            drop=drop or (),
+            source, target, progress=progress, **vars(options) | options.of_table
         )
     if dataset.table is not None and not quiet:
         typer.echo("\n".join(TableEncoding.from_json(dataset.table).describe()))
@@ -105,32 +79,15 @@ def _check_dtype(dtype: str | None) -> None:
         ) from error
 
 
-@contextmanager
-def rows_progress(stage: str, *, show: bool) -> Iterator[Callable[[int, int | None], None] | None]:
-    """Yield a function of (rows done, all rows) that draws a progress bar; None if not shown."""
-    from daskls.estimators.view import progress_bars, rows_done
-
-    with progress_bars(show=show) as listen:
-        yield rows_done(stage, listen)
-
-
 def denoise(
     ctx: typer.Context,
-    data: Annotated[
-        str, typer.Argument(callback=expand, help="Data set, as `daskls convert` writes it.")
-    ],
-    out: Annotated[
-        str, typer.Argument(callback=expand, help="The data set to write; must not exist.")
-    ],
+    data: Annotated[str, path_argument("Data set, as `daskls convert` writes it.")],
+    out: Annotated[str, path_argument("The data set to write; must not exist.")],
+    where: cluster.Where,
     method: Annotated[
         Filtering,
         typer.Option(help="falk: fast; knnsvm: an SVM for each row, trained without that row."),
     ] = "falk",
-    scheduler: cluster.Scheduler = None,
-    workers: cluster.Workers = None,
-    threads_per_worker: cluster.ThreadsPerWorker = 1,
-    memory_limit: cluster.MemoryLimit = "auto",
-    dashboard: cluster.Dashboard = None,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Copy a data set without the rows whose labels contradict the local models around them."""
@@ -138,7 +95,6 @@ def denoise(
     check_output(out)
     noise = build_estimator(ctx, method)
     noise.set_params(verbose=0 if quiet else 1)
-    where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
     with cluster.open_client(where, data) as client:
         cleaned = noise.set_params(client=client).fit(data).clean_dataset(data, out)
     removed = dataset.n_rows - cleaned.n_rows

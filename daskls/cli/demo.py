@@ -28,17 +28,17 @@ def demo(
     quiet: cluster.Quiet = False,
 ) -> None:
     """Train on a million synthetic rows here, compare with the best possible, draw the result."""
-    where = cluster.Where(None, workers, 1, memory_limit)
-    where.check()
+    where = cluster.Where(workers=workers, memory_limit=memory_limit)
     import daskls
-    from daskls.cli.convert import rows_progress
     from daskls.datasets import bayes_accuracy, write
+    from daskls.estimators.view import progress_bars, rows_done
     from daskls.store.layout import Root
 
     train, test, model = (output / f"{name}.zarr" for name in ("train", "test", "model"))
     n_test = min(rows // 5, 200_000)
     for path, n, seed in ((train, rows, 0), (test, n_test, 1)):
-        with rows_progress("write", show=not quiet) as progress:
+        with progress_bars(show=not quiet) as listen:
+            progress = rows_done("write", listen)
             write(DATA_SET, path, n, random_state=seed, overwrite=True, progress=progress)
     if model.exists():
         # Refuses what is no model.

@@ -57,8 +57,8 @@ class Commands(TyperGroup):
             except Exception as error:
                 if debug:
                     traceback.print_exc()
-                code = _exit_code(error)
-                typer.echo(_sentence(error, debug), err=True)
+                code, told = _ending(error, debug)
+                typer.echo(told, err=True)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -66,36 +66,25 @@ def _show_warning(message: Any, *_: Any, **__: Any) -> None:
     typer.echo(f"Warning: {_one_line(message)}", err=True)
 
 
-def _exit_code(error: Exception) -> int:
+def _ending(error: Any, debug: bool) -> tuple[int, str]:
+    """Return the exit code and the sentence of an error."""
     if isinstance(error, InterruptedCommandError | typer.Abort):
-        return INTERRUPTED
-    return BAD_ARGUMENTS if _is_usage(error) or _is_bad_parameter(error) else FAILURE
-
-
-def _is_usage(error: Exception) -> bool:
-    """Whether the parser raised this; asked by attribute, as typer may bundle its own click."""
-    return hasattr(error, "format_message")
-
-
-def _is_bad_parameter(error: Exception) -> bool:
-    return isinstance(error, ParameterError) or type(error).__name__ == "InvalidParameterError"
-
-
-def _sentence(error: Any, debug: bool) -> str:
-    if isinstance(error, InterruptedCommandError):
-        return str(error)
-    if _is_usage(error):
+        return INTERRUPTED, str(error) or "Interrupted."
+    # Raised by the parser; asked by attribute, as typer may bundle its own click.
+    if hasattr(error, "format_message"):
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "daskls"
         # Words that a validation inside typer puts before its own messages.
         text = error.format_message().replace("Value error, ", "")
-        return f"Error: {_stopped(text)[:-1]}; see `{command} --help`."
-    text = _one_line(error)
+        return BAD_ARGUMENTS, f"Error: {_stopped(text)[:-1]}; see `{command} --help`."
+    text, name = _one_line(error), type(error).__name__
+    is_parameter = isinstance(error, ParameterError) or name == "InvalidParameterError"
+    code = BAD_ARGUMENTS if is_parameter else FAILURE
     # Messages of these types explain themselves; any other type is a surprise.
     if isinstance(error, DasklsError | ValueError | OSError | MemoryError) and text:
-        return f"Error: {_stopped(text)}"
+        return code, f"Error: {_stopped(text)}"
     more = "" if debug else "; run it again with --debug for the traceback"
-    return f"Error: {_stopped(f'{type(error).__name__}: {text}')[:-1]}{more}."
+    return code, f"Error: {_stopped(f'{name}: {text}')[:-1]}{more}."
 
 
 def _one_line(message: Any) -> str:
@@ -125,31 +114,25 @@ def format_number(value: float) -> str:
 
 
 def print_pairs(title: str, pairs: Iterable[tuple[str, Any]]) -> None:
-    from rich.table import Table
-
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        table.add_row(name, str(value))
-    _print_titled(title, table)
+    print_table(title, (), pairs)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table below a title; its first column is text, the others are numbers."""
+    """Print a table below a title: names with their values, or numbers if ``columns`` have names.
+
+    The first column is text.
+    """
+    from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False)
-    for i, name in enumerate(columns):
-        table.add_column(name, justify="right" if i else "left")
+    table = Table(*columns, box=None, pad_edge=False, show_header=bool(columns))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    if not columns:
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
     for row in rows:
         table.add_row(*map(str, row))
-    _print_titled(title, table)
-
-
-def _print_titled(title: str, table: Any) -> None:
-    from rich.console import Console
-
     console = Console(highlight=False, markup=False)
     # Not the table's own title, which is wrapped at the width of the table.
     console.print(title, style="underline", soft_wrap=True)

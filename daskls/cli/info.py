@@ -1,11 +1,10 @@
 """`daskls info PATH`: what a model or a data set on disk contains."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
-
 from daskls.cli.errors import format_number, format_share, print_pairs, print_table
-from daskls.cli.inputs import check_exists, expand
+from daskls.cli.inputs import check_exists, path_argument
 from daskls.errors import listed
 
 # Fields of the report whose quantiles over the cells are printed.
@@ -16,10 +15,11 @@ TRIED = ("n_rows", "n_support", "validation_error", "seconds")
 
 
 def info(
-    path: Annotated[str, typer.Argument(callback=expand, help="A model or a data set.")],
+    path: Annotated[str, path_argument("A model or a data set.")],
 ) -> None:
     """Show the contents of a model or a data set on disk."""
     check_exists(path, "model or data set")
+    from daskls.methods.base import method_of
     from daskls.store.dataset import kind_at
     from daskls.store.layout import MODEL_KIND, Root, find_root
     from daskls.store.objects import open_store
@@ -30,10 +30,29 @@ def info(
         _print_dataset(path)
         return
     root = Root.open(store)
+    pairs = _model_pairs(root)
     if root.is_complete:
-        _print_model(path)
-    else:
-        _print_unfinished(root)
+        _print_model(path, pairs)
+        return
+    state = method_of(root.attributes["meta"].get("method", {})).progress(root)
+    told = f"unfinished: {state}; run the same `daskls fit` again to go on"
+    print_pairs(f"Model {path}", [pairs[0], ("state", told), *pairs[1:]])
+
+
+def _model_pairs(root: Any) -> list[tuple[str, Any]]:
+    from dask.utils import format_bytes
+
+    meta = root.attributes["meta"]
+    params = ", ".join(f"{name}={_short(value)}" for name, value in meta["params"].items())
+    return [
+        ("estimator", meta["estimator"]),
+        ("parameters", params),
+        ("seed", meta["seed"]),
+        ("rows", format_number(meta["n_rows"])),
+        ("features", meta["n_features"]),
+        root.target.describe(),
+        ("bytes", format_bytes(root.store.nbytes())),
+    ]
 
 
 def _print_dataset(path: str) -> None:
@@ -56,82 +75,47 @@ def _print_dataset(path: str) -> None:
     print_pairs(f"Data set {path}", pairs)
 
 
-def _print_unfinished(root: Any) -> None:
-    from dask.utils import format_bytes
-
-    from daskls.methods.base import method_of
-
-    attributes = root.attributes
-    meta = attributes["meta"]
-    state = f"unfinished: {method_of(meta.get('method', {})).progress(root)}"
-    print_pairs(
-        f"Model {root.where()}",
-        [
-            ("estimator", meta["estimator"]),
-            ("state", f"{state}; run the same `daskls fit` again to go on"),
-            ("parameters", _params(meta["params"])),
-            ("seed", meta["seed"]),
-            ("rows", format_number(meta["n_rows"])),
-            ("features", meta["n_features"]),
-            root.target.describe(),
-            ("bytes", format_bytes(root.store.nbytes())),
-        ],
-    )
-
-
-def _params(params: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={_short(value)}" for name, value in params.items())
-
-
 def _short(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_short, value))}]"
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
-def _print_model(path: str) -> None:
-    from dask.utils import format_bytes
-
+def _print_model(path: str, pairs: list[tuple[str, Any]]) -> None:
     from daskls.methods.base import method_of
     from daskls.store.reader import ModelReader
 
     reader = ModelReader(path)
-    meta, report = reader.meta, reader.report
-    pairs = [
-        ("estimator", meta["estimator"]),
-        ("parameters", _params(meta["params"])),
-        ("rows", format_number(meta["n_rows"])),
-        ("features", meta["n_features"]),
-        reader.target.describe(),
-        ("bytes", format_bytes(reader.root.store.nbytes())),
-    ]
-    pairs += [*_table_pairs(meta), *_scale_pairs(reader)]
+    report, method = reader.report, method_of(reader.method)
+    n_first = len(pairs) - 1
+    pairs += [*_table_pairs(reader.meta), *_scale_pairs(reader)]
     if reader.false_alarm is not None:
         pairs += reader.false_alarm.describe(reader.target.labels.tolist())
     if reader.interval is not None:
         pairs += reader.interval.describe()
+    tables: list[tuple[str, Sequence[str], list[Any]]] = []
     if not len(report):
-        print_pairs(f"Model {path}", [*pairs, ("cells", "none: it trains when it predicts")])
-        return
-    is_numbers = reader.target.kind == "numbers"
-    single = "number" if is_numbers else "class"
-    pairs[5:5] = [
-        ("cells", format_cells(report)),
-        (f"cells of one {single}", format_number((report.n_trained == 0).sum())),
-        ("support rows", format_number(report.n_support.sum())),
-    ]
-    method = method_of(reader.method)
-    if method.step is not None:
-        print_pairs(f"Model {path}", pairs)
-        _print_path(method.step, reader.summary)
-        return
-    pairs += [
-        ("choice on an edge", _edges(report, method.chosen)),
-        ("solves above tol", format_number(method.count_open(report))),
-    ]
+        pairs.append(("cells", "none: it trains when it predicts"))
+    else:
+        single = "number" if reader.target.kind == "numbers" else "class"
+        pairs[n_first:n_first] = [
+            ("cells", format_cells(report)),
+            (f"cells of one {single}", format_number((report.n_trained == 0).sum())),
+            ("support rows", format_number(report.n_support.sum())),
+        ]
+        if method.step is not None:
+            tables = [_tried(method.step, reader.summary)]
+        else:
+            pairs += [
+                ("choice on an edge", _edges(report, method.chosen)),
+                ("solves above tol", format_number(method.count_open(report))),
+            ]
+            tables = [_candidates(reader), _quantiles(report)]
     print_pairs(f"Model {path}", pairs)
-    _print_candidates(reader)
-    _print_quantiles(report)
+    for title, heads, rows in tables:
+        if rows:
+            print()
+            print_table(title, heads, rows)
 
 
 def _table_pairs(meta: dict[str, Any]) -> list[tuple[str, str]]:
@@ -165,7 +149,7 @@ def _scale_pairs(reader: Any) -> list[tuple[str, str]]:
     return pairs
 
 
-def _print_candidates(reader: Any) -> None:
+def _candidates(reader: Any) -> tuple[str, Sequence[str], list[Any]]:
     from daskls.store.choices import candidates_of
 
     rows = [
@@ -175,19 +159,16 @@ def _print_candidates(reader: Any) -> None:
         )
         for candidate in candidates_of(reader.resolved.summary)
     ]
-    if rows:
-        print()
-        heads = ("coding", "scale", "kernel", "squared error", "error", "trials")
-        print_table("The last candidates, the chosen one first", heads, rows)
+    heads = ("coding", "scale", "kernel", "squared error", "error", "trials")
+    return "The last candidates, the chosen one first", heads, rows
 
 
-def _print_path(step: str, summary: dict[str, Any]) -> None:
+def _tried(step: str, summary: dict[str, Any]) -> tuple[str, Sequence[str], list[Any]]:
     rows = []
     for row in summary["path"]:
         chosen = "chosen" if row["value"] == summary["best"] else ""
         rows.append((chosen, *(format_number(row[name]) for name in ("value", *TRIED))))
-    print()
-    print_table("The models tried", ("", step, *TRIED), rows)
+    return "The models tried", ("", step, *TRIED), rows
 
 
 def format_cells(report: Any) -> str:
@@ -206,7 +187,7 @@ def _edges(report: Any, axes: tuple[str, ...]) -> str:
     return ", ".join(f"{axis} {format_share(share)}" for axis, share in shares.items())
 
 
-def _print_quantiles(report: Any) -> None:
+def _quantiles(report: Any) -> tuple[str, Sequence[str], list[Any]]:
     import numpy as np
 
     rows = []
@@ -214,5 +195,4 @@ def _print_quantiles(report: Any) -> None:
         values = report[name][~np.isnan(report[name])]
         if len(values):
             rows.append((name, *map(format_number, np.quantile(values, QUANTILES))))
-    print()
-    print_table("Over the cells", ("", "least", "25 %", "median", "75 %", "most"), rows)
+    return "Over the cells", ("", "least", "25 %", "median", "75 %", "most"), rows

@@ -4,10 +4,12 @@ import glob
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from daskls.cli import cluster
 
 if TYPE_CHECKING:
     from daskls.records import TargetKind
@@ -23,30 +25,47 @@ LabelColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Column of the labels of a table."),
 ]
-WeightColumn = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Column of the rows' weights, of a table."),
-]
-Missing = Annotated[
-    Literal["auto", "refuse"],
-    typer.Option(
-        help="Missing values of a table: the median and a flag in their place, or an error.",
-    ),
-]
-Unknown = Annotated[Unseen, typer.Option(help="Categories of a query that no training row had.")]
-Dropped = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="Columns of a table to leave out, joined by commas; repeatable.",
-    ),
-]
-# The options above, as a command knows them.
-FOR_TABLES = ("unknown", "drop", "label", "weight")
 UnseenOption = Annotated[
     Unseen | None,
     typer.Option(help="Categories that no training row had; if not given, as in the fit."),
 ]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How the columns of a table are read."""
+
+    label: LabelColumn = None
+    missing: Annotated[
+        Literal["auto", "refuse"],
+        typer.Option(
+            help="Missing values of a table: the median and a flag in their place, or an error.",
+        ),
+    ] = "auto"
+    unknown: Annotated[
+        Unseen, typer.Option(help="Categories of a query that no training row had.")
+    ] = "zero"
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Columns of a table to leave out, joined by commas; repeatable."
+        ),
+    ] = None
+
+    @property
+    def of_table(self) -> dict[str, Any]:
+        return {"missing": self.missing, "unknown": self.unknown, "drop": self.drop or []}
+
+
+@dataclass(frozen=True)
+class TrainedColumns(Columns):
+    weight: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Column of the rows' weights, of a table.")
+    ] = None
+
+
+def path_argument(told: str, **settings: Any) -> Any:
+    return typer.Argument(callback=expand, help=told, **settings)
 
 
 def expand(path: str | None) -> str | None:
@@ -54,6 +73,9 @@ def expand(path: str | None) -> str | None:
     from daskls.store.objects import expand_path
 
     return None if path is None else expand_path(path)
+
+
+Model = Annotated[str, path_argument("The model.")]
 
 
 def check_exists(path: str, what: str) -> None:
@@ -99,14 +121,6 @@ def check_data(path: str) -> "Source":
     return source
 
 
-def check_for_tables(ctx: typer.Context, source: "Source", path: str) -> None:
-    """Refuse options of tables for a data set."""
-    sources: list[Any] = [ctx.get_parameter_source(name) for name in FOR_TABLES]
-    if not source.has_columns and any(source.name == "COMMANDLINE" for source in sources):
-        names = ", ".join(f"--{name}" for name in FOR_TABLES)
-        raise typer.BadParameter(f"{names} are for tables; {path!r} is a data set")
-
-
 def find_label(source: "Source", label: str | None, weight: str | None) -> str | None:
     """Return the label column of a table, found by names alone; of a file of arrays ``label``."""
     from daskls.estimators.tables import weight_column
@@ -150,36 +164,51 @@ def find_kind(
 
 
 @contextmanager
-def open_rows_of(
+def open_query(
     estimator: Any,
     source: "Source",
-    label: str | None,
+    where: cluster.Where,
+    label: str | None = None,
     scratch: "Scratch | None" = None,
     *,
     with_y: bool,
-    on_progress: Any,
-) -> Iterator[str]:
-    """Yield the path of rows that a model can take; a table is converted into ``scratch``."""
-    path = source.where
-    if not source.has_columns:
-        if label is not None:
-            raise typer.BadParameter(f"--label is for tables; {path!r} is a Zarr group or array")
-        yield path
-        return
+    quiet: bool,
+) -> Iterator[tuple[str, Any]]:
+    """Yield the path of rows that a model can take, and a listener; the model gets a client.
+
+    A table is converted into ``scratch``.
+    """
+    if not source.has_columns and label is not None:
+        raise typer.BadParameter(
+            f"--label is for tables; {source.where!r} is a Zarr group or array"
+        )
     from daskls.estimators.tables import query_rows
+    from daskls.estimators.view import progress_bars
     from daskls.store.objects import Scratch
 
     temp = scratch or Scratch.temporary()
-    with query_rows(estimator, source, label, temp, with_y=with_y, on_progress=on_progress) as rows:
-        yield rows
+    with (
+        cluster.open_client(where, source.where) as client,
+        progress_bars(show=not quiet) as listen,
+    ):
+        estimator.set_params(client=client)
+        if not source.has_columns:
+            yield source.where, listen
+            return
+        with query_rows(estimator, source, label, temp, with_y=with_y, on_progress=listen) as rows:
+            yield rows, listen
 
 
-def set_unknown(estimator: Any, unknown: str | None) -> None:
-    if unknown is None:
-        return
-    if not hasattr(estimator, "table_"):
-        raise typer.BadParameter("--unknown is for models that were trained on a table")
-    estimator.table_ = replace(estimator.table_, unknown=unknown)
+def load_model(path: str, unknown: Unseen | None = None) -> Any:
+    check_exists(path, "model")
+    import daskls
+
+    estimator = daskls.load(path)
+    if unknown is not None:
+        if not hasattr(estimator, "table_"):
+            raise typer.BadParameter("--unknown is for models that were trained on a table")
+        estimator.table_ = replace(estimator.table_, unknown=unknown)
+    return estimator
 
 
 def parse_class_weight(text: str, classes: Sequence[Any] | None) -> Any:

@@ -7,14 +7,16 @@ what is no value of it. Parameters are named here only to group them in `--help`
 import ast
 import inspect
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache, update_wrapper
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_origin
 
 import typer
 from typer.core import TyperCommand
 
+from daskls.cli.cluster import Where
 from daskls.cli.inputs import parse_class_weight
 from daskls.registry import FILTERS, METHODS, load_object
 
@@ -34,22 +36,8 @@ OPTION_GROUPS = {
         *("weight", "missing", "unknown", "drop", "class_weight"),
     ),
     "model": (),
-    "search": (
-        "n_grid",
-        "cv",
-        "scoring",
-        "search",
-        "selection",
-        "percentiles",
-    ),
-    "running": (
-        "random_state",
-        "scheduler",
-        "workers",
-        "threads_per_worker",
-        "memory_limit",
-        "dashboard",
-    ),
+    "search": ("n_grid", "cv", "scoring", "search", "selection", "percentiles"),
+    "running": ("random_state", *(field.name for field in fields(Where))),
     "output": ("quiet", "help"),
 }
 EPILOG = (
@@ -97,11 +85,8 @@ class EstimatorCommand(TyperCommand):
         return str(next(param.default for param in self.params if param.name == "method"))
 
     def _options(self, methods: tuple[str, ...]) -> list[Any]:
-        """Return the options that typer makes of a function with these methods' parameters."""
+        """Return an option for each parameter of these methods."""
         from daskls.written import defaults_of
-
-        def function(**_: Any) -> None:
-            """Have the signature that typer reads; never called."""
 
         takers: dict[str, list[str]] = {}
         for method in methods:
@@ -126,10 +111,9 @@ class EstimatorCommand(TyperCommand):
             for name, able in takers.items()
             if name not in OWN
         ]
-        function.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
-        function.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
         stand_in = typer.Typer(add_completion=False)
-        stand_in.command()(function)
+        # Never called.
+        stand_in.command()(_with_signature(lambda **_: None, taken))
         return list(typer.main.get_command(stand_in).params)
 
     def _help(self, name: str, methods: list[str], n_methods: int) -> str:
@@ -163,6 +147,45 @@ class FilterCommand(EstimatorCommand):
     estimators: ClassVar[dict[str, tuple[str, ...]]] = {
         name: (place,) for name, place in FILTERS.items()
     }
+
+
+if TYPE_CHECKING:
+    MethodName = str
+    Filtering = str
+else:
+    # The command line offers what is registered, which no static type can list.
+    MethodName, Filtering = Literal[tuple(METHOD_ESTIMATORS)], Literal[tuple(FILTERS)]
+
+
+def flat(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose options are also the annotated fields of arguments' dataclasses."""
+    records: dict[str, dict[str, inspect.Parameter]] = {}
+    signature = inspect.signature(command)
+    parameters = [own.replace(kind=own.KEYWORD_ONLY) for own in signature.parameters.values()]
+    for at, parameter in [*enumerate(parameters)][::-1]:
+        if is_dataclass(parameter.annotation):
+            options = {
+                f.name: parameter.replace(name=f.name, default=f.default, annotation=f.type)
+                for f in fields(parameter.annotation)
+                if get_origin(f.type) is Annotated
+            }
+            records[parameter.name], parameters[at : at + 1] = options, options.values()
+
+    def run(**given: Any) -> None:
+        for name, options in records.items():
+            record = signature.parameters[name].annotation
+            given[name] = record(**{option: given.pop(option) for option in options})
+        command(**given)
+
+    flattened: Callable[..., None] = _with_signature(update_wrapper(run, command), parameters)
+    return flattened
+
+
+def _with_signature(run: Any, parameters: list[inspect.Parameter]) -> Any:
+    """Give a function the signature that typer reads, in two places."""
+    run.__signature__ = inspect.Signature(parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
 def option_of(name: str) -> str:

@@ -10,13 +10,14 @@ import typer
 from daskls.cli import cluster
 from daskls.cli.errors import InterruptedCommandError
 from daskls.cli.inputs import (
+    Model,
     UnseenOption,
     check_exists,
     check_output,
-    expand,
+    load_model,
     open_input,
-    open_rows_of,
-    set_unknown,
+    open_query,
+    path_argument,
 )
 
 if TYPE_CHECKING:
@@ -27,20 +28,13 @@ OTHER_ENDINGS = (".xlsx", ".xls", ".json", ".txt", ".npy", ".npz", ".feather", "
 
 
 def predict(
-    model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
-    x: Annotated[
-        str,
-        typer.Argument(
-            metavar="X", callback=expand, help="A table, a data set or a Zarr array of rows."
-        ),
-    ],
+    model: Model,
+    x: Annotated[str, path_argument("A table, a data set or a Zarr array of rows.", metavar="X")],
     out: Annotated[
         str,
-        typer.Argument(
-            callback=expand,
-            help="What to write: .csv, .tsv or .parquet, else a Zarr array; must not exist.",
-        ),
+        path_argument("What to write: .csv, .tsv or .parquet, else a Zarr array; must not exist."),
     ],
+    *,
     proba: Annotated[
         bool,
         typer.Option("--proba", help="Write the probability of each class, one column per class."),
@@ -50,11 +44,7 @@ def predict(
         typer.Option("--interval", help="Write an interval for each number: lower and upper."),
     ] = False,
     unknown: UnseenOption = None,
-    scheduler: cluster.Scheduler = None,
-    workers: cluster.Workers = None,
-    threads_per_worker: cluster.ThreadsPerWorker = 1,
-    memory_limit: cluster.MemoryLimit = "auto",
-    dashboard: cluster.Dashboard = None,
+    where: cluster.Where,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Write the predicted label or number of every row; or its probabilities, or its interval.
@@ -63,44 +53,28 @@ def predict(
     """
     check_exists(model, "model")
     source = open_input(x, "data set, array or table")
-    from daskls.estimators.view import progress_bars
     from daskls.sources.write import prediction_format, write_predictions
     from daskls.store.arrays import open_array
 
     _check_free(out)
-    where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
-    where.check()
-    import daskls
-
-    estimator = daskls.load(model)
-    if proba:
-        _check_probabilities(estimator, model)
-    if interval:
-        _check_intervals(estimator, model)
-    set_unknown(estimator, unknown)
-    is_done = False
+    estimator = load_model(model, unknown)
+    _check_answers(estimator, model, proba=proba, interval=interval)
+    # Not all estimators take these options: pass those that were given.
+    options = {"proba": True} if proba else {}
+    options |= {"interval": True} if interval else {}
+    what = "numbers" if estimator._kind == "numbers" else "labels"
+    what = "rows of probabilities" if proba else "intervals" if interval else what
+    is_done, scratch = False, _scratch_beside(out, "query")
+    query = open_query(estimator, source, where, scratch=scratch, with_y=False, quiet=quiet)
     try:
-        with cluster.open_client(where, x) as client:
-            estimator.set_params(client=client)
-            with (
-                progress_bars(show=not quiet) as on_progress,
-                _scratch_beside(out, "query") as query,
-                open_rows_of(
-                    estimator, source, None, query, with_y=False, on_progress=on_progress
-                ) as rows,
-                _scratch_beside(out, "answers") as answers,
-            ):
+        with query as (rows, listen):
+            with _scratch_beside(out, "answers") as answers:
                 target = answers.shared if prediction_format(out) else out
-                options = {"proba": proba, "interval": interval}
-                # Not all estimators take these options: pass those that were given.
-                requested = {name: True for name, is_given in options.items() if is_given}
-                estimator.predict_to_zarr(rows, target, on_progress, **requested)
+                estimator.predict_to_zarr(rows, target, listen, **options)
                 n_rows = open_array(target).shape[0]
                 if prediction_format(out):
                     write_predictions(target, Path(out), _column_names(estimator, **options))
                 is_done = True
-            what = "numbers" if estimator._kind == "numbers" else "labels"
-            what = "rows of probabilities" if proba else "intervals" if interval else what
             typer.echo(f"{n_rows:,} {what} in {out}")
     except KeyboardInterrupt as error:
         if not is_done:
@@ -140,7 +114,7 @@ def _scratch_beside(out: str, what: str) -> "Scratch":
     return Scratch.inside(store_at(folder), f".{file_name}-{name}")
 
 
-def _column_names(estimator: Any, *, proba: bool, interval: bool) -> list[str]:
+def _column_names(estimator: Any, *, proba: bool = False, interval: bool = False) -> list[str]:
     if proba:
         return [str(label) for label in estimator.classes_]
     table, target = getattr(estimator, "table_", None), estimator._reader.target
@@ -154,22 +128,18 @@ def _column_names(estimator: Any, *, proba: bool, interval: bool) -> list[str]:
     return [f"{name} {end}" for name in names for end in ("lower", "upper")] if interval else names
 
 
-def _check_probabilities(estimator: Any, model: str) -> None:
+def _check_answers(estimator: Any, model: str, *, proba: bool, interval: bool) -> None:
+    """Refuse to ask a model for what it has not."""
     from daskls.errors import StoreError
 
-    if estimator._kind == "numbers":
+    if proba and estimator._kind == "numbers":
         raise StoreError(f"The model at {model} predicts numbers, which have no probabilities.")
-    if not hasattr(estimator, "predict_proba"):
+    if proba and not hasattr(estimator, "predict_proba"):
         raise StoreError(
             f"The model at {model} has no probabilities, as it was fitted without maps of its "
             "decision values. Fit it with --probability sigmoid, into another folder."
         )
-
-
-def _check_intervals(estimator: Any, model: str) -> None:
-    from daskls.errors import StoreError
-
-    if not hasattr(estimator, "predict_interval"):
+    if interval and not hasattr(estimator, "predict_interval"):
         raise StoreError(
             f"The model at {model} has no intervals. Fit a regressor with --interval 0.9, into "
             "another folder."

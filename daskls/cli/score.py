@@ -1,9 +1,8 @@
 """Commands that judge a model: `daskls score MODEL DATA` and `daskls report MODEL [DATA]`."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,186 +11,140 @@ from daskls.cli import cluster
 from daskls.cli.errors import format_number, format_share, print_pairs, print_table
 from daskls.cli.inputs import (
     LabelColumn,
+    Model,
     UnseenOption,
     check_data,
-    check_exists,
+    check_output,
     expand,
-    open_rows_of,
-    set_unknown,
+    load_model,
+    open_query,
+    path_argument,
 )
 
 if TYPE_CHECKING:
     from daskls.run.confusion import Confusion, LevelScores, NumberScores
 
+# How measures of all rows are called, and how those and the parts of a table are printed.
+OVERALL = {
+    **{"n_rows": "rows", "accuracy": "accuracy", "error": "error", "tpr_x_tnr": "TPR x TNR"},
+    **{"f": "F (of {})", "r2": "R2", "d2": "D2", "loss": "loss", "rmse": "RMSE", "mae": "MAE"},
+    **{"covered": "in their intervals", "width": "mean width"},
+}
+FORMS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("n_rows", "loss", "rmse", "mae", "width"), format_number),
+    **dict.fromkeys(("accuracy", "error", "recall", "covered"), format_share),
+    **dict.fromkeys(("tpr_x_tnr", "f", "r2", "d2"), "{:.4f}".format),
+}
+TABLES = {
+    "classes": ("By class", ("class", "rows", "recall")),
+    "levels": ("By level", ("level", "D2", "loss", "share of rows at or below")),
+    "columns": ("By column", ("column", "R2", "RMSE", "MAE")),
+}
+
 
 def score(
-    model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
-    data: Annotated[
-        str, typer.Argument(callback=expand, help="A table or a data set, with labels or numbers.")
-    ],
+    model: Model,
+    data: Annotated[str, path_argument("A table or a data set, with labels or numbers.")],
+    *,
     label: LabelColumn = None,
     unknown: UnseenOption = None,
-    scheduler: cluster.Scheduler = None,
-    workers: cluster.Workers = None,
-    threads_per_worker: cluster.ThreadsPerWorker = 1,
-    memory_limit: cluster.MemoryLimit = "auto",
-    dashboard: cluster.Dashboard = None,
+    where: cluster.Where,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Compare a model's predictions with the labels or numbers of a table or a data set."""
-    check_exists(model, "model")
-    source = check_data(data)
-    where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
-    where.check()
-    import daskls
-    from daskls.estimators.view import progress_bars
+    estimator, source = load_model(model, unknown), check_data(data)
     from daskls.run.confusion import score_dataset, score_intervals
     from daskls.store.dataset import open_dataset
 
-    estimator = daskls.load(model)
-    set_unknown(estimator, unknown)
-    with (
-        cluster.open_client(where, data) as client,
-        progress_bars(show=not quiet) as listen,
-        open_rows_of(estimator, source, label, with_y=True, on_progress=listen) as rows,
-    ):
-        dataset = open_dataset(rows)
-        measures = measure(score_dataset(estimator, dataset, client, listen))
+    with open_query(estimator, source, where, label, with_y=True, quiet=quiet) as (rows, listen):
+        given = estimator, open_dataset(rows), estimator.client, listen
+        measures = measure(score_dataset(*given))
         if estimator._reader.interval is not None:
-            covered, width = score_intervals(estimator, dataset, client, listen)
+            covered, width = score_intervals(*given)
             measures |= {"covered": covered.tolist(), "width": width.tolist()}
     if as_json:
         typer.echo(json.dumps(measures))
-    elif "levels" in measures:
-        _print_levels(measures, data)
-    elif "columns" in measures:
-        _print_misses(measures, data)
     else:
         _print_measures(measures, data)
 
 
 def measure(scores: "Confusion | NumberScores | LevelScores") -> dict[str, Any]:
+    """Return scores as JSON has them; those of numbers are means over columns or levels."""
     from daskls.run.confusion import Confusion, LevelScores
 
     if isinstance(scores, Confusion):
-        return measure_classes(scores)
-    return measure_levels(scores) if isinstance(scores, LevelScores) else measure_misses(scores)
+        return _measure_classes(scores)
+    averaged = ["d2", "loss"] if isinstance(scores, LevelScores) else ["r2", "rmse", "mae"]
+    values: dict[str, Any] = {name: getattr(scores, name) for name in averaged}
+    kind = "columns"
+    if isinstance(scores, LevelScores):
+        kind, values = "levels", {"level": scores.levels, **values, "covered": scores.covered}
+    parts = [
+        dict(zip(values, map(float, part), strict=True))
+        for part in zip(*values.values(), strict=True)
+    ]
+    means = {name: sum(part[name] for part in parts) / len(parts) for name in averaged}
+    return {"n_rows": scores.n_rows, **means, kind: parts}
 
 
-def measure_classes(confusion: "Confusion") -> dict[str, Any]:
+def _measure_classes(confusion: "Confusion") -> dict[str, Any]:
     """Return the measures of a confusion matrix; for two classes also "tpr_x_tnr" and "f"."""
     counts, labels = confusion.counts, confusion.labels
-    correct = counts.diagonal()
-    of_class = counts.sum(axis=1)
-    recall = {
-        label: int(k) / int(n) for label, k, n in zip(labels, correct, of_class, strict=True) if n
-    }
+    correct, of_class = counts.diagonal(), counts.sum(axis=1)
+    recall: list[Any] = [
+        int(k) / int(n) if n else None for k, n in zip(correct, of_class, strict=True)
+    ]
     accuracy = int(correct.sum()) / int(counts.sum())
     measures = {
         "n_rows": int(counts.sum()),
         "accuracy": accuracy,
         "error": 1 - accuracy,
         "classes": [
-            {"label": label, "n_rows": int(n), "recall": recall.get(label)}
-            for label, n in zip(labels, of_class, strict=True)
+            {"label": label, "n_rows": int(n), "recall": share}
+            for label, n, share in zip(labels, of_class, recall, strict=True)
         ],
     }
     if len(labels) == 2:
         predicted = int(counts[:, 1].sum())
-        both = len(recall) == 2
-        measures["tpr_x_tnr"] = recall[labels[0]] * recall[labels[1]] if both else None
+        measures["tpr_x_tnr"] = None if None in recall else recall[0] * recall[1]
         measures["f"] = 2 * int(correct[1]) / max(predicted + int(of_class[1]), 1)
     return measures
 
 
-def measure_misses(misses: "NumberScores") -> dict[str, Any]:
-    names = ("r2", "rmse", "mae")
-    values = {name: getattr(misses, name).tolist() for name in names}
-    columns = [{name: scores[i] for name, scores in values.items()} for i in range(len(misses.r2))]
-    mean = {name: sum(scores) / len(scores) for name, scores in values.items()}
-    return {"n_rows": misses.n_rows, **mean, "columns": columns}
-
-
-def measure_levels(misses: "LevelScores") -> dict[str, Any]:
-    names = ("level", "d2", "loss", "covered")
-    columns = zip(misses.levels, misses.d2, misses.loss, misses.covered, strict=True)
-    levels = [dict(zip(names, map(float, row), strict=True)) for row in columns]
-    means = {name: sum(level[name] for level in levels) / len(levels) for name in names[1:3]}
-    return {"n_rows": misses.n_rows, **means, "levels": levels}
-
-
-def _print_levels(measures: dict[str, Any], path: str) -> None:
-    pairs = [
-        ("rows", format_number(measures["n_rows"])),
-        ("D2", f"{measures['d2']:.4f}"),
-        ("loss", format_number(measures["loss"])),
-    ]
-    print_pairs(f"Score on {path}", pairs)
-    rows = [
-        (
-            f"{level['level']:g}",
-            f"{level['d2']:.4f}",
-            format_number(level["loss"]),
-            f"{level['covered']:.4f}",
-        )
-        for level in measures["levels"]
-    ]
-    print_table("By level", ("level", "D2", "loss", "share of rows at or below"), rows)
-
-
-def _print_misses(measures: dict[str, Any], path: str) -> None:
-    pairs = [
-        ("rows", format_number(measures["n_rows"])),
-        ("R2", f"{measures['r2']:.4f}"),
-        ("RMSE", format_number(measures["rmse"])),
-        ("MAE", format_number(measures["mae"])),
-    ]
-    if "covered" in measures:
-        pairs += [
-            ("in their intervals", ", ".join(map(format_share, measures["covered"]))),
-            ("mean width", ", ".join(map(format_number, measures["width"]))),
-        ]
-    print_pairs(f"Score on {path}", pairs)
-    if len(measures["columns"]) > 1:
-        rows = [
-            (str(i), *(format_number(column[n]) for n in column))
-            for i, column in enumerate(measures["columns"])
-        ]
-        print_table("By column", ("column", "R2", "RMSE", "MAE"), rows)
-
-
 def _print_measures(measures: dict[str, Any], path: str) -> None:
+    # F is of the second of two classes.
+    positive = [own["label"] for own in measures.get("classes", [])[1:]]
     pairs = [
-        ("rows", format_number(measures["n_rows"])),
-        ("accuracy", format_share(measures["accuracy"])),
-        ("error", format_share(measures["error"])),
+        (title.format(*positive), _told(name, measures[name], "one class only"))
+        for name, title in OVERALL.items()
+        if name in measures
     ]
-    if "f" in measures:
-        product = measures["tpr_x_tnr"]
-        pairs.append(("TPR x TNR", "one class only" if product is None else f"{product:.4f}"))
-        pairs.append((f"F (of {measures['classes'][1]['label']})", f"{measures['f']:.4f}"))
     print_pairs(f"Score on {path}", pairs)
-    rows = [
-        (
-            entry["label"],
-            format_number(entry["n_rows"]),
-            "-" if entry["recall"] is None else format_share(entry["recall"]),
-        )
-        for entry in measures["classes"]
-    ]
-    print_table("By class", ("class", "rows", "recall"), rows)
+    for kind, (title, heads) in TABLES.items():
+        parts = measures.get(kind, [])
+        # A single column is the same as all.
+        if parts and (kind != "columns" or len(parts) > 1):
+            rows = [[_told(name, value, "-") for name, value in part.items()] for part in parts]
+            numbered = [[str(i), *row] for i, row in enumerate(rows)]
+            print_table(title, heads, numbered if kind == "columns" else rows)
+
+
+def _told(name: str, value: Any, unknown: str) -> str:
+    if value is None:
+        return unknown
+    if isinstance(value, list):
+        return ", ".join(_told(name, own, unknown) for own in value)
+    return FORMS.get(name, str)(value)
 
 
 def report(
-    model: Annotated[str, typer.Argument(callback=expand, help="The model.")],
+    model: Model,
     data: Annotated[
         str | None,
-        typer.Argument(
-            callback=expand,
-            help="A table or a data set, with labels or numbers, that the fit has not seen.",
-        ),
+        path_argument("A table or a data set, with labels or numbers, that the fit has not seen."),
     ] = None,
+    *,
     html: Annotated[
         str | None,
         typer.Option(
@@ -202,11 +155,7 @@ def report(
     ] = None,
     label: LabelColumn = None,
     unknown: UnseenOption = None,
-    scheduler: cluster.Scheduler = None,
-    workers: cluster.Workers = None,
-    threads_per_worker: cluster.ThreadsPerWorker = 1,
-    memory_limit: cluster.MemoryLimit = "auto",
-    dashboard: cluster.Dashboard = None,
+    where: cluster.Where,
     quiet: cluster.Quiet = False,
 ) -> None:
     """Sum up a fit: what it was trained on, errors, importances; with DATA, scores and pictures.
@@ -214,25 +163,19 @@ def report(
     Of classes these are confusion, ROC curve and calibration; of numbers predictions beside true
     ones, and residuals. Without --html the report is printed in words; pictures need matplotlib.
     """
-    check_exists(model, "model")
     if data is None and (label, unknown) != (None, None):
         raise typer.BadParameter("--label and --unknown are for rows: give DATA")
-    if data is not None:
-        check_data(data)
-    where = cluster.Where(scheduler, workers, threads_per_worker, memory_limit, dashboard)
-    where.check()
-    from daskls.store.errors import exists_already
-
-    if html is not None and os.path.lexists(html):
-        raise exists_already(html)
-    import daskls
-
-    estimator = daskls.load(model)
-    set_unknown(estimator, unknown)
-    with _open_test_set(estimator, data, label, where, show=not quiet) as rows:
+    source = None if data is None else check_data(data)
+    if html is not None:
+        check_output(html)
+    estimator = load_model(model, unknown)
+    rows: Any = nullcontext((None, None))
+    if source is not None:
+        rows = open_query(estimator, source, where, label, with_y=True, quiet=quiet)
+    with rows as (test_set, _):
         from daskls.plotting import ReportDisplay
 
-        display = ReportDisplay.from_estimator(estimator, rows)
+        display = ReportDisplay.from_estimator(estimator, test_set)
     if html is None:
         _print_report(display)
         return
@@ -240,33 +183,15 @@ def report(
     typer.echo(f"Report: {html}")
 
 
-@contextmanager
-def _open_test_set(
-    estimator: Any, data: str | None, label: str | None, where: Any, *, show: bool
-) -> Iterator[str | None]:
-    if data is None:
-        yield None
-        return
-    from daskls.estimators.view import progress_bars
-
-    with (
-        cluster.open_client(where, data) as client,
-        progress_bars(show=show) as listen,
-        open_rows_of(estimator, check_data(data), label, with_y=True, on_progress=listen) as rows,
-    ):
-        estimator.set_params(client=client)
-        yield rows
-
-
 def _print_report(display: Any) -> None:
     print_pairs(display.title, display.facts)
-    typer.echo()
-    print_pairs("Parameters that are not the default", display.parameters or [("none", "")])
-    if display.columns:
-        typer.echo()
-        print_pairs("Columns", [("-", line) for line in display.columns])
-    if display.notes:
-        typer.echo()
-        print_pairs("Notes", [("-", note) for note in display.notes])
-    typer.echo()
-    print_pairs("Pictures, with --html FILE", [(p.title, p.note) for p in display.panels])
+    parts = {
+        "Parameters that are not the default": display.parameters or [("none", "")],
+        "Columns": [("-", line) for line in display.columns],
+        "Notes": [("-", note) for note in display.notes],
+        "Pictures, with --html FILE": [(p.title, p.note) for p in display.panels],
+    }
+    for title, pairs in parts.items():
+        if pairs:
+            typer.echo()
+            print_pairs(title, pairs)

@@ -86,12 +86,15 @@ def find_facts(subject: Subject) -> Entries:
     columns = "" if table is None else f" from {len(table.columns)} columns"
     n_rows, n_features = reader.meta["n_rows"], reader.n_columns
     entries = [
-        ("rows trained on", f"{n_rows:,} of {n_features} features{columns}"),
+        ("rows trained on", f"{n_rows:,} rows, {n_features} features{columns}"),
         reader.target.describe(),
         *_errors_beside_baseline(subject),
     ]
     if len(report):
-        entries.append(("cells", f"{len(report):,} with {int(report.n_support.sum()):,} rows kept"))
+        kept = f"{int(report.n_support.sum()):,} rows kept"
+        n_partitions = int(report.partition.max()) + 1
+        many = f" in {n_partitions} partitions, each of all rows," if n_partitions > 1 else ""
+        entries.append(("cells", f"{len(report):,}{many} with {kept}"))
     if reader.resolved.summary:
         decision = str(reader.resolved.summary["decision"])
         entries.append(("scale of features", SCALES.get(decision, decision)))

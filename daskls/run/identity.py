@@ -100,8 +100,9 @@ def open_root(
     if root.attributes["fingerprint"] != fingerprint:
         differing = _differences(root.attributes["meta"], meta)
         raise StoreError(
-            f"The store {store} belongs to another fit: {differing}. Give another store, remove "
-            "this one, or fit with the data and parameters that it was begun with."
+            f"A store holds one fit, but {store} belongs to another fit, of other data or "
+            "parameters. Give another store, remove this one, or leave out store= in a search. "
+            f"What differs: {differing}."
         )
     return root
 
@@ -142,13 +143,14 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> str:
         before, value = old.get(name), new.get(name)
         if before == value or name in derived:
             continue
-        if isinstance(value, dict) and isinstance(before, dict):
+        if name == "checksum":
+            parts.append("rows, labels or weights")
+        elif isinstance(value, dict) and isinstance(before, dict):
             keys = dict.fromkeys([*value, *before])
             names = [k for k in keys if before.get(k) != value.get(k)]
             parts += [_difference(k, before.get(k), value.get(k)) for k in names]
         else:
-            which = "rows, labels or weights differ: " if name == "checksum" else ""
-            parts.append(which + _difference(name, before, value))
+            parts.append(_difference(name, before, value))
     return "; ".join(parts)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskls.errors import DataError, listed, warn_user
+from daskls.errors import DataError, counted, listed, warn_user
 from daskls.records import AnyArray, Float64, Int64, Mask
 from daskls.sources.arrow import (
     as_numbers,
@@ -87,7 +87,9 @@ class ColumnEncoding:
         kinds = {
             "number": "a number",
             "flag": "true or false, as 1 or 0",
-            "category": f"{len(self.categories)} categories, a column each",
+            "category": counted(
+                len(self.categories), "category, one column", "categories, a column each"
+            ),
             "date": f"a date: {', '.join(['seconds since 1970', *self.parts])}",
             "statistics": self._describe_statistics(),
         }
@@ -115,7 +117,8 @@ class ColumnEncoding:
         if not self.parts:
             return f"text: {letters}"
         also = f"; {letters}" if self.letters else ""
-        return f"{len(self.categories):,} values: {', '.join(self.parts)} of each{also}"
+        values = counted(len(self.categories), "value", "values")
+        return f"{values}: {', '.join(self.parts)} of each{also}"
 
 
 @dataclass
@@ -138,8 +141,8 @@ class News:
         if self.unknown:
             names = [f"{n:,} in {name!r} ({self.first[name]})" for name, n in self.unknown.items()]
             warn_user(
-                f"Values that no training row had: {listed(names)}. They become 0 in all columns "
-                "of their feature, of statistics the mean of all rows; fit(..., "
+                f"Values that no training row had: {listed(names)}. They count as no "
+                "category; in columns of statistics, as the average row. fit(..., "
                 'unknown="error"), or --unknown error, refuses them.',
                 UserWarning,
             )
@@ -159,6 +162,8 @@ class TableEncoding:
     dtype: str = "float64"
     weight: str | None = None
     has_header: bool = True
+    # Of the fit alone: no model keeps it.
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def feature_names(self) -> list[str]:
@@ -169,7 +174,7 @@ class TableEncoding:
         return [column.name for column in self.columns]
 
     def to_json(self) -> dict[str, Any]:
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.compare}
         values["columns"] = [_column_to_json(column) for column in self.columns]
         usual = {"weight": None, "has_header": not _are_places(values)}
         return {key: value for key, value in values.items() if value != usual.get(key, ...)}
@@ -190,9 +195,12 @@ class TableEncoding:
         plain = [column.name for column in self.columns if column.is_plain]
         lines = [] if self.label is None else [f"label: {self.label}"]
         lines += [] if self.weight is None else [f"weights: {self.weight}"]
-        lines += [f"{len(plain)} numbers as they are: {listed(plain)}"] if plain else []
+        if plain:
+            n = counted(len(plain), "number as it is", "numbers as they are")
+            lines.append(f"{n}: {listed(plain)}")
         others = [c for c in self.columns if c.name not in set(plain)]
-        return lines + [f"{column.name}: {column.describe()}" for column in others]
+        lines += [f"{column.name}: {column.describe()}" for column in others]
+        return [*lines, *self.notes]
 
     def check_columns(self, names: list[str]) -> None:
         """Refuse a table that lacks a column; the order of columns is free."""

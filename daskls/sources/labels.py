@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from daskls.errors import DataError, listed
+from daskls.errors import DataError, counted, listed
 from daskls.records import AnyArray, Labels, TargetKind
 from daskls.sources.arrow import (
     PartTypes,
@@ -138,7 +138,7 @@ def kind_of_values(parts: Iterable[AnyArray]) -> tuple[TargetKind, str]:
         counts.update(dict(zip(numbers.tolist(), n_rows.tolist(), strict=True)))
         if len(counts) > MAX_CLASSES:
             return "numbers", f"it holds more than {MAX_CLASSES:,} whole numbers"
-    reason = f"it holds {len(counts):,} whole numbers"
+    reason = f"it holds {counted(len(counts), 'whole number', 'whole numbers')}"
     if len(counts) <= FEW_CLASSES:
         return "classes", reason
     least = min(counts.values())

@@ -106,6 +106,12 @@ class ManyValues:
             self._sample.add(keys[counted], sampled)
             row += batch.num_rows
 
+    @property
+    def texts(self) -> dict[str, Sequence[str]]:
+        """The texts of the sample, by column."""
+        rows = {name: self._sample.columns[name, "text"] for name in self.sums}
+        return {name: [*filter(None, rows[name])] for name in {*rows} - self.numbers}
+
     def finish(self, where: str) -> dict[str, Statistics]:
         """Return the statistics of columns; those that only name rows are left out, and told."""
         chosen = {name: self._choose(name) for name in self.sums}

@@ -1,6 +1,7 @@
 """The first pass over a table: the encoding of each column, and the coder of the labels."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
@@ -16,6 +17,7 @@ from daskls.sources.columns import ColumnScan
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.labels import add_labels
 from daskls.sources.many_values import ManyValues
+from daskls.sources.signs import measured
 from daskls.sources.statistics import CrossFit, Targets
 
 # Columns of numbers that may get statistics of their values.
@@ -112,10 +114,30 @@ def scan_table(
     encodings = tuple(column.encoding(statistics.get(column.name)) for column in columns)
     seen = {*map(str, kinds.values())}.union(*(column.seen for column in columns))
     dtype = "float32" if source.is_typed and seen <= set(SMALL) else "float64"
-    encoding = TableEncoding(encodings, label, options.unknown, dtype, has_header=source.has_header)
+    encoding = TableEncoding(
+        encodings,
+        label,
+        options.unknown,
+        dtype,
+        has_header=source.has_header,
+        notes=_unit_notes(
+            {e.name: e.categories for e in encodings if e.kind == "category"} | many.texts
+        ),
+    )
     _check_features(encoding.feature_names, source.where)
     cross_fit = CrossFit(seed, {name: column.of_others for name, column in statistics.items()})
     return ScannedTable(row, encoding, coder, cross_fit)
+
+
+def _unit_notes(texts: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Say of which columns the texts are numbers but for a unit."""
+    found = {name: measured(values) for name, values in texts.items()}
+    return tuple(
+        f"{name}: texts such as {text!r} look like numbers with a unit; remove it to use them as "
+        "numbers."
+        for name, text in found.items()
+        if text is not None
+    )
 
 
 def scan_labels(
@@ -169,13 +191,12 @@ def _check_columns(
     for remedy in dict.fromkeys(remedy for _, remedy in mistaken.values()):
         columns = {name: what for name, (what, why) in mistaken.items() if why == remedy}
         bad = listed([f"column {name!r} holds {what}" for name, what in columns.items()])
-        reasons.append(f"{bad}; {remedy}.")
+        reasons.append(f"{bad}; {remedy}; or leave it out: {_drop_line(list(columns))}.")
     if refused:
         bad = listed([f"column {name!r} holds {what}" for name, what in refused.items()])
         reasons.append(
             f"{bad}. No distance is defined for that. Leave such columns out: "
-            f"{_drop_line(list(refused))}, or fit(..., drop={list(refused)}); or make numbers of "
-            "them first."
+            f"{_drop_line(list(refused))}; or make numbers of them first."
         )
     if gaps:
         bad = listed([f"column {n!r} has a missing value in row {row}" for n, row in gaps.items()])
@@ -188,11 +209,12 @@ def _check_columns(
 
 
 def _drop_line(names: list[str]) -> str:
-    """Return the command-line options that leave columns out, quoted for a shell.
+    """Return the options that leave columns out, quoted for a shell, and those of Python.
 
-    >>> _drop_line(["id", "the day", "a,b"])
-    "--drop 'id,the day' --drop a,b"
+    >>> print(_drop_line(["id", "the day", "a,b"]))
+    --drop 'id,the day' --drop a,b, or fit(..., drop=['id', 'the day', 'a,b'])
     """
     joined = [",".join(name for name in names if "," not in name)]
     apart = [name for name in names if "," in name]
-    return " ".join(f"--drop {quote(text)}" for text in [*joined, *apart] if text)
+    options = " ".join(f"--drop {quote(text)}" for text in [*joined, *apart] if text)
+    return f"{options}, or fit(..., drop={names})"

@@ -1,7 +1,10 @@
 """Numbers as people write them: "$1,234.50", "€ 5,50", "12 %", and blanks where there is none."""
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -40,6 +43,11 @@ PEEKED_ROWS = 64
 TELLING = {"": r"^\D.*[.,]|,", COMMA: r"^\D.*[.,]|\.|,.*,"}
 # Numbers of which blanks or apostrophes part the thousands, which no country has for the point.
 GROUPED = r"^\D*\d{1,3}(?:[\s\p{Zs}'\x{2019}]\d{3})+(?:[.,]\d*)?\D*$"
+
+# A number before a unit, or after a symbol or the code of a currency: "2919 EUR", "USD 7".
+MEASURED = re.compile(
+    r"\s*(?:([A-Z]{3}\s|[^\w\s.,+-])\s*[+-]?\d[\d.,]*|[+-]?\d[\d.,]*\s*([^\W\d]\S*|[^\w\s.,]))\s*"
+)
 
 
 def without_blanks(values: Any) -> Any:
@@ -161,6 +169,20 @@ class SignScan:
     @property
     def are_bare(self) -> bool:
         return self.signs == {""} and not (self.mark or self.is_telling or self.is_unclear)
+
+
+def measured(texts: Sequence[str]) -> str | None:
+    """Return one of the texts if most of them are numbers with the same unit.
+
+    >>> measured(["87 m²", "102 m²", "unknown"]), measured(["a 1", "5 m", "6 l"])
+    ('87 m²', None)
+    """
+    matches = [match for match in map(MEASURED.fullmatch, texts) if match]
+    units = Counter(match.groups() for match in matches)
+    unit, n = max(units.items(), key=itemgetter(1), default=(None, 0))
+    if 2 * n <= len(texts):
+        return None
+    return next(match[0] for match in matches if match.groups() == unit)
 
 
 def has_commas(text: Any) -> bool:

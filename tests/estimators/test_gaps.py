@@ -181,7 +181,7 @@ def test_pictures_and_reports_of_rows_with_gaps(n_columns):
     model = small_svc().fit(X[:, own], Y)
     report = ReportDisplay.from_estimator(model, Q[:, own], YQ)
     assert "<h2>Importances</h2>" in report.to_html()
-    assert dict(report.facts)["rows trained on"].startswith(f"{N} of {n_columns} features")
+    assert dict(report.facts)["rows trained on"].startswith(f"{N} rows, {n_columns} features")
     if n_columns > 1:
         display = PartitionDisplay.from_estimator(model, X=Q[:, own], resolution=20)
         assert np.isfinite(display.limits).all()

@@ -25,23 +25,28 @@ def test_an_estimator_that_is_not_fitted_shows_its_parameters():
 
 def test_a_fitted_one_shows_rows_choice_error_seconds_and_a_picture(model):
     shown = model._repr_html_()
-    for words in ("600 of 2 features", "2 with 600 rows kept", "kernel of all cells"):
+    for words in ("600 rows, 2 features", "2 with 600 rows kept", "kernel of all cells"):
         assert words in shown
     for words in ("baseline", "seconds of the fit", "data:image/png;base64,"):
         assert words in shown
-    assert "600 of 2 features" in model._repr_mimebundle_()["text/html"]
+    assert "600 rows, 2 features" in model._repr_mimebundle_()["text/html"]
+
+
+def test_rows_of_several_partitions_are_each_in_all():
+    model = VoronoiSVC(300, n_partitions=2, feature_scale=None, random_state=0).fit(X, Y)
+    assert "4 in 2 partitions, each of all rows, with 1,200 rows kept" in model._repr_html_()
 
 
 def test_a_loaded_one_shows_the_same_facts(model, tmp_path):
     model.save(tmp_path / "model.zarr")
     shown = daskls.load(tmp_path / "model.zarr")._repr_html_()
-    assert "600 of 2 features" in shown
+    assert "600 rows, 2 features" in shown
 
 
 def test_without_matplotlib_there_is_no_picture(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     shown = model._repr_html_()
-    assert "600 of 2 features" in shown
+    assert "600 rows, 2 features" in shown
     assert "<img" not in shown
 
 
@@ -54,7 +59,7 @@ def test_names_of_classes_are_text(tmp_path):
 
 @pytest.mark.parametrize("estimator", [KNNSVC(C=1), LandmarkSVC(C=1, n_cells=4)])
 def test_other_methods_show_their_own(estimator):
-    assert "600 of 2 features" in estimator.fit(X, Y)._repr_html_()
+    assert "600 rows, 2 features" in estimator.fit(X, Y)._repr_html_()
 
 
 def test_a_model_that_is_gone_is_named(tmp_path):

@@ -205,7 +205,9 @@ def test_an_unseen_category_is_an_error_or_zeros(tmp_path):
     assert "--unknown zero" in run(*predict, *HERE, code=1).stderr
     assert not (tmp_path / "out.csv").exists()
     told = "no training row had: 2 in 'color' ('violet' in row 3 "
-    assert told in run(*predict, "--unknown", "zero", *HERE).stderr
+    stderr = run(*predict, "--unknown", "zero", *HERE).stderr
+    assert told in stderr
+    assert "They count as no category; in columns of statistics, as the average row." in stderr
     zeros = by_hand(strange, TRAIN.age.median())
     assert (zeros[[3, 9], 3:6] == 0).all()
     wanted = daskls.load(tmp_path / "m.zarr")
@@ -296,7 +298,7 @@ def test_the_label_is_taken_by_its_usual_names_and_said(tmp_path):
     result = run("fit", write(frame, tmp_path / "a.csv"), tmp_path / "a.zarr", *SMALL, *HERE)
     assert "No label column was named; it is 'class'" in result.stderr
     # It says what became of each column.
-    assert "1 numbers as they are: income" in result.stdout
+    assert "1 number as it is: income" in result.stdout
     assert "member: true or false" in result.stdout
 
 
@@ -627,7 +629,7 @@ def test_python_says_what_became_of_columns_if_it_is_to_speak(capsys):
     assert capsys.readouterr().out == ""
     daskls.VoronoiSVC(**PARAMS, verbose=1).fit(frame, "kind")
     said = capsys.readouterr().out.splitlines()
-    assert said[:2] == ["label: kind", "1 numbers as they are: income"]
+    assert said[:2] == ["label: kind", "1 number as it is: income"]
     assert said[2] == "color: 3 categories, a column each"
 
 

@@ -314,3 +314,22 @@ def test_a_dash_among_decimal_commas_is_a_mistake(tmp_path):
     )
     with pytest.raises(DataError, match="numbers and '-'; where '-' stands for a missing value"):
         daskls.VoronoiSVC().fit(tmp_path / "t.csv", "y")
+
+
+# Few values become categories, many are sampled.
+@pytest.mark.filterwarnings("ignore:.*left out")
+@pytest.mark.parametrize("n", [30, 300])
+def test_texts_of_numbers_with_a_unit_are_told(n, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    values = rng.integers(500, 900, n)
+    rows = [f"{v} EUR,{v % 9} m²,{v} €,r{v},{'ab'[int(v > 700)]}" for v in values]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["deposit,area,rent,code,y", *rows]))
+    daskls.VoronoiSVC(random_state=0, verbose=1).fit(path, "y")
+    said = capsys.readouterr().out
+    first = "|".join(row.partition(",")[0] for row in rows)
+    told = re.findall(
+        r"^(\w+): texts such as '(.*)' look like numbers with a unit; remove", said, re.M
+    )
+    assert sorted(name for name, _ in told) == ["area", "deposit"]
+    assert dict(told)["deposit"] in first
