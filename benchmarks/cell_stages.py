@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.suite import Experiment, Journal, Record, Run, cpu_of, page
 from benchmarks.suite.data import scaled
 from benchmarks.suite.papers import PaperSVC
-from daskls.solvers.hinge.width import HingeWidth
+from daskls.solvers.hinge.width import HingePairSolver
 
 # What the paper's machine took with one thread a cell, and its memory in GB.
 PAPER = {
@@ -53,8 +53,8 @@ def measure(run: Run, search: str) -> Record:
     model = PaperSVC(2000, search=search, random_state=0)
     with ExitStack() as stack:
         for method, name in PARTS.items():
-            own = timed(getattr(HingeWidth, method), name, spent)
-            stack.enter_context(mock.patch.object(HingeWidth, method, own))
+            own = timed(getattr(HingePairSolver, method), name, spent)
+            stack.enter_context(mock.patch.object(HingePairSolver, method, own))
         _, fit_s = cpu_of(lambda: model.fit(data.X, data.y))
     stages = dict(model.stage_s_)
     partition_s = sum(seconds for name, seconds in stages.items() if name != "train")

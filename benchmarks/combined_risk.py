@@ -21,7 +21,7 @@ from benchmarks.suite.tables import mean_of
 from daskls.solvers.evaluate import total
 from daskls.solvers.rows import Choice
 from daskls.solvers.search import GridSearch, Trained
-from daskls.solvers.width import Line
+from daskls.solvers.width import PathSolutions
 
 SETS = (
     *("australian", "cmc", "diabetes", "german.numer", "heart"),
@@ -67,12 +67,12 @@ def weights_of(search: GridSearch, trained: Trained) -> np.ndarray:
     return np.asarray(weights / weights.sum())
 
 
-def combined(search: GridSearch, trained: Trained) -> Line:
+def combined(search: GridSearch, trained: Trained) -> PathSolutions:
     """Return the combination of a candidate's fold models."""
     weights = weights_of(search, trained)[:, None]
     betas = (weights * np.concatenate([line.betas for line in trained.lines])).sum(axis=0)
     offsets = (weights * np.concatenate([line.offsets for line in trained.lines])).sum(axis=0)
-    return Line(betas[None].astype(np.float32), offsets[None].astype(np.float32))
+    return PathSolutions(betas[None].astype(np.float32), offsets[None].astype(np.float32))
 
 
 def keys(run: Run) -> Iterator[Record]:

@@ -28,9 +28,9 @@ from daskls.memory import TaskSizes, grow_nbytes
 from daskls.plan.bundles import cell_nbytes, group_nbytes, plan_sample
 from daskls.records import SolverSpec
 from daskls.solvers.grid import assign_folds, resolve_grid
-from daskls.solvers.hinge.width import HingeWidth, RowsWidth
+from daskls.solvers.hinge.width import CachedPairSolver, HingePairSolver
 from daskls.solvers.rows import LocalRows
-from daskls.solvers.width import ClassPairs, Seeds
+from daskls.solvers.width import ClassPairs, WarmStart
 
 N_FEATURES, CELL_SIZE, N_GRID, N_TEST = 631, 5000, 20, 20_000
 # The paper's weight of the positive class.
@@ -198,9 +198,9 @@ def _searched(X: np.ndarray, y: np.ndarray, spec: SolverSpec) -> tuple[Record, n
     _, cell = own.data(assign_folds(own.present, spec.cv, (0,)), whole=whole)
     grid = own.in_units(resolve_grid(spec, own.radius, *X.shape))
     pairs = ClassPairs.of(cell, spec.cv)
-    width = (HingeWidth if whole else RowsWidth)(pairs, spec, [0])
+    width = (HingePairSolver if whole else CachedPairSolver)(pairs, spec, [0])
     prepared, moved, solved, kept = clock(), 0.0, 0.0, []
-    seeds = Seeds(np.zeros((1, len(pairs.rows)), np.float32), 0.0)
+    seeds = WarmStart(np.zeros((1, len(pairs.rows)), np.float32), 0.0)
     for gamma in grid.gammas:
         at = clock()
         width.move(gamma, seeds)
@@ -221,7 +221,7 @@ def _searched(X: np.ndarray, y: np.ndarray, spec: SolverSpec) -> tuple[Record, n
 
 def _held_out_values(width: Any, line: Any, out: np.ndarray) -> np.ndarray:
     """Return the held-out rows' decision values at each C."""
-    if isinstance(width, RowsWidth):
+    if isinstance(width, CachedPairSolver):
         return width.values[:, 0].copy()
     return width.pairs.values(width.K, line.betas, line.offsets, slice(0, int(out.sum())))
 

@@ -21,9 +21,9 @@ from daskls.errors import ClusterError, DasklsError, ParameterError, StoreError
 from daskls.store.objects import Location, open_store
 from daskls.workers import (
     SHARE_FOLDER,
-    Marks,
-    Patience,
-    Sharing,
+    ClusterStore,
+    StoreProbe,
+    WorkerWatch,
     as_cluster_errors,
     ask_scheduler,
     ask_to_give_back,
@@ -205,7 +205,7 @@ class _Work:
         self._pending: dict[Any, list[int]] = {}
         self._tries: Counter[int] = Counter()
         self._completed = as_completed(loop=client.loop, with_results=True)
-        self._patience, self._sharing = Patience(client), current_sharing()
+        self._patience, self._sharing = WorkerWatch(client), current_sharing()
 
     def submit(self, indices: Sequence[int]) -> None:
         futures = self.client.compute(
@@ -298,10 +298,10 @@ async def _turn() -> None:
 
 
 # Per context, not per process, as fits in several threads have different stores.
-_sharing: ContextVar[Sharing | None] = ContextVar("_sharing", default=None)
+_sharing: ContextVar[ClusterStore | None] = ContextVar("_sharing", default=None)
 
 
-def current_sharing() -> Sharing | None:
+def current_sharing() -> ClusterStore | None:
     """Return what the fit in this thread shares; None if it runs without a cluster."""
     return _sharing.get()
 
@@ -318,11 +318,11 @@ def shared_with_workers(
         yield
         return
     paths = (source.local_path for source in sources if source is not None)
-    marks = Marks(
+    marks = StoreProbe(
         shared.where(), f".probe-{uuid.uuid4().hex}", tuple(path for path in paths if path)
     )
     shared.put(marks.probe, b"")
-    sharing = Sharing(marks, client)
+    sharing = ClusterStore(marks, client)
     token = _sharing.set(sharing)
     try:
         # Before any question to the workers: loading daskls would kill a worker that is too small.

@@ -23,7 +23,7 @@ from daskls.partition.stored import model_partition, read_partition, write_parti
 from daskls.plan.checks import check_sample
 from daskls.plan.exchange import group_blocks
 from daskls.run.blocks import BlockRows
-from daskls.run.contract import EACH, FitRequest, FitState, Regrouped, Scanned
+from daskls.run.contract import EACH, FitRequest, FitState, RegroupedRows, ScannedRows
 from daskls.run.identity import find_seed, open_root, repair
 from daskls.run.progress import OnCut, Progress, StageClock
 from daskls.run.regroup import gather_rows, has_rows, regroup_rows
@@ -113,9 +113,9 @@ def begin(
     if request.reserved_for is not None:
         reserve = plan_reserve(request.reserved_for, rows, scan, seed)
         left = reserve.expected(scan)
-    scanned = Scanned(request, rows, left, resources)
+    scanned = ScannedRows(request, rows, left, resources)
     advise(scanned)
-    planned = settle(scanned)
+    planned = with_defaults(scanned)
     check_sample(planned.sampling, planned.sizes, free_nbytes(), request.sample_remedy)
     if not find_root(store):
         # A fit that is resumed may have chosen already.
@@ -128,7 +128,7 @@ def begin(
         read = sample_rows(rows, scan, *drawn, names, takes_nan=takes_nan)
     if reserve is not None:
         # The number of rows that are left is known only now.
-        planned = settle(replace(scanned, scan=read.scan))
+        planned = with_defaults(replace(scanned, scan=read.scan))
     sample = read.sample(planned.class_weight, planned.sampling.n_sample, seed)
     if request.takes_nan and not request.is_nested:
         planned, sample = without_gaps(planned, sample, read, seed)
@@ -139,8 +139,8 @@ def begin(
 
 
 def without_gaps(
-    scanned: Scanned, sample: Sample, read: DrawnRows, seed: int
-) -> tuple[Scanned, Sample]:
+    scanned: ScannedRows, sample: Sample, read: DrawnRows, seed: int
+) -> tuple[ScannedRows, Sample]:
     """Return the fit, which now knows what fills gaps, and its sample, in which they are filled."""
     gaps, request = Gaps.of(sample.X, read.gaps), scanned.request
     scanned = replace(scanned, rows=replace(scanned.rows, gaps=gaps))
@@ -148,12 +148,12 @@ def without_gaps(
         return scanned, sample
     names = None if request.feature_names is None else gaps.names(request.feature_names)
     # More features may mean other cells, and another sample.
-    scanned = settle(replace(scanned, request=replace(request, feature_names=names)))
+    scanned = with_defaults(replace(scanned, request=replace(request, feature_names=names)))
     sample = read.sample(scanned.class_weight, scanned.sampling.n_sample, seed)
     return scanned, replace(sample, X=gaps.fill(sample.X))
 
 
-def advise(scanned: Scanned) -> None:
+def advise(scanned: ScannedRows) -> None:
     """Warn of too many classes, or of small ones; refuse more folds than rows."""
     request, scan = scanned.request, scanned.scan
     if not request.is_nested and scan.target.kind == "classes":
@@ -162,7 +162,7 @@ def advise(scanned: Scanned) -> None:
         check_folds(request.n_folds, scanned.rows, scan)
 
 
-def settle(scanned: Scanned) -> Scanned:
+def with_defaults(scanned: ScannedRows) -> ScannedRows:
     """Return it with the cells for its number of rows; refuse what would not fit in memory."""
     scan, n_features = scanned.scan, scanned.rows.n_features
     request = scanned.request.for_data(scan.n_kept, n_features, scan.target.n_aims)
@@ -173,7 +173,7 @@ def settle(scanned: Scanned) -> Scanned:
 
 
 def identify(
-    scanned: Scanned,
+    scanned: ScannedRows,
     sample: Sample,
     reserve: Reserve | None,
     seed: int,
@@ -186,7 +186,7 @@ def identify(
     loss = find_loss(spec)
     target = scanned.scan.target.measured(sample.targets, sample.weights, robustly=loss.is_robust)
     scan = replace(scanned.scan, target=target)
-    sample = replace(sample, targets=target.enter(sample.targets))
+    sample = replace(sample, targets=target.standardize(sample.targets))
     root = open_root(request, rows, scan, seed, sample.checksum, store)
     # Each kill may leave a block or more on the disk.
     root.store.sweep()
@@ -194,7 +194,7 @@ def identify(
     if loss.costs_by_cell:
         # After open_root, as the identity of the fit is that of the given spec.
         spec = replace(spec, unit=float(target.scale[0]))
-        spec = find_solver(spec).settle(spec, sample.targets, sample.weights)
+        spec = find_solver(spec).completed(spec, sample.targets, sample.weights)
     return FitState(
         replace(request, spec=spec), rows, scan, scanned.resources, sample, seed, root, clock,
         client, reserve=reserve,
@@ -229,7 +229,7 @@ def train(state: FitState) -> None:
     method.train(state, regrouped)
 
 
-def regroup(state: FitState) -> Regrouped:
+def regroup(state: FitState) -> RegroupedRows:
     """Cut space, and write every row to its leaf."""
     method = state.request.method
     partition = _partition(state)
@@ -241,7 +241,7 @@ def regroup(state: FitState) -> Regrouped:
     leaf_rows = regroup_rows(state, exchange)
     # The plan was projected from the sample; leaves of all rows may be larger.
     state.check_memory(int(leaf_rows.max()))
-    return Regrouped(partition, exchange, leaf_rows)
+    return RegroupedRows(partition, exchange, leaf_rows)
 
 
 @undisturbed

@@ -40,7 +40,7 @@ METHODS = (
         "chunks",
         "chunks",
         "estimators.chunks:RandomChunkSVC",
-        "methods.cells.method:Chunked",
+        "methods.cells.method:RandomChunks",
         "estimators.chunks:RandomChunkSVR",
     ),
     Entry("l3", "l3", "estimators.landmark:LandmarkSVC", "methods.landmarks.method:L3"),

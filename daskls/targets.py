@@ -26,7 +26,7 @@ def _medians(columns: Targets, weights: Float64) -> Float64:
 class Target:
     """The kind, the labels and the scale of a fit's targets.
 
-    `center` and `scale` (t,) are what `enter` subtracts and divides by, 0 and 1 until they are
+    `center` and `scale` (t,) are what `standardize` subtracts and divides by, 0 and 1 until they are
     measured. `quantile` is the level, or the levels, that are predicted of the one number of a row.
     """
 
@@ -134,7 +134,7 @@ class Target:
         unless half of all numbers are equal.
 
         >>> found = Target("numbers").measured(np.array([[1.0], [5.0]]), np.ones(2))
-        >>> found.center, found.scale, found.enter(np.array([[7.0]]))
+        >>> found.center, found.scale, found.standardize(np.array([[7.0]]))
         (array([3.]), array([2.]), array([[2.]]))
         >>> outlier = np.array([[1.0], [2.0], [3.0], [4.0], [1e9]])
         >>> found = Target("numbers").measured(outlier, np.ones(5), robustly=True)
@@ -159,20 +159,21 @@ class Target:
             scale = np.where(apart > 0, apart, scale)
         return replace(self, center=center, scale=scale)
 
-    def enter(self, targets: Targets) -> Targets:
+    def standardize(self, targets: Targets) -> Targets:
         """Return targets as solvers take them: numbers are centered and scaled."""
         if self.kind == "classes":
             return targets
         entered: Float64 = (targets - self.center) / self.scale
         return entered
 
-    def leave(self, values: Float64) -> Float64:
-        """Return predictions of solvers, (m,) or (m, t), in the units of y; inverts `enter`.
+    def inverse_transform(self, values: Float64) -> Float64:
+        """Return predictions of solvers, (m,) or (m, t), in the units of y; inverts `standardize`.
 
         Several levels are sorted within each row, so that they do not cross (Chernozhukov,
         Fernandez-Val, Galichon, Econometrica 2010).
 
-        >>> Target("numbers", quantile=(0.9, 0.1, 0.5)).leave(np.array([[2.0, 1.0, 3.0]]))
+        >>> target = Target("numbers", quantile=(0.9, 0.1, 0.5))
+        >>> target.inverse_transform(np.array([[2.0, 1.0, 3.0]]))
         array([[3., 1., 2.]])
         """
         columns = slice(None) if values.ndim > 1 else 0

@@ -40,7 +40,7 @@ SHARE_FOLDER = (
 AT_WORK = ("executing", "ready", "constrained", "waiting", "fetch", "flight")
 
 
-class Patience:
+class WorkerWatch:
     """Watches the cluster of a client that waits for results.
 
     A worker that was heard from since the last progress, and executes a task, is progress. While no
@@ -169,7 +169,7 @@ def find_running(client: Any) -> dict[str, Any]:
 
 def wait_for_worker(client: Any) -> dict[str, Any]:
     """Return the scheduler's description of each running worker, once there is one."""
-    patience = Patience(client)
+    patience = WorkerWatch(client)
     wanted: Any = None
     while not (running := find_running(client)):
         # A task, as adaptive clusters start workers only for tasks.
@@ -267,7 +267,7 @@ def ask_to_give_back(client: Any, workers: list[str] | None = None) -> None:
 
 
 @dataclass(frozen=True)
-class Marks:
+class StoreProbe:
     """The paths a worker must see: the store with the client's probe, an empty file; local data."""
 
     store: str
@@ -288,10 +288,10 @@ class Marks:
         return None if path is None else f"on {socket.gethostname()} cannot read {path}"
 
 
-class Sharing:
+class ClusterStore:
     """A fit's store and data on a cluster, and the blind workers, which get none of its tasks."""
 
-    def __init__(self, marks: Marks, client: Any) -> None:
+    def __init__(self, marks: StoreProbe, client: Any) -> None:
         self.marks, self.client = marks, client
         self.blind: set[str] = set()
 

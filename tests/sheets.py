@@ -6,7 +6,7 @@ import numpy as np
 
 from daskls.scaling.regions import RegionJob, _region_key
 from daskls.scaling.sheets import draw_cells, draw_rows, held_out, race_rows
-from daskls.solvers.squares.aims import ClassAim
+from daskls.solvers.squares.aims import ClassCoding
 from daskls.store.artifact import write_artifact
 
 
@@ -17,14 +17,14 @@ def drawn_of(n_rows, cell_rows, *, with_cells):
         return drawn
     X = np.random.default_rng(0).random((n_rows, 2)).astype("f4")
     codes = (X[:, 0] > 0.5).astype(int)
-    return replace(drawn, cells=draw_cells(X, codes, cell_rows, 3, held, ClassAim(2)))
+    return replace(drawn, cells=draw_cells(X, codes, cell_rows, 3, held, ClassCoding(2)))
 
 
 def regions_at(root, n_regions, n_rows, run_rows=5, seed=7):
     """Return a job of regions of random rows, whose weights tell them apart."""
     leaves = np.arange(n_regions)
     job = RegionJob(
-        str(root), "", None, "a", None, None, leaves, n_rows, run_rows, ClassAim(2), seed
+        str(root), "", None, "a", None, None, leaves, n_rows, run_rows, ClassCoding(2), seed
     )
     for region in range(n_regions):
         rng = np.random.default_rng(region)

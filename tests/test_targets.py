@@ -137,7 +137,7 @@ def test_numbers_reach_the_cells_unrounded(number_loss, tmp_path):
     assert (targets.dtype, targets.shape) == (np.float64, (N, 1))
     entered = (Y - Y.mean()) / Y.std()
     np.testing.assert_allclose(targets[np.argsort(numbers), 0], entered, rtol=1e-12)
-    np.testing.assert_allclose(state.scan.target.leave(entered), Y, rtol=1e-12)
+    np.testing.assert_allclose(state.scan.target.inverse_transform(entered), Y, rtol=1e-12)
     assert state.sizes.row_nbytes == TaskSizes(2, 4, 2, 100, SolverSpec()).row_nbytes + 4
     # The store says so, and opens.
     target = Root.open(tmp_path / "store").target

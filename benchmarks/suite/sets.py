@@ -10,7 +10,7 @@ from daskls.datasets import make_checkerboard
 from daskls.datasets._base import Generator
 from daskls.datasets.registry import GENERATORS
 
-Drawn = tuple[np.ndarray, np.ndarray]
+SampledRows = tuple[np.ndarray, np.ndarray]
 # The smallest possible error on two Gaussians, by d: quadrature over the ball in which -1 is more
 # likely, with an error below 1e-6.
 RISKS = {4: 0.0733300, 8: 0.0235700, 16: 0.0029715}
@@ -21,7 +21,7 @@ def structure(set_id: int) -> np.random.Generator:
     return np.random.default_rng((0, set_id, 0, 1))
 
 
-def make_xor(n_rows: int, random_state: int = 0) -> Drawn:
+def make_xor(n_rows: int, random_state: int = 0) -> SampledRows:
     """Draw X uniform on [-1, 1]^2, +1 where the signs agree (L3-SVMs, figure 1)."""
     X, y = make_checkerboard(n_rows, n_cells_side=2, flip=0.0, random_state=random_state)
     return 2 * X - 1, y
@@ -37,7 +37,7 @@ class TwoGaussians(Generator):
     set_id = 5
     d: int
 
-    def _draw(self, rng: np.random.Generator, m: int) -> Drawn:
+    def _draw(self, rng: np.random.Generator, m: int) -> SampledRows:
         positive, u = rng.random(m) < 0.6, rng.random((m, self.d))
         mean, sd = np.zeros((m, self.d)), np.where(positive, 1.0, 8**-0.5)[:, None]
         mean[~positive, 0] = 1.0
@@ -57,7 +57,7 @@ class Ndcc(Generator):
 
     set_id = 6
 
-    def _draw(self, rng: np.random.Generator, m: int) -> Drawn:
+    def _draw(self, rng: np.random.Generator, m: int) -> SampledRows:
         centers, factors, positive = ndcc_clusters()
         chosen = rng.integers(len(centers), size=m)
         normal = rng.standard_normal((m, 5, 1))
@@ -95,7 +95,7 @@ class Rare(Generator):
     d: int = 631
     share: float = 0.02
 
-    def _draw(self, rng: np.random.Generator, m: int) -> Drawn:
+    def _draw(self, rng: np.random.Generator, m: int) -> SampledRows:
         directions = rare_directions(self.d)
         positive = rng.random(m) < self.share
         hidden = rng.standard_normal((m, 8))

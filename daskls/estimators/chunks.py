@@ -7,7 +7,7 @@ from daskls.estimators.cells import CellEstimator
 from daskls.estimators.classifier import LocalClassifier
 from daskls.estimators.docs import complete
 from daskls.estimators.regressor import LocalRegressor, predict_interval, predict_to_zarr
-from daskls.methods.cells.method import Chunked
+from daskls.methods.cells.method import RandomChunks
 from daskls.records import Scoring
 
 
@@ -60,7 +60,7 @@ class RandomChunkSVC(CellEstimator, LocalClassifier):
     True
     """
 
-    _method_class = Chunked
+    _method_class = RandomChunks
     _size_param = "chunk_size"
 
     def __init__(
@@ -139,7 +139,7 @@ class RandomChunkSVR(CellEstimator, LocalRegressor):
     True
     """
 
-    _method_class = Chunked
+    _method_class = RandomChunks
     _size_param = "chunk_size"
 
     predict_interval = predict_interval

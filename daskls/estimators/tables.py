@@ -20,7 +20,7 @@ from daskls.records import AnyArray, TargetKind
 from daskls.run.progress import Progress
 from daskls.sources.base import TableOptions, TableSource, guess_label
 from daskls.sources.door import Source, check_label, open_source
-from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
+from daskls.sources.encoding import ColumnEncoding, TableEncoding, UnseenCounts
 from daskls.sources.frames import all_columns, boxes_of, count_rows, open_frame, with_labels
 from daskls.sources.labels import asked_label_column, check_no_feature, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
@@ -236,7 +236,7 @@ def encode_partition(
     """Return the features of a frame in memory; errors count rows from ``first_row``."""
     source = open_frame(rows, Path())
     encoding.check_columns(source.names)
-    blocks, news = [np.empty((0, len(encoding.feature_names)), encoding.dtype)], News()
+    blocks, news = [np.empty((0, len(encoding.feature_names)), encoding.dtype)], UnseenCounts()
     for batch in source.batches(encoding.column_names):
         blocks.append(encoding.encode(batch, first_row, news, cross_fit))
         first_row += batch.num_rows

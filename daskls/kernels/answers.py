@@ -25,7 +25,7 @@ def pairs_of(n_classes: int) -> list[tuple[int, int]]:
     return [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
 
 
-class Ballot:
+class VoteCounts:
     """The votes of one-vs-one decisions, counted pair by pair without an array of all pairs."""
 
     def __init__(self, n_rows: int, n_classes: int) -> None:
@@ -49,8 +49,8 @@ class Ballot:
 
 
 def vote_scores(decisions: Float64, n_classes: int) -> Float64:
-    """Return scores (m, k) from decision values (m, k (k - 1) / 2), as `Ballot.scores`."""
-    ballot = Ballot(decisions.shape[0], n_classes)
+    """Return scores (m, k) from decision values (m, k (k - 1) / 2), as `VoteCounts.scores`."""
+    ballot = VoteCounts(decisions.shape[0], n_classes)
     for p, (a, b) in enumerate(pairs_of(n_classes)):
         ballot.add(a, b, decisions[:, p])
     return ballot.scores()
@@ -107,7 +107,7 @@ def write_winners(parts, offsets, winners):
 
     `parts`, float32 (k, n, k - 1, h), holds the contribution of each class's rows to the decisions
     of its pairs, the other classes in increasing order, for n solutions and h queries. `offsets`
-    (n, pairs) are in the order of `pairs_of`, `winners` (n, h) as of `Ballot.scores`.
+    (n, pairs) are in the order of `pairs_of`, `winners` (n, h) as of `VoteCounts.scores`.
     """
     k, n, _, h = parts.shape
     votes = np.empty((k, h), np.float32)

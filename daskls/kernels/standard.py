@@ -48,7 +48,7 @@ from daskls.records import SMALLEST, Float32, Float64, Floats, KernelSpec, Local
 DIRECT_FEATURES = 24
 
 
-class OfDistances(Kernel):
+class DistanceKernel(Kernel):
     """A kernel ``exp(-gamma base)`` whose base is a distance, or a power of one.
 
     `of_roots`: the base is the root of what `_tiles` describes. `summed_together` differences of
@@ -117,7 +117,7 @@ class OfDistances(Kernel):
         """
 
 
-class Gaussian(OfDistances):
+class Gaussian(DistanceKernel):
     """The Gaussian kernel, a function of the squared distance."""
 
     formula = "exp(-gamma |x - z|^2)"
@@ -222,7 +222,7 @@ class Polynomial(Linear):
         return spec.degree
 
 
-class Laplacian(OfDistances):
+class Laplacian(DistanceKernel):
     """The Laplacian kernel, a function of the L1 distance, as scikit-learn's `laplacian_kernel`."""
 
     formula = "exp(-gamma |x - z|_1)"
@@ -275,7 +275,7 @@ class Laplacian(OfDistances):
 def difference_tiles(
     write: Callable[..., None], A: Float64, B: Float64, offsets: Floats
 ) -> tuple[Iterator[tuple[slice, Any]], Floats, Floats, float]:
-    """Return what `OfDistances._tiles` does, from differences in the offsets' dtype."""
+    """Return what `DistanceKernel._tiles` does, from differences in the offsets' dtype."""
     kind = offsets.dtype.type
     together = SQUARED_TOGETHER if write is write_squares else TOGETHER
     padded_A, BT = padded(A, kind, together), transposed(B, kind, together)

@@ -189,9 +189,9 @@ def _converted(reader: ModelReader, X: Reals, scores: Float64, wanted: Wanted) -
     if wanted == SCORES:
         return _above(reader, scores)
     if wanted == OF_NUMBERS:
-        return reader.target.leave(scores)
+        return reader.target.inverse_transform(scores)
     if wanted == INTERVALS:
-        return _around(reader, X, reader.target.leave(scores))
+        return _around(reader, X, reader.target.inverse_transform(scores))
     method = method_of(reader.method)
     if method.has_probabilities:
         return method.probabilities(reader, scores)
@@ -215,20 +215,20 @@ def score_rows(reader: ModelReader, X: Reals) -> Float64:
     threshold. Regression scores are centered, and in units of the target's scale.
     """
     with one_blas_thread():
-        return method_of(reader.method).scores(reader, reader.enter(X))
+        return method_of(reader.method).scores(reader, reader.transform(X))
 
 
 @undisturbed
 def _local_probabilities(reader: ModelReader, X: Reals) -> Float64:
     with one_blas_thread():
-        return method_of(reader.method).local_probabilities(reader, reader.enter(X))
+        return method_of(reader.method).local_probabilities(reader, reader.transform(X))
 
 
 @undisturbed
 def cells_of(reader: ModelReader, X: Reals) -> Int64:
     """Return the cells that predict each row, int64 (m, p), one per partition; p is 0 if all do."""
     with one_blas_thread():
-        views = method_of(reader.method).space(reader).find(reader.enter(X))
+        views = method_of(reader.method).space(reader).find(reader.transform(X))
     if views is None:
         return np.empty((len(X), 0), np.int64)
     return np.stack([view.astype(np.int64) for view in views], axis=1)

@@ -87,7 +87,7 @@ def _ranked(
 def answer_reserved(X: Reals, handle: ModelHandle) -> tuple[Float64, Int64]:
     with handle.in_use():
         reader = open_model(handle.location, handle.fingerprint)
-        return reader.target.leave(score_rows(reader, X)), cells_of(reader, X)
+        return reader.target.inverse_transform(score_rows(reader, X)), cells_of(reader, X)
 
 
 def keep_interval(

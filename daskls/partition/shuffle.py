@@ -140,7 +140,7 @@ SUBSAMPLE_ROWS_PER_CLASS = 20
 
 
 @dataclass(frozen=True)
-class Draws:
+class DisjointDraws:
     """Rows drawn for disjoint purposes off one permutation: subsamples, validation, all others."""
 
     n_rows: int
@@ -180,7 +180,7 @@ class Draws:
         return np.where(joins, order[first[group]], order)
 
 
-def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> Draws:
+def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int) -> DisjointDraws:
     """Return how many rows to draw for each purpose; the fraction leaves the validation rows.
 
     >>> plan_draws(49_990, 0.02, 20, 0).subsample_rows
@@ -189,7 +189,7 @@ def plan_draws(n_rows: int, sample_fraction: float, n_subsamples: int, seed: int
     n_validation = min(max(n_rows // ROWS_PER_VALIDATION_ROW, 1), MAX_VALIDATION_ROWS)
     # A decimal fraction times an integer may round to just below an integer.
     n_sampled = min(math.floor(sample_fraction * n_rows + 1e-9), n_rows - n_validation)
-    return Draws(n_rows, n_subsamples, n_sampled // n_subsamples, n_validation, seed)
+    return DisjointDraws(n_rows, n_subsamples, n_sampled // n_subsamples, n_validation, seed)
 
 
 def sampling_sizes(

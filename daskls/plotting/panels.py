@@ -73,7 +73,7 @@ def _partition(subject: Subject) -> Panel | None:
     if not subject.method.has_space(reader):
         return None
     space = subject.method.space(reader)
-    seen = np.zeros((1, reader.width)) if rows is None else reader.enter(rows)
+    seen = np.zeros((1, reader.width)) if rows is None else reader.transform(rows)
     # Only chunks, which have no place in space, are drawn without rows.
     if rows is None and space.find(seen) is not None:
         return None

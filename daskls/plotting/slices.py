@@ -146,7 +146,7 @@ def find_cells(reader: ModelReader, points: Float64) -> Ints | None:
     method = method_of(reader.method)
     if not method.has_space(reader):
         return None
-    cells = method.space(reader).find(reader.enter(points))
+    cells = method.space(reader).find(reader.transform(points))
     return None if cells is None else cells[0]
 
 

@@ -152,7 +152,7 @@ class Method(ABC):
         return False
 
     @abstractmethod
-    def train(self, state: "FitState", regrouped: "Regrouped | None") -> None:
+    def train(self, state: "FitState", regrouped: "RegroupedRows | None") -> None:
         """Train the parts that the store does not hold yet; write the model's index last.
 
         There are no regrouped rows where `is_trained`, or where the store keeps the rows.
@@ -262,7 +262,7 @@ class FitRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class Scanned:
+class ScannedRows:
     """The state of a fit once y is read, before X is: all that is planned follows from it."""
 
     request: FitRequest
@@ -340,7 +340,7 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class FitState(Scanned):
+class FitState(ScannedRows):
     """The findings and decisions so far, and what a fit runs with; it never travels to a task.
 
     Once ``scale`` is known, ``sample`` and ``sizes`` are those of scaled rows. ``scan`` knows
@@ -411,7 +411,7 @@ class FitState(Scanned):
 
 
 @dataclass(frozen=True, eq=False)
-class Regrouped:
+class RegroupedRows:
     """All rows by leaf: the partition, the files that hold them, and how many each leaf has."""
 
     partition: Partition

@@ -29,7 +29,7 @@ from daskls.records import (
     Regions,
 )
 from daskls.run.blocks import block_start, map_rows
-from daskls.run.contract import Fit, FitState, Regrouped
+from daskls.run.contract import Fit, FitState, RegroupedRows
 from daskls.run.reserve import Reserve
 from daskls.run.scan import block_checksum, take_kept
 from daskls.store.artifact import open_artifact
@@ -114,7 +114,7 @@ def assign_block(
     X = X if gaps is None else gaps.fill(X)
     X = X if scale is None else scaled(X, scale)
     weighed = target.weigh(targets, row_weights, class_weight)
-    rows = Rows(X, target.enter(targets), weighed, start + np.arange(len(X)))
+    rows = Rows(X, target.standardize(targets), weighed, start + np.arange(len(X)))
     # Read from the store: as a keyword it would be pickled into every task, and scattered it would
     # be lost with its worker.
     leaves = _on_one_thread(load_partition(fit).assign(X, rows.numbers))
@@ -158,7 +158,7 @@ def merge_blocks(piece: tuple[int, int], exchange: Exchange) -> None:
     exchange.merge(*piece)
 
 
-def gather_rows(state: FitState, regrouped: Regrouped) -> None:
+def gather_rows(state: FitState, regrouped: RegroupedRows) -> None:
     root, exchange, leaf_rows = state.root, regrouped.exchange, regrouped.leaf_rows
     most = most_gathered(int(leaf_rows.sum()), state.sizes)
     bundles = group_neighbors(leaf_rows.tolist(), most)

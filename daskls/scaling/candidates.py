@@ -23,7 +23,7 @@ from daskls.scaling.cells import (
 from daskls.scaling.grid import Steps, Trial, TrialGrid
 from daskls.scaling.regions import RegionPart
 from daskls.scaling.sheets import Job, Part, SampleJob, Sheet, Sheets, read_cells
-from daskls.solvers.squares.aims import Aim
+from daskls.solvers.squares.aims import TargetCoding
 
 # A learned scale, by its name among the scales of candidates.
 LEARNED = "learned"
@@ -60,7 +60,7 @@ class RowErrors:
     def error(self) -> float:
         return _mean(self.wrong, self.weights)
 
-    def is_negligible(self, aim: Aim) -> bool:
+    def is_negligible(self, aim: TargetCoding) -> bool:
         """Whether hardly any of the errors of the mean are left; not so before there are any."""
         most = aim.negligible * _mean(self.of_mean, self.weights)
         return len(self.squared) > 0 and self.squared_error < most
@@ -183,7 +183,7 @@ def _look(
     start: Trial,
     sheet: Sheet,
     grid: TrialGrid,
-    aim: Aim,
+    aim: TargetCoding,
 ) -> Float64:
     cells = [cell for part in parts for cell in part]
     if not cells:
@@ -198,7 +198,7 @@ def _look(
         answers = Answers.joined(cell.errors(start) for cell in trial_cells)
     else:
         enough = aim.negligible * _mean(of_mean, weights)
-        args = start, grid.of_kernel(start.kernel), weights, sheet.reaches, sheet.most_trials
+        args = start, grid.of_kernel(start.kernel), weights, sheet.ridge_steps, sheet.most_trials
         trial, answers, n_trials = descend(list(trial_cells), *args, enough)
     rows = [
         *(np.full(len(weights), value) for value in (*grid.place(trial), n_trials)),

@@ -17,7 +17,7 @@ from daskls.kernels.copies import find_copies
 from daskls.kernels.kernel import find_kernel
 from daskls.records import Float32, Float64, Int64, KernelSpec, Targets
 from daskls.scaling.grid import Trial, TrialGrid
-from daskls.solvers.squares.aims import Aim
+from daskls.solvers.squares.aims import TargetCoding
 from daskls.solvers.squares.system import System, median_distance, merge_groups
 
 N_LEARNING_ROUNDS = 7
@@ -77,7 +77,7 @@ class Answers:
 class TrialCell:
     """A cell in one coding and scale, solved under many trials of a kernel."""
 
-    def __init__(self, cell: TrialRows, factors: Float64, kernel: str, aim: Aim) -> None:
+    def __init__(self, cell: TrialRows, factors: Float64, kernel: str, aim: TargetCoding) -> None:
         self._aim, rows, n, first = aim, cell.rows, cell.n_training, cell.first_predicted
         A, Y = rows.X * factors.astype(np.float32), aim.columns(rows.targets)
         # Around their mean, so that float32 products lose no digits to the distance of the origin.
@@ -158,7 +158,7 @@ class TrialCell:
         return np.concatenate([[merged.weights.sum(), error, by_width], slopes])
 
 
-def errors_of_mean(cell: TrialRows, aim: Aim) -> Float64:
+def errors_of_mean(cell: TrialRows, aim: TargetCoding) -> Float64:
     """Return the squared errors of predicted rows by the mean of the training rows."""
     Y, n = aim.columns(cell.rows.targets), cell.n_training
     mean = np.average(Y[:n], axis=0, weights=cell.rows.weights[:n])
@@ -171,23 +171,28 @@ def descend(
     start: Trial,
     grid: TrialGrid,
     weights: Float64,
-    reaches: Sequence[int],
+    ridge_steps: Sequence[int],
     most: int,
     enough: float = 0.0,
 ) -> tuple[Trial, Answers, int]:
     """Find the best trial by coordinate descent on a grid.
 
-    For each descent in turn, `reaches` say by how many grid places a step moves the ridge; a step
-    always moves the width by an octave. No step is taken below a squared error that is `enough`:
-    larger ridges cost less. Returns the trial, its answers, and the number of trials.
+    For each descent in turn, `ridge_steps` say by how many grid places a step moves the ridge; a
+    step always moves the width by a factor of two. No step is taken below a squared error that is
+    `enough`: larger ridges cost less. Returns the trial, its answers, and the number of trials.
     """
     descent = _Descent(cells, grid, start.kernel, weights, most, enough)
     place = grid.place(start)
-    for reach in reaches:
+    for ridge_step in ridge_steps:
         before = None
         while place != before:
             before = place
-            for step in ((grid.octave, 0), (-grid.octave, 0), (0, reach), (0, -reach)):
+            for step in (
+                (grid.doubling, 0),
+                (-grid.doubling, 0),
+                (0, ridge_step),
+                (0, -ridge_step),
+            ):
                 place = descent.slide(place, step)
     trial = grid.at(place, start.kernel)
     assert trial is not None
@@ -236,7 +241,7 @@ class _Descent:
 
 
 def learn_factors(
-    cells: Sequence[TrialRows], start: Float64, trial: Trial, aim: Aim
+    cells: Sequence[TrialRows], start: Float64, trial: Trial, aim: TargetCoding
 ) -> tuple[Float64, Trial]:
     """Return factors learned on the training rows of cells, and the trial they led to."""
 

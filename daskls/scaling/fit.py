@@ -44,8 +44,8 @@ from daskls.scaling.regions import collect_regions, plan_regions
 from daskls.scaling.search import Decision, decide, race, uncoded_if_near
 from daskls.scaling.sheets import (
     DENSE_FROM,
-    Drawn,
     Job,
+    SampledRows,
     SampleJob,
     draw_cells,
     draw_rows,
@@ -58,9 +58,9 @@ from daskls.scaling.sheets import (
     write_rows,
 )
 from daskls.solvers.registry import find_loss
-from daskls.solvers.squares.aims import Aim, aim_of
+from daskls.solvers.squares.aims import TargetCoding, aim_of
 from daskls.solvers.squares.system import median_distance
-from daskls.store.choices import Resolved, find_resolved, write_resolved
+from daskls.store.choices import ResolvedScaling, find_resolved, write_resolved
 from daskls.store.objects import open_store
 
 # Width and ridge are chosen again on cells of the final size, up to this many rows: in units of a
@@ -90,7 +90,7 @@ def resolve(state: FitState) -> FitState:
     return _rescaled(state, resolved)
 
 
-def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
+def _decide(state: FitState, scaling: ScalingSpec) -> ResolvedScaling:
     """Return the scale and parameters as given; choose on some rows what is left open."""
     search = _Search(state, scaling)
     candidates = search.candidates()
@@ -106,7 +106,7 @@ def _decide(state: FitState, scaling: ScalingSpec) -> Resolved:
     # Constants are divided by 1, but move no distance.
     varies = np.ptp(search.sample.X, axis=0) > 0
     summary["spread"] = np.where(varies[base.scale.sources], base.spread, 0.0).tolist()
-    return Resolved(search.scale_of(taken), spec, summary)
+    return ResolvedScaling(search.scale_of(taken), spec, summary)
 
 
 def is_open(scaling: ScalingSpec) -> bool:
@@ -148,7 +148,7 @@ def _spec_with(spec: SolverSpec, trial: Trial) -> SolverSpec:
     return replace(chosen, C=spec.C) if find_loss(spec).costs_by_cell else chosen
 
 
-def _rescaled(state: FitState, resolved: Resolved) -> FitState:
+def _rescaled(state: FitState, resolved: ResolvedScaling) -> FitState:
     """Return the state with the sample and the parameters in the chosen scale of features."""
     request, scale = replace(state.request, spec=resolved.spec), resolved.scale
     if scale is None:
@@ -223,7 +223,7 @@ class _Search:
         return 2.0 ** round(math.log2(least * most * classes.min() * classes.max()) / 2)
 
     @property
-    def _aim(self) -> Aim:
+    def _aim(self) -> TargetCoding:
         return aim_of(self.state.scan.target, self.state.request.spec)
 
     @property
@@ -310,7 +310,7 @@ class _Search:
                 return decide(steps, left, sheets, self._grid, learns=self.learns)
         return self._decide_densely(uncoded_if_near(left))
 
-    def _draw(self) -> Drawn:
+    def _draw(self) -> SampledRows:
         """Return the rows of the race: random rows, and rows of cells if all data is sampled."""
         X, targets, seed = self.sample.X, self.sample.targets, self.state.seed
         held = held_out(len(X), seed)

@@ -99,7 +99,8 @@ class TrialGrid:
         return replace(trial, ridge=min(self.ridges, key=lambda ridge: abs(ridge / usual - 1)))
 
     @property
-    def octave(self) -> int:
+    def doubling(self) -> int:
+        """Places of the grid between a width and its double."""
         return 1 if self.are_gammas else 2
 
     def place(self, trial: Trial) -> tuple[int, int]:

@@ -42,7 +42,7 @@ from daskls.run.scan import take_kept
 from daskls.scaling.cells import SheetRows, TrialRows
 from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
-from daskls.solvers.squares.aims import Aim, aim_of
+from daskls.solvers.squares.aims import TargetCoding, aim_of
 from daskls.solvers.squares.system import evenly
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.caches import SizedCache, on_drop
@@ -98,7 +98,7 @@ class RegionJob:
     leaves: Int64
     max_rows: int
     run_rows: int
-    aim: Aim
+    aim: TargetCoding
     seed: int
     n_groups: int = 0
 
@@ -239,7 +239,7 @@ def collect_block(
     rows = np.flatnonzero(np.isin(leaves, job.leaves))
     columns = {
         "X": X[rows],
-        "codes": target.enter(targets)[rows],
+        "codes": target.standardize(targets)[rows],
         "weights": target.weigh(targets, row_weights, class_weight)[rows],
         "numbers": start + rows,
         "leaf": leaves[rows],

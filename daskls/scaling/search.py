@@ -35,12 +35,12 @@ NEAR_ENOUGH = 2.0
 # Candidates without a learned scale that go to the decision.
 N_PLAIN = 2
 # Standard errors by which a learned scale has to be better where each row is left out; on held-out
-# rows it is `Aim.least_z`, but not more than the last number where these are few: hardly a gain is
-# larger.
+# rows it is `TargetCoding.least_z`, but not more than the last number where these are few: hardly a
+# gain is larger.
 LEFT_OUT_Z, FEW_DECIDING, LEAST_Z_OF_FEW = 1.0, 1500, 2.5
 # A descent finds no way off a plateau: of sin(16 pi x) kernels twice as wide as the waves learn
 # nothing, and no step is better than another. So where the best is hardly better than the mean,
-# widths are tried from the narrow end of the grid, in steps of two octaves, at one ridge.
+# widths are tried from the narrow end of the grid, in steps of a factor of four, at one ridge.
 NARROW_STEP, NARROW_RIDGE = 4, 0.1
 # The bar for a scale without the weakest features. Cells have more rows than the models that
 # are compared on a sample, and so make use of more features: there it must be better by so many
@@ -212,7 +212,7 @@ def _with_narrow(
     chosen = best_first(seen)[0]
     if not chosen.errors.passes(first.errors, DROPPED_Z[-1]):
         return left
-    # Steps are octaves, so that the widths between are reached from one of them.
+    # Steps double or halve, so that the widths between are reached from one of them.
     between = grid.widths[grid.widths.index(chosen.trial.width) + 1]
     both = [chosen, replace(chosen, trial=replace(chosen.trial, width=between))]
     chosen = best_first(evaluate(steps, both, sheets.thick, grid))[0]

@@ -35,7 +35,7 @@ from daskls.scaling.regions import (
 )
 from daskls.scaling.regions import cells_of as cells_of_region
 from daskls.seeds import HELD_ROWS, RACE
-from daskls.solvers.squares.aims import Aim
+from daskls.solvers.squares.aims import TargetCoding
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.objects import open_store
 
@@ -106,7 +106,7 @@ class Sheet:
     """
 
     parts: tuple[Part | RegionPart, ...]
-    reaches: tuple[int, ...] = (2, 1)
+    ridge_steps: tuple[int, ...] = (2, 1)
     most_trials: int = UNBOUNDED
     has_random: bool = False
 
@@ -144,7 +144,7 @@ class Sheets:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SampledRows:
     """The rows of sheets, as positions in the sample.
 
     `pool` are random rows that are not held out, in a drawn order; `reserved` random ones that are.
@@ -165,7 +165,7 @@ class SampleJob:
     """The keys by which tasks read rows of the sample; ``token`` names them and their scales."""
 
     root: str
-    aim: Aim
+    aim: TargetCoding
     token: str = ""
 
     def folder(self, kind: str) -> str:
@@ -205,7 +205,7 @@ def race_rows(n_rows: int) -> tuple[int, int]:
     return RUNG_ROWS[-1] + PREDICTED_ROWS, RESERVED_ROWS
 
 
-def sheets_of_sample(drawn: Drawn, cell_rows: int) -> Sheets:
+def sheets_of_sample(drawn: SampledRows, cell_rows: int) -> Sheets:
     """Plan sheets of random rows and cells, whose models have at most ``cell_rows`` rows."""
     pool, reserved = len(drawn.pool), len(drawn.reserved)
     if not reserved:
@@ -259,7 +259,7 @@ def expected_parts(n_sample: int, cell_rows: int, *, has_cells: bool) -> list[tu
     return [p.sizes for p in sheets_of_sample(drawn, cell_rows).final.parts if isinstance(p, Part)]
 
 
-def _cell_parts(drawn: Drawn) -> tuple[Part, ...]:
+def _cell_parts(drawn: SampledRows) -> tuple[Part, ...]:
     at, parts = len(drawn.pool) + len(drawn.reserved), []
     for train, predicted in drawn.cells:
         middle = at + len(train)
@@ -280,7 +280,7 @@ def _rungs(pool: int, sizes: Sequence[int]) -> tuple[Sheet, ...]:
 
 def draw_rows(
     n_sample: int, n_pool: int, n_reserved: int, seed: int, held: Mask | None = None
-) -> Drawn:
+) -> SampledRows:
     """Draw random rows; those in ``held`` are held out, by default those of `held_out`.
 
     >>> drawn = draw_rows(10, 4, 3, 0)
@@ -289,9 +289,9 @@ def draw_rows(
     """
     order = RACE.generator(seed, purpose=0).permutation(n_sample)
     if not n_reserved:
-        return Drawn(order[:n_pool], order[:0])
+        return SampledRows(order[:n_pool], order[:0])
     held = (held_out(n_sample, seed) if held is None else held)[order]
-    return Drawn(order[~held][:n_pool], order[held][:n_reserved])
+    return SampledRows(order[~held][:n_pool], order[held][:n_reserved])
 
 
 def held_out(n_rows: int, seed: int) -> Mask:
@@ -302,9 +302,9 @@ def held_out(n_rows: int, seed: int) -> Mask:
 
 
 def draw_cells(
-    X: Float32, targets: Targets, cell_rows: int, seed: int, held: Mask, aim: Aim
+    X: Float32, targets: Targets, cell_rows: int, seed: int, held: Mask, aim: TargetCoding
 ) -> tuple[tuple[Int64, Int64], ...]:
-    """Return the rows of some cells, the same for all candidates, see `Drawn.cells`."""
+    """Return the rows of some cells, the same for all candidates, see `SampledRows.cells`."""
     rows = min(CELL_ROWS, cell_rows)
     with one_blas_thread():
         _, cells = cut_rows(widest(X), rows)
@@ -318,18 +318,18 @@ def draw_cells(
     return tuple(sorted(splits[:N_CELLS], key=lambda cell: -_variation(targets[cell[0]], aim)))
 
 
-def _variation(targets: Targets, aim: Aim) -> float:
+def _variation(targets: Targets, aim: TargetCoding) -> float:
     """A cell of one class says nothing about the width, and of a rare class most cells are such."""
     Y = aim.columns(targets).astype(np.float64)
     return float((Y**2).sum() - (Y.sum(axis=0) ** 2).sum() / len(Y))
 
 
-def token_of(drawn: Drawn, bases: Sequence[Base]) -> str:
+def token_of(drawn: SampledRows, bases: Sequence[Base]) -> str:
     token: str = tokenize(drawn.rows, [base.scale for base in bases])
     return token
 
 
-def write_rows(job: SampleJob, sample: Sample, drawn: Drawn, bases: Sequence[Base]) -> None:
+def write_rows(job: SampleJob, sample: Sample, drawn: SampledRows, bases: Sequence[Base]) -> None:
     store, rows = open_store(job.root), drawn.rows
     for number, base in enumerate(bases):
         if store.exists(job.key(number)):

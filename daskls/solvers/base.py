@@ -90,7 +90,7 @@ class LocalSolver(ABC):
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         """Train the model of each cell, in order; cells are read lazily."""
 
-    def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
+    def completed(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
         """Return the spec with what cells must know about all rows, as the sample tells."""
         return spec
 

@@ -14,7 +14,7 @@ from daskls.solvers.base import Neighborhood
 from daskls.solvers.rows import LocalRows
 
 
-class Units(NamedTuple):
+class CopyGroups(NamedTuple):
     """The first copy of each unit; those with a copy among the inner rows come first."""
 
     first: Int64
@@ -28,11 +28,11 @@ class Units(NamedTuple):
         return replace(local, rows=rows, present=present, weights=self.weights)
 
 
-def find_units(near: Neighborhood) -> Units:
+def find_units(near: Neighborhood) -> CopyGroups:
     copies = find_copies(near.X, near.targets)
     if copies is None:
-        return Units(np.arange(len(near.X)), near.weights, near.n_inner)
+        return CopyGroups(np.arange(len(near.X)), near.weights, near.n_inner)
     first, unit = copies
     n_inner = int(unit[: near.n_inner].max(initial=-1)) + 1
     weights: Float64 = np.bincount(unit, near.weights).astype(np.float64, copy=False)
-    return Units(first, weights, n_inner)
+    return CopyGroups(first, weights, n_inner)

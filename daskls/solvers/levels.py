@@ -56,7 +56,7 @@ class LevelsSolver(LocalSolver):
     ) -> LevelProblem:
         """Return the problem of a cell whose rows and numbers are not all equal."""
 
-    def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
+    def completed(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
         measure, y = find_measure(spec), cast(Float64, targets)[:, 0]
         losses = tuple(measure.constant_loss(y, level, weights) for level in spec.levels)
         return replace(spec, constant_losses=losses)

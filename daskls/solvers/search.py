@@ -24,7 +24,7 @@ from daskls.solvers.base import Sizes
 from daskls.solvers.evaluate import total
 from daskls.solvers.grid import Grid, coarse_points, near_points
 from daskls.solvers.rows import CellData, Choice, kernel_of
-from daskls.solvers.width import ClassPairs, Line, Seeds, Width
+from daskls.solvers.width import ClassPairs, PairSolver, PathSolutions, WarmStart
 
 # The tolerance of the coarse pass, in units of the requested one: errors hardly change by it.
 LOOSE = 10.0
@@ -41,7 +41,7 @@ class Trained:
     gamma: int
     cost: int
     wrong: Float64
-    lines: list[Line]
+    lines: list[PathSolutions]
 
     @property
     def rank(self) -> tuple[float, int, int]:
@@ -50,7 +50,9 @@ class Trained:
 
 
 class GridSearch:
-    def __init__(self, cell: CellData, spec: SolverSpec, grid: Grid, width: type[Width]) -> None:
+    def __init__(
+        self, cell: CellData, spec: SolverSpec, grid: Grid, pair_solver: type[PairSolver]
+    ) -> None:
         self.cell, self.spec, self.grid = cell, spec, grid
         self.fold_ptr = cell.fold_ptr(np.arange(len(cell.codes)), spec.cv)
         # Folds without rows are not trained.
@@ -61,9 +63,9 @@ class GridSearch:
             spec.scoring, self.weights, cell.codes, cell.n_classes, n_held_out
         )
         self.pairs = ClassPairs.of(cell, spec.cv)
-        self.width = width(self.pairs, spec, self.folds)
+        self.width = pair_solver(self.pairs, spec, self.folds)
         self.best: Trained | None = None
-        self.seeds = Seeds(np.zeros((len(self.folds), len(self.pairs.rows)), np.float32), 0.0)
+        self.seeds = WarmStart(np.zeros((len(self.folds), len(self.pairs.rows)), np.float32), 0.0)
         self.tried: set[tuple[int, int]] = set()
         self.errors: dict[tuple[int, int], float] = {}
         # The fold models of the choice: betas (n_folds, s) and offsets (n_folds, n_pairs).
@@ -115,7 +117,7 @@ class GridSearch:
         self.width.move(self.grid.gammas[g], self.seeds)
         alive = list(indices)
         wrong = {i: np.zeros_like(self.weights) for i in alive}
-        lines: dict[int, list[Line]] = {i: [] for i in alive}
+        lines: dict[int, list[PathSolutions]] = {i: [] for i in alive}
         for at, fold in enumerate(self.folds):
             if not alive:
                 break
@@ -126,18 +128,20 @@ class GridSearch:
             for row, i in enumerate(alive):
                 wrong[i][held_out] = self.weights[held_out] * mistaken[row]
                 candidate = slice(row, row + 1)
-                lines[i].append(Line(line.betas[candidate].copy(), line.offsets[candidate].copy()))
+                lines[i].append(
+                    PathSolutions(line.betas[candidate].copy(), line.offsets[candidate].copy())
+                )
             if prune:
                 alive = self._unbeaten(alive, wrong, int(held_out.stop))
         for i in alive:
             self._offer(Trained(self.criterion.error(wrong[i]), g, i, wrong[i], lines[i]))
 
-    def lines(self, g: int) -> Iterator[tuple[int, Line]]:
+    def lines(self, g: int) -> Iterator[tuple[int, PathSolutions]]:
         self.width.move(self.grid.gammas[g], self.seeds)
         for at, fold in enumerate(self.folds):
             yield fold, self.width.solve(at, np.array(self.grid.costs), self.spec.tol)
 
-    def _mistaken(self, line: Line, held_out: slice) -> Mask:
+    def _mistaken(self, line: PathSolutions, held_out: slice) -> Mask:
         winners = self.width.decide(line, held_out)
         mistaken: Mask = winners != self.cell.codes[held_out]
         return mistaken
@@ -156,7 +160,7 @@ class GridSearch:
         if self.best is None or trained.rank < self.best.rank:
             self.best = trained
             betas = np.concatenate([line.betas for line in trained.lines])
-            self.seeds = Seeds(betas, self.grid.costs[trained.cost])
+            self.seeds = WarmStart(betas, self.grid.costs[trained.cost])
 
     def _choice(self, best: Trained, *, finish: bool) -> Choice:
         kernel = kernel_of(self.spec, self.grid.gammas[best.gamma])

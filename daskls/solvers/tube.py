@@ -39,7 +39,7 @@ class TubeSolver(LocalSolver):
     ``|f|^2 / 2 + C sum_i w_i max(0, |y_i - f(x_i) - b| - epsilon)``.
     """
 
-    def settle(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
+    def completed(self, spec: SolverSpec, targets: Targets, weights: Float64) -> SolverSpec:
         y = np.clip(cast(Float64, targets)[:, 0], -FAR_OFF, FAR_OFF)
         variance = np.average((y - np.average(y, weights=weights)) ** 2, weights=weights)
         return replace(spec, constant_losses=(float(variance) or 1.0,))

@@ -117,7 +117,7 @@ def pairs_nbytes(sizes: Sizes, n_rows: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class PathSolutions:
     """Solutions without one fold, one per C: betas float32 (n, s), offsets float32 (n, n_pairs)."""
 
     betas: Float32
@@ -125,14 +125,14 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Seeds:
+class WarmStart:
     """Each fold's solution at the best candidate so far, (n_folds, s), and its C; 0: none yet."""
 
     betas: Float32
     cost: float
 
 
-class Width(ABC):
+class PairSolver(ABC):
     """Solves all pairs of a cell at one width after the other, fold by fold along C.
 
     K (m, m) is the cell's kernel matrix at the current width.
@@ -147,16 +147,16 @@ class Width(ABC):
     def nbytes(cls, sizes: Sizes, n_rows: int) -> int:
         return n_rows * n_rows * F4
 
-    def move(self, gamma: float, seeds: Seeds) -> None:
+    def move(self, gamma: float, seeds: WarmStart) -> None:
         """Move to a width: compute its kernel matrix. Later solves may start at the seeds."""
         kernel = kernel_of(self.spec, gamma)
         find_kernel(kernel.name).write(self.pairs.cell.base, kernel, self.K)
 
-    def decide(self, line: Line, held_out: slice) -> Int64:
+    def decide(self, line: PathSolutions, held_out: slice) -> Int64:
         return self.pairs.decide(self.K, line.betas, line.offsets, held_out)
 
     @abstractmethod
-    def solve(self, at: int, costs: Float64, tol: float) -> Line:
+    def solve(self, at: int, costs: Float64, tol: float) -> PathSolutions:
         """Train every pair without the fold ``folds[at]`` at each C, increasing."""
 
     def finish(  # noqa: B027 - by default there is nothing to do

@@ -22,7 +22,7 @@ from daskls.sources.base import TableSource, check_unique
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.folders import held_by_folders, with_folders
 from daskls.sources.frames import column_names, find_frame, open_frame
-from daskls.sources.header import Known
+from daskls.sources.header import TableHints
 from daskls.store.arrays import ArrayHandle
 from daskls.store.dataset import Dataset, find_zarr
 from daskls.store.objects import TemporaryFolder, expand_path, is_bucket
@@ -35,7 +35,7 @@ ZARR_MARKERS = ("zarr.json", ".zgroup", ".zarray")
 class Format:
     """A format of files, by the suffixes of their names.
 
-    `open` is the reader, ``module:function``: of tables it takes (paths, `Known`, where) and
+    `open` is the reader, ``module:function``: of tables it takes (paths, `TableHints`, where) and
     returns a `TableSource`, whose batches are each `of_part` their file; of features it takes
     (path, `ReadOptions`) and yields `Features`. `packings` may follow a suffix; files of
     `in_folders` are one table if they are in one folder. `takes` are parameters of
@@ -159,7 +159,7 @@ class Source:
             table = open_frame(self.value, scratch)
         else:
             held = held_by_folders(self.files, self.below)
-            known = Known(None if label in held[0] else label)
+            known = TableHints(None if label in held[0] else label)
             if encoding is not None:
                 names = [name for name in encoding.column_names if name not in held[0]]
                 known = known._replace(columns=names, has_header=encoding.has_header)

@@ -25,7 +25,7 @@ from daskls.sources.base import Unknown
 from daskls.sources.dates import ISO, feature_names, features_of, not_a_date, read_dates
 from daskls.sources.letters import N_DIRECTIONS, letters_of
 from daskls.sources.signs import COMMA, unsigned, without_blanks
-from daskls.sources.statistics import CrossFit, Distinct
+from daskls.sources.statistics import CrossFit, DistinctValues
 
 FLAGS = ("false", "true")
 
@@ -122,7 +122,7 @@ class ColumnEncoding:
 
 
 @dataclass
-class News:
+class UnseenCounts:
     """How many missing and unknown values queries have in columns whose training rows had none."""
 
     gaps: Counter[str] = field(default_factory=Counter)
@@ -213,7 +213,7 @@ class TableEncoding:
             )
 
     def encode(
-        self, batch: Any, first_row: int, news: News, cross_fit: CrossFit | None = None
+        self, batch: Any, first_row: int, news: UnseenCounts, cross_fit: CrossFit | None = None
     ) -> AnyArray:
         """Return the features (m, d) of one batch; DataError names column and row.
 
@@ -234,7 +234,7 @@ class TableEncoding:
         column: ColumnEncoding,
         values: Any,
         first_row: int,
-        news: News,
+        news: UnseenCounts,
         cross_fit: CrossFit | None,
     ) -> None:
         why = refused_type(values.type)
@@ -248,7 +248,7 @@ class TableEncoding:
             missing = np.isnan(numbers)
             out[:, 0] = np.where(missing, column.fill or column.usual or 0.0, numbers)
             if column.parts:
-                distinct = Distinct.of_numbers(numbers)
+                distinct = DistinctValues.of_numbers(numbers)
                 self._fill_statistics(out[:, 1:], column, distinct, first_row, cross_fit)
         elif column.kind == "date":
             dates = read_dates(values, column.spelling, column.zone)
@@ -257,7 +257,7 @@ class TableEncoding:
             features, missing = features_of(dates, column.parts, column.fill or column.usual)
             out[:, : features.shape[1]] = features
         elif column.kind == "statistics":
-            distinct, others = Distinct.of(values), len(column.categories) + 1
+            distinct, others = DistinctValues.of(values), len(column.categories) + 1
             places = self._fill_statistics(out, column, distinct, first_row, cross_fit)
             missing = places == others - 1
             if column.parts and cross_fit is None and not column.is_cut:
@@ -285,7 +285,7 @@ class TableEncoding:
         self,
         out: AnyArray,
         column: ColumnEncoding,
-        distinct: Distinct,
+        distinct: DistinctValues,
         first_row: int,
         cross_fit: CrossFit | None,
     ) -> Int64:
@@ -301,7 +301,7 @@ class TableEncoding:
         return places
 
     def _codes(
-        self, column: ColumnEncoding, values: Any, first_row: int, news: News
+        self, column: ColumnEncoding, values: Any, first_row: int, news: UnseenCounts
     ) -> tuple[Int64, Mask]:
         """Return the index of each value's category, -1 if it has none; and the missing values."""
         compute = compute_module()
@@ -321,7 +321,7 @@ class TableEncoding:
         return codes, missing
 
     def _note_unseen(
-        self, column: ColumnEncoding, values: Any, unseen: Mask, first_row: int, news: News
+        self, column: ColumnEncoding, values: Any, unseen: Mask, first_row: int, news: UnseenCounts
     ) -> None:
         """Count values that no training row had, or refuse them."""
         if not unseen.any():

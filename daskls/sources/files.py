@@ -24,8 +24,8 @@ from daskls.sources.base import (
     scan_of,
 )
 from daskls.sources.header import (
-    Head,
-    Known,
+    FileHeader,
+    TableHints,
     decoded,
     open_lines,
     read_head,
@@ -58,7 +58,7 @@ class _TypedFile(NamedTuple):
     batches: Callable[[list[str]], Iterator[Any]]
 
 
-def open_typed(paths: list[Path], known: Known, where: str) -> TableSource:
+def open_typed(paths: list[Path], known: TableHints, where: str) -> TableSource:
     """Open files as one table, one after the other; columns are found by name in each."""
     arrow = import_arrow()
     files = [_open_parquet(path) if _is_parquet(path) else _open_other(path) for path in paths]
@@ -161,7 +161,7 @@ def _is_in_all(name: str, of_files: list[Any]) -> bool:
 # CSV and TSV.
 
 
-def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
+def open_text(paths: list[Path], known: TableHints, where: str) -> TableSource:
     """A first line that holds the known names is a header."""
     arrow = import_arrow()
     heads = [read_head(path, known) for path in paths]
@@ -189,7 +189,7 @@ def open_text(paths: list[Path], known: Known, where: str) -> TableSource:
     return TableSource(where, schema, batches, is_typed=False, index=index, has_header=has_header)
 
 
-def _read(path: Path, head: Head, names: list[str]) -> Iterator[Any]:
+def _read(path: Path, head: FileHeader, names: list[str]) -> Iterator[Any]:
     arrow = import_arrow()
     from pyarrow import csv as arrow_csv
 

@@ -20,7 +20,7 @@ from daskls.records import AnyArray, Int64
 from daskls.sources.arrow import import_arrow, index_of, of_part
 from daskls.sources.base import TableSource, batch_rows, check_unique
 from daskls.sources.files import open_typed
-from daskls.sources.header import Known
+from daskls.sources.header import TableHints
 from daskls.store.dataset import WRITE_AGAIN
 from daskls.store.errors import disk_errors
 
@@ -232,7 +232,7 @@ def _open_lazy(frame: Any, scratch: Path, where: str) -> TableSource:
                 f"{where} cannot be computed: {' '.join(str(error).split())}. Correct the query, "
                 "or give its files columns of one type."
             ) from error
-    return open_typed([path], Known(), where)
+    return open_typed([path], TableHints(), where)
 
 
 def _open_pandas(frame: Any, scratch: Path, where: str) -> TableSource:

@@ -28,7 +28,7 @@ SEP_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)
 ESCAPED = "surrogateescape"
 
 
-class Known(NamedTuple):
+class TableHints(NamedTuple):
     """Knowledge of a table before it is opened; by it a text file's header is recognized."""
 
     label: str | None = None
@@ -49,7 +49,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Head:
+class FileHeader:
     """The delimiter and the names of a file's columns: "0", "1", .. if it has no header."""
 
     encoding: str
@@ -61,7 +61,7 @@ class Head:
     is_unicode: bool
 
 
-def read_head(path: Path, known: Known) -> Head:
+def read_head(path: Path, known: TableHints) -> FileHeader:
     """Find the delimiter, and the names in the first line that is neither blank nor a comment."""
     try:
         with import_arrow().input_stream(str(path), compression="detect") as stream:
@@ -90,7 +90,7 @@ def read_head(path: Path, known: Known) -> Head:
     is_header = _is_header(names, numbered, known, path)
     record = RECORD.match(first)
     assert record is not None
-    return Head(
+    return FileHeader(
         encoding,
         delimiter,
         names if is_header else numbered,
@@ -135,7 +135,7 @@ def warn_of_encoding(path: Path) -> None:
     )
 
 
-def _count_comments(lines: list[str], known: Known, delimiters: str) -> int:
+def _count_comments(lines: list[str], known: TableHints, delimiters: str) -> int:
     """Return the number of lines that begin with "#" above one which holds the known names."""
     n = next((i for i, line in enumerate(lines) if line.strip("\r\n") and line[0] != "#"), 0)
     if not n:
@@ -145,7 +145,7 @@ def _count_comments(lines: list[str], known: Known, delimiters: str) -> int:
     return n if is_known == [False, True] else 0
 
 
-def _find_delimiter(text: str, known: Known, delimiters: str) -> str:
+def _find_delimiter(text: str, known: TableHints, delimiters: str) -> str:
     """Return the delimiter which gives the known names, else that which is most frequent."""
     record = RECORD.match(text)
     bare = QUOTED.sub("", record[0] if record else text)
@@ -170,7 +170,7 @@ def _fields(text: str, delimiter: str) -> list[str]:
         return []
 
 
-def _is_header(first: list[str], numbered: list[str], known: Known, path: Path) -> bool:
+def _is_header(first: list[str], numbered: list[str], known: TableHints, path: Path) -> bool:
     """Whether the first line holds the known names, or no number, also none with commas."""
     if known.columns and not known.has_header:
         if first in (numbered, ["", *numbered[:-1]]):

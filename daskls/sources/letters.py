@@ -30,7 +30,7 @@ KEPT_VALUES = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Letters:
+class LetterFeatures:
     """The weights of pieces, and the directions, (1 + N_DIRECTIONS, N_PIECES) of float32."""
 
     table: AnyArray
@@ -73,8 +73,8 @@ class Letters:
 
 
 @cached(16)
-def letters_of(text: str) -> Letters:
-    return Letters(np.frombuffer(base64.b64decode(text), "<f4").reshape(-1, N_PIECES))
+def letters_of(text: str) -> LetterFeatures:
+    return LetterFeatures(np.frombuffer(base64.b64decode(text), "<f4").reshape(-1, N_PIECES))
 
 
 def _count_pieces(values: Sequence[str]) -> Any:

@@ -16,11 +16,11 @@ from daskls.records import AnyArray, Float64, Int64, Keys
 from daskls.sources.arrow import as_numbers, as_text, column_of, import_arrow
 from daskls.sources.base import TableSource
 from daskls.sources.labels import raw_labels
-from daskls.sources.letters import N_DIRECTIONS, Letters
+from daskls.sources.letters import N_DIRECTIONS, LetterFeatures
 from daskls.sources.signs import without_blanks
 from daskls.sources.statistics import (
     N_FOLDS,
-    Distinct,
+    DistinctValues,
     Statistics,
     Targets,
     TargetSums,
@@ -97,9 +97,11 @@ class ManyValues:
             for name, sums in self.sums.items():
                 values = without_blanks(column_of(batch, name))
                 if name in self.numbers:
-                    distinct = Distinct.of_numbers(as_numbers(values, name, row)[counted])
+                    distinct = DistinctValues.of_numbers(as_numbers(values, name, row)[counted])
                 else:
-                    distinct = Distinct.of(as_text(values).filter(import_arrow().array(counted)))
+                    distinct = DistinctValues.of(
+                        as_text(values).filter(import_arrow().array(counted))
+                    )
                 sums.add(distinct, folds, parts)
                 sampled[name, "text"] = np.array(distinct.texts, object)[distinct.codes]
                 sampled[name, "key"] = np.array(distinct.keys, object)[distinct.codes]
@@ -141,7 +143,7 @@ class ManyValues:
             options.append((statistics, statistics.of_others[folds, places]))
         distinct = sorted({text for text in texts if text is not None})
         if len(distinct) > N_DIRECTIONS and name not in self.numbers:
-            letters = Letters.fit(distinct, self.seed)
+            letters = LetterFeatures.fit(distinct, self.seed)
             positions = letters.positions(texts)
             options.append((Statistics.of_letters(letters), positions))
             if self.with_sums:

@@ -21,7 +21,7 @@ from daskls.seeds import STATISTIC_FOLDS
 from daskls.sources.arrow import as_text, compute_module, import_arrow, whole_spelled
 from daskls.sources.base import WITH_COMMA, LabelCoder, NumberCoder, RawLabels, reads_as_number
 from daskls.sources.dates import MAYBE
-from daskls.sources.letters import MOST_LETTERS, Letters
+from daskls.sources.letters import MOST_LETTERS, LetterFeatures
 
 N_FOLDS = 5
 # Values that have means of their own, the most frequent ones: of a column, and of all columns.
@@ -115,11 +115,11 @@ class Statistics:
     names: tuple[str, ...]
     of_all: Float64
     of_others: Float64
-    letters: Letters | None = None
+    letters: LetterFeatures | None = None
     is_cut: bool = False
 
     @classmethod
-    def of_letters(cls, letters: Letters) -> Self:
+    def of_letters(cls, letters: LetterFeatures) -> Self:
         return cls((), (), np.empty((2, 0)), np.empty((N_FOLDS, 2, 0)), letters)
 
 
@@ -138,7 +138,7 @@ class CrossFit:
 
 
 @dataclass(frozen=True, eq=False)
-class Distinct:
+class DistinctValues:
     """The different values of rows: their first letters, and the keys that they are known by.
 
     Those of row i are at ``codes[i]``; a gap is None.
@@ -192,7 +192,7 @@ class TargetSums:
         self.is_full = False
         self._sums = np.zeros((1, N_FOLDS, width), np.int64)
 
-    def add(self, values: Distinct, folds: Int64, parts: Int64) -> None:
+    def add(self, values: DistinctValues, folds: Int64, parts: Int64) -> None:
         """Add rows with their ``parts`` from `parts_of`."""
         new = list(dict.fromkeys(key for key in values.keys if key not in self.places))
         room = self.most - len(self.places)

@@ -25,7 +25,7 @@ from daskls.sources.base import (
     narrowed,
     pick_label,
 )
-from daskls.sources.encoding import News, TableEncoding
+from daskls.sources.encoding import TableEncoding, UnseenCounts
 from daskls.sources.labels import raw_labels
 from daskls.sources.scan import scan_table
 from daskls.sources.signs import with_numbers
@@ -75,7 +75,7 @@ def encoded(
     extra = [name for name in (label, encoding.weight) if name is not None]
 
     def blocks() -> Iterator[Block]:
-        first, news = 0, News()
+        first, news = 0, UnseenCounts()
         # A column of weights may be a feature, too.
         for batch in source.batches(list(dict.fromkeys([*encoding.column_names, *extra]))):
             y = None if label is None else raw_labels(column_of(batch, label), source)

@@ -41,7 +41,7 @@ _PURPOSES = {FALSE_ALARM: ("threshold", "max_false_alarm"), INTERVAL: ("interval
 
 
 @dataclass(frozen=True, eq=False)
-class Resolved:
+class ResolvedScaling:
     """The scale and the parameters that were selected on the data, once for all cells.
 
     The summary holds JSON values for people: what was tried, and why this was chosen.
@@ -80,7 +80,7 @@ def candidates_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [candidates[0], *(other for other in candidates[1:] if other != candidates[0])]
 
 
-def write_resolved(root: Root, resolved: Resolved) -> None:
+def write_resolved(root: Root, resolved: ResolvedScaling) -> None:
     scale = resolved.scale
     arrays: dict[str, AnyArray] = {}
     if scale is not None:
@@ -90,16 +90,16 @@ def write_resolved(root: Root, resolved: Resolved) -> None:
     root.write(SCALE, arrays, attributes)
 
 
-def find_resolved(root: Root) -> Resolved | None:
+def find_resolved(root: Root) -> ResolvedScaling | None:
     part = root.find(SCALE)
     return None if part is None else _read(part, root.n_features)
 
 
-def read_resolved(root: Root) -> Resolved:
+def read_resolved(root: Root) -> ResolvedScaling:
     """The parameters as given if there was nothing to choose."""
     meta = root.attributes["meta"]
     if meta.get("scaling") is None:
-        return Resolved(None, spec_from_json(meta["spec"]), {})
+        return ResolvedScaling(None, spec_from_json(meta["spec"]), {})
     return _read(root.part(SCALE, "the scale of its features"), root.n_features)
 
 
@@ -110,11 +110,11 @@ def width_of(root: Root) -> int:
     return len(resolved.scale.columns)
 
 
-def _read(part: Artifact, n_features: int) -> Resolved:
+def _read(part: Artifact, n_features: int) -> ResolvedScaling:
     with malformed_is_damage(part.where()):
         spec, summary = spec_from_json(part.attrs["spec"]), dict(part.attrs["summary"])
     if "factors" not in part:
-        return Resolved(None, spec, summary)
+        return ResolvedScaling(None, spec, summary)
     coding, n_coded = None, n_features
     if "ptr" in part:
         points = part.read("points", shape=(None,), kind="f")
@@ -128,7 +128,7 @@ def _read(part: Artifact, n_features: int) -> Resolved:
     )
     with malformed_is_damage(part.where()):
         expect(bool((factors > 0).any()), "factors")
-    return Resolved(FeatureScale(center, factors, coding), spec, summary)
+    return ResolvedScaling(FeatureScale(center, factors, coding), spec, summary)
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class ModelReader:
     meta : dict. The estimator's description of itself.
     stage_s : dict. Seconds of each stage of the fit that finished the model.
     index : Artifact. The arrays by which predictions find their cells.
-    resolved : Resolved. The scale of features, and the parameters that all cells share.
+    resolved : ResolvedScaling. The scale of features, and the parameters that all cells share.
     target : Target. Classes, or center and scale of numbers.
     """
 
@@ -164,7 +164,7 @@ class ModelReader:
         scale = self.resolved.scale
         return self.n_features if scale is None else len(scale.columns)
 
-    def enter(self, X: Reals) -> Reals:
+    def transform(self, X: Reals) -> Reals:
         """Return rows without gaps, scaled as the model expects; unchanged if it has no scale."""
         X = X if self.gaps is None else self.gaps.fill(X)
         scale = self.resolved.scale

@@ -42,9 +42,11 @@ def brute_sizes(plain, asked):
         return np.full(len(asked), np.sqrt(squares.mean()))
     by_partition = [np.flatnonzero(report.partition == p) for p in np.unique(report.partition)]
     ways = np.array(list(product(*by_partition)))
-    entered = reader.enter(asked)
+    entered = reader.transform(asked)
     answers = np.stack([decide_pairs(reader.read_cell(c), entered) for c in range(reader.n_cells)])
-    means = reader.target.leave(answers[ways].mean(axis=1).reshape(-1, answers.shape[2]))
+    means = reader.target.inverse_transform(
+        answers[ways].mean(axis=1).reshape(-1, answers.shape[2])
+    )
     misses = np.abs(means.reshape(len(ways), len(asked), -1) - plain.predict(asked).reshape(
         len(asked), -1)).sum(axis=2)  # fmt: skip
     nearest = misses.argmin(axis=0)

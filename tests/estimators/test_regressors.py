@@ -24,7 +24,7 @@ from daskls.datasets import convert
 from daskls.records import KernelSpec
 from daskls.scaling.cells import SheetRows, TrialCell, TrialRows
 from daskls.scaling.grid import Trial
-from daskls.solvers.squares.aims import NumberAim
+from daskls.solvers.squares.aims import NumberCoding
 from daskls.store.dataset import DatasetWriter
 
 RNG = np.random.default_rng(0)
@@ -72,7 +72,7 @@ def test_a_row_is_left_out_and_its_copies_stay(offset):
     expected = [brute(rows, y, weights, offset, np.delete(everyone, i), [i])[0] for i in everyone]
     cell = TrialRows(SheetRows(rows, y, weights, everyone), 45, everyone)
     trial = Trial("rbf", 0.3, 0.1, True, offset)
-    found = TrialCell(cell, np.ones(2), "rbf", NumberAim(2)).errors(trial)
+    found = TrialCell(cell, np.ones(2), "rbf", NumberCoding(2)).errors(trial)
     missed = ((y - np.array(expected)) ** 2).mean(axis=1)
     np.testing.assert_allclose(found.squared, missed, rtol=2e-3, atol=1e-5)
     np.testing.assert_array_equal(found.wrong, found.squared)

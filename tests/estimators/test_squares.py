@@ -30,7 +30,7 @@ from daskls.scaling.grid import Trial
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.solvers.squares import system
-from daskls.solvers.squares.aims import ClassAim
+from daskls.solvers.squares.aims import ClassCoding
 
 X, Y = checkers(500, n_classes=3)
 Q = np.random.default_rng(3).random((400, 2))
@@ -186,7 +186,7 @@ def test_trials_are_of_models_with_the_offset_that_is_asked_for(offset):
     for n, values in ((80, left_out), (60, answers(everyone[:60], everyone[60:]))):
         asked = everyone[-len(values) :]
         cell = TrialRows(SheetRows(rows, codes, weights, everyone), n, asked)
-        found = TrialCell(cell, np.ones(2), "rbf", ClassAim(2)).errors(trial)
+        found = TrialCell(cell, np.ones(2), "rbf", ClassCoding(2)).errors(trial)
         squared = (y[asked] - np.clip(values, -1, 1)) ** 2
         np.testing.assert_allclose(found.squared, squared, atol=1e-3)
         np.testing.assert_array_equal(found.wrong, (values > 0) != (y[asked] > 0))

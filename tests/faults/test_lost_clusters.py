@@ -20,7 +20,7 @@ from daskls import ClusterError, DataError, MemoryPlanError, StoreError
 from daskls.cluster import compute_each
 from daskls.store.layout import list_parts
 from daskls.workers import (
-    Patience,
+    WorkerWatch,
     ask_scheduler,
     ask_workers,
     find_loss,
@@ -210,7 +210,7 @@ def checked_each_second(ask, monkeypatch, n=200):
     now = [0.0]
     monkeypatch.setattr("daskls.workers.time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr("daskls.workers.ask_scheduler", ask)
-    patience = Patience(SimpleNamespace(status="running"))
+    patience = WorkerWatch(SimpleNamespace(status="running"))
     for second in range(n):
         now[0] = float(second)
         patience.check()

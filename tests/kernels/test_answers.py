@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 
 from daskls.kernels.answers import (
     ABSENT_SCORE,
-    Ballot,
+    VoteCounts,
     expand_pairs,
     expand_scores,
     pair_decisions,
@@ -78,7 +78,7 @@ def test_confidence_never_outweighs_a_vote():
 
 def test_ballot_counts_pair_by_pair():
     decisions = np.random.default_rng(1).normal(size=(6, 3))
-    ballot = Ballot(6, 3)
+    ballot = VoteCounts(6, 3)
     for p, (a, b) in reversed(list(enumerate(pairs_of(3)))):
         ballot.add(a, b, decisions[:, p])
     np.testing.assert_allclose(ballot.scores(), vote_scores(decisions, 3), rtol=1e-12)
@@ -135,7 +135,7 @@ def test_winners_are_the_ballots(k):
     winners = np.full((n, h), -1)
     write_winners(parts, offsets, winners)
     for s in range(n):
-        ballot = Ballot(h, k)
+        ballot = VoteCounts(h, k)
         for p, (a, b) in enumerate(pairs_of(k)):
             ballot.add(a, b, parts[a, s, b - 1] + parts[b, s, a] + offsets[s, p])
         np.testing.assert_array_equal(winners[s], ballot.scores().argmax(axis=1))

@@ -37,7 +37,7 @@ from daskls.scaling.sheets import (
     sheets_of_sample,
     write_rows,
 )
-from daskls.solvers.squares.aims import ClassAim
+from daskls.solvers.squares.aims import ClassCoding
 from daskls.store.artifact import write_artifact
 
 # Rows of many even dimensions, which cells are not for, take the memory that is measured.
@@ -57,7 +57,9 @@ def job(request, tmp_path):
     X = rng.random((n, d), dtype="f4")
     codes = (X[:, 0] * k).astype("i4")
     columns = {"X": X, "codes": codes, "weights": np.ones(n), "numbers": np.arange(n)}
-    job = RegionJob(str(tmp_path), "", None, "a", None, None, np.array([0]), n, 50, ClassAim(k), 0)
+    job = RegionJob(
+        str(tmp_path), "", None, "a", None, None, np.array([0]), n, 50, ClassCoding(k), 0
+    )
     write_artifact(tmp_path, _region_key(job, 0), columns)
     return job, d, k
 
@@ -96,7 +98,7 @@ def test_slopes_and_held_out_errors(job):
 def test_slopes_in_float64_beside_an_offset():
     rows, n = np.random.default_rng(0).random((1000, 3), dtype="f4"), np.arange(1000)
     own = TrialRows(SheetRows(rows, (rows[:, 0] > 0.5).astype("i4"), np.ones(1000), n), 1000, n)
-    cell = TrialCell(own, np.ones(3), "rbf", ClassAim(2))
+    cell = TrialCell(own, np.ones(3), "rbf", ClassCoding(2))
     peak = peak_of(lambda: cell.error_slopes(Trial("rbf", 4.0, 1e-4, offset=True)))
     planned = trial_nbytes(1000, 3, 1, 1000)
     assert peak <= planned <= 2 * peak
@@ -115,8 +117,8 @@ def test_a_rung_of_a_race(d, k, tmp_path):
     X = rng.random((8000, d), dtype="f4")
     codes = (X[:, 0] * k).astype("i4")
     drawn, held = draw_rows(len(X), *race_rows(len(X)), 0), held_out(len(X), 0)
-    drawn = replace(drawn, cells=draw_cells(X, codes, 1000, 0, held, ClassAim(k)))
-    final, job = sheets_of_sample(drawn, 4000).final, SampleJob(str(tmp_path), ClassAim(k))
+    drawn = replace(drawn, cells=draw_cells(X, codes, 1000, 0, held, ClassCoding(k)))
+    final, job = sheets_of_sample(drawn, 4000).final, SampleJob(str(tmp_path), ClassCoding(k))
     (base,) = find_bases(X, ("none",), 0)
     write_rows(job, Sample(np.arange(len(X)), X, codes, np.ones(len(X)), 0), drawn, [base])
     planned = rung_nbytes([part.sizes for part in final.parts], d, k if k > 2 else 1)

@@ -96,7 +96,7 @@ def test_cells_are_those_of_queries_and_borders_lie_between_them(halves):
     x, y = (low + (np.arange(30) + 0.5) * (high - low) / 30 for low, high in display.limits)
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     space = model._fitted_method().space(model._reader)
-    (expected,) = space.find(model._reader.enter(points))
+    (expected,) = space.find(model._reader.transform(points))
     np.testing.assert_array_equal(display.cells.ravel(), expected)
     np.testing.assert_array_equal(display.values.ravel(), model.decision_function(points))
     half = np.diff(display.limits, axis=1).ravel() / 60
@@ -104,7 +104,7 @@ def test_cells_are_those_of_queries_and_borders_lie_between_them(halves):
         # Across the middle of each edge.
         step = half * (1 - np.abs(end - start) / (2 * half))
         sides = (start + end) / 2 + np.outer([-1, 1], step)
-        assert len(np.unique(space.find(model._reader.enter(sides))[0])) == 2
+        assert len(np.unique(space.find(model._reader.transform(sides))[0])) == 2
 
 
 def test_partition_of_more_features_and_classes(three):

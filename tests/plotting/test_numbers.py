@@ -119,7 +119,7 @@ def test_a_curve_is_what_is_predicted_and_borders_are_where_the_cell_changes(lin
     forest = line._fitted_method().space(line._reader)
     for (place, _), _ in display.borders_.get_segments():
         sides = np.array([[place - 0.002], [place + 0.002]])
-        assert len(np.unique(forest.find(line._reader.enter(sides))[0])) == 2
+        assert len(np.unique(forest.find(line._reader.transform(sides))[0])) == 2
     # Without rows the cells give the range.
     low, high = PartitionDisplay.from_estimator(line).limits[0]
     assert low < 0.05

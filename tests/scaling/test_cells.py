@@ -19,7 +19,7 @@ from daskls.scaling.cells import (
     learn_factors,
 )
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
-from daskls.solvers.squares.aims import ClassAim, NumberAim, RobustAim
+from daskls.solvers.squares.aims import ClassCoding, NumberCoding, RobustCoding
 from daskls.solvers.squares.system import median_distance
 
 RNG = np.random.default_rng(0)
@@ -27,7 +27,7 @@ A = RNG.random((150, 3)).astype("f4")
 CODES = (A[:, 0] * 3).astype(int)
 Y = np.where(CODES[:, None] == np.arange(3), 1.0, -1.0)
 WEIGHTS = RNG.random(150) + 0.5
-TRIAL, AIM, ONES = Trial("laplacian", 0.5, 0.03), ClassAim(3), np.ones(3)
+TRIAL, AIM, ONES = Trial("laplacian", 0.5, 0.03), ClassCoding(3), np.ones(3)
 # Two features decide; eight are noise of the same spread.
 X = np.random.default_rng(0).random((2500, 10)).astype("f4")
 LABELS = ((X[:, 0] > 0.5) == (X[:, 1] > 0.5)).astype(int)
@@ -100,7 +100,7 @@ def test_errors_of_the_mean_are_those_of_a_constant():
     own = cell_of(A, numbers, WEIGHTS, n_training=100)
     mean = np.average(numbers[:100], axis=0, weights=WEIGHTS[:100])
     wanted = ((numbers[100:] - mean) ** 2).mean(axis=1)
-    np.testing.assert_allclose(errors_of_mean(own, NumberAim(2)), wanted)
+    np.testing.assert_allclose(errors_of_mean(own, NumberCoding(2)), wanted)
 
 
 @pytest.mark.parametrize("n_training", [40, 60])
@@ -109,7 +109,7 @@ def test_a_class_that_a_cell_lacks_has_no_function_there(classes, n_training):
     """As in the model of the cell: of one class it answers that class, however far a row is."""
     codes, rows = np.array(classes)[np.arange(60) % len(classes)], np.r_[A[:40], A[40:60] + 100]
     found, of_two = (
-        TrialCell(cell_of(rows, own, n_training=n_training), ONES, "rbf", ClassAim(n)).errors(
+        TrialCell(cell_of(rows, own, n_training=n_training), ONES, "rbf", ClassCoding(n)).errors(
             Trial("rbf", 0.1, 0.1)
         )
         for own, n in ((codes, 5), (np.searchsorted(classes, codes), 2))
@@ -214,7 +214,7 @@ def test_a_constant_cell_has_no_slopes():
     assert not slopes_of(0 * X[:50], np.arange(50) % 3, tens, trial)[2:].any()
 
 
-@pytest.mark.parametrize("aim", [NumberAim(1), RobustAim(1, 0.1)])
+@pytest.mark.parametrize("aim", [NumberCoding(1), RobustCoding(1, 0.1)])
 @pytest.mark.parametrize("offset", [False, True])
 def test_a_cell_of_one_distinct_row_is_predicted_and_teaches_nothing(aim, offset):
     rows, targets = 0 * X[:40, :3], np.random.default_rng(0).normal(size=(40, 1))
@@ -228,7 +228,7 @@ def test_a_cell_of_one_distinct_row_is_predicted_and_teaches_nothing(aim, offset
 
 
 def learned(cells, kernel="rbf", start=ONES):
-    return learn_factors(cells, start, Trial(kernel, 1.0, 0.1), ClassAim(2))
+    return learn_factors(cells, start, Trial(kernel, 1.0, 0.1), ClassCoding(2))
 
 
 def test_a_feature_that_varies_nowhere_keeps_its_factor():

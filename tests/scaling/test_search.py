@@ -36,9 +36,9 @@ from daskls.scaling.sheets import (
     sheets_of_sample,
     write_rows,
 )
-from daskls.solvers.squares.aims import ClassAim
+from daskls.solvers.squares.aims import ClassCoding
 
-AIM, GRID = ClassAim(2), TrialGrid.of(SolverSpec())
+AIM, GRID = ClassCoding(2), TrialGrid.of(SolverSpec())
 N = 400
 NOISE = np.random.default_rng(0).random(N) + 0.5
 # Of 5000 rows without cells, and 8000 with them; of few rows, left out in turn; and of regions.

@@ -36,10 +36,10 @@ from daskls.scaling.sheets import (
     token_of,
     write_rows,
 )
-from daskls.solvers.squares.aims import ClassAim, NumberAim
+from daskls.solvers.squares.aims import ClassCoding, NumberCoding
 
 RNG = np.random.default_rng(0)
-AIM = ClassAim(2)
+AIM = ClassCoding(2)
 
 
 @pytest.mark.parametrize("cell_rows", [10, 4000])
@@ -114,12 +114,12 @@ def test_tiny_cells_come_only_where_there_are_no_others():
     assert 4 <= sum(size > 60 for size in sizes) < 8
 
 
-@pytest.mark.parametrize("aim", [AIM, NumberAim(1)])
+@pytest.mark.parametrize("aim", [AIM, NumberCoding(1)])
 def test_cells_whose_rows_differ_come_first(aim):
     X = RNG.random((8000, 2)).astype("f4")
     # The more, the farther to the right.
     varied = (RNG.random(8000) < X[:, 0] / 2).astype(int)
-    targets = varied if isinstance(aim, ClassAim) else varied[:, None] * 1.0
+    targets = varied if isinstance(aim, ClassCoding) else varied[:, None] * 1.0
     cells = draw_cells(X, targets, 1000, 0, held_out(8000, 0), aim)
     found = [2 * len(t) * varied[t].mean() * (1 - varied[t].mean()) for t, _ in cells]
     assert found == sorted(found, reverse=True)

@@ -17,7 +17,7 @@ from daskls.solvers.grid import (
     near_points,
     resolve_grid,
 )
-from daskls.solvers.hinge.width import HingeWidth
+from daskls.solvers.hinge.width import HingePairSolver
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import LOOSE, GridSearch, is_beaten
 
@@ -34,7 +34,7 @@ def search_of(X, codes, weights=None, **spec):
     own = LocalRows.of(X, codes, weights, spec)
     _, cell = own.data(assign_folds(own.present, spec.cv, SEED))
     grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))
-    return GridSearch(cell, spec, grid, HingeWidth)
+    return GridSearch(cell, spec, grid, HingePairSolver)
 
 
 def wrong_rows(*rows, m=40):
@@ -158,7 +158,7 @@ def test_a_fold_without_rows_is_trained_by_nobody():
     X, y = binary_cell(m=12)
     own = LocalRows.of(X, y, np.ones(12), SolverSpec(cv=3))
     _, cell = own.data(np.where(np.arange(12) < 6, 0, 2))
-    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1.0,)), HingeWidth)
+    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1.0,)), HingePairSolver)
     assert search.folds == [0, 2]
     assert search.choose(finish=False).counts.n_trained == 2
 
@@ -168,7 +168,7 @@ def test_rows_past_the_last_fold_always_train_and_are_never_judged():
     folds = np.where(np.arange(40) < 24, np.arange(40) % 3, 3)
     own = LocalRows.of(X, y, np.ones(40), SolverSpec(cv=3))
     _, cell = own.data(folds)
-    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1e-3,)), HingeWidth)
+    search = GridSearch(cell, SolverSpec(cv=3), Grid((0.5,), (1e-3,)), HingePairSolver)
     assert search.held_out_weight == 24
     search.choose(finish=False)
     betas, _ = search.models

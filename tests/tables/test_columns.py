@@ -26,7 +26,7 @@ from daskls import DataError, ParameterError, StoreError
 from daskls.sources.base import BATCH_FIELDS, MEDIAN_SAMPLE, TableOptions
 from daskls.sources.columns import MAX_CATEGORIES
 from daskls.sources.door import open_source
-from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
+from daskls.sources.encoding import ColumnEncoding, TableEncoding, UnseenCounts
 from daskls.sources.files import TEXT_BLOCK_NBYTES
 from daskls.sources.scan import scan_table
 
@@ -283,7 +283,7 @@ def test_categories_of_numbers_are_categories():
     encoding = scan(frame)
     assert encoding.columns == (ColumnEncoding("zone", "category", ("1", "3"), usual=0.0),)
     batch = pa.table({"zone": [1, 3, 1]})
-    assert encoding.encode(batch, 0, News()).tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert encoding.encode(batch, 0, UnseenCounts()).tolist() == [[1, 0], [0, 1], [1, 0]]
 
 
 # On the command line a warning is a line, not an error as elsewhere in the tests.

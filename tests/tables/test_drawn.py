@@ -33,8 +33,8 @@ st = hypothesis.strategies
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword")
 
 # What a table is made of. New kinds go into these dicts: of columns, labels and indexes (from a
-# random generator and a number of rows), of tables (from a DataFrame and a `Drawn`), and of
-# features and labels apart (from a DataFrame of features, a series of labels, and a `Drawn`).
+# random generator and a number of rows), of tables (from a DataFrame and a `SampledRows`), and of
+# features and labels apart (from a DataFrame of features, a series of labels, and a `SampledRows`).
 
 COLUMNS: dict[str, Callable[[np.random.Generator, int], Any]] = {
     "float": lambda rng, n: rng.integers(-99, 99, n) / 8,
@@ -79,7 +79,7 @@ def with_gaps(rng: np.random.Generator, values: Any, dtype: Any) -> Any:
 
 
 @dataclass
-class Drawn:
+class SampledRows:
     """Random numbers and a folder, of which containers are made."""
 
     rng: np.random.Generator
@@ -103,7 +103,7 @@ class Drawn:
         return Path(tempfile.mkdtemp(dir=self.folder)) / name
 
 
-def as_files(frame: Any, drawn: Drawn, ending: str, *, as_one: bool = False) -> list[Path]:
+def as_files(frame: Any, drawn: SampledRows, ending: str, *, as_one: bool = False) -> list[Path]:
     """Write a DataFrame as one file, or as parts of it."""
     parts = [frame] if as_one else drawn.parts(frame, least=1)
     folder = drawn.path("parts")
@@ -117,7 +117,7 @@ def as_files(frame: Any, drawn: Drawn, ending: str, *, as_one: bool = False) -> 
     return sorted(folder.iterdir())
 
 
-def as_dask(values: Any, drawn: Drawn) -> Any:
+def as_dask(values: Any, drawn: SampledRows) -> Any:
     """Return a frame or series as a Dask one, in parts that are drawn, with or without divisions.
 
     Each part may count its own rows, as those of files do. A frame of categories is not read from
@@ -157,7 +157,7 @@ def as_dask(values: Any, drawn: Drawn) -> Any:
     return lazy
 
 
-def as_array(X: Any, drawn: Drawn) -> Any:
+def as_array(X: Any, drawn: SampledRows) -> Any:
     """Return numbers as a Dask array, in chunks that are drawn."""
     rows = tuple(b - a for a, b in drawn.cuts(len(X)))
     columns = int(drawn.rng.integers(1, X.shape[1] + 1)) if X.ndim == 2 else None
@@ -165,7 +165,7 @@ def as_array(X: Any, drawn: Drawn) -> Any:
     return lazy.persist() if drawn.rng.random() < 0.3 else lazy
 
 
-def as_zarr(X: Any, drawn: Drawn) -> str:
+def as_zarr(X: Any, drawn: SampledRows) -> str:
     """Write numbers as a Zarr array; return its path."""
     chunks = (int(drawn.rng.integers(1, len(X) + 1)), *X.shape[1:])
     path = str(drawn.path("array.zarr"))
@@ -173,7 +173,7 @@ def as_zarr(X: Any, drawn: Drawn) -> str:
     return path
 
 
-TABLES: dict[str, Callable[[Any, Drawn], Any]] = {
+TABLES: dict[str, Callable[[Any, SampledRows], Any]] = {
     "pandas": lambda frame, drawn: frame,
     "polars": lambda frame, drawn: pl.from_pandas(frame),
     "polars, lazy": lambda frame, drawn: pl.from_pandas(frame).lazy(),
@@ -186,7 +186,7 @@ TABLES: dict[str, Callable[[Any, Drawn], Any]] = {
     "Parquet folder": lambda frame, drawn: as_files(frame, drawn, ".parquet")[0].parent,
 }
 # Of the same columns as numbers only: features that are arrays.
-ARRAYS: dict[str, Callable[[Any, Drawn], Any]] = {
+ARRAYS: dict[str, Callable[[Any, SampledRows], Any]] = {
     "NumPy": lambda X, drawn: X,
     "Dask array": as_array,
     "Zarr": as_zarr,
@@ -240,7 +240,7 @@ def training(kind: str, columns: list[str], labels: str, index: str, seed: int) 
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         # Of a model of an array that is asked about a frame.
         warnings.filterwarnings("ignore", "X (has|does not have valid) feature names", UserWarning)
-        drawn = Drawn(rng, Path(folder))
+        drawn = SampledRows(rng, Path(folder))
         if kind in TABLES:
             given = TABLES[kind](frame, drawn), "t"
         elif kind == "Dask, apart":
@@ -271,7 +271,7 @@ def queries(kind: str, of_numbers: bool, seed: int, model_seed: int) -> None:
     rows = rng.permutation(len(frame))[: rng.integers(1, len(frame) + 1)]
     labels = frame.t.iloc[rows]
     with tempfile.TemporaryDirectory() as folder:
-        drawn = Drawn(rng, Path(folder))
+        drawn = SampledRows(rng, Path(folder))
         if of_numbers:
             given = ARRAYS[kind](X[rows], drawn)
         else:
@@ -306,7 +306,7 @@ def beside(
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         # Of scikit-learn, and of what so few rows are like.
         warnings.simplefilter("ignore", UserWarning)
-        drawn = Drawn(rng, Path(folder))
+        drawn = SampledRows(rng, Path(folder))
         model = small(estimator).fit(TABLES[kind](X, drawn), BESIDE[held](y))
         named = small(estimator).fit(TABLES[kind](frame, drawn), "t")
         assert model.feature_names_in_.tolist() == X.columns.tolist()

@@ -14,7 +14,7 @@ import daskls
 from daskls import DataError, TableEncoder
 from daskls.sources.base import TableOptions, TableSource
 from daskls.sources.door import open_source
-from daskls.sources.encoding import ColumnEncoding, News, TableEncoding
+from daskls.sources.encoding import ColumnEncoding, TableEncoding, UnseenCounts
 from daskls.sources.scan import scan_table
 from daskls.sources.signs import with_numbers
 
@@ -49,7 +49,7 @@ def column_or_error(*given, **options):
 
 def coded(column, values):
     """Return what a column's encoding makes of values."""
-    return TableEncoding((column,)).encode(pa.table({"a": values}), 0, News())
+    return TableEncoding((column,)).encode(pa.table({"a": values}), 0, UnseenCounts())
 
 
 CUTS = st.lists(st.integers(0, 12), max_size=4)

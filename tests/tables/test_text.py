@@ -19,7 +19,7 @@ from daskls.datasets import convert
 from daskls.sources.door import open_source
 from daskls.sources.encoding import TableEncoding
 from daskls.sources.files import open_text
-from daskls.sources.header import Known
+from daskls.sources.header import TableHints
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
@@ -216,7 +216,7 @@ def test_each_value_is_read_in_its_own_encoding(texts, data):
 
 def table_at(path, name):
     """Return the values of a column of a file."""
-    batches = open_text([path], Known(), "t").batches([name])
+    batches = open_text([path], TableHints(), "t").batches([name])
     return [value for batch in batches for value in batch.column(name).to_pylist()]
 
 

@@ -26,7 +26,7 @@ from daskls.records import (
     LocalModel,
     SolverSpec,
 )
-from daskls.run.contract import Fit, FitState, Regrouped
+from daskls.run.contract import Fit, FitState, RegroupedRows
 from daskls.run.regroup import load_partition
 from daskls.seeds import CELL_FOLDS
 from daskls.solvers.base import CellRows, evaluated_rows
@@ -52,7 +52,7 @@ from daskls.store.reader import write_index
 INDEX_NBYTES = 16 << 20
 
 
-def fit_cells(state: FitState, regrouped: Regrouped) -> None:
+def fit_cells(state: FitState, regrouped: RegroupedRows) -> None:
     root, leaf_rows, cell_size = state.root, regrouped.leaf_rows, state.request.cell_size
     bundles = plan_bundles(state.sizes, leaf_rows.tolist())
     finished = _finished_cells(root, leaf_rows, cell_size)

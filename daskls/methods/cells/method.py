@@ -13,7 +13,7 @@ from daskls.plan.bundles import Resources, SamplePlan, group_nbytes, plan_sample
 from daskls.plan.checks import check_block, excess
 from daskls.plan.fit import Expected
 from daskls.records import F4, MIB, Float64, Reals
-from daskls.run.contract import FitState, Method, Regrouped
+from daskls.run.contract import FitState, Method, RegroupedRows
 from daskls.solvers.registry import find_loss, find_solver
 from daskls.store.contents import BRANCH_ARRAYS, TREE_ARRAYS, StorePart
 from daskls.store.layout import Root
@@ -59,7 +59,7 @@ class Voronoi(Method):
 
         return has_cells(root)
 
-    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
+    def train(self, state: FitState, regrouped: RegroupedRows | None) -> None:
         from daskls.methods.cells.fit import fit_cells, index_cells
 
         if regrouped is not None:
@@ -82,7 +82,7 @@ class Voronoi(Method):
 
 
 @dataclass(frozen=True)
-class Chunked(Voronoi):
+class RandomChunks(Voronoi):
     """The paper's baseline: random chunks of rows, whose mean predicts."""
 
     name = "chunks"

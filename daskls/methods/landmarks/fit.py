@@ -41,7 +41,7 @@ from daskls.methods.landmarks.solve import (
 )
 from daskls.partition.space import VoronoiCells, cluster_cells
 from daskls.records import CellReport, Float64, Int64, KernelSpec, Mask, Table
-from daskls.run.contract import FitState, Regrouped
+from daskls.run.contract import FitState, RegroupedRows
 from daskls.seeds import LANDMARKS
 from daskls.solvers.evaluate import total
 from daskls.solvers.landmarks import (
@@ -73,7 +73,7 @@ def cluster_sample(method: LandmarkSpec, state: FitState) -> VoronoiCells:
     return cluster_cells(state.sample.X, n_cells, state.seed)
 
 
-def fit_jointly(method: LandmarkSpec, state: FitState, regrouped: Regrouped) -> None:
+def fit_jointly(method: LandmarkSpec, state: FitState, regrouped: RegroupedRows) -> None:
     _choose_landmarks(state, method)
     exchange, leaf_rows = regrouped.exchange, regrouped.leaf_rows
     cells = stored_cells(state.root)

@@ -22,7 +22,7 @@ from daskls.partition.base import Partition
 from daskls.plan.bundles import Resources, SamplePlan
 from daskls.plan.fit import Expected
 from daskls.records import Float64, Reals
-from daskls.run.contract import FitState, Method, Regrouped
+from daskls.run.contract import FitState, Method, RegroupedRows
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
 from daskls.store.reader import ModelReader
@@ -53,7 +53,7 @@ class L3(LandmarkSpec, Method):
 
         return cluster_sample(self, state)
 
-    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
+    def train(self, state: FitState, regrouped: RegroupedRows | None) -> None:
         from daskls.methods.landmarks.fit import fit_jointly
 
         assert regrouped is not None

@@ -19,7 +19,7 @@ from daskls.methods.scores import mean_of_views
 from daskls.plan.bundles import Resources
 from daskls.plan.fit import Expected
 from daskls.records import F8, Float64, Ints, Reals
-from daskls.run.contract import FitState, Method, Regrouped
+from daskls.run.contract import FitState, Method, RegroupedRows
 from daskls.store.contents import StorePart
 from daskls.store.errors import damaged
 from daskls.store.layout import Root
@@ -49,7 +49,7 @@ class NeighborMethod(NeighborSpec, Method):
 
         return expected_rows(self, sizes, resources)
 
-    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
+    def train(self, state: FitState, regrouped: RegroupedRows | None) -> None:
         from daskls.methods.neighborhoods.fit import fit_rows
 
         fit_rows(self, state)
@@ -94,7 +94,7 @@ class Falk(NeighborMethod):
 
         return expected_centers(self, sizes, resources)
 
-    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
+    def train(self, state: FitState, regrouped: RegroupedRows | None) -> None:
         from daskls.methods.neighborhoods.fit import fit_centers_of
 
         fit_centers_of(self, state)

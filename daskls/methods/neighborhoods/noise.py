@@ -27,7 +27,7 @@ def agree_array(X: Reals, y: Labels, handle: ModelHandle, classes: Labels) -> Fl
 
     def evaluate(start: int) -> Float64:
         rows = slice(start, start + SLAB_ROWS)
-        method, entered = method_of(reader.method), reader.enter(X[rows])
+        method, entered = method_of(reader.method), reader.transform(X[rows])
         return method.agreement(reader, entered, codes[rows], start)
 
     with handle.in_use(), ThreadPoolExecutor(find_slots()) as threads:
@@ -65,7 +65,7 @@ def agree_block(
     with handle.in_use():
         reader = open_model(handle.location, handle.fingerprint)
         method, first = method_of(reader.method), block_start(block_info)[1]
-        return method.agreement(reader, reader.enter(X), codes, first)
+        return method.agreement(reader, reader.transform(X), codes, first)
 
 
 def codes_of(y: Labels, classes: Labels, names: Labels | None) -> Int64:

@@ -19,7 +19,7 @@ from daskls.methods.scores import mean_of_views
 from daskls.plan.bundles import Resources
 from daskls.plan.fit import Expected
 from daskls.records import Float64, Reals
-from daskls.run.contract import FitState, Method, Regrouped
+from daskls.run.contract import FitState, Method, RegroupedRows
 from daskls.store.contents import StorePart
 from daskls.store.layout import Root
 from daskls.store.models import bundle_key, finished_bundles
@@ -54,7 +54,7 @@ class Sampling(SamplingSpec, Method):
 
         return expected_samples(self, sizes, resources, self.growth)
 
-    def train(self, state: FitState, regrouped: Regrouped | None) -> None:
+    def train(self, state: FitState, regrouped: RegroupedRows | None) -> None:
         from daskls.methods.sampling.fit import fit_samples
 
         fit_samples(self, self.searcher(), state)

@@ -9,7 +9,7 @@ from daskls.kernels.kernel import find_kernel
 from daskls.memory import TaskSizes, neighbor_search_nbytes
 from daskls.methods.scores import LEAST_SLAB_ROWS, slab_rows
 from daskls.neighbors.balls import MARKED_PAIRS
-from daskls.partition.shuffle import Draws, plan_draws, sampling_sizes
+from daskls.partition.shuffle import DisjointDraws, plan_draws, sampling_sizes
 from daskls.plan.bundles import Resources, n_selecting
 from daskls.plan.checks import check_block, check_gather, check_usable, usable_nbytes
 from daskls.records import F4, F8, SolverSpec
@@ -42,7 +42,7 @@ class SamplingSpec:
     percentiles: tuple[float, ...] | None = None
     loss: str = "hinge"
 
-    def n_selecting(self, draws: Draws) -> int:
+    def n_selecting(self, draws: DisjointDraws) -> int:
         """Return how many rows C and gamma are selected on; they are not validation rows."""
         if not self.selects:
             return 0
@@ -51,7 +51,7 @@ class SamplingSpec:
 
 def check_subsamples(
     method: SamplingSpec, sizes: TaskSizes, resources: Resources, split: str = ""
-) -> tuple[Draws, float]:
+) -> tuple[DisjointDraws, float]:
     """Refuse what would not fit in a task; return the draws and the fraction."""
     n_rows = sizes.n_rows
     fraction, n_drawn = sampling_sizes(
@@ -75,7 +75,7 @@ def check_subsamples(
     return draws, fraction
 
 
-def _larger_subsamples(draws: Draws, fraction: float) -> str:
+def _larger_subsamples(draws: DisjointDraws, fraction: float) -> str:
     """Return advice for subsamples of two rows, with both parameters only if one is too little."""
     n, available = draws.n_rows, draws.n_rows - draws.n_validation
     drawn = plan_draws(n, fraction, 1, 0).subsample_rows
@@ -107,7 +107,9 @@ def check_selection(sizes: TaskSizes, resources: Resources, n_rows: int) -> None
     check_usable(what, needed, resources, "give one value of each")
 
 
-def check_rounds(sizes: TaskSizes, resources: Resources, draws: Draws, n_neighbors: int) -> None:
+def check_rounds(
+    sizes: TaskSizes, resources: Resources, draws: DisjointDraws, n_neighbors: int
+) -> None:
     # Capped as in the fit: a row has at most all others as neighbors.
     n_trained = sizes.n_rows - draws.n_validation
     n_neighbors, queries = min(n_neighbors, n_trained - 1), min(SEARCHED_ROWS, n_trained)

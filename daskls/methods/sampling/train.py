@@ -15,7 +15,7 @@ from daskls.methods.sampling.parts import (
     write_part,
 )
 from daskls.methods.scores import labels_of, model_scores, slab_rows
-from daskls.partition.shuffle import Draws
+from daskls.partition.shuffle import DisjointDraws
 from daskls.records import AnyArray, Int64, LocalModel
 from daskls.run.contract import Fit
 from daskls.solvers.base import BLANK_REPORT
@@ -39,7 +39,7 @@ class SamplingJob:
     """
 
     fit: Fit
-    draws: Draws
+    draws: DisjointDraws
     n_classes: int
     cache_nbytes: int
     n_further: int = 0

@@ -8,16 +8,16 @@ from daskls.records import F4, MIB, Codes, LocalModel, SolverSpec
 from daskls.solvers.base import CellRows, LocalSolver, Sizes
 from daskls.solvers.grid import Grid, assign_folds, resolve_grid
 from daskls.solvers.hinge.decomposed import holds_matrix
-from daskls.solvers.hinge.width import HingeWidth, RowsWidth
+from daskls.solvers.hinge.width import CachedPairSolver, HingePairSolver
 from daskls.solvers.rows import CellData, LocalRows, rows_nbytes
 from daskls.solvers.search import GridSearch, grid_search_nbytes
-from daskls.solvers.width import Width, pairs_nbytes
+from daskls.solvers.width import PairSolver, pairs_nbytes
 
 
 class CellSolver(LocalSolver):
     """Cross-validated SVMs of one loss, solved by `width`; one cell in memory at a time."""
 
-    width: ClassVar[type[Width]]
+    width: ClassVar[type[PairSolver]]
 
     def fit(self, cells: Iterable[CellRows], spec: SolverSpec) -> Iterator[LocalModel]:
         for cell in cells:
@@ -53,13 +53,13 @@ class HingeSolver(CellSolver):
     Matrices larger than ``cache_size`` are not held: up to that many MiB of their rows are.
     """
 
-    width = HingeWidth
+    width = HingePairSolver
 
     def holds_matrix(self, spec: SolverSpec, n_rows: int, n_classes: int) -> bool:
         return holds_matrix(spec, n_rows, n_classes)
 
     def search(self, cell: CellData, spec: SolverSpec, grid: Grid) -> GridSearch:
-        return GridSearch(cell, spec, grid, self.width if len(cell.base) else RowsWidth)
+        return GridSearch(cell, spec, grid, self.width if len(cell.base) else CachedPairSolver)
 
     def nbytes(self, sizes: Sizes, n_rows: int) -> int:
         whole = super().nbytes(sizes, n_rows)
@@ -68,7 +68,7 @@ class HingeSolver(CellSolver):
         matrices = n_rows * n_rows * F4 + self.width.nbytes(sizes, n_rows)
         # Smaller cells of the same fit may be held whole, within ``cache_size``.
         smaller = int((sizes.spec.cache_size or 0.0) * MIB)
-        return whole - matrices + max(RowsWidth.nbytes(sizes, n_rows), smaller)
+        return whole - matrices + max(CachedPairSolver.nbytes(sizes, n_rows), smaller)
 
 
 # Without state, it is shared with the solver of neighborhoods.

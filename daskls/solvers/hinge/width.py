@@ -19,10 +19,10 @@ from daskls.solvers.hinge.decomposed import (
 )
 from daskls.solvers.hinge.problem import Problem, Refinement
 from daskls.solvers.rows import Counts, kernel_of, max_steps
-from daskls.solvers.width import BLOCKS_SHARE, ClassPairs, Line, Seeds, Width
+from daskls.solvers.width import BLOCKS_SHARE, ClassPairs, PairSolver, PathSolutions, WarmStart
 
 
-class HingeWidth(Width):
+class HingePairSolver(PairSolver):
     """Solves on the whole kernel matrix, a compiled call per fold.
 
     Solves of the search end at the clipped gap, those of `finish` at the plain one.
@@ -68,7 +68,7 @@ class HingeWidth(Width):
         squares = self.pairs.sizes**2
         return np.empty(max(squares[a:b].sum() for a, b in self._groups), np.float32)
 
-    def move(self, gamma: float, seeds: Seeds) -> None:
+    def move(self, gamma: float, seeds: WarmStart) -> None:
         kernel = kernel_of(self.spec, gamma)
         is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
         self._sources[len(self.folds) :] = seeds.betas
@@ -110,9 +110,9 @@ class HingeWidth(Width):
         m, first = self.pairs.sizes[p], self._block_ptr[p]
         return self._blocks[first : first + m * m].reshape(m, m)
 
-    def solve(self, at: int, costs: Float64, tol: float) -> Line:
+    def solve(self, at: int, costs: Float64, tol: float) -> PathSolutions:
         pairs, fold, seed = self.pairs, self.folds[at], len(self.folds) + at
-        line = Line(
+        line = PathSolutions(
             np.empty((len(costs), len(pairs.rows)), np.float32),
             np.empty((len(costs), len(pairs)), np.float32),
         )
@@ -160,8 +160,8 @@ class HingeWidth(Width):
             self.counts.add(problem.counts)
 
 
-class RowsWidth(Width):
-    """Solves on some rows of the kernel matrix; see `Width`.
+class CachedPairSolver(PairSolver):
+    """Solves on some rows of the kernel matrix; see `PairSolver`.
 
     Every pair is a problem of all rows of the cell, in which rows of other classes have bound 0, so
     that one row of K serves all pairs. ``K`` is empty.
@@ -199,7 +199,7 @@ class RowsWidth(Width):
         vectors = 8 * m * F4 + 2 * n_pairs * m * F4 + 6 * spec.cv * m * F8
         return kernel_row_cache_nbytes(sizes, m) + sources + values + vectors
 
-    def move(self, gamma: float, seeds: Seeds) -> None:
+    def move(self, gamma: float, seeds: WarmStart) -> None:
         kernel = kernel_of(self.spec, gamma)
         n = len(self.folds)
         is_new, self._gamma, self._seed_cost = gamma != self._gamma, gamma, seeds.cost
@@ -227,10 +227,10 @@ class RowsWidth(Width):
         signs = self.signs[p]
         return DualAscent(self.rows, self.diag, signs, bound, np.zeros_like(signs), signs.copy())
 
-    def solve(self, at: int, costs: Float64, tol: float) -> Line:
+    def solve(self, at: int, costs: Float64, tol: float) -> PathSolutions:
         pairs, n, cell = self.pairs, len(self.folds), self.pairs.cell
         out = np.flatnonzero(cell.folds == self.folds[at])
-        line = Line(
+        line = PathSolutions(
             np.empty((len(costs), len(pairs.rows)), np.float32),
             np.zeros((len(costs), len(pairs)), np.float32),
         )
@@ -252,7 +252,7 @@ class RowsWidth(Width):
                 self.values[i, p] = (ascent.signs - ascent.grad)[out]
         return line
 
-    def decide(self, line: Line, held_out: slice) -> Int64:
+    def decide(self, line: PathSolutions, held_out: slice) -> Int64:
         values = self.values
         if len(self.pairs) == 1:
             return (values[:, 0] > 0).astype(np.int64)
@@ -277,7 +277,7 @@ class RowsWidth(Width):
 
 
 class RowsProblem(Problem):
-    def __init__(self, width: RowsWidth, p: int) -> None:
+    def __init__(self, width: CachedPairSolver, p: int) -> None:
         self.width, self.p = width, p
         self.signs, self.spec, self.counts = width.signs[p], width.spec, Counts()
 

@@ -23,7 +23,7 @@ from daskls.targets import Target
 
 
 @dataclass(frozen=True)
-class Aim(ABC):
+class TargetCoding(ABC):
     """The target columns of a whole model, of ``n`` classes or numbers, and their losses.
 
     A squared error of `negligible` leaves nothing to gain; a learned scale must be better by
@@ -54,7 +54,7 @@ class Aim(ABC):
         """Return each row's mean squared error, up to +-1 of classes, and 1 where another wins."""
 
 
-class ClassAim(Aim):
+class ClassCoding(TargetCoding):
     """Targets of +-1, one class against the rest; with two classes, only of the second."""
 
     negligible, least_z = 1e-3, 4.0
@@ -79,7 +79,7 @@ class ClassAim(Aim):
         return squared, wrong.astype(np.float64)
 
 
-class NumberAim(Aim):
+class NumberCoding(TargetCoding):
     """Numbers around their center, in units of their scale."""
 
     # Some functions without noise are learned to a thousandth of their deviation. Standard errors
@@ -102,7 +102,7 @@ class NumberAim(Aim):
 
 
 @dataclass(frozen=True)
-class RobustAim(NumberAim):
+class RobustCoding(NumberCoding):
     """Numbers with outliers: least squares without these, and absolute errors beyond epsilon."""
 
     epsilon: float = 0.0
@@ -123,15 +123,15 @@ class RobustAim(NumberAim):
         return missed, missed
 
 
-def aim_of(target: Target, spec: SolverSpec) -> Aim:
+def aim_of(target: Target, spec: SolverSpec) -> TargetCoding:
     """Return the aim of a target, and of the loss in a spec.
 
     >>> aim_of(Target("classes", np.arange(3)), SolverSpec())
-    ClassAim(n=3)
+    ClassCoding(n=3)
     """
     if target.kind == "classes":
-        return ClassAim(target.n_aims)
+        return ClassCoding(target.n_aims)
     loss = find_loss(spec)
     if loss.is_robust:
-        return RobustAim(target.n_aims, 0.0 if loss.of_levels else spec.tube)
-    return NumberAim(target.n_aims)
+        return RobustCoding(target.n_aims, 0.0 if loss.of_levels else spec.tube)
+    return NumberCoding(target.n_aims)

@@ -13,7 +13,7 @@ from daskls.errors import AdviceWarning, NonConvergenceWarning
 from daskls.kernels.frame import decide_pairs
 from daskls.records import CellReport, SolverSpec
 from daskls.solvers.grid import assign_folds, resolve_grid
-from daskls.solvers.hinge.width import HingeWidth
+from daskls.solvers.hinge.width import HingePairSolver
 from daskls.solvers.rows import LocalRows
 from daskls.solvers.search import GridSearch
 
@@ -43,7 +43,7 @@ def finished(X, codes, weights=None, **spec):
     own = LocalRows.of(X, codes, weights, spec)
     _, cell = own.data(assign_folds(own.present, spec.cv, SEED))
     grid = own.in_units(resolve_grid(spec, own.radius, len(X), X.shape[1]))
-    search = GridSearch(cell, spec, grid, HingeWidth)
+    search = GridSearch(cell, spec, grid, HingePairSolver)
     return search, search.choose(finish=True)
 
 
