@@ -26,7 +26,7 @@ def _medians(columns: Targets, weights: Float64) -> Float64:
 class Target:
     """The kind, the labels and the scale of a fit's targets.
 
-    `center` and `scale` (t,) are what `standardize` subtracts and divides by, 0 and 1 until they are
+    `standardize` subtracts `center` and divides by `scale`, both (t,): 0 and 1 until they are
     measured. `quantile` is the level, or the levels, that are predicted of the one number of a row.
     """
 
