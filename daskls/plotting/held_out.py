@@ -1,6 +1,6 @@
 """Pictures of held-out rows: panels about a test set, and the ROC curve."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,12 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import ParameterError
 from daskls.methods.held_out import RocPoints, of_both, roc_of
 from daskls.plotting.evaluation import BLUE, GRAY, ORANGE, HeldOutScores, Panel, Subject
-from daskls.plotting.plane import new_axes
+from daskls.plotting.plane import OnAxes
 from daskls.plotting.slices import name_numbers
 from daskls.records import Codes, Float64, Labels
 
 # Of more classes the numbers would run into each other.
 MOST_CLASSES_WRITTEN = 12
+# The share of fewer rows of a bin of probabilities is chance.
+N_BINS, LEAST_IN_BIN = 10, 10
 
 
 def confusion(subject: Subject) -> Panel | None:
@@ -48,15 +50,24 @@ def calibration(subject: Subject) -> Panel | None:
     is_named, of = scores.true == classes[which], f"class {classes[1]}"
     if len(classes) > 2:
         of = "the likeliest class"
+    # scikit-learn's bins, each closed at its right end.
+    bins = np.searchsorted(np.linspace(0, 1, N_BINS + 1)[1:-1], probable)
+    shown = np.bincount(bins)[bins] >= LEAST_IN_BIN
+    if not shown.any():
+        return None
 
     def draw(ax: Any) -> None:
         from sklearn.calibration import CalibrationDisplay
 
-        CalibrationDisplay.from_predictions(is_named, probable, n_bins=10, ax=ax, color=BLUE)
+        CalibrationDisplay.from_predictions(
+            is_named[shown], probable[shown], n_bins=N_BINS, ax=ax, color=BLUE
+        )
         ax.set(xlabel=f"probability of {of}", ylabel="share of rows", aspect="equal")
         ax.get_legend().remove()
 
-    note = "Calibrated probabilities lie on the dotted line."
+    note = (
+        f"Calibrated probabilities lie on the dotted line; of bins of {LEAST_IN_BIN} rows or more."
+    )
     return Panel("calibration", "Calibration", note, draw)
 
 
@@ -93,7 +104,7 @@ def _beside(subject: Subject, name: str, title: str, kind: str, note: str) -> Pa
 
 
 @dataclass(repr=False)
-class RocDisplay:
+class RocDisplay(OnAxes):
     """The ROC curve of a classifier of two classes on rows that its fit held out.
 
     With ``max_false_alarm`` these rows were held out of the whole fit. Otherwise, if
@@ -135,10 +146,6 @@ class RocDisplay:
     weights: Float64
     max_false_alarm: float | None = None
     labels: tuple[str, str] = ("0", "1")
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
-    display_: Any = field(default=None, init=False)
-    marker_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
@@ -195,26 +202,11 @@ class RocDisplay:
         )
         return first, second
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw.
+    _size = (4.6, 4.2)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, or None for a new figure
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ImportError : no ``ax``, and matplotlib is not installed
-        """
+    def _draw(self, ax: Any) -> None:
         from sklearn.metrics import RocCurveDisplay
 
-        if ax is None:
-            (ax,) = new_axes(1, (4.6, 4.2))[1]
-        self.ax_, self.figure_ = ax, ax.figure
         style = {"color": BLUE, "lw": 1.6}
         chance = {"color": GRAY, "lw": 1, "ls": "--", "label": None}
         self.display_ = RocCurveDisplay.from_predictions(
@@ -230,7 +222,6 @@ class RocDisplay:
         first, second = self.labels
         ax.set(xlabel=f"false alarms: share of {first}", ylabel=f"found: share of {second}")
         ax.legend(loc="lower right", fontsize=8)
-        return self
 
 
 def roc(subject: Subject) -> Panel | None:

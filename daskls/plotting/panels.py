@@ -10,13 +10,7 @@ from daskls.kernels.frame import encoded_names
 from daskls.live.events import find_single_class
 from daskls.live.map import draw_map
 from daskls.live.record import MEASURES, SIDE, Map
-from daskls.plotting.cells import CellDisplay
-from daskls.plotting.choice import (
-    FeatureDisplay,
-    SelectionDisplay,
-    columns_of,
-    has_selection,
-)
+from daskls.plotting.bars import CellDisplay, FeatureDisplay
 from daskls.plotting.evaluation import (
     BLUE,
     ORANGE,
@@ -24,10 +18,10 @@ from daskls.plotting.evaluation import (
     Subject,
     importances_by_shuffling,
 )
-from daskls.plotting.grid import GridDisplay, has_grid
+from daskls.plotting.grid import GridDisplay, SelectionDisplay, has_grid, has_selection
 from daskls.plotting.held_out import calibration, confusion, predictions, residuals, roc
 from daskls.plotting.partition import PartitionDisplay
-from daskls.plotting.plane import name_features
+from daskls.plotting.plane import columns_of, name_features
 from daskls.records import Float64
 
 MOST_BARS = 12

@@ -1,6 +1,6 @@
 """Cells as a label image over two features, or along one, with what a model predicts there."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -94,12 +94,6 @@ class PartitionDisplay:
     rows: Any = None
     y: Any = None
     note: str = ""
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
-    image_: Any = field(default=None, init=False)
-    borders_: Any = field(default=None, init=False)
-    boundary_: Any = field(default=None, init=False)
-    rows_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(
@@ -195,7 +189,7 @@ class PartitionDisplay:
         """
         fill = self._check_fill(fill)
         if ax is None:
-            _, (ax,) = new_axes()
+            (ax,) = new_axes()
         self.ax_, self.figure_ = ax, ax.figure
         if len(self.limits) == 1:
             self._draw_curve(border_width)

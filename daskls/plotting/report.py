@@ -76,8 +76,6 @@ class ReportDisplay:
     notes: list[str]
     panels: list[Panel]
     columns: list[str] = field(default_factory=list)
-    figure_: Any = field(default=None, init=False)
-    axes_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, y: Any = None) -> Self:
