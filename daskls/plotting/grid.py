@@ -112,9 +112,7 @@ class GridDisplay(OnAxes):
         np.add.at(counts, tuple(np.array(points).T), 1)
         return cls(
             counts=counts,
-            cost_labels=_cost_labels(spec),
-            gamma_labels=_gamma_labels(spec, n_gammas),
-            names=_axis_names(spec),
+            **_describe_axes(spec, n_gammas),
             edge_share=float(np.mean(trained.edge != "")),
             errors=_mean_excess(estimator._reader, counts.shape),
         )
@@ -153,32 +151,20 @@ def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64:
     return excess
 
 
-def _cost_labels(spec: SolverSpec) -> list[str]:
-    """Return the labels of the candidates of C; of a scaled grid only the ends have one."""
+def _describe_axes(spec: SolverSpec, n_gammas: int) -> dict[str, Any]:
+    """Return the labels of C and gamma; of a scaled grid only the ends have one."""
+
+    def ends(n: int, first: str, last: str) -> list[str]:
+        return [first, *[""] * (n - 2), last]
+
+    costs, cost = ends(spec.n_costs, "50/m", "500"), "C, scaled to each cell's m rows"
     if spec.C is not None:
-        return [f"{value:.3g}" for value in sorted(spec.C)]
-    return _ends(spec.n_costs, "50/m", "500")
-
-
-def _gamma_labels(spec: SolverSpec, n_gammas: int) -> list[str]:
-    """Return the labels of the candidates of gamma, starting with the widest kernel."""
-    if spec.gamma is not None:
-        return [f"{value:.3g}" for value in sorted(spec.gamma)]
-    if not find_kernel(spec.kernel).has_width:
-        return ["1"]
-    return _ends(n_gammas, "5 r", "0.2 r\n$m^{-1/d}$")
-
-
-def _ends(n: int, first: str, last: str) -> list[str]:
-    """Return labels for the ends of an axis, between which values differ from cell to cell."""
-    return [first, *[""] * (n - 2), last]
-
-
-def _axis_names(spec: SolverSpec) -> tuple[str, str]:
-    cost = "C" if spec.C is not None else "C, scaled to each cell's m rows"
+        costs, cost = [f"{value:.3g}" for value in sorted(spec.C)], "C"
+    gammas = ends(n_gammas, "5 r", "0.2 r\n$m^{-1/d}$")
+    gamma = "kernel width, scaled to each cell's radius r"
     if spec.gamma is not None or not find_kernel(spec.kernel).has_width:
-        return cost, "gamma"
-    return cost, "kernel width, scaled to each cell's radius r"
+        gammas, gamma = [f"{value:.3g}" for value in sorted(spec.gamma or [1.0])], "gamma"
+    return {"cost_labels": costs, "gamma_labels": gammas, "names": (cost, gamma)}
 
 
 @dataclass(repr=False)

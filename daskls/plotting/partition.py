@@ -132,8 +132,9 @@ class PartitionDisplay:
         """
         reader = estimator._reader
         rows = None if X is None else check_drawn_rows(X, reader)
-        drawn = find_slice(estimator, rows, features, limits, resolution)
-        points, classes, label = drawn.points(), None, ""
+        drawn, ends, points = find_slice(estimator, rows, features, limits, resolution)
+        shape, n_fixed = (resolution,) * len(drawn), points.shape[1] - len(drawn)
+        classes, label = None, ""
         if estimator._kind == "numbers":
             values = np.asarray(estimator.predict(points)).reshape(len(points), -1)[:, 0]
             y = None if y is None else numbers_of(y, rows, reader.target.width)
@@ -144,18 +145,18 @@ class PartitionDisplay:
             classes = estimator.classes_
             y = None if y is None else np.searchsorted(classes, np.asarray(y))
         cells = find_cells(reader, points)
-        names = name_features(None, estimator)
+        names = name_features(reader)
         return cls(
-            limits=drawn.limits,
-            values=values.reshape(drawn.shape),
-            cells=None if cells is None else cells.reshape(drawn.shape),
+            limits=ends,
+            values=values.reshape(shape),
+            cells=None if cells is None else cells.reshape(shape),
             classes=classes,
-            names=(*(names[feature] for feature in drawn.features), label),
+            names=(*(names[feature] for feature in drawn), label),
             report=estimator.fit_report_,
             measured_as=reader.target.measured_as,
-            rows=None if rows is None else rows[:, drawn.features],
+            rows=None if rows is None else rows[:, drawn],
             y=y,
-            note=drawn.note,
+            note=f"slice: {n_fixed} other feature(s) at the mean of X" if n_fixed else "",
         )
 
     def plot(

@@ -10,6 +10,7 @@ import numpy as np
 from daskls.errors import ParameterError
 from daskls.gaps import names_of
 from daskls.records import Int64, Ints, Labels, Reals
+from daskls.store.reader import ModelReader
 
 REMEDY = "Drawing needs matplotlib, which is not installed; run `pip install daskls[plots]`."
 # Of six lightnesses, for print in gray, and distinct for red-blind and green-blind readers: their
@@ -84,12 +85,9 @@ def check_least(name: str, value: int, least: int) -> None:
         raise ParameterError(f"{name} is {value}; it must be at least {least}.")
 
 
-def name_features(feature_names: Any, estimator: Any) -> list[str]:
-    """Return a name for each feature: the given one, else that of the column trained on."""
-    if feature_names is None:
-        reader = estimator._reader
-        feature_names = reader.feature_names or names_of(reader.n_columns, reader.gaps)
-    return list(map(str, feature_names))
+def name_features(reader: ModelReader) -> list[str]:
+    """Return a name for each feature: that of the column trained on, else its number."""
+    return list(map(str, reader.feature_names or names_of(reader.n_columns, reader.gaps)))
 
 
 def columns_of(estimator: Any) -> tuple[list[str], Int64]:
@@ -99,7 +97,7 @@ def columns_of(estimator: Any) -> tuple[list[str], Int64]:
         widths = [len(column.feature_names) for column in table.columns]
         return table.column_names, np.repeat(np.arange(len(widths)), widths)
     # Marks of missing values are no columns.
-    names = name_features(None, estimator)[: estimator._reader.n_columns]
+    names = name_features(estimator._reader)[: estimator._reader.n_columns]
     return names, np.arange(len(names))
 
 

@@ -184,8 +184,7 @@ class ReportDisplay:
         ImportError : matplotlib is not installed
         StoreError : ``path`` exists, or its disk is full
         """
-        lists = self.facts, self.parameters, self.columns, self.notes, self.panels
-        page = page_of(self.title, *lists)
+        page = page_of(self)
         if path is not None:
             write_new(path, page)
         return page
@@ -201,8 +200,7 @@ class ReportDisplay:
 
 def summary_of(estimator: Any) -> str:
     """Return the HTML that a notebook shows of a fitted estimator: its results and one picture."""
-    display = ReportDisplay.from_estimator(estimator)
-    return snippet_of(display.title, display.facts, display.panels)
+    return snippet_of(ReportDisplay.from_estimator(estimator))
 
 
 def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
