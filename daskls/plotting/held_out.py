@@ -66,7 +66,7 @@ def calibration(subject: Subject) -> Panel | None:
         ax.get_legend().remove()
 
     note = (
-        f"Calibrated probabilities lie on the dotted line; of bins of {LEAST_IN_BIN} rows or more."
+        "Calibrated probabilities lie on the dotted line. Bins of fewer than 10 rows are left out."
     )
     return Panel("calibration", "Calibration", note, draw)
 

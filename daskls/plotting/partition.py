@@ -7,7 +7,7 @@ import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES
-from daskls.methods.predict import predict_array
+from daskls.methods.predict import OF_NUMBERS, predict_array
 from daskls.plotting.plane import (
     class_colors,
     class_entries,
@@ -136,7 +136,8 @@ class PartitionDisplay:
         shape, n_fixed = (resolution,) * len(drawn), points.shape[1] - len(drawn)
         classes, label = None, ""
         if estimator._kind == "numbers":
-            values = np.asarray(estimator.predict(points)).reshape(len(points), -1)[:, 0]
+            values = np.asarray(predict_array(points, estimator._handle, OF_NUMBERS))
+            values = values.reshape(len(points), -1)[:, 0]
             y = None if y is None else numbers_of(y, rows, reader.target.width)
             label = name_numbers(estimator)
         else:

@@ -208,8 +208,9 @@ def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
     panel.draw(ax)
     # Replaces the title that the display has set.
     bold = panel.title.replace(" ", r"\ ")
-    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note, n_letters)]
-    ax.set_title("\n".join(lines), fontsize=7.5, color="black")
+    # The only formula: dollar signs of names are no others.
+    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note.replace("$", r"\$"), n_letters)]
+    ax.set_title("\n".join(lines), fontsize=7.5, color="black", parse_math=True)
 
 
 def _shrink(ax: Any) -> None:

@@ -237,6 +237,17 @@ def test_what_is_given_and_what_is_odd_is_said():
     assert [n for n in ReportDisplay.from_estimator(inside, X, new).notes if "not seen: 1" in n]
 
 
+def test_titles_of_pictures_are_bold_and_names_no_formulas():
+    X, _ = rows(300, 0)
+    own = small("VoronoiSVR").fit(
+        pandas.DataFrame(X, columns=["a$b$", "c"]).assign(**{"$y$": X[:, 0]}), "$y$"
+    )
+    ax = ReportDisplay.from_estimator(own).plot().axes_["partition"]
+    assert ax.title.get_parse_math()
+    assert ax.title.get_text().startswith("$\\bf{Partition}$\nPredicted \\$y\\$ as")
+    assert not ax.xaxis.label.get_parse_math()
+
+
 def test_what_cannot_be_reported_on_is_refused(model):
     X, y = rows(20, 1)
     with pytest.raises(ParameterError, match="is a LogisticRegression"):
