@@ -132,7 +132,7 @@ def _map_svg(record: FitRecord, drawn: Map, scale: float) -> str:
         ]
     if top is not None:
         parts += _color_bar(top, measure)
-    size = f'width="{scale * WIDTH:g}" height="{scale * HEIGHT:g}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    size = f'width="{scale * WIDTH:g}" style="max-width:100%" viewBox="0 0 {WIDTH} {HEIGHT}"'
     return f'<svg {size} fill="#222" font-size="11">{"".join(parts)}</svg>'
 
 
