@@ -180,10 +180,10 @@ def announce(
         from daskls.live.page import add_page
     except ImportError as error:
         return None, f"the scheduler lacks bokeh ({error})"
-    path = add_page(dask_scheduler)
+    board = board_of(dask_scheduler)
+    path = add_page(dask_scheduler, PATH, board)
     if path is None:
         return None, "the scheduler has no dashboard"
-    board = board_of(dask_scheduler)
     dask_scheduler.add_plugin(board, idempotent=True, name=board.name)
     record, _ = board.fits.setdefault(fit, (FitRecord(title, target), client))
     if drawn is not None:

@@ -1,6 +1,7 @@
 """The page ``/daskls`` of the Dask dashboard; it runs on the scheduler and needs bokeh."""
 
 import time
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -10,7 +11,6 @@ from distributed.dashboard.core import BokehApplication
 from distributed.dashboard.scheduler import template_variables
 from tornado.ioloop import IOLoop
 
-from daskls.live.dashboard import PATH, board_of
 from daskls.live.view import fit_html
 
 # Longer than the interval between messages: the scheduler itself computes each update.
@@ -22,7 +22,8 @@ BEFORE_FITS = "<h3>daskls</h3><p>No fit has run yet. The next one shows here.</p
 _served: "WeakSet[Any]" = WeakSet()
 
 
-def add_page(scheduler: Any) -> str | None:
+def add_page(scheduler: Any, path: str, board: Any) -> str | None:
+    """Serve a board, whose ``records`` are shown; return the page's path, None if there is none."""
     application = scheduler.http_application
     dashboard = next((a for a in application.applications if isinstance(a, BokehTornado)), None)
     if dashboard is None:
@@ -31,19 +32,19 @@ def add_page(scheduler: Any) -> str | None:
     if scheduler not in _served:
         variables = template_variables(scheduler)
         page = BokehApplication(
-            {PATH: live_doc}, scheduler, prefix=prefix, template_variables=variables
+            {path: partial(live_doc, board)}, scheduler, prefix=prefix, template_variables=variables
         )
         # The dashboard's own pages share this list of links.
-        if PATH.strip("/") not in variables["pages"]:
-            variables["pages"].append(PATH.strip("/"))
+        if path.strip("/") not in variables["pages"]:
+            variables["pages"].append(path.strip("/"))
         application.add_application(page)
         page.initialize(IOLoop.current())
         page.start()
         _served.add(scheduler)
-    return f"{prefix.rstrip('/')}{PATH}"
+    return f"{prefix.rstrip('/')}{path}"
 
 
-def live_doc(scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
+def live_doc(board: Any, scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
     from distributed.dashboard.components.scheduler import BOKEH_THEME, env
 
     doc.title = "daskls"
@@ -52,7 +53,7 @@ def live_doc(scheduler: Any, extra: dict[str, Any], doc: Any) -> None:
     def update() -> None:
         """Show the fits as they are now; of ended ones the text stays, and nothing is sent."""
         now, tasks = time.time(), count_tasks(scheduler)
-        fits = [fit_html(record, now, tasks, scale=1.4) for record in board_of(scheduler).records]
+        fits = [fit_html(record, now, tasks, scale=1.4) for record in board.records]
         shown.text = "".join(fits) or BEFORE_FITS
 
     update()

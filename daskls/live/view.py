@@ -23,9 +23,9 @@ PALETTE = [f"#{bytes(rgb).hex()}" for rgb in _RGB.round().astype(np.uint8)]
 # The quantile of the regions' errors at which the colors end.
 BELOW_TOP = 0.98
 # Pixels: the side of the map, the margins on its left and above it, the whole picture.
-SIZE, LEFT, TOP, WIDTH, HEIGHT = 350, 54, 8, 514, 392
+SQUARE, LEFT, TOP, WIDTH, HEIGHT = 350, 54, 8, 514, 392
 # Letters of a name that fit along a side.
-MOST_LETTERS = 60
+LETTERS_ALONG = 60
 
 
 def top_error(errors: Sequence[float | None], measure: Measure) -> float | None:
@@ -92,7 +92,7 @@ def fit_html(
     """Return the numbers of a fit, the link of its page if it is not on it, and its map."""
     link = "" if record.link is None else escape(record.link)
     link = link and f"On the dashboard: <a href='{link}' target='_blank'>{link}</a>"
-    parts = [f"<div>{_numbers(record, now, tasks)}{link}</div>"]
+    parts = [f"<div style='max-width:470px'>{_numbers(record, now, tasks)}{link}</div>"]
     if record.map is not None:
         note = f"{escape(record.map.note)}. {COLORS}"
         style = "max-width:420px;color:#555;font-size:11px"
@@ -114,19 +114,19 @@ def _map_svg(record: FitRecord, drawn: Map, scale: float) -> str:
         f"<title>{_tell(n_cells, error, measure)}</title></path>"
         for polygon, n_cells, error in shapes
     )
-    view = f'viewBox="0 0 {SIDE} {SIDE}" x="{LEFT}" y="{TOP}" width="{SIZE}" height="{SIZE}"'
+    view = f'viewBox="0 0 {SIDE} {SIDE}" x="{LEFT}" y="{TOP}" width="{SQUARE}" height="{SQUARE}"'
     line = f'stroke="{LINE}" stroke-width="{1 if len(drawn.polygons) > 800 else 2}"'
-    bottom, middle = TOP + SIZE, LEFT + SIZE / 2
+    bottom, middle = TOP + SQUARE, LEFT + SQUARE / 2
     parts = [
         f'<svg {view} overflow="visible" {line}>{regions}</svg>',
         _text(middle, bottom + 28, drawn.names[0]),
-        _text(12, TOP + SIZE / 2, drawn.names[1], turn=True),
+        _text(12, TOP + SQUARE / 2, drawn.names[1], turn=True),
     ]
     if drawn.limits is not None:
         (left, right), (low, high) = ([f"{end:.3g}" for end in side] for side in drawn.limits)
         parts += [
             _text(LEFT, bottom + 14, left, "start"),
-            _text(LEFT + SIZE, bottom + 14, right, "end"),
+            _text(LEFT + SQUARE, bottom + 14, right, "end"),
             _text(LEFT - 4, bottom, low, "end"),
             _text(LEFT - 4, TOP + 10, high, "end"),
         ]
@@ -144,21 +144,21 @@ def _tell(n_cells: int, error: float | None, measure: Measure) -> str:
 
 
 def _color_bar(top: float, measure: Measure) -> list[str]:
-    x, step = LEFT + SIZE + 14, SIZE / len(PALETTE)
+    x, step = LEFT + SQUARE + 14, SQUARE / len(PALETTE)
     bar = [
-        f'<rect x="{x}" y="{TOP + SIZE - (i + 1) * step:.2f}" width="12" height="{step + 1:.2f}" '
+        f'<rect x="{x}" y="{TOP + SQUARE - (i + 1) * step:.2f}" width="12" height="{step + 1:.2f}" '
         f'fill="{color}"/>'
         for i, color in enumerate(PALETTE)
     ]
     for share, down in ((0, 0), (0.5, 4), (1, 9)):
         error = measure.factor * share * top
         told = f"{error:.1f} %" if measure.is_share else f"{error:.2g}"
-        bar.append(_text(x + 16, TOP + SIZE * (1 - share) + down, told, "start"))
-    return [*bar, _text(x + 72, TOP + SIZE / 2, measure.axis_label, turn=True)]
+        bar.append(_text(x + 16, TOP + SQUARE * (1 - share) + down, told, "start"))
+    return [*bar, _text(x + 72, TOP + SQUARE / 2, measure.axis_label, turn=True)]
 
 
 def _text(x: float, y: float, words: str, anchor: str = "middle", *, turn: bool = False) -> str:
     turned = f' transform="rotate(-90 {x} {y})"' if turn else ""
-    fit = f' textLength="{SIZE}" lengthAdjust="spacingAndGlyphs"'
-    squeezed = fit if len(words) > MOST_LETTERS else ""
+    fit = f' textLength="{SQUARE}" lengthAdjust="spacingAndGlyphs"'
+    squeezed = fit if len(words) > LETTERS_ALONG else ""
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{turned}{squeezed}>{escape(words)}</text>'

@@ -16,7 +16,7 @@ from daskls.records import Codes, Float64, Labels
 # Of more classes the numbers would run into each other.
 MOST_CLASSES_WRITTEN = 12
 # The share of fewer rows of a bin of probabilities is chance.
-N_BINS, LEAST_IN_BIN = 10, 10
+N_TENTHS, LEAST_IN_BIN = 10, 10
 
 
 def confusion(subject: Subject) -> Panel | None:
@@ -51,7 +51,7 @@ def calibration(subject: Subject) -> Panel | None:
     if len(classes) > 2:
         of = "the likeliest class"
     # scikit-learn's bins, each closed at its right end.
-    bins = np.searchsorted(np.linspace(0, 1, N_BINS + 1)[1:-1], probable)
+    bins = np.searchsorted(np.linspace(0, 1, N_TENTHS + 1)[1:-1], probable)
     shown = np.bincount(bins)[bins] >= LEAST_IN_BIN
     if not shown.any():
         return None
@@ -60,7 +60,7 @@ def calibration(subject: Subject) -> Panel | None:
         from sklearn.calibration import CalibrationDisplay
 
         CalibrationDisplay.from_predictions(
-            is_named[shown], probable[shown], n_bins=N_BINS, ax=ax, color=BLUE
+            is_named[shown], probable[shown], n_bins=N_TENTHS, ax=ax, color=BLUE
         )
         ax.set(xlabel=f"probability of {of}", ylabel="share of rows", aspect="equal")
         ax.get_legend().remove()
