@@ -53,7 +53,7 @@ def live_doc(board: Any, scheduler: Any, extra: dict[str, Any], doc: Any) -> Non
     def update() -> None:
         """Show the fits as they are now; of ended ones the text stays, and nothing is sent."""
         now, tasks = time.time(), count_tasks(scheduler)
-        fits = [fit_html(record, now, tasks, scale=1.4) for record in board.records]
+        fits = [fit_html(record, now, tasks, scale=1.2) for record in board.records]
         shown.text = "".join(fits) or BEFORE_FITS
 
     update()

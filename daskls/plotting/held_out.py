@@ -13,6 +13,11 @@ from daskls.plotting.plane import OnAxes
 from daskls.plotting.slices import name_numbers
 from daskls.records import Codes, Float64, Labels
 
+# Of scikit-learn's pictures of numbers: name, title and note.
+KINDS = {
+    "actual_vs_predicted": ("answers", "Predictions", "exact predictions lie on the dashed line."),
+    "residual_vs_predicted": ("residuals", "Residuals", "above 0 the prediction is too small."),
+}
 # Of more classes the numbers would run into each other.
 MOST_CLASSES_WRITTEN = 12
 # The share of fewer rows of a bin of probabilities is chance.
@@ -71,21 +76,12 @@ def calibration(subject: Subject) -> Panel | None:
     return Panel("calibration", "Calibration", note, draw)
 
 
-def predictions(subject: Subject) -> Panel | None:
-    note = "exact predictions lie on the dashed line."
-    return _beside(subject, "answers", "Predictions", "actual_vs_predicted", note)
-
-
-def residuals(subject: Subject) -> Panel | None:
-    note = "above 0 the prediction is too small."
-    return _beside(subject, "residuals", "Residuals", "residual_vs_predicted", note)
-
-
-def _beside(subject: Subject, name: str, title: str, kind: str, note: str) -> Panel | None:
+def predictions(subject: Subject, kind: str) -> Panel | None:
     """Return a panel of scikit-learn's picture of numbers, of the first column or level."""
     scores = subject.evaluation
     if scores is None:
         return None
+    name, title, note = KINDS[kind]
     true, predicted = (y.reshape(len(y), -1)[:, 0] for y in (scores.true, scores.predicted))
 
     def draw(ax: Any) -> None:

@@ -134,16 +134,15 @@ class PartitionDisplay:
         rows = None if X is None else check_drawn_rows(X, reader)
         drawn, ends, points = find_slice(estimator, rows, features, limits, resolution)
         shape, n_fixed = (resolution,) * len(drawn), points.shape[1] - len(drawn)
-        classes, label = None, ""
-        if estimator._kind == "numbers":
-            values = np.asarray(predict_array(points, estimator._handle, OF_NUMBERS))
+        classes, label = getattr(estimator, "classes_", None), ""
+        wanted: Any = OF_NUMBERS if classes is None else "scores"
+        values = np.asarray(predict_array(points, estimator._handle, wanted))
+        if classes is None:
             values = values.reshape(len(points), -1)[:, 0]
             y = None if y is None else numbers_of(y, rows, reader.target.width)
             label = name_numbers(estimator)
         else:
-            values = np.asarray(predict_array(points, estimator._handle, "scores"))
             values = values if values.ndim == 1 else values.argmax(axis=1)
-            classes = estimator.classes_
             y = None if y is None else np.searchsorted(classes, np.asarray(y))
         cells = find_cells(reader, points)
         names = name_features(reader)
