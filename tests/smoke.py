@@ -20,7 +20,7 @@ from daskls.registry import METHODS, load_object
 
 COMMAND = Path(sysconfig.get_path("scripts"), "daskls")
 # Of live views.
-OTHER_EXTRAS = {"IPython", "anywidget", "bokeh", "traitlets"}
+OTHER_EXTRAS = {"IPython", "bokeh", "ipywidgets"}
 SMALL = {
     "VoronoiSVC": {"cell_size": 200},
     "RandomChunkSVC": {"chunk_size": 300},

@@ -113,10 +113,12 @@ def fit_view(
             return
         # Imported here so that other fits do not load the live view.
         from daskls.live.fit import LiveFit
-        from daskls.live.record import FitRecord, Header
+        from daskls.live.record import FitRecord
 
+        title = f"{estimator}: {shape[0]:,} rows, {shape[1]} features"
+        # The last name of its store, by which fits of one kind are told apart.
         name = store.where().rstrip("/").rpartition("/")[2]
-        record = FitRecord(Header(estimator, *shape, target, name))
+        record = FitRecord(f"{title}, in {name}" if name else title, target)
         fronts = [_notebook_front(messages)] if is_notebook else []
         if client is not None:
             # The notebook's front shows the link to the page itself: output that a thread prints
@@ -161,16 +163,13 @@ def _client_with_page(client: Any, messages: _Messages) -> Any:
 
 
 def _notebook_front(messages: _Messages) -> Any:
-    try:
-        from daskls.live.widget import Widget
-    except ImportError:
-        from daskls.live.fit import Lines
+    from daskls.live.fit import Lines, Widget
 
+    try:
+        return Widget()
+    except ImportError:
         messages.show_once(NO_WIDGET)
         return Lines()
-    widget = Widget()
-    widget.display()
-    return widget
 
 
 def _page_front(store: Objects, client: Any, say: Callable[[str], None]) -> Any:

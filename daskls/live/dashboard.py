@@ -2,23 +2,22 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import astuple
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
+from weakref import WeakKeyDictionary
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from daskls.live.board import PATH, board_of
-from daskls.live.events import TOPIC, LeafCounts
-from daskls.live.record import FitRecord, Header, Map
+from daskls.live.record import TOPIC, FitRecord, LeafCounts, Map
+from daskls.records import MeasuredAs
 
+PATH = "/daskls"
 # A shorter fit ends before anyone has opened the page.
 SHORTEST_S = 1.0
 # Seconds between two messages of a client.
 EVENT_INTERVAL_S = 1.0
 # Seconds within which the scheduler must answer.
 ANSWER_S = 10.0
-PLUGIN_NAME = "daskls"
 StageDone = tuple[int | None, int]
 
 
@@ -55,14 +54,9 @@ class Dashboard:
     def _announce(self, record: FitRecord) -> None:
         """Put the fit on the board; LookupError where the scheduler has no page."""
         drawn = record.map
-        path, why_not = self._run(
-            announce,
-            self._fit,
-            self._client.id,
-            astuple(record.header),
-            None if drawn is None else drawn.to_json(),
-            [] if drawn is None else self._read(set()),
-        )
+        known = [] if drawn is None else self._read(set())
+        about = record.title, record.target, drawn, known
+        path, why_not = self._run(announce, self._fit, self._client.id, *about)
         if path is None:
             raise LookupError(f"there is no page {PATH}, as {why_not}")
         self._has_map = drawn is not None
@@ -124,29 +118,59 @@ def page_link(dashboard_link: str | None, path: str) -> str:
 # ---- on the scheduler ----
 
 
-class LivePlugin(SchedulerPlugin):  # type: ignore[misc]
-    name = PLUGIN_NAME
+class Board(SchedulerPlugin):  # type: ignore[misc]
+    """The fits that the page shows; a plugin, which hears of them, while any runs."""
 
-    def __init__(self, scheduler: Any) -> None:
-        self.scheduler, self.board = scheduler, board_of(scheduler)
+    name = "daskls"
+
+    def __init__(self) -> None:
+        self.fits: dict[str, tuple[FitRecord, str]] = {}
+        self.last: FitRecord | None = None
+
+    @property
+    def records(self) -> list[FitRecord]:
+        """The fits to show: all that run, else the last one."""
+        running = [record for record, _ in self.fits.values()]
+        return running or ([] if self.last is None else [self.last])
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """Dask calls it with every message of every topic."""
-        if topic == TOPIC and isinstance(msg, dict):
-            self.board.take(msg)
+        """Record a message from a worker or a client; Dask calls it with those of every topic."""
+        if topic != TOPIC or not isinstance(msg, dict):
+            return
+        for root, first, last, counts in msg.get("bundles", ()):
+            if root in self.fits:
+                self.fits[root][0].add_bundle(first, last, counts)
+        for root, name, done, total, seconds in msg.get("stages", ()):
+            if root in self.fits:
+                self.fits[root][0].advance(name, done, total, time.time(), seconds)
 
     def remove_client(self, scheduler: Any, client: str) -> None:
         """The fits of a client that has gone end."""
-        for fit in [fit for fit, (_, owner) in self.board.fits.items() if owner == client]:
-            self.board.end(fit, "stopped")
-        drop_if_idle(scheduler)
+        for fit in [fit for fit, (_, owner) in self.fits.items() if owner == client]:
+            self.end(fit, "stopped", scheduler)
+
+    def end(self, fit: str, how: str, scheduler: Any) -> None:
+        if fit in self.fits:
+            self.last, _ = self.fits.pop(fit)
+            self.last.end(how, time.time())
+        if not self.fits and self.name in scheduler.plugins:
+            scheduler.remove_plugin(self.name)
+
+
+_boards: "WeakKeyDictionary[Any, Board]" = WeakKeyDictionary()
+
+
+def board_of(scheduler: Any) -> Board:
+    """Return a scheduler's board, the same one at every call."""
+    return _boards.setdefault(scheduler, Board())
 
 
 def announce(
     fit: str,
     client: str,
-    header: tuple[Any, ...],
-    drawn: dict[str, Any] | None,
+    title: str,
+    target: MeasuredAs,
+    drawn: Map | None,
     bundles: list[tuple[int, int, LeafCounts]],
     dask_scheduler: Any = None,
 ) -> tuple[str | None, str]:
@@ -156,16 +180,14 @@ def announce(
         from daskls.live.page import add_page
     except ImportError as error:
         return None, f"the scheduler lacks bokeh ({error})"
-    path = add_page(dask_scheduler)
+    board = board_of(dask_scheduler)
+    path = add_page(dask_scheduler, PATH, board)
     if path is None:
         return None, "the scheduler has no dashboard"
-    dask_scheduler.add_plugin(LivePlugin(dask_scheduler), idempotent=True, name=PLUGIN_NAME)
-    fits = board_of(dask_scheduler).fits
-    if fit not in fits:
-        fits[fit] = FitRecord(Header(*header)), client
-    record, _ = fits[fit]
+    dask_scheduler.add_plugin(board, idempotent=True, name=board.name)
+    record, _ = board.fits.setdefault(fit, (FitRecord(title, target), client))
     if drawn is not None:
-        record.set_map(Map(**drawn))
+        record.set_map(drawn)
     for bundle in bundles:
         record.add_bundle(*bundle)
     return path, ""
@@ -188,10 +210,4 @@ def retire(
     if fit in board.fits:
         for bundle in bundles:
             board.fits[fit][0].add_bundle(*bundle)
-    board.end(fit, how)
-    drop_if_idle(dask_scheduler)
-
-
-def drop_if_idle(scheduler: Any) -> None:
-    if not board_of(scheduler).fits and PLUGIN_NAME in scheduler.plugins:
-        scheduler.remove_plugin(PLUGIN_NAME)
+    board.end(fit, how, dask_scheduler)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from daskls.errors import StoreError
-from daskls.live.events import LeafCounts, count_leaves
 from daskls.live.map import draw_map
-from daskls.live.record import FitRecord, Stage
+from daskls.live.record import FitRecord, LeafCounts, Stage, count_leaves
+from daskls.live.view import fit_html
 from daskls.partition.base import Partition
 from daskls.records import Reals, SolverSpec
 from daskls.run.progress import REPORT_SPACING, Progress, format_seconds
@@ -116,6 +116,22 @@ def read_bundles(store: Location, known: set[tuple[int, int]]) -> list[tuple[int
     return bundles
 
 
+class Widget:
+    """A front in a notebook, below the cell in whose thread it is made; needs ipywidgets."""
+
+    draws, reads = True, True
+
+    def __init__(self) -> None:
+        from IPython.display import display
+        from ipywidgets import HTML
+
+        self._html = HTML()
+        display(self._html)
+
+    def show(self, record: FitRecord) -> None:
+        self._html.value = fit_html(record, time.time())
+
+
 class Lines:
     """A front that writes a line when a stage begins, every `LINE_S` seconds, and when it ends."""
 
@@ -130,7 +146,7 @@ class Lines:
         now = time.time()
         if not self._is_titled:
             self._is_titled = True
-            self._write(str(record.header))
+            self._write(record.title)
         if record.link is not None and not self._is_linked:
             self._is_linked = True
             self._write(f"On the dashboard: {record.link}")
@@ -145,8 +161,8 @@ class Lines:
 def format_line(record: FitRecord, stage: Stage, now: float) -> str:
     """Return one line about a stage.
 
-    >>> from daskls.live.record import FitRecord, Header
-    >>> record = FitRecord(Header("VoronoiSVC", 1000, 2))
+    >>> from daskls.live.record import FitRecord
+    >>> record = FitRecord("VoronoiSVC: 1,000 rows, 2 features")
     >>> record.advance("train", 0, 40, now=0.0)
     >>> record.advance("train", 10, 40, now=5.0)
     >>> format_line(record, record.stages["train"], now=5.0)

@@ -5,7 +5,7 @@ arranged like the means of their rows in the plane of the leading components, wi
 proportional to their numbers of rows. Chunks, which have no place in space: equal squares.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,27 +22,22 @@ MAX_DRAWN = 2000
 MAX_ROWS, MAX_FEATURES = 4096, 1024
 # The share of the sample beyond each side of the map: a few outliers would shrink all the rest.
 OUTSIDE = 0.002
-COLORS = "White: not trained yet; pale blue: trained, where no error is measured."
 
 
 def draw_map(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
     """Return the map of a partition; of the first one, where rows are cut several times."""
-    drawn = _draw(partition, X, names)
-    return replace(drawn, note=f"{drawn.note}. {COLORS}")
-
-
-def _draw(partition: Partition, X: Reals, names: Sequence[str]) -> Map:
-    """Return the map, with a note that does not explain the colors yet."""
     if partition.find(X[:1]) is None:
         return _draw_squares(partition.n_leaves)
-    note = f"partition 1 of {partition.n_partitions}; " if partition.n_partitions > 1 else ""
-    if (
-        X.shape[1] == 2
-        and isinstance(partition, Forest)
-        and partition.trees[0].n_leaves <= MAX_DRAWN
-    ):
-        return _draw_tree(partition, X, (names[0], names[1]), note)
-    return _draw_rectangles(partition, X, names, note)
+    n_leaves = sum(partition.partition_of(leaf) == 0 for leaf in range(partition.n_leaves))
+    if X.shape[1] == 2 and isinstance(partition, Forest) and n_leaves <= MAX_DRAWN:
+        drawn = _draw_tree(partition.trees[0], X, (names[0], names[1]))
+    else:
+        drawn = _draw_rectangles(partition, n_leaves, X, names)
+    if n_leaves == partition.n_leaves:
+        return drawn
+    others = [-1] * (partition.n_leaves - n_leaves)
+    note = f"partition 1 of {partition.n_partitions}; {drawn.note}"
+    return replace(drawn, region_of=drawn.region_of + others, note=note)
 
 
 def _draw_squares(n_leaves: int) -> Map:
@@ -65,20 +60,21 @@ def _group_leaves(n_leaves: int, n_regions: int) -> Int64:
     return np.arange(n_leaves) * n_regions // max(n_leaves, 1)
 
 
-def _draw_tree(forest: Forest, X: Reals, names: tuple[str, str], note: str) -> Map:
-    tree = forest.trees[0]
-    limits = _limits(X)
+def _draw_tree(tree: Tree, X: Reals, names: tuple[str, str]) -> Map:
+    low, high = np.quantile(X, [OUTSIDE, 1 - OUTSIDE], axis=0)
+    flat = low >= high
+    limits = np.stack([low - flat, high + flat], axis=1).astype(np.float64)
     polygons = cell_polygons(tree, limits)
     # Regions outside of the map have no polygon.
     number = np.full(tree.n_leaves, -1)
     number[list(polygons)] = np.arange(len(polygons))
-    others = np.full(forest.n_leaves - tree.n_leaves, -1)
+    low, span = limits[:, 0], limits[:, 1] - limits[:, 0]
     return Map(
-        _in_units(polygons.values(), limits),
-        np.concatenate([number, others]).tolist(),
-        _as_tuples(limits),
+        [((own - low) / span * SIDE).round().astype(int).tolist() for own in polygons.values()],
+        number.tolist(),
+        limits.tolist(),
         names,
-        f"{note}groups of neighboring cells, as space is cut",
+        "groups of neighboring cells, as space is cut",
     )
 
 
@@ -116,28 +112,26 @@ def _clip(polygon: Float64, distance: Float64) -> Float64:
     return np.array(corners).reshape(-1, 2)
 
 
-def _draw_rectangles(partition: Partition, X: Reals, names: Sequence[str], note: str) -> Map:
+def _draw_rectangles(partition: Partition, n_leaves: int, X: Reals, names: Sequence[str]) -> Map:
     plane, axes, how = find_plane(X, names)
     leaves = partition.find(X)
     assert leaves is not None
-    n_leaves = sum(partition.partition_of(leaf) == 0 for leaf in range(partition.n_leaves))
     n_regions = min(n_leaves, MAX_DRAWN)
     region_of = _group_leaves(n_leaves, n_regions)
     regions = region_of[leaves[0]]
     counts = np.bincount(regions, minlength=n_regions)
     seen = np.flatnonzero(counts)
     sums = np.stack([np.bincount(regions, side, n_regions)[seen] for side in plane.T], axis=1)
-    means: Float64 = sums / counts[seen, None]
     number = np.full(n_regions, -1)
     number[seen] = np.arange(len(seen))
-    others = np.full(partition.n_leaves - n_leaves, -1)
+    thinned = f"; {n_leaves:,} groups in {n_regions:,} regions" if n_leaves > n_regions else ""
     return Map(
-        rectangles(means, counts[seen], strips=X.shape[1] == 1),
-        np.concatenate([number[region_of], others]).tolist(),
+        rectangles(sums / counts[seen, None], counts[seen], strips=X.shape[1] == 1),
+        number[region_of].tolist(),
         None,
         axes,
-        f"{note}a map: groups of neighboring cells, with areas by their rows, arranged like their "
-        f"means {how}{_thinned(n_leaves, n_regions)}",
+        "a map: groups of neighboring cells, with areas by their rows, arranged like their means "
+        f"{how}{thinned}",
     )
 
 
@@ -191,23 +185,3 @@ def find_plane(X: Reals, names: Sequence[str]) -> tuple[Float64, tuple[str, str]
     ]
     plane = (X - center) @ leading
     return plane, (axes[0], axes[1]), "in the plane of two principal components of the sample"
-
-
-def _limits(X: Reals) -> Float64:
-    low, high = np.quantile(X, [OUTSIDE, 1 - OUTSIDE], axis=0)
-    flat = low >= high
-    return np.stack([low - flat, high + flat], axis=1).astype(np.float64)
-
-
-def _in_units(polygons: Iterable[Float64], limits: Float64) -> list[list[list[int]]]:
-    low, span = limits[:, 0], limits[:, 1] - limits[:, 0]
-    return [((polygon - low) / span * SIDE).round().astype(int).tolist() for polygon in polygons]
-
-
-def _as_tuples(limits: Float64) -> tuple[tuple[float, float], tuple[float, float]]:
-    (left, right), (bottom, top) = limits.tolist()
-    return (left, right), (bottom, top)
-
-
-def _thinned(n_leaves: int, n_regions: int) -> str:
-    return f"; {n_leaves:,} groups in {n_regions:,} regions" if n_leaves > n_regions else ""

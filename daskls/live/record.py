@@ -1,14 +1,17 @@
 """The record of a fit's progress, which every front shows, and the units of its errors."""
 
 import threading
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from daskls.live.events import LeafCounts, find_single_class
-from daskls.records import Float64, Int64, MeasuredAs
+from daskls.cluster import in_task
+from daskls.records import CellReport, Float64, Ints, Mask, MeasuredAs, Table
 from daskls.run.progress import STAGE_LABELS
+
+# The units of errors
 
 
 @dataclass(frozen=True)
@@ -82,25 +85,81 @@ MEASURES: dict[MeasuredAs, Measure] = {
     ),
 }
 
-# The quantile of the regions' errors at which the colors end.
-BELOW_TOP = 0.98
+
+# What workers tell of trained cells
 
 
-@dataclass(frozen=True)
-class Header:
-    estimator: str
-    n_rows: int
-    n_features: int
-    target: MeasuredAs = "classes"
-    # The last name of its store, by which fits of one kind are told apart; "" for none.
-    store: str = ""
-
-    def __str__(self) -> str:
-        told = f"{self.estimator}: {self.n_rows:,} rows, {self.n_features} features"
-        return f"{told}, in {self.store}" if self.store else told
+# The topic of events on the scheduler.
+TOPIC = "daskls"
+# Per leaf: its number, its cells, their rows, the rows of cells whose error was measured, those of
+# cells of one class or one number, and the rows that were wrong, or sums of squared errors.
+COUNTED = ("leaf", "cells", "rows", "measured", "pure", "wrong")
+# One list per name in `COUNTED`, each with one value per leaf.
+LeafCounts = list[list[float]]
 
 
-# The units of a map along each of its sides; `view.js` has the same number.
+def report_cells(root: str, first: int, last: int, reports: Iterable[CellReport]) -> None:
+    """Report a bundle that this task has written to the scheduler, under the fit's store."""
+    if not in_task():
+        return
+    from distributed import get_worker
+
+    table = np.array([report.as_tuple() for report in reports], CellReport.dtype())
+    get_worker().log_event(TOPIC, {"bundles": [[root, first, last, count_leaves(table)]]})
+
+
+def count_leaves(table: Table) -> LeafCounts:
+    leaves, inverse = np.unique(table["leaf"], return_inverse=True)
+    return [leaves.tolist(), *_sum_by(inverse, count_cells(table), len(leaves)).tolist()]
+
+
+def count_cells(table: Table) -> Float64:
+    """Return what is counted of each cell, as in `COUNTED`, without the leaf's number: (5, n)."""
+    rows, errors = table["n_rows"].astype(np.float64), table["validation_error"]
+    measured, pure = np.isfinite(errors), find_single_class(table)
+    cells = np.ones(len(rows))
+    return np.stack([cells, rows, rows * measured, rows * pure, rows * np.nan_to_num(errors)])
+
+
+def find_single_class(table: Table) -> Mask:
+    """Return which cells hold a single class or number, which they predict without an error."""
+    pure: Mask = np.where(table["n_classes"] == 0, table["n_trained"] == 0, table["n_classes"] == 1)
+    return pure
+
+
+def mean_errors(counts: Float64) -> Float64:
+    """Return the mean error over the rows of each column of counts (5, n); NaN: not known."""
+    _, _, measured, pure, wrong = counts
+    # Cells of one class tell nothing of a fit that measures no errors.
+    known = (measured + pure) * bool(measured.any())
+    errors: Float64 = np.divide(wrong, known, out=np.full(len(wrong), np.nan), where=known > 0)
+    return errors
+
+
+def mean_error(report: Any) -> float | None:
+    """Return the mean validation error over a report's rows, as far as it was measured."""
+    return _known(mean_errors(count_cells(report).sum(axis=1, keepdims=True)))[0]
+
+
+def region_errors(region_of: list[int], report: Any, n_regions: int) -> Float64:
+    """Return the mean error over the rows of each region of a map; NaN: not known."""
+    return mean_errors(_sum_by(np.array(region_of)[report.cell], count_cells(report), n_regions))
+
+
+def _sum_by(numbers: Ints, counts: Float64, n: int) -> Float64:
+    """Sum columns of counts by their number; those below 0 are left out."""
+    drawn = numbers >= 0
+    return np.stack([np.bincount(numbers[drawn], row[drawn], n) for row in counts])
+
+
+def _known(errors: Float64) -> list[float | None]:
+    return [None if np.isnan(error) else error for error in errors.tolist()]
+
+
+# The record
+
+
+# The units of a map along each of its sides.
 SIDE = 1000
 
 
@@ -108,18 +167,15 @@ SIDE = 1000
 class Map:
     """A map of a partition: polygons of one leaf or a few, in units of 1/`SIDE` of its sides.
 
-    `limits` are the features' values at the sides ((left, right), (bottom, top)), if they have
+    `limits` are the features' values at the sides [[left, right], [bottom, top]], if they have
     some; `region_of` is -1 for a leaf that is not drawn.
     """
 
     polygons: list[list[list[int]]]
     region_of: list[int]
-    limits: tuple[tuple[float, float], tuple[float, float]] | None
+    limits: list[list[float]] | None
     names: tuple[str, str]
     note: str
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass
@@ -155,14 +211,14 @@ class Stage:
 class FitRecord:
     """Stages, cells and errors of one fit, from any source; several threads may use it."""
 
-    header: Header
+    title: str
+    target: MeasuredAs = "classes"
     stages: dict[str, Stage] = field(default_factory=dict)
     map: Map | None = None
-    version: int = 0
     ended: str | None = None
     link: str | None = None
     _bundles: set[tuple[int, int]] = field(default_factory=set)
-    # Rows as in `live.events.COUNTED`, without the leaf's number; a column per leaf.
+    # Rows as in `COUNTED`, without the leaf's number; a column per leaf.
     _counts: Float64 = field(default_factory=lambda: np.zeros((5, 0)))
     _lock: Any = field(default_factory=threading.RLock)
 
@@ -183,14 +239,12 @@ class FitRecord:
                 # A stage may run again, once per round.
                 self._end_stages(now)
                 stage = self.stages[name] = Stage(name, total, now, first_done=done)
-                self.version += 1
             if seconds is not None:
                 stage.began = now - seconds
             if (stage.done, stage.total) == (done, total):
                 return
             stage.done, stage.total = done, total
             stage.ended = now if done == total else None
-            self.version += 1
 
     def _end_stages(self, now: float) -> None:
         for stage in self.stages.values():
@@ -199,7 +253,6 @@ class FitRecord:
     def set_map(self, drawn: Map) -> None:
         with self._lock:
             self.map = drawn
-            self.version += 1
 
     def add_bundle(self, first: int, last: int, counts: LeafCounts) -> None:
         """Add the results of a bundle's cells; one that is reported twice counts once."""
@@ -212,7 +265,6 @@ class FitRecord:
             if missing > 0:
                 self._counts = np.pad(self._counts, ((0, 0), (0, missing)))
             self._counts[:, leaves] += np.array(counts[1:], np.float64)
-            self.version += 1
 
     def known_bundles(self) -> list[tuple[int, int]]:
         """Return the first and last leaf of each bundle that was added."""
@@ -223,7 +275,6 @@ class FitRecord:
         with self._lock:
             self._end_stages(now)
             self.ended = how
-            self.version += 1
 
     @property
     def n_cells(self) -> int:
@@ -231,13 +282,12 @@ class FitRecord:
 
     @property
     def measure(self) -> Measure:
-        return MEASURES[self.header.target]
+        return MEASURES[self.target]
 
     @property
     def error(self) -> float | None:
         """The mean validation error over the rows of trained cells; None where none is measured."""
-        counts = self._counts.sum(axis=1)
-        return _mean_error(counts) if counts[2] else None
+        return _known(mean_errors(self._counts.sum(axis=1, keepdims=True)))[0]
 
     def regions(self) -> tuple[list[int], list[float | None]]:
         """Return the number of trained cells, and their mean error, in each region of the map."""
@@ -246,79 +296,4 @@ class FitRecord:
             region_of = np.array(self.map.region_of, np.int64)[: self._counts.shape[1]]
             counts, n_regions = self._counts[:, : len(region_of)], len(self.map.polygons)
         totals = _sum_by(region_of, counts, n_regions)
-        is_measured = bool(totals[2].sum())
-        errors = [_mean_error(column) if is_measured else None for column in totals.T]
-        return totals[0].astype(int).tolist(), errors
-
-    def snapshot(self, now: float) -> dict[str, Any]:
-        """Return everything but the map, as JSON values."""
-        with self._lock:
-            stages = list(self.stages.values())
-            running = [stage for stage in stages if stage.ended is None]
-            cells, errors = self.regions() if self.map is not None else ([], [])
-            return {
-                "title": str(self.header),
-                "ended": self.ended,
-                "link": self.link,
-                "stages": [_stage_json(stage, now) for stage in stages],
-                "left_s": running[-1].left_s(now) if running and self.ended is None else None,
-                "error": self.error,
-                **_error_texts(self.measure, self.error),
-                "n_cells": self.n_cells,
-                "region_cells": cells,
-                "top_error": _top_error(errors, self.measure),
-                "region_errors": errors,
-            }
-
-
-def _error_texts(measure: Measure, error: float | None) -> dict[str, Any]:
-    return {
-        "error_name": measure.mean_name.capitalize() if measure.is_share else measure.mean_name,
-        "error_told": None if error is None else measure.format_mean(error),
-        "error_label": measure.label,
-        "is_share": measure.is_share,
-    }
-
-
-def _top_error(errors: list[float | None], measure: Measure) -> float | None:
-    """Return the error of the last color: not the largest one, as a few may lie far beyond."""
-    known = [error for error in errors if error is not None]
-    if not known:
-        return None
-    top, step = float(np.quantile(known, BELOW_TOP)), 0.01
-    if not measure.is_share and top > 0:
-        # These errors may be of any size: round to their first digit.
-        step = float(10.0 ** np.floor(np.log10(top)))
-    # Rounded, so that not all colors change with each cell.
-    return max(float(np.ceil(top / step)) * step, step)
-
-
-def _stage_json(stage: Stage, now: float) -> dict[str, Any]:
-    return {
-        "label": stage.label,
-        "done": stage.done,
-        "total": stage.total,
-        "seconds": stage.seconds(now),
-        "ended": stage.ended is not None,
-    }
-
-
-def _sum_by(region_of: Int64, counts: Float64, n_regions: int) -> Float64:
-    drawn = region_of >= 0
-    regions = region_of[drawn]
-    return np.stack([np.bincount(regions, row[drawn], n_regions) for row in counts])
-
-
-def mean_error(report: Any) -> float | None:
-    """Return the mean validation error over a report's rows, as far as it was measured."""
-    is_measured = np.isfinite(report.validation_error)
-    if not is_measured.any():
-        return None
-    errors, weights = np.nan_to_num(report.validation_error), report.n_rows
-    return float(np.average(errors, weights=weights * (is_measured | find_single_class(report))))
-
-
-def _mean_error(counts: Float64) -> float | None:
-    _, _, measured, pure, wrong = counts.tolist()
-    known = measured + pure
-    return float(wrong / known) if known else None
+        return totals[0].astype(int).tolist(), _known(mean_errors(totals))

@@ -1,8 +1,7 @@
 """Displays of fitted estimators, in the style of scikit-learn's; drawing needs matplotlib."""
 
-from daskls.plotting.cells import CellDisplay
-from daskls.plotting.choice import FeatureDisplay, SelectionDisplay
-from daskls.plotting.grid import GridDisplay
+from daskls.plotting.bars import CellDisplay, FeatureDisplay
+from daskls.plotting.grid import GridDisplay, SelectionDisplay
 from daskls.plotting.held_out import RocDisplay
 from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.report import ReportDisplay

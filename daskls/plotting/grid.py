@@ -1,14 +1,16 @@
-"""The grid of C and gamma: how many cells chose each combination, and the errors of all."""
+"""The candidates of a fit, by C and width: what each cell chose, or all neighborhoods together."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from daskls.errors import DataError, ParameterError
 from daskls.kernels.kernel import find_kernel
+from daskls.live.record import MEASURES, Measure
 from daskls.methods.base import method_of
-from daskls.plotting.plane import new_axes, write_in_square
+from daskls.plotting.plane import OnAxes, new_axes
 from daskls.records import Float64, Int64, SolverSpec
 from daskls.solvers.grid import find_choice, resolve_grid
 from daskls.solvers.registry import find_loss
@@ -17,7 +19,7 @@ from daskls.store.reader import ModelReader
 
 
 @dataclass(repr=False)
-class GridDisplay:
+class GridDisplay(OnAxes):
     """A heat map over the grid of C and gamma: errors, and how many cells chose each combination.
 
     A number counts the cells that chose a combination. Its color is the mean, over the cells that
@@ -65,10 +67,6 @@ class GridDisplay:
     names: tuple[str, str]
     edge_share: float
     errors: Float64
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
-    image_: Any = field(default=None, init=False)
-    text_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
@@ -114,52 +112,24 @@ class GridDisplay:
         np.add.at(counts, tuple(np.array(points).T), 1)
         return cls(
             counts=counts,
-            cost_labels=_cost_labels(spec),
-            gamma_labels=_gamma_labels(spec, n_gammas),
-            names=_axis_names(spec),
+            **_describe_axes(spec, n_gammas),
             edge_share=float(np.mean(trained.edge != "")),
             errors=_mean_excess(estimator._reader, counts.shape),
         )
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, or None for a new figure
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ImportError : no ``ax``, and matplotlib is not installed
-        """
-        if ax is None:
-            _, (ax,) = new_axes()
-        self.ax_, self.figure_ = ax, ax.figure
-        style: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "viridis_r"}
-        self.image_ = ax.imshow(np.ma.masked_invalid(100 * self.errors), **style)
+    def _draw(self, ax: Any) -> None:
+        chosen = {(i, j): str(self.counts[i, j]) for i, j in np.argwhere(self.counts).tolist()}
+        errors = np.ma.masked_invalid(100 * self.errors)
+        labels = self.cost_labels, self.gamma_labels
+        self.image_, self.text_ = _draw_squares(ax, errors, chosen, *labels)
         label = "error above that of the choice, points"
         self.figure_.colorbar(self.image_, ax=ax, label=label)
-        self.text_ = self._write_counts()
-        ax.set_xticks(range(len(self.cost_labels)), self.cost_labels)
-        ax.set_yticks(range(len(self.gamma_labels)), self.gamma_labels)
         if max(map(len, self.cost_labels)) * len(self.cost_labels) > 40:
             ax.tick_params(axis="x", rotation=45)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         n_trained = int(self.counts.sum())
         title = f"selected in {n_trained} cells; {100 * self.edge_share:.0f} % on an edge"
         ax.set_title(title, fontsize=10)
-        return self
-
-    def _write_counts(self) -> list[Any]:
-        shades = self.image_.norm(self.image_.get_array()).filled(0.0)
-        return [
-            write_in_square(self.ax_, j, i, str(self.counts[i, j]), light=bool(shades[i, j] > 0.5))
-            for i, j in np.argwhere(self.counts).tolist()
-        ]
 
 
 def has_grid(estimator: Any) -> bool:
@@ -181,29 +151,190 @@ def _mean_excess(reader: ModelReader, shape: tuple[int, int]) -> Float64:
     return excess
 
 
-def _cost_labels(spec: SolverSpec) -> list[str]:
-    """Return the labels of the candidates of C; of a scaled grid only the ends have one."""
+def _describe_axes(spec: SolverSpec, n_gammas: int) -> dict[str, Any]:
+    """Return the labels of C and gamma; of a scaled grid only the ends have one."""
+
+    def ends(n: int, first: str, last: str) -> list[str]:
+        return [first, *[""] * (n - 2), last]
+
+    costs, cost = ends(spec.n_costs, "50/m", "500"), "C, scaled to each cell's m rows"
     if spec.C is not None:
-        return [f"{value:.3g}" for value in sorted(spec.C)]
-    return _ends(spec.n_costs, "50/m", "500")
-
-
-def _gamma_labels(spec: SolverSpec, n_gammas: int) -> list[str]:
-    """Return the labels of the candidates of gamma, starting with the widest kernel."""
-    if spec.gamma is not None:
-        return [f"{value:.3g}" for value in sorted(spec.gamma)]
-    if not find_kernel(spec.kernel).has_width:
-        return ["1"]
-    return _ends(n_gammas, "5 r", "0.2 r\n$m^{-1/d}$")
-
-
-def _ends(n: int, first: str, last: str) -> list[str]:
-    """Return labels for the ends of an axis, between which values differ from cell to cell."""
-    return [first, *[""] * (n - 2), last]
-
-
-def _axis_names(spec: SolverSpec) -> tuple[str, str]:
-    cost = "C" if spec.C is not None else "C, scaled to each cell's m rows"
+        costs, cost = [f"{value:.3g}" for value in sorted(spec.C)], "C"
+    gammas = ends(n_gammas, "5 r", "0.2 r\n$m^{-1/d}$")
+    gamma = "kernel width, scaled to each cell's radius r"
     if spec.gamma is not None or not find_kernel(spec.kernel).has_width:
-        return cost, "gamma"
-    return cost, "kernel width, scaled to each cell's radius r"
+        gammas, gamma = [f"{value:.3g}" for value in sorted(spec.gamma or [1.0])], "gamma"
+    return {"cost_labels": costs, "gamma_labels": gammas, "names": (cost, gamma)}
+
+
+@dataclass(repr=False)
+class SelectionDisplay:
+    """Heat maps of the errors of all candidates: width against C, for each number of neighbors.
+
+    For a `FalkSVC` with ``selection="local"``. The chosen candidate is framed. An
+    error that falls toward an edge means that a better value may lie beyond it.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    errors : float array (n_k, n_widths, n_costs)
+    n_neighbors : list of int
+    width_labels : list of str, widest first
+    cost_labels : list of str
+    chosen : tuple of int. Index of the chosen candidate in ``errors``.
+    measure : Measure. How errors are named and written.
+
+    Attributes
+    ----------
+    axes_ : array (n_k,) of matplotlib Axes
+    figure_ : matplotlib Figure
+    images_ : list of AxesImage
+    frame_ : Rectangle around the chosen candidate
+
+    Examples
+    --------
+    >>> from daskls import FalkSVC
+    >>> from daskls.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(1200)
+    >>> model = FalkSVC(n_neighbors=[50, 100], C=[1, 10], selection="local", random_state=0)
+    >>> display = SelectionDisplay.from_estimator(model.fit(X, y)).plot()
+    >>> display.n_neighbors
+    [50, 100]
+    """
+
+    errors: Float64
+    n_neighbors: list[int]
+    width_labels: list[str]
+    cost_labels: list[str]
+    chosen: tuple[int, ...]
+    measure: Measure
+
+    @classmethod
+    def from_estimator(cls, estimator: Any) -> Self:
+        """Take the errors that a fitted estimator keeps.
+
+        Parameters
+        ----------
+        estimator : fitted FalkSVC with ``selection="local"``, or KNNSVC
+
+        Returns
+        -------
+        display : SelectionDisplay, not drawn yet
+
+        Raises
+        ------
+        ParameterError : the estimator has made no selection for all its neighborhoods together, or
+            does not keep the errors of all candidates
+        """
+        check_is_fitted(estimator)
+        selected = getattr(estimator, "selected_", None)
+        if selected is None:
+            raise ParameterError(
+                f"This {type(estimator).__name__} has made no selection for all neighborhoods; "
+                'SelectionDisplay draws that of a FalkSVC with selection="local", or of a '
+                "KNNSVC."
+            )
+        if "errors" not in selected:
+            raise ParameterError(
+                f"A {type(estimator).__name__} stores only the chosen candidate, in selected_; "
+                "SelectionDisplay draws the errors of all candidates, which a FalkSVC stores."
+            )
+        errors = np.array(selected["errors"])
+        meta, spec = estimator._reader.meta, estimator._reader.spec
+        candidates = sorted({min(k, meta["n_rows"]) for k in meta["method"]["n_neighbors"]})
+        percentiles = meta["method"]["percentiles"]
+        if percentiles is not None:
+            widths = [f"{p:g} %" for p in percentiles]
+            width = percentiles.index(selected["percentile"])
+        else:
+            values = sorted(meta["spec"]["gamma"] or spec.gamma or [1.0])
+            widths = [f"{gamma:.3g}" for gamma in values]
+            width = values.index(selected["gamma"]) if selected["gamma"] in values else 0
+        costs = sorted(meta["spec"]["C"])
+        return cls(
+            errors=errors,
+            measure=MEASURES[estimator._reader.target.measured_as],
+            n_neighbors=candidates,
+            width_labels=widths,
+            cost_labels=[f"{C:.3g}" for C in costs],
+            # Not the place of the smallest error: that may be a candidate which was dropped early,
+            # after it erred less on few rows.
+            chosen=(candidates.index(selected["n_neighbors"]), width, costs.index(selected["C"])),
+        )
+
+    def of_chosen(self) -> Self:
+        """Return a display of the chosen number of neighbors only.
+
+        Returns
+        -------
+        display : SelectionDisplay, not drawn yet
+        """
+        k, *place = self.chosen
+        return replace(
+            self, errors=self.errors[[k]], n_neighbors=[self.n_neighbors[k]], chosen=(0, *place)
+        )
+
+    def plot(self, axes: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib Axes, one per number of neighbors, or None for a new figure
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError : no ``axes``, and matplotlib is not installed
+        """
+        from matplotlib.patches import Rectangle
+
+        if axes is None:
+            axes = new_axes(len(self.n_neighbors), (3.6, 3.4))
+        self.axes_, self.figure_ = axes, axes[0].figure
+        errors = self.measure.factor * self.errors
+        ends = {"vmin": errors.min(), "vmax": errors.max()}
+        self.images_ = []
+        for ax, k, values in zip(axes, self.n_neighbors, errors, strict=True):
+            texts = {place: f"{value:.3g}" for place, value in np.ndenumerate(values)}
+            labels = self.cost_labels, self.width_labels
+            self.images_.append(_draw_squares(ax, values, texts, *labels, **ends)[0])
+            ax.set(xlabel="C", title=f"k = {k}")
+        axes[0].set_ylabel("percentile of distances" if "%" in self.width_labels[0] else "gamma")
+        self.figure_.colorbar(self.images_[-1], ax=list(axes), label=self.measure.label)
+        k, g, c = self.chosen
+        place: dict[str, Any] = {"xy": (c - 0.5, g - 0.5), "width": 1, "height": 1}
+        # White inside black, which is visible on every color.
+        axes[k].add_patch(Rectangle(**place, fill=False, edgecolor="black", lw=4.5, clip_on=False))
+        self.frame_ = Rectangle(**place, fill=False, edgecolor="white", lw=2, clip_on=False)
+        axes[k].add_patch(self.frame_)
+        return self
+
+
+def has_selection(estimator: Any) -> bool:
+    selected = getattr(estimator, "selected_", None) or {}
+    return "errors" in selected and "percentile" in selected
+
+
+def _draw_squares(
+    ax: Any,
+    values: Any,
+    texts: dict[Any, str],
+    cost_labels: list[str],
+    width_labels: list[str],
+    **ends: float,
+) -> tuple[Any, list[Any]]:
+    """Draw a heat map of widths by C, with some texts in its squares, light on dark."""
+    image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis_r", **ends)
+    shades = np.ma.filled(image.norm(image.get_array()), 0.0)
+    style = {"ha": "center", "va": "center", "fontsize": 8}
+    written = [
+        ax.text(j, i, text, color="white" if shades[i, j] > 0.5 else "#333333", **style)
+        for (i, j), text in texts.items()
+    ]
+    ax.set_xticks(range(len(cost_labels)), cost_labels)
+    ax.set_yticks(range(len(width_labels)), width_labels)
+    return image, written

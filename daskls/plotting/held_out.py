@@ -1,6 +1,6 @@
 """Pictures of held-out rows: panels about a test set, and the ROC curve."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,12 +9,19 @@ from sklearn.utils.validation import check_is_fitted
 from daskls.errors import ParameterError
 from daskls.methods.held_out import RocPoints, of_both, roc_of
 from daskls.plotting.evaluation import BLUE, GRAY, ORANGE, HeldOutScores, Panel, Subject
-from daskls.plotting.plane import new_axes
+from daskls.plotting.plane import OnAxes
 from daskls.plotting.slices import name_numbers
 from daskls.records import Codes, Float64, Labels
 
+# Of scikit-learn's pictures of numbers: name, title and note.
+KINDS = {
+    "actual_vs_predicted": ("answers", "Predictions", "exact predictions lie on the dashed line."),
+    "residual_vs_predicted": ("residuals", "Residuals", "above 0 the prediction is too small."),
+}
 # Of more classes the numbers would run into each other.
 MOST_CLASSES_WRITTEN = 12
+# The share of fewer rows of a bin of probabilities is chance.
+N_TENTHS, LEAST_IN_BIN = 10, 10
 
 
 def confusion(subject: Subject) -> Panel | None:
@@ -48,33 +55,33 @@ def calibration(subject: Subject) -> Panel | None:
     is_named, of = scores.true == classes[which], f"class {classes[1]}"
     if len(classes) > 2:
         of = "the likeliest class"
+    # scikit-learn's bins, each closed at its right end.
+    bins = np.searchsorted(np.linspace(0, 1, N_TENTHS + 1)[1:-1], probable)
+    shown = np.bincount(bins)[bins] >= LEAST_IN_BIN
+    if not shown.any():
+        return None
 
     def draw(ax: Any) -> None:
         from sklearn.calibration import CalibrationDisplay
 
-        CalibrationDisplay.from_predictions(is_named, probable, n_bins=10, ax=ax, color=BLUE)
+        CalibrationDisplay.from_predictions(
+            is_named[shown], probable[shown], n_bins=N_TENTHS, ax=ax, color=BLUE
+        )
         ax.set(xlabel=f"probability of {of}", ylabel="share of rows", aspect="equal")
         ax.get_legend().remove()
 
-    note = "Calibrated probabilities lie on the dotted line."
+    note = (
+        "Calibrated probabilities lie on the dotted line. Bins of fewer than 10 rows are left out."
+    )
     return Panel("calibration", "Calibration", note, draw)
 
 
-def predictions(subject: Subject) -> Panel | None:
-    note = "exact predictions lie on the dashed line."
-    return _beside(subject, "answers", "Predictions", "actual_vs_predicted", note)
-
-
-def residuals(subject: Subject) -> Panel | None:
-    note = "above 0 the prediction is too small."
-    return _beside(subject, "residuals", "Residuals", "residual_vs_predicted", note)
-
-
-def _beside(subject: Subject, name: str, title: str, kind: str, note: str) -> Panel | None:
+def predictions(subject: Subject, kind: str) -> Panel | None:
     """Return a panel of scikit-learn's picture of numbers, of the first column or level."""
     scores = subject.evaluation
     if scores is None:
         return None
+    name, title, note = KINDS[kind]
     true, predicted = (y.reshape(len(y), -1)[:, 0] for y in (scores.true, scores.predicted))
 
     def draw(ax: Any) -> None:
@@ -93,7 +100,7 @@ def _beside(subject: Subject, name: str, title: str, kind: str, note: str) -> Pa
 
 
 @dataclass(repr=False)
-class RocDisplay:
+class RocDisplay(OnAxes):
     """The ROC curve of a classifier of two classes on rows that its fit held out.
 
     With ``max_false_alarm`` these rows were held out of the whole fit. Otherwise, if
@@ -135,10 +142,6 @@ class RocDisplay:
     weights: Float64
     max_false_alarm: float | None = None
     labels: tuple[str, str] = ("0", "1")
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
-    display_: Any = field(default=None, init=False)
-    marker_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
@@ -195,26 +198,11 @@ class RocDisplay:
         )
         return first, second
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw.
+    _size = (4.6, 4.2)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, or None for a new figure
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ImportError : no ``ax``, and matplotlib is not installed
-        """
+    def _draw(self, ax: Any) -> None:
         from sklearn.metrics import RocCurveDisplay
 
-        if ax is None:
-            (ax,) = new_axes(1, (4.6, 4.2))[1]
-        self.ax_, self.figure_ = ax, ax.figure
         style = {"color": BLUE, "lw": 1.6}
         chance = {"color": GRAY, "lw": 1, "ls": "--", "label": None}
         self.display_ = RocCurveDisplay.from_predictions(
@@ -230,7 +218,6 @@ class RocDisplay:
         first, second = self.labels
         ax.set(xlabel=f"false alarms: share of {first}", ylabel=f"found: share of {second}")
         ax.legend(loc="lower right", fontsize=8)
-        return self
 
 
 def roc(subject: Subject) -> Panel | None:

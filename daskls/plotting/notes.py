@@ -2,7 +2,7 @@
 
 import os
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
 from importlib.util import find_spec
 from io import BytesIO
@@ -234,44 +234,38 @@ def _caveats(subject: Subject) -> Iterator[str]:
 # HTML
 
 
-def page_of(
-    title: str,
-    facts: Entries,
-    parameters: Entries,
-    columns: list[str],
-    notes: list[str],
-    panels: list[Panel],
-) -> str:
-    """Return the report as a page that fetches nothing: style and pictures are inside."""
-    lines = "".join(f"<li>{escape(line)}</li>" for line in columns)
+def page_of(report: Any) -> str:
+    """Return a ReportDisplay as a page that fetches nothing: style and pictures are inside."""
+    lines = "".join(f"<li>{escape(line)}</li>" for line in report.columns)
     listing = f"<br><h2>Columns</h2><ul>{lines}</ul>" if lines else ""
+    title, parameters = escape(report.title), _table(report.parameters)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in report.notes)
     body = [
-        f"<h1>{escape(title)}</h1>",
-        '<div class="two">',
-        f"<section><h2>Result</h2>{_table(facts)}</section>",
-        f"<section><h2>Parameters</h2>{_table(parameters) or '<p>All by default.</p>'}{listing}",
-        "</section>",
-        "</div>",
-        _notes_html(notes),
-        f'<div class="panels">{"".join(map(_figure, panels))}</div>',
+        f'<h1>{title}</h1><div class="two">',
+        f"<section><h2>Result</h2>{_table(report.facts)}</section>",
+        f"<section><h2>Parameters</h2>{parameters or '<p>All by default.</p>'}{listing}",
+        "</section></div>",
+        f'<section class="notes"><h2>Notes</h2>{notes}</section>' if notes else "",
+        f'<br><div class="panels">{"".join(map(_figure, report.panels))}</div>',
         f"<footer><p>daskls {escape(__version__)}</p></footer>",
     ]
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{STYLE}</style>'
     opening = f'<!doctype html>\n<html lang="en"><head>{head}</head>'
     return f"{opening}\n<body>{''.join(body)}</body></html>\n"
 
 
-def snippet_of(title: str, facts: Entries, panels: list[Panel]) -> str:
+def snippet_of(report: Any) -> str:
     """Return the results and, if matplotlib is installed, the first panel of `SHOWN`."""
     picture = ""
-    by_name = {panel.name: panel for panel in panels}
+    by_name = {panel.name: panel for panel in report.panels}
     drawn = [by_name[name] for name in SHOWN if name in by_name]
     if drawn and find_spec("matplotlib"):
         name = escape(drawn[0].title)
         note = escape(drawn[0].note)
         source = f"data:image/png;base64,{_png(drawn[0], SMALL_SIZE)}"
         picture = f'<img alt="{name}: {note}" title="{note}" width="320" src="{source}">'
-    return f'<p>{escape(title)}</p><div style="{SNIPPET}">{_table(facts)}{picture}</div>'
+    facts = _table(report.facts)
+    return f'<p>{escape(report.title)}</p><div style="{SNIPPET}">{facts}{picture}</div>'
 
 
 def write_new(path: str | os.PathLike[str], page: str) -> None:
@@ -288,12 +282,6 @@ def write_new(path: str | os.PathLike[str], page: str) -> None:
 def _table(entries: Entries) -> str:
     rows = (f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in entries)
     return f"<table>{''.join(rows)}</table>" if entries else ""
-
-
-def _notes_html(notes: Iterable[str]) -> str:
-    """Return the section of notes; without notes only its margin."""
-    body = "".join(f"<p>{escape(note)}</p>" for note in notes)
-    return f'<section class="notes"><h2>Notes</h2>{body}</section><br>' if body else "<br>"
 
 
 def _figure(panel: Panel) -> str:

@@ -7,16 +7,9 @@ import numpy as np
 
 from daskls.errors import DataError
 from daskls.kernels.frame import encoded_names
-from daskls.live.events import find_single_class
 from daskls.live.map import draw_map
-from daskls.live.record import MEASURES, SIDE, Map
-from daskls.plotting.cells import CellDisplay
-from daskls.plotting.choice import (
-    FeatureDisplay,
-    SelectionDisplay,
-    columns_of,
-    has_selection,
-)
+from daskls.live.record import MEASURES, SIDE, Map, region_errors
+from daskls.plotting.bars import CellDisplay, FeatureDisplay
 from daskls.plotting.evaluation import (
     BLUE,
     ORANGE,
@@ -24,10 +17,10 @@ from daskls.plotting.evaluation import (
     Subject,
     importances_by_shuffling,
 )
-from daskls.plotting.grid import GridDisplay, has_grid
-from daskls.plotting.held_out import calibration, confusion, predictions, residuals, roc
+from daskls.plotting.grid import GridDisplay, SelectionDisplay, has_grid, has_selection
+from daskls.plotting.held_out import KINDS, calibration, confusion, predictions, roc
 from daskls.plotting.partition import PartitionDisplay
-from daskls.plotting.plane import name_features
+from daskls.plotting.plane import columns_of, name_features
 from daskls.records import Float64
 
 MOST_BARS = 12
@@ -35,7 +28,9 @@ MOST_BARS = 12
 
 def find_panels(subject: Subject) -> list[Panel]:
     """Return the panels of a report, in their order on the page."""
-    held_out = (predictions, residuals) if subject.is_regressor else (confusion, roc, calibration)
+    held_out: Any = (confusion, roc, calibration)
+    if subject.is_regressor:
+        held_out = [partial(predictions, kind=kind) for kind in KINDS]
     panels = [panel(subject) for panel in (*held_out, _features, _partition, _errors, _choice)]
     return [panel for panel in panels if panel is not None]
 
@@ -77,14 +72,18 @@ def _partition(subject: Subject) -> Panel | None:
     # Only chunks, which have no place in space, are drawn without rows.
     if rows is None and space.find(seen) is not None:
         return None
-    drawn = draw_map(space, seen, _column_names(subject))
+    # The features that cells see: coded, and without those left out.
+    scale = reader.resolved.scale
+    names = encoded_names(name_features(reader), scale)
+    names = names if scale is None else [names[j] for j in scale.columns]
+    drawn = draw_map(space, seen, names)
     if len(drawn.polygons) == 1:
         return None
-    # The map's note explains the colors of a running fit, which a report does not use.
-    note = drawn.note.partition(". White")[0].replace("of the sample", "of the rows given")
-    errors, label = _region_errors(drawn, reader.report), subject.measure.axis_label
+    note = drawn.note.replace("of the sample", "of the rows given")
+    errors = region_errors(drawn.region_of, reader.report, len(drawn.polygons))
+    label = subject.measure.axis_label
     note = f"{note[:1].upper()}{note[1:]}."
-    return Panel("partition", "Partition", note, lambda ax: _draw_map(drawn, errors, label, ax))
+    return Panel("partition", "Partition", note, partial(_draw_map, drawn, errors, label))
 
 
 def _predictions(subject: Subject) -> Panel | None:
@@ -108,11 +107,11 @@ def _predictions(subject: Subject) -> Panel | None:
     return Panel("partition", "Partition" if has_cells else "Predictions", note, draw)
 
 
-def _draw_map(drawn: Map, errors: Float64 | None, label: str, ax: Any) -> None:
+def _draw_map(drawn: Map, errors: Float64, label: str, ax: Any) -> None:
     from matplotlib.collections import PolyCollection
 
     regions = PolyCollection(drawn.polygons, edgecolor="#7f8790", linewidth=0.3)
-    if errors is None:
+    if np.isnan(errors).all():
         regions.set_facecolor("#dbe7f4")
     else:
         regions.set(array=np.ma.masked_invalid(errors), cmap="viridis_r")
@@ -123,27 +122,6 @@ def _draw_map(drawn: Map, errors: Float64 | None, label: str, ax: Any) -> None:
     across, up = (name.replace(" (", "\n(") for name in drawn.names)
     ax.set_xlabel(across, fontsize=8)
     ax.set_ylabel(up, fontsize=8)
-
-
-def _region_errors(drawn: Map, report: Any) -> Float64 | None:
-    """Return the mean error over the rows of each region; NaN where no cell's is known."""
-    if not _has_errors(report):
-        return None
-    region_of = np.array(drawn.region_of)[report.cell]
-    known = (region_of >= 0) & (np.isfinite(report.validation_error) | find_single_class(report))
-    regions, rows = region_of[known], report.n_rows[known].astype(float)
-    wrong = rows * np.nan_to_num(report.validation_error[known])
-    n = len(drawn.polygons)
-    with np.errstate(invalid="ignore"):
-        errors: Float64 = np.bincount(regions, wrong, n) / np.bincount(regions, rows, n)
-    return errors
-
-
-def _column_names(subject: Subject) -> list[str]:
-    """Return the names of the features that cells see: coded, and without those left out."""
-    scale = subject.reader.resolved.scale
-    coded = encoded_names(name_features(None, subject.estimator), scale)
-    return coded if scale is None else [coded[j] for j in scale.columns]
 
 
 def _has_errors(report: Any) -> bool:
@@ -170,15 +148,12 @@ def _errors(subject: Subject) -> Panel | None:
 
 
 def _path(subject: Subject) -> Panel:
-    summary, step = subject.reader.summary, str(subject.method.step)
+    summary, step = subject.reader.summary, str(subject.method.step).replace("_", " ")
     tried = [(row["value"], row["validation_error"]) for row in summary["path"]]
-
-    def draw(ax: Any) -> None:
-        values, errors = np.array(tried, float).T
-        _draw_tried(ax, values, errors, summary["best"])
-        ax.set(xlabel=step.replace("_", " "), ylabel="validation error")
-
-    note = f"Models tried one after the other, by {step.replace('_', ' ')}; square: the one kept."
+    values, errors = np.array(tried, float).T
+    names = {"xlabel": step, "ylabel": "validation error"}
+    draw = partial(_draw_tried, values, errors, summary["best"], names)
+    note = f"Models tried one after the other, by {step}; square: the one kept."
     return Panel("errors", "Validation error by model", note, draw)
 
 
@@ -201,18 +176,15 @@ def _choice(subject: Subject) -> Panel | None:
     selected = getattr(estimator, "selected_", None) or {}
     if "candidates" in selected:
         note = "Cross-validation error of each candidate of C; square: the chosen one."
-        return Panel(*panel, note, lambda ax: _draw_costs(selected, ax))
+        tried = np.array(selected["candidates"]), np.array(selected["errors"]), selected["C"]
+        names = {"xlabel": "C", "ylabel": "cross-validation error", "xscale": "log"}
+        return Panel(*panel, note, partial(_draw_tried, *tried, names))
     return None
 
 
-def _draw_costs(selected: dict[str, Any], ax: Any) -> None:
-    costs, errors = np.array(selected["candidates"]), np.array(selected["errors"])
-    _draw_tried(ax, costs, errors, selected["C"])
-    ax.set(xlabel="C", ylabel="cross-validation error", xscale="log")
-
-
-def _draw_tried(ax: Any, values: Float64, errors: Float64, best: float) -> None:
+def _draw_tried(values: Float64, errors: Float64, best: float, axis: Any, ax: Any) -> None:
     """Draw the error of each value that was tried, and a square around the best."""
     ax.plot(values, errors, "o-", color=BLUE)
     is_best = values == best
     ax.plot(values[is_best], errors[is_best], "s", ms=11, mfc="none", mec=ORANGE, mew=2)
+    ax.set(**axis)

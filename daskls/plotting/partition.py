@@ -1,13 +1,13 @@
 """Cells as a label image over two features, or along one, with what a model predicts there."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.live.record import MEASURES
-from daskls.methods.predict import predict_array
+from daskls.methods.predict import OF_NUMBERS, predict_array
 from daskls.plotting.plane import (
     class_colors,
     class_entries,
@@ -94,12 +94,6 @@ class PartitionDisplay:
     rows: Any = None
     y: Any = None
     note: str = ""
-    ax_: Any = field(default=None, init=False)
-    figure_: Any = field(default=None, init=False)
-    image_: Any = field(default=None, init=False)
-    borders_: Any = field(default=None, init=False)
-    boundary_: Any = field(default=None, init=False)
-    rows_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(
@@ -138,30 +132,31 @@ class PartitionDisplay:
         """
         reader = estimator._reader
         rows = None if X is None else check_drawn_rows(X, reader)
-        drawn = find_slice(estimator, rows, features, limits, resolution)
-        points, classes, label = drawn.points(), None, ""
-        if estimator._kind == "numbers":
-            values = np.asarray(estimator.predict(points)).reshape(len(points), -1)[:, 0]
+        drawn, ends, points = find_slice(estimator, rows, features, limits, resolution)
+        shape, n_fixed = (resolution,) * len(drawn), points.shape[1] - len(drawn)
+        classes, label = getattr(estimator, "classes_", None), ""
+        wanted: Any = OF_NUMBERS if classes is None else "scores"
+        values = np.asarray(predict_array(points, estimator._handle, wanted))
+        if classes is None:
+            values = values.reshape(len(points), -1)[:, 0]
             y = None if y is None else numbers_of(y, rows, reader.target.width)
             label = name_numbers(estimator)
         else:
-            values = np.asarray(predict_array(points, estimator._handle, "scores"))
             values = values if values.ndim == 1 else values.argmax(axis=1)
-            classes = estimator.classes_
             y = None if y is None else np.searchsorted(classes, np.asarray(y))
         cells = find_cells(reader, points)
-        names = name_features(None, estimator)
+        names = name_features(reader)
         return cls(
-            limits=drawn.limits,
-            values=values.reshape(drawn.shape),
-            cells=None if cells is None else cells.reshape(drawn.shape),
+            limits=ends,
+            values=values.reshape(shape),
+            cells=None if cells is None else cells.reshape(shape),
             classes=classes,
-            names=(*(names[feature] for feature in drawn.features), label),
+            names=(*(names[feature] for feature in drawn), label),
             report=estimator.fit_report_,
             measured_as=reader.target.measured_as,
-            rows=None if rows is None else rows[:, drawn.features],
+            rows=None if rows is None else rows[:, drawn],
             y=y,
-            note=drawn.note,
+            note=f"slice: {n_fixed} other feature(s) at the mean of X" if n_fixed else "",
         )
 
     def plot(
@@ -195,7 +190,7 @@ class PartitionDisplay:
         """
         fill = self._check_fill(fill)
         if ax is None:
-            _, (ax,) = new_axes()
+            (ax,) = new_axes()
         self.ax_, self.figure_ = ax, ax.figure
         if len(self.limits) == 1:
             self._draw_curve(border_width)

@@ -1,13 +1,16 @@
-"""Shared by all displays: matplotlib, colors, names of features, numbers in squares."""
+"""Shared by all displays: matplotlib, colors, names of features, columns."""
 
 from collections.abc import Iterable
 from importlib import import_module
 from itertools import cycle
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
 
 from daskls.errors import ParameterError
 from daskls.gaps import names_of
-from daskls.records import Ints, Labels, Reals
+from daskls.records import Int64, Ints, Labels, Reals
+from daskls.store.reader import ModelReader
 
 REMEDY = "Drawing needs matplotlib, which is not installed; run `pip install daskls[plots]`."
 # Of six lightnesses, for print in gray, and distinct for red-blind and green-blind readers: their
@@ -36,20 +39,42 @@ def without_math() -> Any:
     return rc_context({"text.parse_math": False})
 
 
-def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> tuple[Any, Any]:
-    """Return a new figure of pyplot and an array of its axes, side by side; inches by axes."""
+def new_axes(n_axes: int = 1, size: tuple[float, float] = (6.0, 5.0)) -> Any:
+    """Return the axes of a new figure of pyplot, side by side; the size is of each, in inches."""
     pyplot = import_matplotlib("pyplot")
     with without_math():
-        figure, axes = pyplot.subplots(
-            1, n_axes, figsize=(size[0] * n_axes, size[1]), layout="constrained", squeeze=False
-        )
-    return figure, axes[0]
+        size = (size[0] * n_axes, size[1])
+        return pyplot.subplots(1, n_axes, figsize=size, layout="constrained", squeeze=False)[1][0]
 
 
-def whole_numbers() -> Any:
-    from matplotlib.ticker import MaxNLocator
+class OnAxes:
+    """A display that is drawn on one Axes, by `_draw`."""
 
-    return MaxNLocator(nbins=6, integer=True, min_n_ticks=1)
+    _size = (6.0, 5.0)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or None for a new figure
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError : no ``ax``, and matplotlib is not installed
+        """
+        if ax is None:
+            (ax,) = new_axes(size=self._size)
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(ax)
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
 
 
 # Arguments of displays
@@ -60,12 +85,20 @@ def check_least(name: str, value: int, least: int) -> None:
         raise ParameterError(f"{name} is {value}; it must be at least {least}.")
 
 
-def name_features(feature_names: Any, estimator: Any) -> list[str]:
-    """Return a name for each feature: the given one, else that of the column trained on."""
-    if feature_names is None:
-        reader = estimator._reader
-        feature_names = reader.feature_names or names_of(reader.n_columns, reader.gaps)
-    return list(map(str, feature_names))
+def name_features(reader: ModelReader) -> list[str]:
+    """Return a name for each feature: that of the column trained on, else its number."""
+    return list(map(str, reader.feature_names or names_of(reader.n_columns, reader.gaps)))
+
+
+def columns_of(estimator: Any) -> tuple[list[str], Int64]:
+    """Return the names of what was given as columns, and the number of each feature's column."""
+    table = getattr(estimator, "table_", None)
+    if table is not None:
+        widths = [len(column.feature_names) for column in table.columns]
+        return table.column_names, np.repeat(np.arange(len(widths)), widths)
+    # Marks of missing values are no columns.
+    names = name_features(estimator._reader)[: estimator._reader.n_columns]
+    return names, np.arange(len(names))
 
 
 # Classes
@@ -95,9 +128,3 @@ def draw_dots(ax: Any, rows: Reals, classes: Ints, **style: Any) -> Any:
     paths = [shape.get_path().transformed(shape.get_transform()) for shape in shapes]
     dots.set_paths([paths[number % len(paths)] for number in classes])
     return dots
-
-
-def write_in_square(ax: Any, x: float, y: float, text: str, *, light: bool) -> Any:
-    """Write a number into a square of a heat map, light on dark."""
-    color = "white" if light else "#333333"
-    return ax.text(x, y, text, ha="center", va="center", fontsize=8, color=color)

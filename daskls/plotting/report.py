@@ -76,8 +76,6 @@ class ReportDisplay:
     notes: list[str]
     panels: list[Panel]
     columns: list[str] = field(default_factory=list)
-    figure_: Any = field(default=None, init=False)
-    axes_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any = None, y: Any = None) -> Self:
@@ -186,8 +184,7 @@ class ReportDisplay:
         ImportError : matplotlib is not installed
         StoreError : ``path`` exists, or its disk is full
         """
-        lists = self.facts, self.parameters, self.columns, self.notes, self.panels
-        page = page_of(self.title, *lists)
+        page = page_of(self)
         if path is not None:
             write_new(path, page)
         return page
@@ -203,8 +200,7 @@ class ReportDisplay:
 
 def summary_of(estimator: Any) -> str:
     """Return the HTML that a notebook shows of a fitted estimator: its results and one picture."""
-    display = ReportDisplay.from_estimator(estimator)
-    return snippet_of(display.title, display.facts, display.panels)
+    return snippet_of(ReportDisplay.from_estimator(estimator))
 
 
 def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
@@ -212,8 +208,9 @@ def _draw(panel: Panel, ax: Any, n_letters: int) -> None:
     panel.draw(ax)
     # Replaces the title that the display has set.
     bold = panel.title.replace(" ", r"\ ")
-    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note, n_letters)]
-    ax.set_title("\n".join(lines), fontsize=7.5, color="black")
+    # The only formula: dollar signs of names are no others.
+    lines = [rf"$\bf{{{bold}}}$", *wrap(panel.note.replace("$", r"\$"), n_letters)]
+    ax.set_title("\n".join(lines), fontsize=7.5, color="black", parse_math=True)
 
 
 def _shrink(ax: Any) -> None:

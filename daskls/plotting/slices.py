@@ -1,6 +1,5 @@
 """The slice of space that a picture shows: a plane of two features, or a line of one."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,33 +16,6 @@ from daskls.store.reader import ModelReader
 AXES_MARGIN = 0.03
 
 
-@dataclass(frozen=True, eq=False)
-class Slice:
-    """The drawn range of one or two features; the other ones keep the values of ``center`` (d,)."""
-
-    features: tuple[int, ...]
-    center: Float64
-    limits: Float64
-    resolution: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.resolution,) * len(self.features)
-
-    def points(self) -> Float64:
-        """Return the centers of the pixels as rows of all features, the last axis first: (p, d)."""
-        sides = pixel_middles(self.limits, self.resolution)
-        points = np.tile(self.center, (self.resolution ** len(sides), 1))
-        points[:, self.features] = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
-        return points
-
-    @property
-    def note(self) -> str:
-        """Where the slice lies; nothing if all features are drawn."""
-        n_fixed = len(self.center) - len(self.features)
-        return f"slice: {n_fixed} other feature(s) at the mean of X" if n_fixed else ""
-
-
 def pixel_middles(limits: Float64, resolution: int) -> list[Float64]:
     return list(np.linspace(limits[:, 0], limits[:, 1], 2 * resolution + 1)[1::2].T)
 
@@ -54,8 +26,11 @@ def find_slice(
     features: tuple[int, ...] | None,
     limits: Any,
     resolution: int,
-) -> Slice:
-    """Return the slice to draw; X, if given, sets the range of the axes and the other features."""
+) -> tuple[list[int], Float64, Float64]:
+    """Return the features to draw, their ranges, and the centers of the pixels as rows (p, d).
+
+    X, if given, sets the ranges, and the values of the other features: their means.
+    """
     drawn = _check_features(features, estimator)
     check_least("resolution", resolution, 2)
     n_features = estimator._reader.n_columns
@@ -65,14 +40,21 @@ def find_slice(
             "so that the others can be held at their means."
         )
     center = np.zeros(n_features) if X is None else X.mean(axis=0, dtype=np.float64)
-    if limits is not None:
-        ends = np.asarray(limits, np.float64)
-        if ends.size != 2 * len(drawn):
-            raise ParameterError(
-                f"limits has shape {ends.shape}; {len(drawn)} feature(s) are drawn, and each needs "
-                f"a minimum and a maximum: pass an array ({len(drawn)}, 2)."
-            )
-        return Slice(drawn, center, ends.reshape(-1, 2), resolution)
+    ends = _find_limits(estimator, X, drawn) if limits is None else np.asarray(limits, np.float64)
+    if ends.size != 2 * len(drawn):
+        raise ParameterError(
+            f"limits has shape {ends.shape}; {len(drawn)} feature(s) are drawn, and each needs "
+            f"a minimum and a maximum: pass an array ({len(drawn)}, 2)."
+        )
+    ends = ends.reshape(-1, 2)
+    sides = pixel_middles(ends, resolution)
+    points = np.tile(center, (resolution ** len(sides), 1))
+    # The last axis first, as in an image.
+    points[:, drawn] = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
+    return drawn, ends, points
+
+
+def _find_limits(estimator: Any, X: Reals | None, drawn: list[int]) -> Float64:
     if X is None:
         low, high = np.array([_reach(estimator, feature) for feature in drawn]).T
     else:
@@ -81,19 +63,19 @@ def find_slice(
     # Features with a single value get a range as well. Beyond the rows a curve may go anywhere, and
     # would flatten all the rest.
     pad = AXES_MARGIN * (high - low) * (len(drawn) - 1) + (high == low)
-    return Slice(drawn, center, np.stack([low - pad, high + pad], axis=1), resolution)
+    return np.stack([low - pad, high + pad], axis=1)
 
 
-def _check_features(features: tuple[int, ...] | None, estimator: Any) -> tuple[int, ...]:
+def _check_features(features: tuple[int, ...] | None, estimator: Any) -> list[int]:
     """Return the features to draw: two, or for a regressor one or two."""
     n_features, of_classes = estimator._reader.n_columns, estimator._kind == "classes"
     if n_features < 2 and of_classes:
         raise DataError("The model has 1 feature, but a picture of its cells needs two.")
-    drawn = tuple(range(min(n_features, 2))) if features is None else tuple(features)
+    drawn = list(range(min(n_features, 2)) if features is None else features)
     counts, wanted = ((2,), "two") if of_classes else ((1, 2), "one or two")
     if len(drawn) not in counts or len({*drawn} & {*range(n_features)}) != len(drawn):
         raise ParameterError(
-            f"features is {drawn}; it must be {wanted} different numbers from 0 to "
+            f"features is {features}; it must be {wanted} different numbers from 0 to "
             f"{n_features - 1}: the model has {n_features} features."
         )
     return drawn

@@ -1,9 +1,13 @@
 """The live view in a notebook: a widget, and plain lines where there is none."""
 
+import re
+
 import nbformat
 import pytest
 from nbclient import NotebookClient
 from support import python_env
+
+from daskls.live.view import PALETTE
 
 FIT = """
 import numpy as np, daskls
@@ -11,7 +15,7 @@ X = np.random.default_rng(0).random((2000, 2))
 y = (X * 3).astype(int).sum(axis=1) % 2
 model = daskls.VoronoiSVC(cell_size=100, random_state=0, verbose=1).fit(X, y)
 """
-WITHOUT = "import sys; sys.modules['anywidget'] = None"
+WITHOUT = "import sys; sys.modules['ipywidgets'] = None"
 
 
 @pytest.fixture
@@ -39,15 +43,16 @@ def test_a_widget_shows_the_fit(run):
     (view,) = [out.data for out in fit.outputs if out.output_type == "display_data"]
     assert "application/vnd.jupyter.widget-view+json" in view
     states = notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
-    (state,) = [s["state"] for s in states.values() if "numbers" in s["state"]]
-    numbers, drawn = state["numbers"], state["map"]
-    assert numbers["ended"] == "finished"
-    assert numbers["n_cells"] == int(texts(count, "stdout"))
-    assert [stage["label"] for stage in numbers["stages"]][-1] == "training cells"
-    assert 0 <= numbers["error"] < 0.2
-    assert len(numbers["region_errors"]) == len(drawn["polygons"]) > 1
-    assert None not in numbers["region_errors"]
-    assert "render" in state["_esm"]
+    (shown,) = [s["state"]["value"] for s in states.values() if "value" in s["state"]]
+    assert "VoronoiSVC: 2,000 rows, 2 features" in shown
+    assert "The fit has finished." in shown
+    assert re.findall(r"<td[^>]*>([a-z ]+)</td>", shown)[-1] == "training cells"
+    (error,) = re.findall(r"Mean validation error: <b>([\d.]+) %</b>", shown)
+    assert 0 <= float(error) < 20
+    colors = re.findall(r'<path [^>]*fill="(#\w+)">', shown)
+    # The map has a region for each cell, and all have colors of errors.
+    assert len(colors) == int(texts(count, "stdout")) > 1
+    assert set(colors) <= set(PALETTE)
 
 
 @pytest.mark.slow

@@ -1,16 +1,14 @@
 """What the record of a fit says of stages, cells and errors."""
 
-import json
-
 import numpy as np
 import pytest
 
-from daskls.live.events import COUNTED, count_leaves
 from daskls.live.fit import Lines
-from daskls.live.record import FitRecord, Header, Map
+from daskls.live.record import COUNTED, FitRecord, Map, count_leaves
+from daskls.live.view import COLORS, PALETTE, fit_html, top_error
 from daskls.records import CellReport
 
-HEADER = Header("VoronoiSVC", 1000, 2)
+TITLE = "VoronoiSVC: 1,000 rows, 2 features"
 
 
 def cells(*rows):
@@ -28,12 +26,6 @@ def squares(n, region_of):
     return Map(polygons, region_of, ((0.0, 1.0), (0.0, 1.0)), ("a", "b"), "squares")
 
 
-def test_fits_of_one_kind_have_titles_that_tell_them_apart():
-    titles = {str(Header("VoronoiSVC", 1000, 2, store=name)) for name in ("a.zarr", "b.zarr", "")}
-    assert len(titles) == 3
-    assert "VoronoiSVC: 1,000 rows, 2 features, in a.zarr" in titles
-
-
 def test_leaves_are_counted():
     nan = float("nan")
     table = cells((3, 10, 2, 0.1), (3, 30, 2, 0.3), (4, 50, 1, nan), (5, 20, 2, nan))
@@ -47,7 +39,7 @@ def test_leaves_are_counted():
 
 
 def test_the_error_is_that_of_the_report():
-    record = FitRecord(HEADER)
+    record = FitRecord(TITLE)
     assert record.error is None
     record.add_bundle(0, 1, count_leaves(cells((0, 10, 2, 0.1), (1, 30, 2, 0.3))))
     assert record.error == pytest.approx(10 / 40)
@@ -58,7 +50,7 @@ def test_the_error_is_that_of_the_report():
 
 
 def test_without_a_choice_no_error_is_told():
-    record = FitRecord(HEADER)
+    record = FitRecord(TITLE)
     nan = float("nan")
     record.add_bundle(0, 1, count_leaves(cells((0, 10, 2, nan), (1, 30, 1, nan))))
     record.set_map(squares(2, [0, 1]))
@@ -67,7 +59,7 @@ def test_without_a_choice_no_error_is_told():
 
 
 def test_a_bundle_told_twice_counts_once():
-    record = FitRecord(HEADER)
+    record = FitRecord(TITLE)
     for _ in range(2):
         record.add_bundle(0, 0, count_leaves(cells((0, 10, 2, 0.1))))
     assert record.n_cells == 1
@@ -79,29 +71,28 @@ def test_a_bundle_told_twice_counts_once():
 
 def test_numbers_have_squares_and_no_classes():
     nan = float("nan")
-    record = FitRecord(Header("VoronoiSVR", 1000, 2, "numbers"))
+    record = FitRecord("VoronoiSVR", "numbers")
     record.set_map(squares(3, [0, 1, 2]))
     # Of three cells the last holds one number, and nothing was trained.
     trained = cells((0, 10, 0, 0.02), (1, 30, 0, 0.04), (2, 60, 0, nan))
     trained["n_trained"] = [1, 1, 0]
     record.add_bundle(0, 2, count_leaves(trained))
     assert record.error == pytest.approx((10 * 0.02 + 30 * 0.04) / 100)
-    told = record.snapshot(now=0.0)
-    assert told["region_errors"] == [pytest.approx(0.02), pytest.approx(0.04), 0.0]
-    assert (told["error_name"], told["error_told"]) == ("R2 of held-out rows", "0.9860")
-    assert told["error_label"] == "squared error / variance of y"
-    assert not told["is_share"]
+    _, errors = record.regions()
+    assert errors == [pytest.approx(0.02), pytest.approx(0.04), 0.0]
+    assert "R2 of held-out rows so far: <b>0.9860</b>" in fit_html(record, now=0.0)
+    assert "squared error / variance of y" in fit_html(record, now=0.0)
     # Errors far below a percent have colors of their own.
-    assert told["top_error"] == pytest.approx(0.04)
-    tiny = FitRecord(Header("VoronoiSVR", 1000, 2, "numbers"))
+    assert top_error(errors, record.measure) == pytest.approx(0.04)
+    tiny = FitRecord("VoronoiSVR", "numbers")
     tiny.set_map(squares(1, [0]))
     tiny.add_bundle(0, 0, count_leaves(cells((0, 10, 0, 3.2e-7))[:1]))
-    assert tiny.snapshot(now=0.0)["top_error"] == pytest.approx(4e-7)
+    assert top_error(tiny.regions()[1], tiny.measure) == pytest.approx(4e-7)
 
 
 def test_lines_tell_what_numbers_have():
     written = []
-    record = FitRecord(Header("VoronoiSVR", 1000, 2, "numbers"))
+    record = FitRecord("VoronoiSVR", "numbers")
     record.advance("train", 0, 4, now=0.0)
     record.add_bundle(0, 0, count_leaves(cells((0, 10, 0, 0.25))))
     Lines(written.append).show(record)
@@ -110,7 +101,7 @@ def test_lines_tell_what_numbers_have():
 
 
 def test_regions_hold_several_leaves():
-    record = FitRecord(HEADER)
+    record = FitRecord(TITLE)
     record.set_map(squares(2, [0, 0, 1, -1]))
     record.add_bundle(0, 1, count_leaves(cells((0, 10, 2, 0.1), (1, 30, 2, 0.3), (3, 9, 2, 1.0))))
     n_cells, errors = record.regions()
@@ -119,7 +110,7 @@ def test_regions_hold_several_leaves():
 
 
 def test_stages_follow_each_other():
-    record = FitRecord(HEADER)
+    record = FitRecord(TITLE)
     record.advance("sample", None, 4, now=0.0)
     record.advance("regroup", 0, 4, now=2.0)
     record.advance("regroup", 1, 4, now=3.0)
@@ -133,7 +124,7 @@ def test_stages_follow_each_other():
 
 
 def test_the_pace_is_that_of_this_fit():
-    record = FitRecord(HEADER)
+    record = FitRecord(TITLE)
     record.advance("train", 90, 100, now=0.0)
     assert record.stages["train"].left_s(5.0) is None
     record.advance("train", 95, 100, now=10.0)
@@ -141,30 +132,50 @@ def test_the_pace_is_that_of_this_fit():
 
 
 def test_a_stage_that_began_elsewhere_keeps_its_time():
-    record = FitRecord(HEADER)
+    record = FitRecord(TITLE)
     record.advance("train", 5, 10, now=100.0, seconds=30.0)
     assert record.stages["train"].seconds(100.0) == 30.0
 
 
-def test_a_snapshot_is_json():
-    record = FitRecord(HEADER)
+def test_a_notebook_shows_stages_errors_and_the_map():
+    record = FitRecord("VoronoiSVC of <b>")
     record.advance("train", 1, 4, now=0.0)
-    record.set_map(squares(1, [0]))
-    record.add_bundle(0, 0, count_leaves(cells((0, 10, 2, 0.1))))
+    record.set_map(squares(4, [0, 1, 2, 3]))
+    nan = float("nan")
+    record.add_bundle(0, 1, count_leaves(cells((0, 10, 2, 0.1), (1, 10, 2, 0.0))))
+    page = fit_html(record, now=3.0)
+    assert "of &lt;b&gt;" in page
+    for words in ("training cells", "1 of 4", "3 s", "so far: <b>5.00 %</b>", COLORS, "squares"):
+        assert words in page
+    assert all(f'fill="{color}"><title>1 cell' in page for color in (PALETTE[-1], PALETTE[0]))
+    # Two regions wait, and are white; a tenth of the rows is wrong where the colors end.
+    assert page.count('fill="#ffffff"><title>not trained yet</title>') == 2
+    assert ">10.0 %</text>" in page
+    assert "http" not in page
+    record.link = "http://host/daskls"
     record.end("finished", now=3.0)
-    told = json.loads(json.dumps(record.snapshot(now=9.0)))
-    assert told["title"] == "VoronoiSVC: 1,000 rows, 2 features"
-    assert told["ended"] == "finished"
-    assert told["stages"] == [
-        {"label": "training cells", "done": 1, "total": 4, "seconds": 3.0, "ended": True}
-    ]
-    assert told["region_errors"] == [pytest.approx(0.1)]
-    assert Map(**json.loads(json.dumps(record.map.to_json()))).region_of == [0]
+    ended = fit_html(record, now=9.0)
+    assert "The fit has finished." in ended
+    assert "href='http://host/daskls'" in ended
+    # Trained without an error to measure: pale, and without a bar of colors.
+    plain = FitRecord(TITLE)
+    plain.set_map(squares(1, [0]))
+    plain.add_bundle(0, 0, count_leaves(cells((0, 10, 2, nan))))
+    assert 'fill="#9db7cf"><title>1 cell(s) trained</title>' in fit_html(plain, now=0.0)
+    assert "<rect" not in fit_html(plain, now=0.0)
+
+
+def test_colors_are_those_of_matplotlib():
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgb
+
+    own = np.array([to_rgb(color) for color in PALETTE])
+    assert abs(own - colormaps["viridis"](range(256))[:, :3]).max() < 0.02
 
 
 def test_lines_are_few():
     written = []
-    lines, record = Lines(written.append), FitRecord(HEADER)
+    lines, record = Lines(written.append), FitRecord(TITLE)
     record.advance("train", 0, 40, now=0.0)
     for done in range(41):
         record.advance("train", done, 40, now=1.0 + done)

@@ -15,8 +15,8 @@ import daskls
 from daskls.datasets import convert
 from daskls.errors import StoreError
 from daskls.plotting import ReportDisplay
-from daskls.plotting.choice import columns_of
 from daskls.plotting.evaluation import evaluate, importances_by_shuffling
+from daskls.plotting.plane import columns_of
 from daskls.seeds import SHUFFLED
 
 N = 240

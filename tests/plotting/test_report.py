@@ -139,12 +139,27 @@ def test_many_classes_are_colors_without_numbers():
     assert not ax.texts
 
 
-def test_calibration_is_that_of_scikit_learn(halves):
+def curve_of(named, probable):
+    """Return the points of a calibration curve of bins of ten rows or more, one bin at a time."""
+    tenths = np.ceil(10 * probable).clip(1, 10)
+    bins = [tenths == tenth for tenth in range(1, 11)]
+    return [[probable[own].mean(), named[own].mean()] for own in bins if own.sum() >= 10]
+
+
+def test_calibration_is_that_of_scikit_learn_without_bins_of_few_rows(halves):
     X, _ = rows(400, 1)
     y = X[:, 0] + 0.2 * X[:, 1] > 0.6
     ax = ReportDisplay.from_estimator(halves, X, y).plot().axes_["calibration"]
-    share, mean = calibration_curve(y, halves.predict_proba(X)[:, 1], n_bins=10)
-    np.testing.assert_allclose(ax.lines[-1].get_xydata(), np.stack([mean, share], axis=1))
+    probable = halves.predict_proba(X)[:, 1]
+    points = curve_of(y, probable)
+    np.testing.assert_allclose(ax.lines[-1].get_xydata(), points)
+    share, mean = calibration_curve(y, probable, n_bins=10)
+    assert len(points) < len(mean)
+    assert set(map(tuple, np.round(points, 9))) < set(
+        map(tuple, np.round(np.stack([mean, share], axis=1), 9))
+    )
+    few = ReportDisplay.from_estimator(halves, X[:8], y[:8])
+    assert "calibration" not in panels(few)
 
 
 def test_calibration_of_more_classes_is_of_the_likeliest(model):
@@ -152,8 +167,7 @@ def test_calibration_of_more_classes_is_of_the_likeliest(model):
     ax = ReportDisplay.from_estimator(model, X, y).plot().axes_["calibration"]
     proba = model.predict_proba(X)
     right = model.classes_[proba.argmax(axis=1)] == y
-    share, mean = calibration_curve(right, proba.max(axis=1), n_bins=10)
-    np.testing.assert_allclose(ax.lines[-1].get_xydata(), np.stack([mean, share], axis=1))
+    np.testing.assert_allclose(ax.lines[-1].get_xydata(), curve_of(right, proba.max(axis=1)))
     assert ax.get_xlabel() == "probability of the likeliest class"
 
 
@@ -221,6 +235,17 @@ def test_what_is_given_and_what_is_odd_is_said():
     assert not [n for n in ReportDisplay.from_estimator(inside).notes if "took" in n]
     new = np.where(y == "two", "four", y)
     assert [n for n in ReportDisplay.from_estimator(inside, X, new).notes if "not seen: 1" in n]
+
+
+def test_titles_of_pictures_are_bold_and_names_no_formulas():
+    X, _ = rows(300, 0)
+    own = small("VoronoiSVR").fit(
+        pandas.DataFrame(X, columns=["a$b$", "c"]).assign(**{"$y$": X[:, 0]}), "$y$"
+    )
+    ax = ReportDisplay.from_estimator(own).plot().axes_["partition"]
+    assert ax.title.get_parse_math()
+    assert ax.title.get_text().startswith("$\\bf{Partition}$\nPredicted \\$y\\$ as")
+    assert not ax.xaxis.label.get_parse_math()
 
 
 def test_what_cannot_be_reported_on_is_refused(model):

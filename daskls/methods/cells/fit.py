@@ -8,7 +8,7 @@ import numpy as np
 from daskls.blas import one_blas_thread
 from daskls.cluster import run_each
 from daskls.kernels.copies import find_copies
-from daskls.live.events import report_cells
+from daskls.live.record import report_cells
 from daskls.methods.held_out import Draw, HeldOutRows, draw_of, map_held_out, maps_held_out
 from daskls.partition.base import Partition
 from daskls.partition.grow import cut_into_cells

@@ -9,7 +9,7 @@ import numpy as np
 from daskls.blas import one_blas_thread
 from daskls.cluster import compute_each
 from daskls.errors import MemoryPlanError
-from daskls.live.events import report_cells
+from daskls.live.record import report_cells
 from daskls.methods.neighborhoods.groups import in_batches, nearest_of_rows
 from daskls.methods.neighborhoods.parts import Centers, read_centers, write_centers
 from daskls.neighbors.search import Neighbors, metric_of, rows_beyond

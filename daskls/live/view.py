@@ -1,0 +1,164 @@
+"""A fit in HTML, for the dashboard's page and for notebooks: its numbers, and its map as SVG."""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from daskls.live.record import SIDE, FitRecord, Map, Measure, Stage
+from daskls.run.progress import format_seconds
+
+# The colors of the map's regions: not trained yet; trained, without an error; their borders.
+WAITING, TRAINED, LINE = "#ffffff", "#9db7cf", "#8a8f98"
+COLORS = "White: not trained yet; pale blue: trained, where no error is measured."
+_VIRIDIS = (
+    "440154 471669 472a79 433c84 3c4d8a 355d8c 2e6c8e 287a8e 23898d "
+    "1e978a 20a585 2eb27c 45bf6f 64cb5d 88d547 afdc2e d7e219 fde724"
+)
+_STOPS = np.array([list(bytes.fromhex(color)) for color in _VIRIDIS.split()])
+_PLACES = np.linspace(0, len(_STOPS) - 1, 256)
+_RGB = np.stack([np.interp(_PLACES, range(len(_STOPS)), part) for part in _STOPS.T], axis=1)
+# Of errors, from 0 to that of the last color.
+PALETTE = [f"#{bytes(rgb).hex()}" for rgb in _RGB.round().astype(np.uint8)]
+# The quantile of the regions' errors at which the colors end.
+BELOW_TOP = 0.98
+# Pixels: the side of the map, the margins on its left and above it, the whole picture.
+SQUARE, LEFT, TOP, WIDTH, HEIGHT = 350, 54, 8, 514, 392
+# Letters of a name that fit along a side.
+LETTERS_ALONG = 60
+
+
+def top_error(errors: Sequence[float | None], measure: Measure) -> float | None:
+    """Return the error of the last color: not the largest one, as a few may lie far beyond."""
+    known = [error for error in errors if error is not None]
+    if not known:
+        return None
+    top, step = float(np.quantile(known, BELOW_TOP)), 0.01
+    if not measure.is_share and top > 0:
+        # These errors may be of any size: round to their first digit.
+        step = float(10.0 ** np.floor(np.log10(top)))
+    # Rounded, so that not all colors change with each cell.
+    return max(float(np.ceil(top / step)) * step, step)
+
+
+def color_of(n_cells: int, error: float | None, top: float | None) -> str:
+    """Return a region's color; ``top`` is the error of the last color."""
+    if error is None:
+        return TRAINED if n_cells else WAITING
+    return PALETTE[min(int(error / (top or 1.0) * 255), 255)]
+
+
+def _numbers(record: FitRecord, now: float, tasks: Sequence[tuple[str, int, int]]) -> str:
+    stages, lines = list(record.stages.values()), []
+    running = [stage for stage in stages if stage.ended is None]
+    left = running[-1].left_s(now) if running else None
+    if record.ended:
+        lines.append(f"The fit has {escape(record.ended)}.")
+    elif left is not None:
+        lines.append(f"Time left in this stage: <b>{format_seconds(left)}</b>")
+    if record.error is not None:
+        measure, so_far = record.measure, "" if record.ended else " so far"
+        name = measure.mean_name[:1].upper() + measure.mean_name[1:]
+        lines.append(f"{name}{so_far}: <b>{measure.format_mean(record.error)}</b>")
+    if tasks and not record.ended:
+        counts = ", ".join(f"{escape(name)} {done}/{total}" for name, done, total in tasks)
+        small = "color:#555;font-size:11px"
+        lines.append(f"<span style='{small}'>Tasks so far, in their order: {counts}</span>")
+    return (
+        f"<h3 style='margin:4px 0'>{escape(record.title)}</h3>"
+        f"<table>{''.join(_stage_html(stage, now) for stage in stages)}</table>"
+        + "".join(f"<div style='margin-top:4px'>{line}</div>" for line in lines)
+    )
+
+
+def _stage_html(stage: Stage, now: float) -> str:
+    total, done = stage.total, stage.done
+    share = 0.0 if done is None or not total else done / total
+    bar = (
+        "<div style='width:120px;height:9px;background:#e3e3e3'>"
+        f"<div style='width:{share:.1%};height:9px;background:#31688e'></div></div>"
+    )
+    counted = f"{total:,}" if done is None else f"{done:,} of {total:,}"
+    seconds = format_seconds(stage.seconds(now))
+    texts = ("left", escape(stage.label)), ("left", bar), ("right", counted), ("right", seconds)
+    style = "padding:1px 10px 1px 0;white-space:nowrap;text-align:"
+    cells = "".join(f"<td style='{style}{side}'>{text}</td>" for side, text in texts)
+    return f"<tr>{cells}</tr>"
+
+
+def fit_html(
+    record: FitRecord, now: float, tasks: Sequence[tuple[str, int, int]] = (), *, scale: float = 1.0
+) -> str:
+    """Return the numbers of a fit, the link of its page if it is not on it, and its map."""
+    link = "" if record.link is None else escape(record.link)
+    link = link and f"On the dashboard: <a href='{link}' target='_blank'>{link}</a>"
+    parts = [f"<div style='max-width:470px'>{_numbers(record, now, tasks)}{link}</div>"]
+    if record.map is not None:
+        note = f"{escape(record.map.note)}. {COLORS}"
+        style = "max-width:420px;color:#555;font-size:11px"
+        parts.append(
+            f"<div>{_map_svg(record, record.map, scale)}<div style='{style}'>{note}</div></div>"
+        )
+    style = "font:13px/1.45 system-ui,sans-serif;color:#222;background:#fff;padding:8px 10px"
+    return f"<div style='{style};display:flex;flex-wrap:wrap;gap:18px'>{''.join(parts)}</div>"
+
+
+def _map_svg(record: FitRecord, drawn: Map, scale: float) -> str:
+    (cells, errors), measure = record.regions(), record.measure
+    top = top_error(errors, measure)
+    shapes = zip(drawn.polygons, cells, errors, strict=True)
+    # The map's units grow upward, those of a picture downward.
+    regions = "".join(
+        f'<path d="M{" ".join(f"{x} {SIDE - y}" for x, y in polygon)}z" '
+        f'fill="{color_of(n_cells, error, top)}">'
+        f"<title>{_tell(n_cells, error, measure)}</title></path>"
+        for polygon, n_cells, error in shapes
+    )
+    view = f'viewBox="0 0 {SIDE} {SIDE}" x="{LEFT}" y="{TOP}" width="{SQUARE}" height="{SQUARE}"'
+    line = f'stroke="{LINE}" stroke-width="{1 if len(drawn.polygons) > 800 else 2}"'
+    bottom, middle = TOP + SQUARE, LEFT + SQUARE / 2
+    parts = [
+        f'<svg {view} overflow="visible" {line}>{regions}</svg>',
+        _text(middle, bottom + 28, drawn.names[0]),
+        _text(12, TOP + SQUARE / 2, drawn.names[1], turn=True),
+    ]
+    if drawn.limits is not None:
+        (left, right), (low, high) = ([f"{end:.3g}" for end in side] for side in drawn.limits)
+        parts += [
+            _text(LEFT, bottom + 14, left, "start"),
+            _text(LEFT + SQUARE, bottom + 14, right, "end"),
+            _text(LEFT - 4, bottom, low, "end"),
+            _text(LEFT - 4, TOP + 10, high, "end"),
+        ]
+    if top is not None:
+        parts += _color_bar(top, measure)
+    size = f'width="{scale * WIDTH:g}" style="max-width:100%" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    return f'<svg {size} fill="#222" font-size="11">{"".join(parts)}</svg>'
+
+
+def _tell(n_cells: int, error: float | None, measure: Measure) -> str:
+    if not n_cells:
+        return "not trained yet"
+    measured = "" if error is None else f", {measure.name} {measure.format(error)}"
+    return f"{n_cells} cell(s) trained{measured}"
+
+
+def _color_bar(top: float, measure: Measure) -> list[str]:
+    x, step = LEFT + SQUARE + 14, SQUARE / len(PALETTE)
+    bar = [
+        f'<rect x="{x}" y="{TOP + SQUARE - (i + 1) * step:.2f}" width="12" height="{step + 1:.2f}" '
+        f'fill="{color}"/>'
+        for i, color in enumerate(PALETTE)
+    ]
+    for share, down in ((0, 0), (0.5, 4), (1, 9)):
+        error = measure.factor * share * top
+        told = f"{error:.1f} %" if measure.is_share else f"{error:.2g}"
+        bar.append(_text(x + 16, TOP + SQUARE * (1 - share) + down, told, "start"))
+    return [*bar, _text(x + 72, TOP + SQUARE / 2, measure.axis_label, turn=True)]
+
+
+def _text(x: float, y: float, words: str, anchor: str = "middle", *, turn: bool = False) -> str:
+    turned = f' transform="rotate(-90 {x} {y})"' if turn else ""
+    fit = f' textLength="{SQUARE}" lengthAdjust="spacingAndGlyphs"'
+    squeezed = fit if len(words) > LETTERS_ALONG else ""
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{turned}{squeezed}>{escape(words)}</text>'
