@@ -14,7 +14,7 @@ from daskls.plotting.slices import name_numbers
 from daskls.records import Codes, Float64, Labels
 
 # Of scikit-learn's pictures of numbers: name, title and note.
-KINDS = {
+OF_TEST_NUMBERS = {
     "actual_vs_predicted": ("answers", "Predictions", "exact predictions lie on the dashed line."),
     "residual_vs_predicted": ("residuals", "Residuals", "above 0 the prediction is too small."),
 }
@@ -81,7 +81,7 @@ def predictions(subject: Subject, kind: str) -> Panel | None:
     scores = subject.evaluation
     if scores is None:
         return None
-    name, title, note = KINDS[kind]
+    name, title, note = OF_TEST_NUMBERS[kind]
     true, predicted = (y.reshape(len(y), -1)[:, 0] for y in (scores.true, scores.predicted))
 
     def draw(ax: Any) -> None:

@@ -18,7 +18,7 @@ from daskls.plotting.evaluation import (
     importances_by_shuffling,
 )
 from daskls.plotting.grid import GridDisplay, SelectionDisplay, has_grid, has_selection
-from daskls.plotting.held_out import KINDS, calibration, confusion, predictions, roc
+from daskls.plotting.held_out import OF_TEST_NUMBERS, calibration, confusion, predictions, roc
 from daskls.plotting.partition import PartitionDisplay
 from daskls.plotting.plane import columns_of, name_features
 from daskls.records import Float64
@@ -30,7 +30,7 @@ def find_panels(subject: Subject) -> list[Panel]:
     """Return the panels of a report, in their order on the page."""
     held_out: Any = (confusion, roc, calibration)
     if subject.is_regressor:
-        held_out = [partial(predictions, kind=kind) for kind in KINDS]
+        held_out = [partial(predictions, kind=kind) for kind in OF_TEST_NUMBERS]
     panels = [panel(subject) for panel in (*held_out, _features, _partition, _errors, _choice)]
     return [panel for panel in panels if panel is not None]
 
