@@ -9,7 +9,7 @@ import numpy as np
 
 from daskls.errors import DataError, listed
 from daskls.partition.shuffle import row_keys
-from daskls.records import AnyArray, TargetKind
+from daskls.records import INEXACT, AnyArray, TargetKind
 from daskls.seeds import MEDIAN_ROWS
 from daskls.sources.arrow import PartTypes, refused_type
 from daskls.sources.base import LabelCoder, NumberCoder, TableOptions, TableSource, scan_of
@@ -191,7 +191,8 @@ def _check_columns(
     for remedy in dict.fromkeys(remedy for _, remedy in mistaken.values()):
         columns = {name: what for name, (what, why) in mistaken.items() if why == remedy}
         bad = listed([f"column {name!r} holds {what}" for name, what in columns.items()])
-        reasons.append(f"{bad}; {remedy}; or leave it out: {_drop_line(list(columns))}.")
+        out = "" if remedy == INEXACT else "; or leave it out"
+        reasons.append(f"{bad}; {remedy}{out}: {_drop_line(list(columns))}.")
     if refused:
         bad = listed([f"column {name!r} holds {what}" for name, what in refused.items()])
         reasons.append(
