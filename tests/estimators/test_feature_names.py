@@ -149,7 +149,7 @@ def test_names_that_are_text_in_part_are_refused():
 def test_a_store_begun_with_other_names_is_refused(tmp_path):
     small_svc(store=tmp_path / "m").fit(frame(), Y)
     for rows in (frame(OTHER_ORDER), X):
-        with pytest.raises(StoreError, match=r"another fit: feature_names was \['width', "):
+        with pytest.raises(StoreError, match=r"differs: feature_names was \['width', "):
             small_svc(store=tmp_path / "m").fit(rows, Y)
 
 

@@ -194,7 +194,7 @@ def test_a_store_of_other_clusters_names_their_number(tmp_path):
     X, y = checkers(200)
     small_landmarks(4, store=tmp_path / "m").fit(X, y)
     # The rows of a cluster follow from it, and are no parameter.
-    with pytest.raises(StoreError, match=r"another fit: n_cells was 4, is 5\. Give"):
+    with pytest.raises(StoreError, match=r"another fit, .* What differs: n_cells was 4, is 5\."):
         small_landmarks(5, store=tmp_path / "m").fit(X, y)
 
 
