@@ -228,8 +228,8 @@ PAPERS = (
             ("2009, table 3", "differs: five of eight sets; census-inc, cod-rna, intr-det cannot"),
             (
                 "2009, tables 4 to 6",
-                "differs: five sets; ten folds choose of ijcnn1 alone, of a grid that one fold thins, "
-                "elsewhere local selection does",
+                "differs: five sets; ten folds choose of ijcnn1 alone, of a grid that one fold "
+                "thins, elsewhere local selection does",
             ),
             ("2009, figures 3 to 5", "differs: made rows, and today's peers"),
             ("2009, figures 6 to 8", "here: made rows; FaLK-SVMc and FaLK-SVMl to a million"),
