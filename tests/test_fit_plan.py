@@ -281,6 +281,8 @@ def test_a_frame_is_planned_by_its_columns():
     plan = daskls.VoronoiSVC().plan(frame, "y")
     apart = daskls.VoronoiSVC().plan(frame[["a", "b"]], frame.y)
     assert (apart.n_rows, apart.n_features) == (100, 3)
+    with pytest.raises(DataError, match=r"y holds None .* in row 5"):
+        daskls.VoronoiSVC().plan(frame[["a", "b"]], [0, 1, 0, 1, 0, None] + [1] * 94)
     assert (plan.n_rows, plan.n_features) == (100, 3)
     assert daskls.VoronoiSVC().plan(frame, "y", drop="b").n_features == 1
     with pytest.raises(daskls.ParameterError, match="has no effect on X with y apart"):

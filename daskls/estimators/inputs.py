@@ -57,16 +57,17 @@ def _one_error(X: Any = None) -> Iterator[None]:
 
 
 def _text_in(X: Any) -> str | None:
-    """Return an error that names the first text in an array; None where there is none."""
-    cells = np.empty(0) if X is None else np.asarray(X, object)
-    for (row, column), cell in np.ndenumerate(cells) if cells.ndim == 2 else ():
+    """Return what to say of the first text in an array; None where there is none."""
+    cells = np.asarray(() if X is None else X)
+    is_text = cells.dtype.kind in "OUT" and cells.ndim == 2
+    for (row, column), cell in np.ndenumerate(cells) if is_text else ():
         if isinstance(cell, str):
             with suppress(ValueError):
                 float(cell)
                 continue
             return (
-                f"X holds text: {cell!r} in row {row}, column {column}. Pass numbers, or a table, "
-                "whose columns are encoded: pandas.DataFrame(X), or the path of a file."
+                f"X holds text: {str(cell)!r} in row {row}, column {column}. Pass numbers, or a "
+                "table, whose columns are encoded: pandas.DataFrame(X), or the path of a file."
             )
     return None
 

@@ -139,7 +139,7 @@ def _labels(y: Any, source: Source | None) -> AnyArray | None:
         classes = None if dataset is None else dataset.classes
         return None if classes is None else np.asarray(classes)
     labels = open_source(y)
-    return np.unique(np.asarray(labels.value)) if labels.in_memory else None
+    return np.unique(check_targets(labels.value, "classes")) if labels.in_memory else None
 
 
 def _width(y: Any, source: Source | None) -> int:
