@@ -10,7 +10,7 @@ BENCH_PYTHON = OMP_NUM_THREADS=1 $(BENCH)/bin/python
 BENCH_READY = $(BENCH)/.ready
 
 .PHONY: help demo test test-all lint types nojit examples notebooks check docs docs-results docs-stores release-check clean bench-track bench-startup bench-solver bench-covtype \
-	bench-10m bench-falk bench-cells bench-methods bench-sets bench-untuned bench-mixed bench-rows bench-largest bench-advice chaos bits counts mutations
+	bench-10m bench-falk bench-cells bench-methods bench-sets bench-untuned bench-mixed bench-rows bench-largest bench-advice chaos bits mutations
 
 help:
 	@echo "make demo      train on a million rows on this machine and draw the result"
@@ -27,8 +27,7 @@ help:
 	@echo "bench-sets, bench-untuned, bench-mixed, bench-rows, bench-largest, bench-advice  measure what is missing in benchmarks/results: see python -m benchmarks --help"
 	@echo "make chaos     kill, stop, fill, damage: hundreds of trials drawn by a seed (an hour or two)"
 	@echo "make bits      compare every estimator's answers with those recorded on a machine of the same kind"
-	@echo "make counts    lines of code, docstrings, comments and imports, part by part: FROM=revision TO=revision"
-	@echo "make mutations break the code at some 70 places and tell which test notices (hours; goes on where it stopped)"
+	@echo "make mutations break the code at forty places: each must fail the test that it names"
 	@echo "make clean     remove the virtual environment and build outputs"
 
 $(READY): pyproject.toml
@@ -52,6 +51,7 @@ test-all: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(READY)
 	$(BIN)/mypy
@@ -168,13 +168,9 @@ chaos: $(READY)
 bits: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m bits compare
 
-# Of the files here, of one revision, or between two: `make counts FROM=v0.2 TO=HEAD`.
-counts: $(READY)
-	@PYTHONPATH=tests $(BIN)/python -m counts $(FROM) $(TO)
-
-# Each in a copy of the tree, by the whole suite; what the journal holds is not run again.
+# Each in a copy of the tree, by the test that it names.
 mutations: $(READY)
-	PYTHONPATH=tests $(BIN)/python -m mutations run --jobs 2
+	PYTHONPATH=tests $(BIN)/python -m mutations
 
 clean:
 	rm -rf $(VENV) $(BENCH) $(DOCS) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,13 +1,14 @@
 """Draw the layers of the package, and which package imports which, from the code as it is.
 
-`python docs/draw_layers.py` writes docs/layers.png; the levels are those that tests/test_layers.py
-holds the code to.
+`python docs/draw_layers.py` writes docs/layers.png; the levels are those of pyproject.toml, which
+import-linter holds the code to.
 """
 
-import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
+import grimp
 import matplotlib as mpl
 
 mpl.use("agg")
@@ -15,9 +16,11 @@ from matplotlib import pyplot as plt
 from matplotlib.patches import FancyArrowPatch
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-from test_layers import LEVELS, PACKAGE, family_of, import_graph  # noqa: E402
-
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
+LAYERS, FAMILIES = CONTRACTS[0]["layers"], CONTRACTS[1]["modules"]
+LEVELS = {room: -i for i, layer in enumerate(LAYERS) for room in layer.split(" | ")}
 WIDTH, HEIGHT = 1.5, 0.52
 COLORS = mpl.colormaps["viridis"]
 # Names that stand beside the package rather than in it.
@@ -29,15 +32,15 @@ def room_of(module):
     parts = module.split(".")
     if len(parts) < 2:
         return None
-    family = family_of(module)
-    return f"methods/{family}" if family else parts[1]
+    is_of_family = ".".join(parts[:3]) in FAMILIES
+    return f"methods/{parts[2]}" if is_of_family else parts[1]
 
 
 def place_rooms(rooms):
     """Return the center of each box: a row a level, families above what they share."""
     rows = {}
     for room in sorted(rooms):
-        level = LEVELS["methods"] - 0.5 if "/" in room else LEVELS[room]
+        level = LEVELS["methods"] + 0.5 if "/" in room else LEVELS.get(room, 1)
         rows.setdefault(level, []).append(room)
     order = {level: i for i, level in enumerate(sorted(rows))}
     return {
@@ -49,12 +52,13 @@ def place_rooms(rooms):
 
 def main():
     """Draw."""
-    graph = import_graph(PACKAGE)
+    graph = grimp.build_graph("daskls", cache_dir=None)
     arrows, sizes = Counter(), Counter()
-    for module, targets in graph.items():
-        own = room_of(module)
-        sizes[own] += 1
-        arrows.update((own, room_of(t)) for t in targets if room_of(t) not in (own, None))
+    for module in graph.modules:
+        room = room_of(module)
+        sizes[room] += 1
+        imported = map(room_of, graph.find_modules_directly_imported_by(module))
+        arrows.update((room, other) for other in imported if other not in (room, None))
     rooms = {room for room in sizes if room} - UNDRAWN
     places = place_rooms(rooms)
     figure, axes = plt.subplots(figsize=(11, 9))

@@ -12,7 +12,6 @@ import dask
 import digests
 import numpy as np
 import pytest
-import threadpoolctl
 from support import few
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
@@ -56,25 +55,6 @@ def run_digests(scheduler, names, path=""):
 )
 def test_every_scheduler_gives_the_bits_of_one_thread(scheduler, names):
     assert run_digests(scheduler, names)["digests"] == run_digests("sync", names)["digests"]
-
-
-@pytest.mark.slow
-@shares
-def test_pools_of_processes_give_the_bits_of_one_thread():
-    name = "VoronoiSVC"
-    found = run_digests("processes", (name,))["digests"]
-    assert found[name] == run_digests("sync", ALL)["digests"][name]
-
-
-@pytest.mark.slow
-@shares
-@pytest.mark.parametrize("version", sorted({"3.5.0", "3.8.0"} - {threadpoolctl.__version__}))
-def test_any_threadpoolctl_gives_the_bits_of_one_thread(version, tmp_path_factory):
-    path = installed(f"threadpoolctl=={version}", tmp_path_factory)
-    name = "VoronoiSVC"
-    for scheduler in ("threads", "limited-threads"):
-        found = run_digests(scheduler, (name,), path)["digests"]
-        assert found[name] == run_digests("sync", ALL)["digests"][name]
 
 
 def installed(requirement, tmp_path_factory):
@@ -199,17 +179,6 @@ def test_work_that_is_always_disturbed_ends_with_one_error():
     with pytest.raises(DasklsError, match=r"Another thread.*call again: what is finished is kept"):
         work()
     assert len(runs) == blas.MAX_TRIES
-
-
-def test_an_error_of_the_work_itself_is_not_hidden():
-    @undisturbed
-    def work():
-        with one_blas_thread():
-            set_threads(2)
-            raise KeyError("own")
-
-    with pytest.raises(KeyError, match="own"):
-        work()
 
 
 class Stubborn:

@@ -1,25 +1,19 @@
 """The command line: what each command prints, and how each way to fail ends."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import zarr
-from support import HERE, PAPERS, as_options, edit_attributes, python_env
+from support import HERE, PAPERS, as_options, edit_attributes
 from support import run_cli as run
-from typer.testing import CliRunner
 
 import daskls
-from daskls import registry
-from daskls.cli import app, cluster
-from daskls.cli.inputs import parse_class_weight
+from daskls.cli import cluster
 from daskls.cli.score import measure
 from daskls.datasets import make_checkerboard, write
-from daskls.live.record import mean_error
-from daskls.records import CellReport
-from daskls.run.confusion import Confusion, count_block
+from daskls.run.confusion import Confusion
 from daskls.store.dataset import DatasetWriter
 
 N_ROWS = 1200
@@ -103,17 +97,6 @@ def test_factors_are_joined_by_commas(folder, data):
     assert "feature_scale" in refused.stderr
 
 
-def test_error_is_weighted_by_rows_and_counts_cells_of_one_class():
-    report = np.array(
-        [
-            CellReport(0, 0, 300, 2, 1.0, validation_error=0.2).as_tuple(),
-            CellReport(1, 1, 100, 1, 1.0).as_tuple(),
-        ],
-        CellReport.dtype(),
-    ).view(np.recarray)
-    assert mean_error(report) == pytest.approx(0.15)
-
-
 def test_fit_again_trains_nothing(model, data):
     written = {p: p.stat().st_mtime_ns for p in model.rglob("*") if p.is_file()}
     run("fit", data, model, *SMALL, "--random-state", "3", *HERE)
@@ -184,11 +167,6 @@ def test_score_counts_every_row(model, data, folder):
     assert "TPR x TNR" in table
 
 
-def test_confusion_of_a_block_matches_labels_by_value():
-    counts = count_block(np.array(["b", "a", "b", "b"]), np.array([0, 0, 1, 2]), ["a", "b", "new"])
-    assert counts == {("a", "b"): 1, ("a", "a"): 1, ("b", "b"): 1, ("new", "b"): 1}
-
-
 def test_measures_of_a_class_without_rows():
     measures = measure(Confusion(["a", "b"], np.array([[3, 1], [0, 0]])))
     assert measures["accuracy"] == 0.75
@@ -217,14 +195,6 @@ def test_info_of_a_data_set(data):
     assert "-1, 1" in text
     (labels,) = [line for line in text.splitlines() if line.startswith("labels")]
     assert labels.split() == ["labels", "int32"]
-
-
-def test_info_of_a_data_set_without_labels(folder):
-    with DatasetWriter(folder / "unlabeled.zarr", 2, "float32", with_y=False) as writer:
-        writer.append(np.zeros((4, 2), np.float32))
-    text = run("info", folder / "unlabeled.zarr").stdout
-    (labels,) = [line for line in text.splitlines() if line.startswith("labels")]
-    assert labels.split() == ["labels", "none"]
 
 
 def test_info_of_a_model(model):
@@ -326,14 +296,6 @@ def test_a_scheduler_that_does_not_answer_is_a_failure(data, folder, monkeypatch
     assert "--debug" not in result.stderr, "nobody foresaw this error"
 
 
-def test_debug_shows_the_traceback_with_the_same_code(folder):
-    (folder / "void").mkdir()
-    for args in (("info", folder / "void", "--debug"), ("--debug", "info", folder / "void")):
-        result = CliRunner().invoke(app, [str(arg) for arg in args])
-        assert result.exit_code == 1
-        assert "Traceback" in result.stderr
-
-
 def test_an_error_that_nobody_foresaw_is_one_sentence(data, monkeypatch):
     def fail(*_):
         raise KeyError("surprise")
@@ -342,47 +304,6 @@ def test_an_error_that_nobody_foresaw_is_one_sentence(data, monkeypatch):
     monkeypatch.setattr(sys.modules["daskls.cli.info"], "_print_dataset", fail)
     result = run("info", data, code=1)
     assert "--debug" in result.stderr
-
-
-def test_class_weight_of_labels_that_hold_an_equals_sign():
-    assert parse_class_weight("a=b=2", ["a=b", "c"]) == {"a=b": 2.0}
-
-
-def loaded_by(*args):
-    """Return the modules that a command loads in a process of its own."""
-    code = (
-        "import sys\nfrom daskls.cli import app\n"
-        "try:\n    len(sys.argv) > 1 and app(sys.argv[1:])\n"
-        "finally:\n    print(*sys.modules, file=sys.stderr)"
-    )
-    command, env = [sys.executable, "-c", code, *map(str, args)], python_env()
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
-    return {*done.stderr.splitlines()[-1].split()}
-
-
-@pytest.mark.parametrize("args", [(), ("--help",)])
-def test_help_of_a_process_is_quick_and_imports_nothing_heavy(args):
-    assert not loaded_by(*args) & {"numpy", "dask", "zarr", "sklearn", "numba"}
-
-
-def estimator_modules(loaded):
-    """Return which modules that hold an estimator are among those loaded."""
-    everyone = {entry.estimator.partition(":")[0] for entry in registry.METHODS}
-    return {own for own in everyone if f"daskls.{own}" in loaded}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [(), ("--method", "l3", "--n-cells", "5")])
-def test_a_refused_path_loads_no_estimator(tmp_path, options):
-    loaded = loaded_by("fit", tmp_path / "nowhere.csv", tmp_path / "m", *options)
-    assert not estimator_modules(loaded)
-
-
-@pytest.mark.slow
-def test_a_refused_value_loads_the_method_that_is_named_alone(tmp_path):
-    (tmp_path / "t.csv").write_text("a,t\n1,x\n2,y\n")
-    given = ("fit", tmp_path / "t.csv", tmp_path / "m", "--method=knn", "--n-neighbors", "0")
-    assert estimator_modules(loaded_by(*given)) == {"estimators.knn"}
 
 
 METHODS = {

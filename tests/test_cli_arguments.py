@@ -60,11 +60,6 @@ def test_a_folder_that_is_no_model_is_refused_before_a_cluster_starts(data, no_c
         assert "no model" in result.stderr or "not a daskls model" in result.stderr
 
 
-def test_the_filters_parameters_are_checked_before_a_cluster_starts(data, no_cluster):
-    args = ("denoise", data, data.parent / "clean", "--gamma", "-1", *CLUSTER)
-    assert "'gamma' parameter" in run(*args, code=2).stderr
-
-
 def test_the_home_folder_in_every_path(tmp_path, monkeypatch):
     """A shell leaves ~ inside a word, as after an equals sign, to the program."""
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
@@ -89,14 +84,6 @@ def test_the_home_folder_in_every_path(tmp_path, monkeypatch):
     made = {"rows.csv", "data.zarr", "model", "labels", "clean"}
     assert {path.name for path in home.iterdir()} == made
     assert list(elsewhere.iterdir()) == []
-
-
-def test_the_demo_in_the_home_folder(tmp_path, monkeypatch, no_cluster):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "demo" / "train.zarr").mkdir(parents=True)
-    (tmp_path / "demo" / "train.zarr" / "notes.txt").touch()
-    message = f"{tmp_path}/demo/train.zarr' exists and is not a daskls data set"
-    assert message in run("demo", "--output=~/demo", "--quiet", code=1).stderr
 
 
 @pytest.mark.parametrize("limit", ["10MiB", "200MiB"])

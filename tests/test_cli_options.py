@@ -5,10 +5,8 @@ from inspect import cleandoc, signature
 from numbers import Integral
 from typing import ClassVar
 
-import numpy as np
 import pytest
 from sklearn.utils._param_validation import Interval, StrOptions
-from support import checkers
 from support import run_cli as run
 from typer.main import get_command
 
@@ -115,36 +113,6 @@ def test_values_are_spelled_as_in_python(given, expected, data, monkeypatch):
     assert {name: seen[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("method", "option", "value"),
-    [
-        ("voronoi", "coef0", "-1"),
-        ("falk", "n_neighbors", "-4"),
-        ("falk", "n_neighbors", "5,-4"),
-        ("cglq", "n_neighbors", "-4"),
-        ("l3", "n_cells", "0"),
-        ("l3", "C", "none"),
-        ("knn", "n_neighbors", "5.5"),
-        ("voronoi", "epsilon", "-1"),
-    ],
-)
-def test_the_estimator_refuses_what_is_no_value(method, option, value, data):
-    given = ("--method", method, f"--{option.replace('_', '-')}", value)
-    refused = run("fit", data, data.parent / "m", *given, code=2)
-    assert option in refused.stderr
-    assert value.split(",")[-1] in refused.stderr
-
-
-def test_an_option_of_another_method_is_none(data):
-    refused = run("fit", data, data.parent / "m", "--method", "l3", "--cell-size", 9, code=2)
-    assert "No such option: --cell-size" in refused.stderr
-
-
-def test_what_is_grouped_is_an_option():
-    known = {*options_of("fit"), *options_of("plan"), *options_of("denoise")}
-    assert {name for names in OPTION_GROUPS.values() for name in names} <= known
-
-
 def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, data):
     class WiderSVC(daskls.VoronoiSVC):
         """Cells.
@@ -188,24 +156,3 @@ def test_a_new_parameter_is_an_option_with_nothing_else_written(monkeypatch, dat
     run("fit", data, data.parent / "m", *given, "--workers", 0, code=1)
     assert seen == [(6, None)]
     assert "'sides'" in run("fit", data, data.parent / "m", "--sides", 0, code=2).stderr
-
-
-@pytest.mark.parametrize("scale", ["learned", "none", None])
-def test_a_scale_is_spelled_the_same_in_python_and_on_the_command_line(scale, data, tmp_path):
-    seed = ("--random-state", 0, "--workers", 0, "-q", "--loss", "hinge", "--C", 1, "--gamma", 5)
-    run("fit", data, tmp_path / "m", *seed, "--feature-scale", scale)
-    X, _ = checkers(50)
-    by_command = daskls.load(tmp_path / "m").decision_function(X)
-    options = {"loss": "hinge", "C": 1.0, "gamma": 5.0, "random_state": 0}
-    model = daskls.VoronoiSVC(feature_scale=scale, **options).fit(data)
-    np.testing.assert_array_equal(model.decision_function(X), by_command)
-
-
-def test_none_suits_kernels_of_products_too():
-    X, y = checkers(60)
-    options = {"kernel": "linear", "C": 1.0, "random_state": 0}
-    found = [
-        daskls.VoronoiSVC(feature_scale=scale, **options).fit(X, y).decision_function(X)
-        for scale in ("none", None)
-    ]
-    np.testing.assert_array_equal(*found)

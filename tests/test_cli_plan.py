@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-import zarr
 from support import PAPERS, as_options
 from support import run_cli as run
 
@@ -27,15 +26,6 @@ def data(tmp_path_factory):
     return path
 
 
-def test_a_shape_that_does_not_exist_yet(no_cluster):
-    told = run("plan", *SHAPE, "--workers", "200", "--memory", "4GiB").stdout
-    assert told.startswith("VoronoiSVC: 1,000,000 rows, 28 features\n")
-    pairs = pairs_of(told)
-    assert pairs["largest task"].endswith("of 2973 MiB that a task may use")
-    assert "reads and writes" in pairs["exchange"]
-    assert "float32 features" in told
-
-
 def test_data_are_planned_without_a_cluster_and_without_a_store(data, no_cluster):
     before = sorted(path.name for path in data.parent.iterdir())
     told = run("plan", data, *as_options(cell_size=500, cv=2, **PAPERS)).stdout
@@ -45,14 +35,6 @@ def test_data_are_planned_without_a_cluster_and_without_a_store(data, no_cluster
     assert sorted(path.name for path in data.parent.iterdir()) == before
     # The data name their classes.
     assert "assumed" not in told.lower()
-
-
-def test_data_are_planned_for_more_rows(data):
-    few, many = (
-        run("plan", data, *given, "--method", "chunks").stdout for given in ((), ("--rows", "5e7"))
-    )
-    assert pairs_of(few)["models"] == "3"
-    assert pairs_of(many)["models"] == "25,000"
 
 
 @pytest.mark.parametrize("method", ["falk", "l3", "cglq", "knn"])
@@ -68,14 +50,6 @@ def test_what_would_be_refused_is_told_with_the_parameter_to_change():
     assert "lower cell_size to about" in told
     roomy = run("plan", *SHAPE, "--workers", "2", "--memory-limit", "64GiB").stdout
     assert "refused" not in roomy
-
-
-def test_classes_and_numbers_are_asked_for():
-    two, many = (
-        pairs_of(run("plan", *SHAPE, *given).stdout)["model"] for given in ((), ("--classes", "40"))
-    )
-    assert two != many
-    assert run("plan", *SHAPE, "--task", "regression").stdout.startswith("VoronoiSVR")
 
 
 def test_a_parquet_file_tells_its_rows(tmp_path):
@@ -105,15 +79,6 @@ def test_a_parquet_file_tells_its_rows(tmp_path):
 )
 def test_bad_arguments_are_refused_in_one_sentence(args, code):
     run("plan", *args, code=code)
-
-
-def test_the_rows_and_classes_of_a_csv_are_counted(tmp_path):
-    rows = "".join(f"{i},{i % 7},{'abc'[i % 3]}\n" for i in range(300))
-    (tmp_path / "rows.csv").write_text("a,b,y\n" + rows)
-    told = run("plan", tmp_path / "rows.csv", "--label", "y").stdout
-    assert "VoronoiSVC: 300 rows, 2 features\n" in told
-    three = run("plan", "--rows", "300", "--features", "2", "--classes", "3").stdout
-    assert pairs_of(told)["model"] == pairs_of(three)["model"]
 
 
 MIXED = "age,city,since,w,id,y\n" + "".join(
@@ -146,10 +111,6 @@ def test_options_of_tables_are_for_tables(data, tmp_path):
         assert "for tables" in run("plan", *data, *given, code=2).stderr
 
 
-def test_features_are_those_of_the_data(data):
-    run("plan", data, "--features", "3", code=2)
-
-
 def test_a_table_is_planned_as_it_is_and_by_what_its_labels_are(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -160,15 +121,3 @@ def test_a_table_is_planned_as_it_is_and_by_what_its_labels_are(tmp_path):
     for given in (("--rows", "1e6"), ("--classes", "3")):
         refused = run("plan", path, "--label", "y", *given, code=2).stderr
         assert "a table is planned as it is" in refused
-
-
-def test_an_array_alone_is_refused(tmp_path):
-    zarr.save_array(str(tmp_path / "X.zarr"), np.zeros((30, 2)))
-    refused = run("plan", tmp_path / "X.zarr", code=1).stderr
-    assert "not a daskls data set" in " ".join(refused.split())
-
-
-@pytest.mark.parametrize("given", ["inf", "nan", "1.5", "many"])
-def test_rows_are_a_whole_number(given):
-    refused = run("plan", "--rows", given, "--features", "3", code=2).stderr
-    assert f"--rows {given!r} is not a whole number of at least 2, such as 1e9" in refused

@@ -15,7 +15,7 @@ from support import run_cli
 import daskls
 from daskls import DataError, VoronoiQuantileRegressor, VoronoiSVC, VoronoiSVR
 from daskls.run.confusion import score_dataset
-from daskls.sources.labels import kind_of_arrays, kind_of_data, kind_of_values
+from daskls.sources.labels import kind_of_arrays, kind_of_values
 from daskls.store.dataset import DatasetWriter, open_dataset
 
 RNG = np.random.default_rng(0)
@@ -109,12 +109,6 @@ def test_intervals_are_two_columns_of_a_table(table, tmp_path):
     assert "has no intervals. Fit a regressor with --interval 0.9" in told
 
 
-def test_numbers_have_no_probabilities(table, tmp_path):
-    run("fit", table, tmp_path / "m", "--label", "price", *GIVEN, "-q")
-    told = run("predict", tmp_path / "m", table, tmp_path / "o.csv", "--proba", code=1)
-    assert "predicts numbers, which have no probabilities" in told
-
-
 def test_a_data_set_is_scored_block_by_block(tmp_path):
     both = np.stack([Y, 2 * Y - X[:, 1]], axis=1)
     model = VoronoiSVR(100, kernel="rbf", C=50.0, gamma=3.0, random_state=0).fit(X, Y)
@@ -146,33 +140,6 @@ def test_whole_numbers_are_classes_where_they_are_few_or_frequent(values, kind, 
     assert kind_of_values(np.array_split(values, 3))[0] == kind
     np.savez(tmp_path / "rows.npz", X=np.zeros((len(values), 2)), y=values)
     assert kind_of_arrays(str(tmp_path / "rows.npz"), None)[0] == kind
-
-
-def test_one_number_is_told_in_the_singular():
-    assert kind_of_values([np.ones(9)])[1] == "it holds 1 whole number"
-
-
-def test_comments_of_a_libsvm_file_are_no_labels(tmp_path):
-    (tmp_path / "rows.svm").write_text("# head\n\n1.5 1:2 # note\n2 2:1\n")
-    assert kind_of_arrays(str(tmp_path / "rows.svm"), None)[0] == "numbers"
-
-
-def test_whole_numbers_of_a_data_set_are_classes(tmp_path):
-    for name, y in (("whole", np.arange(400.0)), ("fractions", Y)):
-        with DatasetWriter(tmp_path / name, 2, "float64", y_dtype="float64") as writer:
-            writer.append(X, y)
-    assert kind_of_data(open_dataset(tmp_path / "whole"))[0] == "classes"
-    assert kind_of_data(open_dataset(tmp_path / "fractions"))[0] == "numbers"
-
-
-def test_losses_of_numbers_are_words_and_options_of_theirs_are_taken(table, tmp_path):
-    given = ("--label", "price", "--drop", "grade", *GIVEN, "-q")
-    run("fit", table, tmp_path / "a", *given, "--loss", "epsilon_insensitive", "--epsilon", 1)
-    model = daskls.load(tmp_path / "a")
-    assert type(model) is VoronoiSVR
-    assert (model.loss, model.epsilon) == ("epsilon_insensitive", 1.0)
-    given = ("--label", "grade", "--quantile", 0.5, "-q")
-    assert "VoronoiSVC has no --quantile" in run("fit", table, tmp_path / "b", *given, code=2)
 
 
 def test_levels_are_fitted_scored_predicted_and_told(table, tmp_path):
@@ -219,13 +186,3 @@ def test_a_file_of_arrays_is_judged_by_the_array_that_it_trains_on(tmp_path):
     (tmp_path / "rows.svm").write_text(text)
     told = run("fit", tmp_path / "rows.svm", tmp_path / "o", *GIVEN, "-q")
     assert "it holds fractions" in told
-
-
-def test_r2_of_a_constant_is_that_of_scikit_learn(tmp_path):
-    X = np.random.default_rng(0).random((300, 2))
-    VoronoiSVR(cell_size=200, random_state=0).fit(X, X[:, 0]).save(tmp_path / "m")
-    table = tmp_path / "rows.csv"
-    table.write_text("a,b,y\n" + "".join(f"{a},{b},2.5\n" for a, b in X[:50]))
-    assert (
-        json.loads(run("score", tmp_path / "m", table, "--label", "y", "--json", "-q"))["r2"] == 0
-    )

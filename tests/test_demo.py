@@ -1,6 +1,5 @@
 """The demo in small, and its memory measurement."""
 
-import os
 import time
 
 import numpy as np
@@ -41,19 +40,3 @@ def test_peak_memory_sees_what_came_and_went():
         time.sleep(0.8)
         del block
     assert max(seen)[0] - seen[0][0] > 80 << 20
-
-
-def test_a_forked_childs_shared_pages_count_once():
-    block = np.ones(100 << 17)
-    with watch_memory() as seen:
-        child = os.fork()
-        if child == 0:
-            time.sleep(5)
-            os._exit(0)
-        try:
-            time.sleep(0.6)
-        finally:
-            os.kill(child, 9)
-            os.waitpid(child, 0)
-    assert max(seen)[0] - seen[0][0] < 60 << 20
-    assert block.sum() > 0

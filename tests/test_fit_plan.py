@@ -8,14 +8,12 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from small import ENTRIES, connected, late_marked, small, task_memory
+from small import ENTRIES, late_marked, small, task_memory
 from support import PAPERS, CountingScheduler, checkers, n_bundles
 
 import daskls
 from daskls import DataError, MemoryPlanError, ParameterError
-from daskls.datasets import write
 from daskls.records import SolverSpec
-from daskls.run.resources import find_resources, resources_of
 from daskls.store.exchange import Exchange
 
 MIB = 1 << 20
@@ -153,21 +151,6 @@ def test_nothing_of_the_rows_is_read():
     assert "2 classes" in plan.notes
 
 
-def test_a_shape_is_planned_as_rows_of_that_shape(tmp_path):
-    model = daskls.VoronoiSVC(cell_size=500)
-    rows = np.zeros((40_000, 6), np.float32)
-    y = np.arange(40_000) % 2
-    asked = {"workers": 4, "memory_limit": "1GiB"}
-    of_rows = model.plan(rows, y, **asked)
-    of_shape = model.plan((40_000, 6), **asked)
-    assert replace(of_shape, notes=()) == of_rows
-    assert of_shape.notes == ("float32 features", "2 classes")
-    write("checkerboard", tmp_path / "data.zarr", 40_000, chunk_rows=10_000)
-    on_disk = daskls.VoronoiSVC(cell_size=500).plan(str(tmp_path / "data.zarr"), **asked)
-    assert on_disk.notes == ()
-    assert (on_disk.n_rows, on_disk.n_features) == (40_000, 2)
-
-
 def test_classes_are_counted_where_y_is_in_memory():
     model = daskls.VoronoiSVC(loss="squared_error")
     few, many = (model.plan(np.zeros((5000, 4), np.float32), np.arange(5000) % k) for k in (2, 26))
@@ -192,14 +175,6 @@ def test_more_rows_are_more_of_everything():
         assert after.task_nbytes >= before.task_nbytes
 
 
-def test_every_refusal_is_told_and_each_once():
-    plan = daskls.VoronoiSVC(cell_size=30_000).plan((100_000, 28), workers=2, memory_limit="512MiB")
-    assert len(plan.refusals) == len(set(plan.refusals)) >= 2
-    assert "lower cell_size to about" in plan.refusals[0]
-    assert any('feature_scale="spread"' in text for text in plan.refusals)
-    assert "\nrefused  " in str(plan)
-
-
 @pytest.mark.parametrize("n_rows", [1500, 6000, 12_000, 70_000])
 def test_a_plan_and_its_fit_refuse_the_same(n_rows, monkeypatch):
     rows = np.random.default_rng(0).random((n_rows, 4)).astype(np.float32)
@@ -219,25 +194,6 @@ def test_a_plan_and_its_fit_refuse_the_same(n_rows, monkeypatch):
     assert refused[0]
     assert not refused[-1]
     assert refused == sorted(refused, reverse=True)
-
-
-def test_what_is_refused_on_a_cluster_that_is_not_there():
-    model = daskls.VoronoiSVC(cell_size=8000, loss="squared_error")
-    small_ones, large = (
-        model.plan((200_000, 10), workers=3, memory_limit=limit) for limit in ("600MiB", "16GiB")
-    )
-    assert small_ones.refusals
-    assert large.refusals == ()
-    assert small_ones.resources.n_slots == large.resources.n_slots == 3
-
-
-def test_a_worker_that_need_not_exist_offers_what_one_that_does_offers(one_worker):
-    with connected(one_worker) as client:
-        found = find_resources(client)
-    described = resources_of(1, 1, "1GiB")
-    assert found.n_slots == described.n_slots == 1
-    # One that has worked holds more than one that has just begun.
-    assert found.task_nbytes <= described.task_nbytes
 
 
 @pytest.mark.parametrize(
@@ -266,13 +222,6 @@ def test_the_rows_of_a_lazy_table_are_counted(lazy, tmp_path):
     plan = daskls.VoronoiSVC().plan(table, "y", workers=1, memory_limit="2GiB")
     assert plan == daskls.VoronoiSVC().plan(str(path), "y", workers=1, memory_limit="2GiB")
     assert (plan.n_rows, plan.n_features) == (3, 2)
-
-
-def test_chunks_of_unknown_sizes_are_refused():
-    unknown = da.from_array(X, chunks=(100, 2))
-    unknown = unknown[unknown[:, 0] > 0.5]
-    with pytest.raises(DataError, match="compute_chunk_sizes"):
-        daskls.VoronoiSVC().plan(unknown)
 
 
 def test_a_frame_is_planned_by_its_columns():
@@ -311,12 +260,3 @@ def test_intervals_are_part_of_it():
     # The client holds what is asked about.
     held = plans[1].client_nbytes - plans[0].client_nbytes
     assert held == pytest.approx(16 * n_held, rel=0.15)
-
-
-@pytest.mark.parametrize("name", ["FalkNoiseFilter", "KNNSVMNoiseFilter"])
-def test_a_filter_costs_what_its_classifier_costs(name):
-    noise = getattr(daskls, name)(n_neighbors=50, random_state=0)
-    asked = {"workers": 2, "memory_limit": "1GiB"}
-    plan = noise.plan(X, Y, **asked)
-    assert plan == noise._classifier().plan(X, Y, **asked)
-    assert plan.estimator in ("FalkSVC", "KNNSVC")

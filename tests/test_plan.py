@@ -1,5 +1,4 @@
 import heapq
-import inspect
 import math
 import re
 from dataclasses import replace
@@ -11,7 +10,6 @@ from daskls.errors import MemoryPlanError, ParameterError
 from daskls.memory import TaskSizes, assign_nbytes, grow_nbytes
 from daskls.methods.cells.method import check_cells
 from daskls.methods.sampling.method import CGLQ, LocalSampling
-from daskls.methods.sampling.plan import WAITING_PAIRS, most_pairs
 from daskls.partition.shuffle import plan_draws
 from daskls.plan.bundles import (
     Resources,
@@ -20,25 +18,14 @@ from daskls.plan.bundles import (
     plan_bundles,
     plan_sample,
 )
-from daskls.plan.checks import check_sample, excess
+from daskls.plan.checks import check_sample
 from daskls.records import LEAVES_NBYTES, SolverSpec
 
 MIB = 1 << 20
-ROOMY = Resources(2, 1 << 40)
 
 
 def sizes_of(n_features=10, cell_size=2000, n_classes=2, **spec):
     return TaskSizes(n_features, 4, n_classes, cell_size, SolverSpec(**spec))
-
-
-def test_what_does_not_fit_does_not_look_as_if_it_did():
-    assert excess(94 * MIB + 5, 94 * MIB + 4) == "95 MiB but a task may use 94 MiB"
-    assert excess(94 * MIB, 94 * MIB - 1) == "94 MiB but a task may use 93 MiB"
-
-
-def test_the_sample_depends_on_the_data_and_cell_size_alone():
-    # Workers, memory and blocks are not even asked for: they cannot change a cell.
-    assert list(inspect.signature(plan_sample).parameters) == ["n_rows", "n_features", "cell_size"]
 
 
 @pytest.mark.parametrize("cell_size", [2, 100, 2000, 50_000])
@@ -72,23 +59,6 @@ def test_the_client_holds_no_more_of_more_rows(n_rows, cell_size):
     assert plan.n_sample < max(0.02 * n_rows, 2**17)
 
 
-def test_leaves_grow_only_where_the_sample_tells_no_more_of_them():
-    # Of few rows a leaf is a cell; then it is of four, down to a bound on their number.
-    cells = [plan_sample(n, 28, 2000).leaf_rows / 2000 for n in (10**5, 10**6, 10**7, 10**8)]
-    assert cells == [0.875, pytest.approx(0.86, abs=0.01), 4, 14]
-    assert plan_sample(10**9, 28, 2000).leaf_rows > 10**9 / 4200
-    # Cells that cost much are leaves of their own also of more rows.
-    assert 0.75 * 20_000 < plan_sample(10**7, 28, 20_000).leaf_rows < 20_000
-    # Cells that cost little share them.
-    assert plan_sample(10**6, 28, 100).leaf_rows > 10_000
-
-
-def test_leaves_are_enough_for_two_hundred_workers():
-    for n_rows, n_features, cell_size in ((10**6, 28, 2000), (10**7, 28, 20_000)):
-        plan = plan_sample(n_rows, n_features, cell_size)
-        assert math.ceil(n_rows / plan.leaf_rows) > 500
-
-
 def test_a_sample_too_large_for_the_client_is_refused():
     sizes = sizes_of(n_features=784)
     sampling = plan_sample(10**7, 784, 2000)
@@ -97,19 +67,6 @@ def test_a_sample_too_large_for_the_client_is_refused():
         MemoryPlanError, match=r"on the client but 64 MiB are free; raise it, or use fewer"
     ):
         check_sample(sampling, sizes, 2**26, "raise it")
-
-
-def test_few_wide_rows_need_no_scatter_matrix():
-    sizes = sizes_of(n_features=20_000)
-    check_cells(replace(sizes, n_rows=200, leaf_rows=200, block_rows=200), Resources(1, 2**29))
-
-
-def test_a_leaf_of_few_cells_keeps_two_standard_deviations_below_them():
-    for n_rows, n_cells in ((10**6, 1), (1_700_000, 2)):
-        plan = plan_sample(n_rows, 28, 2000)
-        sampled_a_leaf = plan.n_sample * plan.leaf_rows / n_rows
-        assert plan.leaf_rows * (1 + 2 / math.sqrt(sampled_a_leaf)) <= n_cells * 2000
-        assert plan.leaf_rows > 0.8 * n_cells * 2000
 
 
 @pytest.mark.parametrize("n_rows", [200_000, 10**7, 10**9])
@@ -168,17 +125,6 @@ def test_slots_end_together(n_rows, n_slots, most):
     leaf_rows = (shares / shares.sum() * n_rows).astype(int).tolist()
     costs = [bundle.work for bundle in plan_bundles(sizes_of(28), leaf_rows)]
     assert ended(costs, n_slots) * n_slots / sum(costs) - 1 < most
-
-
-def test_small_work_is_cut_into_few_bundles():
-    # 64 cells of 500 rows: 64 bundles would cost more to open and write than to train.
-    bundles = plan_bundles(sizes_of(cell_size=500), [500] * 64)
-    assert [bundle.work for bundle in bundles] == [8 * 500**2] * 8
-
-
-def test_bundle_costs_follow_the_squares_of_cells():
-    bundles = plan_bundles(sizes_of(), [1000, 2000, 8000])
-    assert [b.work for b in bundles] == [1000**2, 2000**2, 4 * 2000**2]
 
 
 def test_no_leaves_and_empty_ones():
@@ -304,32 +250,3 @@ def test_neighbors_are_planned_as_many_as_there_are():
     many.check(replace(sizes_of(2), n_rows=400, leaf_rows=400, block_rows=400), roomy)
     message = refused_sampling(many, 4000, MemoryPlanError, 256 << 20, n_features=2)
     assert message.startswith("lower n_neighbors below 3599, or give each worker")
-
-
-def test_rows_of_large_balls_are_drawn_in_parts():
-    # Ten million rows, of which balls may draw all: a task keeps the pairs of a few balls.
-    own = LocalSampling(0.002, 20, radius_scale=300.0)
-    laptop = Resources(2, 1 << 30)
-    own.check(replace(sizes_of(28), n_rows=10**7, leaf_rows=8192, block_rows=10**5), laptop)
-    most = most_pairs(sizes_of(28), 20_000, 8192, laptop, 0.02)
-    assert WAITING_PAIRS < most < 10**7
-    larger = replace(laptop, task_nbytes=1 << 31)
-    assert most_pairs(sizes_of(28), 20_000, 8192, larger, 0.02) > 2 * most
-
-
-def test_pairs_that_wait_are_planned():
-    own = LocalSampling(0.002, 3, radius_scale=300.0)
-    # No other fraction would change what they need.
-    message = refused_sampling(own, 10**6, MemoryPlanError, 87 << 20, n_features=2)
-    assert message == "give each worker more memory or fewer threads."
-    few = replace(own, sample_fraction=0.9, n_subsamples=1000)
-    message = refused_sampling(few, 10**5, MemoryPlanError, 97 << 20, n_features=2)
-    assert message.startswith("lower sample_fraction below 0.9, or give")
-
-
-def test_large_sizes_are_told_in_gib():
-    with pytest.raises(MemoryPlanError, match=r"\d+\.\d GiB"):
-        check_cells(
-            replace(sizes_of(cell_size=10**5), n_rows=10**6, leaf_rows=10**5, block_rows=1),
-            Resources(1, 10**9),
-        )

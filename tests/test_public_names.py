@@ -152,11 +152,3 @@ def test_the_site_lists_every_public_name_and_no_other():
         module, *lines = part.split("```")[0].splitlines()
         listed |= {f"{module}.{x.strip()}" for x in lines if re.fullmatch(r" {3}[A-Za-z]\w*", x)}
     assert listed == set(NAMES)
-
-
-def test_what_is_missing_is_seen():
-    def bare(X):
-        """Return X."""
-
-    assert set(entries(sections(bare).get("Parameters", []))) != parameters(bare)
-    assert "Examples" not in sections(bare)

@@ -7,7 +7,7 @@ import pytest
 
 from daskls.partition.shuffle import key_limit, row_keys
 from daskls.run.blocks import BlockRows
-from daskls.run.sample import last_key, sample_rows
+from daskls.run.sample import sample_rows
 from daskls.run.scan import scan_targets
 from daskls.seeds import SAMPLE
 
@@ -48,26 +48,6 @@ def test_rows_of_no_weight_have_no_number():
     np.testing.assert_array_equal(found.X[:, 0], counted[expected])
 
 
-def test_another_seed_draws_other_rows():
-    a, b = (sampled(300, 100, seed=seed).numbers for seed in (1, 2))
-    assert len(np.intersect1d(a, b)) < 60
-
-
-def test_each_key_is_computed_once_in_its_block(monkeypatch):
-    hashed = []
-
-    def counted(numbers, seed):
-        hashed.append(len(numbers))
-        return row_keys(numbers, seed)
-
-    monkeypatch.setattr("daskls.run.sample.row_keys", counted)
-    found = sampled(50, 100)
-    in_blocks, joined = hashed[:30], hashed[30:]
-    assert in_blocks == [100] * 30
-    # Of the rows below the limit alone; and few more than are wanted lie there.
-    assert 50 == len(found.numbers) <= sum(joined) < 300
-
-
 @pytest.mark.parametrize("n_sample", [1, 8, 300, 65_536])
 def test_enough_rows_lie_below_the_limit(n_sample):
     n_rows = 2_000_000
@@ -76,9 +56,3 @@ def test_enough_rows_lie_below_the_limit(n_sample):
         keys = row_keys(np.arange(n_rows), SAMPLE(seed))
         n_below = np.count_nonzero(keys < np.uint64(limit))
         assert n_sample <= n_below <= n_sample + 20 * np.sqrt(n_sample) + 150
-
-
-def test_fewer_rows_than_wanted_are_all_taken():
-    keys = np.array([7, 3, 9], np.uint64)
-    assert last_key(keys, 5) == 9
-    assert last_key(keys, 2) == 7

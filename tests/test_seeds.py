@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from daskls import seeds
-from daskls.partition.shuffle import row_keys
 from daskls.seeds import KeyStream, Stream, register
 
 PACKAGE = Path(__file__).parents[1] / "daskls"
@@ -95,42 +94,6 @@ def test_seeds_are_put_together_in_the_register_alone():
     assert seeded(PACKAGE) == []
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "rng = default_rng((seed, n, 5))",
-        "rng = np.random.default_rng((3, 4))",
-        "own = (job.seed, leaf, cell)",
-        "own = [begun.seed, 7]",
-        "own = (int(meta.seed), 6)",
-        "return_seed = lambda seed: (seed, 0, 1)",
-        "keys = row_keys(rows, seed + (1 << 48))",
-        "keys = row_keys(rows, own + (1 << 52))",
-        "keys = row_keys(rows, seed + 3)",
-        "keys = row_keys(rows, own + 4503599627370496)",
-        "rng = np.random.RandomState(seed)",
-        "rng = np.random.default_rng(seed ^ 1)",
-    ],
-)
-def test_a_planted_seed_is_found(source, tmp_path):
-    (tmp_path / "planted.py").write_text(source + "\n")
-    assert seeded(tmp_path) != []
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "rng = np.random.default_rng(seed)",
-        "rng = np.random.default_rng()",
-        "own = BRANCH(job.seed, leaf=leaf)",
-        "most = 1 << 40",
-    ],
-)
-def test_what_hands_a_seed_on_is_none(source, tmp_path):
-    (tmp_path / "planted.py").write_text(source + "\n")
-    assert seeded(tmp_path) == []
-
-
 def test_the_users_of_each_stream_are_those_it_names():
     named = {name: set(stream.users) for name, stream in register().items()}
     assert users(PACKAGE) == named
@@ -194,15 +157,6 @@ def test_streams_that_do_not_meet_draw_others():
             given = {part: 11 for part in stream.drawn_from if isinstance(part, str)}
             drawn[name] = stream.generator(9, **given).random(8).tobytes()
     assert len(set(drawn.values())) == len(drawn) >= 4
-
-
-def test_keys_of_streams_with_other_offsets_are_others():
-    rows = np.arange(1000)
-    keys = [
-        row_keys(rows, stream(5)).tolist()
-        for stream in (seeds.CENTER_ORDER, seeds.ROW_FOLDS, seeds.BALLS)
-    ]
-    assert len(set().union(*keys)) == 3000
 
 
 def test_a_stream_takes_the_numbers_it_is_drawn_from():

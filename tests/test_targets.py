@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import dask.array as da
 import numpy as np
 import pytest
-from dask.base import tokenize
 from support import checkers
 
 from daskls import DataError, ParameterError
@@ -21,7 +20,6 @@ from daskls.solvers import registry
 from daskls.solvers.base import LocalSolver
 from daskls.store.layout import Root
 from daskls.store.objects import Scratch
-from daskls.targets import Target
 
 N = 700
 X = np.random.default_rng(0).random((N, 2), dtype="f4")
@@ -39,22 +37,6 @@ def scanned(tmp_path):
     return scan
 
 
-def test_numbers_are_taken_as_they_are(scanned):
-    weights = np.where(np.arange(N) < 30, 0.0, 2.0)
-    scan = scanned(Y, "numbers", weights)
-    assert (scan.target.kind, scan.target.n_classes) == ("numbers", 0)
-    assert scan.target.dtype == np.float64
-    assert scan.counts.tolist() == [N - 30] == [scan.n_kept]
-    assert scan.weight_range == (2.0, 2.0)
-
-
-def test_classes_are_found(scanned):
-    scan = scanned(np.where(Y > 0, "up", "down"), "classes")
-    assert (scan.target.kind, scan.target.n_classes) == ("classes", 2)
-    assert scan.target.dtype == np.int32
-    assert scan.counts.sum() == N
-
-
 @pytest.mark.parametrize(
     ("y", "kind", "message"),
     [
@@ -67,30 +49,6 @@ def test_classes_are_found(scanned):
 def test_what_is_neither_is_refused(scanned, y, kind, message):
     with pytest.raises(DataError, match=message):
         scanned(y, kind)
-
-
-def test_rows_of_no_weight_are_no_numbers(scanned):
-    with pytest.raises(DataError, match="No rows are left"):
-        scanned(Y, "numbers", np.zeros(N))
-
-
-def test_a_label_that_was_not_scanned_is_refused():
-    with pytest.raises(DataError, match="a label at the second reading"):
-        Target("classes", np.array([1, 3])).encode(np.array([[3], [2]]))
-
-
-def test_only_classes_have_weights():
-    column, weights = np.array([0, 1, 1]), np.array([1.0, 2.0, 3.0])
-    weighed = Target("classes", np.arange(2)).weigh(column, weights, np.array([1.0, 10.0]))
-    assert weighed.tolist() == [1.0, 20.0, 30.0]
-    assert Target("numbers").weigh(Y[:3], weights, np.ones(1)) is weights
-
-
-def test_tasks_of_other_targets_have_other_names():
-    targets = [Target("classes", np.arange(2)), Target("classes", np.arange(3)), Target("numbers")]
-    names = {tokenize(target) for target in targets}
-    assert len(names) == 3
-    assert tokenize(Target("classes", np.arange(2))) in names
 
 
 SPEC = SolverSpec(loss="absolute", target="numbers")
@@ -143,13 +101,6 @@ def test_numbers_reach_the_cells_unrounded(number_loss, tmp_path):
     target = Root.open(tmp_path / "store").target
     assert (target.kind, target.n_classes, target.width) == ("numbers", 0, 1)
     assert target.center.tolist() == state.scan.target.center.tolist()
-
-
-def test_classes_go_without_saying_in_stores(tmp_path):
-    _, y = checkers(N)
-    _, leaves = regrouped(y, SolverSpec(), tmp_path / "store", "classes")
-    assert all(rows.targets.dtype == np.int32 for rows in leaves)
-    assert "target" not in Root.open(tmp_path / "store").attributes["meta"]
 
 
 def test_classes_are_no_answer_to_a_loss_of_numbers(number_loss, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from daskls.estimators.docs import KERNEL_TRAITS, written_docs
 from daskls.kernels.kernel import KERNELS, find_kernel
 from daskls.registry import FILTERS, METHODS, load_object
-from daskls.written import constant_of, defaults_of
+from daskls.written import defaults_of
 
 PLACES = [*(place for entry in METHODS for place in entry.estimators), *FILTERS.values()]
 
@@ -29,8 +29,3 @@ def test_kernels_are_described_as_they_are():
     for name, traits in KERNEL_TRAITS.items():
         for told in ("formula", "width_power", "is_everywhere", "is_raced", "least_ridge"):
             assert traits[told] == getattr(find_kernel(name), told)
-
-
-def test_expressions_are_given_as_text():
-    assert defaults_of("estimators.falk:FalkSVC")["percentiles"] == "PERCENTILES"
-    assert constant_of("written", "PACKAGE") == "Path(__file__).parent"
