@@ -6,7 +6,6 @@ import pytest
 
 from benchmarks import mixed
 from benchmarks.suite import packaged
-from benchmarks.suite.experiment import Run
 from benchmarks.suite.journal import Journal
 from benchmarks.suite.packaged import CLASSES, TABLES, Table
 
@@ -28,25 +27,12 @@ def rows():
 # What peers are given
 
 
-def test_dates_become_their_parts_and_seconds(rows):
-    X = mixed.parted(rows.X)
-    assert X.iloc[0, 2:].tolist() == [2026, 11, 29, 6, 13, 1795959000]
-    assert X.iloc[2, 2:].isna().all()
-
-
 @pytest.mark.parametrize(("most", "known"), [(None, ["a", "b"]), (1, ["a"])])
 def test_categories_are_those_of_training_rows(rows, most, known):
     own = mixed.categories(rows, most)
     assert own.X.name.cat.categories.tolist() == own.X_test.name.cat.categories.tolist() == known
     assert own.X.name.isna().tolist() == [False, most == 1, False, True]
     assert own.X_test.name.isna().tolist() == [most == 1, True]
-
-
-def test_gaps_of_text_are_a_value_and_those_of_numbers_stay(rows):
-    own = mixed.gaps_as_text(rows)
-    assert own.X.name.tolist() == ["a", "b", "a", ""]
-    assert own.X["size"].isna().sum() == 1
-    assert rows.X.name.isna().sum() == 1
 
 
 # Which rows
@@ -83,13 +69,6 @@ def test_rows_have_dates_and_names_and_no_rare_class():
     assert set(found.y) == {"often", "also"}
 
 
-@pytest.mark.usefixtures("table")
-def test_splits_are_stratified_and_of_all_rows():
-    data = mixed.drawn("birds", 0)
-    assert (len(data.X), len(data.X_test)) == (78, 20)
-    assert np.bincount(data.y_test).tolist() == [10, 10]
-
-
 @pytest.mark.parametrize(
     ("column", "is_dropped"),
     [("rownames", True), ("id", True), ("paid_late", True), ("idle", False), ("unpaid", False)],
@@ -98,21 +77,7 @@ def test_ids_and_what_begins_like_a_star_are_dropped(column, is_dropped):
     assert packaged.is_dropped(column, "id paid_*") == is_dropped
 
 
-def test_a_table_is_made():
-    found = packaged.made()
-    assert found.city.nunique() > 5000
-    assert found.title.nunique() > 0.95 * len(found)
-    assert found["size"].isna().any()
-    assert found.age.isna().any()
-    assert not found.log_price.isna().any()
-
-
 # What is told
-
-
-def test_every_contender_has_three_splits_of_a_table(tmp_path):
-    keys = list(mixed.keys(Run(Journal(tmp_path / "j.jsonl"), tmp_path, {"quick": False})))
-    assert len(keys) == 3 * len(TABLES) * len(mixed.CONTENDERS)
 
 
 def test_a_report_ranks_those_that_have_done_a_table(tmp_path):

@@ -1,10 +1,5 @@
 """The experiment of probabilities: its scores, its reliability curves, and what it tells."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
@@ -15,8 +10,6 @@ from benchmarks.suite import proper, standing
 from benchmarks.suite.journal import Journal
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
 
 
 def drawn(k, n=3000, seed=0):
@@ -39,12 +32,6 @@ def test_scores_are_scikit_learns(k):
     assert proper.scores(sure, codes)["ece"] == pytest.approx(found["error"] / 100)
 
 
-def test_no_probability_costs_more_than_float32_tells():
-    sure = np.array([[1.0, 0.0]])
-    assert proper.loss_of(sure, np.array([1])) == pytest.approx(-np.log(proper.LEAST), rel=1e-5)
-    assert proper.loss_of(sure.astype("f4"), np.array([0])) == pytest.approx(0, abs=1e-6)
-
-
 def test_a_curve_of_two_classes_is_scikit_learns():
     p, codes = drawn(2)
     curve = proper.reliability(p, codes)
@@ -55,40 +42,7 @@ def test_a_curve_of_two_classes_is_scikit_learns():
     np.testing.assert_allclose(sums / pairs, mean, atol=1e-4)
 
 
-def test_a_curve_of_more_classes_is_of_all_pairs():
-    curve = proper.reliability(np.array([[0.05, 0.25, 0.7], [0.0, 0.0, 1.0]]), np.array([1, 2]))
-    assert curve["pairs"] == [3, 0, 1, 0, 0, 0, 0, 1, 0, 1]
-    assert curve["sums"] == pytest.approx([0.05, 0, 0.25, 0, 0, 0, 0, 0.7, 0, 1])
-    assert curve["hits"] == [0, 0, 1, 0, 0, 0, 0, 0, 0, 1]
-
-
 # Measurements
-
-
-@pytest.mark.slow
-def test_a_measurement_has_scores_seconds_and_a_curve(tmp_path):
-    """In a process of its own, as of one with threads none can be forked."""
-    rng = np.random.default_rng(0)
-    X = rng.random((300, 2))
-    np.savez(tmp_path / "made.npz", X=X, y=(X[:, 0] > 0.8) ^ (rng.random(300) < 0.1))
-    command = [sys.executable, "-m", "benchmarks", "probability", "--quick", "--only"]
-    only = ["estimator=VoronoiSVC", "estimator=CalibratedClassifierCV"]
-    subprocess.run(
-        [*command, *only, "--results", str(tmp_path)],
-        cwd=ROOT,
-        env={**os.environ, "DASKLS_DATA": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
-    ours, calibrated = Journal(tmp_path / "probability.jsonl").records
-    assert calibrated["log_loss"] != ours["log_loss"]
-    for found in (ours, calibrated):
-        assert found["log_loss"] < found["prior"]
-        assert sum(found["curve"]["pairs"]) == found["test_rows"] == 60
-        assert found["fit_cpu_s"] > 0
-    assert "| made | 240 | 2 | 1 |" in (tmp_path / "probability.md").read_text()
-    assert {path.name for path in tmp_path.glob("*.png")} == {"probability.png", "reliability.png"}
 
 
 # What is told
@@ -132,24 +86,6 @@ def test_places_are_by_two_paired_errors(tmp_path):
     )
     assert told in text
     assert "| best | 100 | 2 | 2 | 0.1500 ± 0.0707 | 0.3500 ± 0.0707 |" in text
-
-
-def test_boosting_alone_is_beside_too(tmp_path):
-    losses = {"a": {"VoronoiSVC": [0.3, 0.3], "CalibratedClassifierCV": [0.1, 0.1]}}
-    losses["a"]["XGBoost"] = [0.5, 0.5]
-    text = probability.report(journal_of(tmp_path, losses))
-    assert "Beside all: of sets of several splits the least" in text
-    assert "0 of 1 (not on a).\n\nBeside boosting alone: of sets" in text
-    assert text.split("boosting alone")[1].split("##")[0].endswith("it, on 1 of 1.\n\n")
-
-
-def test_ranks_are_by_log_loss(tmp_path):
-    rows = {r["estimator"]: r for r in probability.ranked(journal_of(tmp_path, LOSSES))}
-    assert [rows[c]["rank"]["log_loss"] for c in rows] == [7 / 4, 5 / 4, 3.0]
-    assert [rows[c]["least"] for c in rows] == [1, 3, 0]
-    assert rows["VoronoiSVC"]["within"] == 1
-    # Equal ones share theirs.
-    assert {r["rank"]["error"] for r in rows.values()} == {2.0}
 
 
 def test_figures_are_of_the_journal_alone(tmp_path, monkeypatch):

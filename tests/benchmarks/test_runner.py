@@ -86,16 +86,6 @@ def test_a_failure_is_tried_again_but_not_what_is_too_slow(tmp_path):
     assert Toy().run(journal.path, [("set", "usps")]) == [("usps", 0)]
 
 
-def test_a_value_may_be_named_by_its_beginning():
-    assert runner.chosen(KEYS, [("set", "let")]) == KEYS[2:]
-    assert runner.chosen(KEYS, [("set", "let"), ("set", "usps"), ("seed", "0")]) == KEYS[::2]
-
-
-def test_a_whole_name_is_not_a_beginning():
-    keys = grid(method=["daskls", "daskls, full search"])
-    assert runner.chosen(keys, [("method", "daskls")]) == keys[:1]
-
-
 @pytest.mark.parametrize(
     ("only", "message"),
     [
@@ -123,17 +113,6 @@ def test_a_wrong_name_ends_with_suggestions(arguments, message, capsys, tmp_path
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-def test_settings_are_read_as_json():
-    given = [("rows", "[20000]"), ("code", "before")]
-    experiment = Experiment([], Toy().measure, str, settings={"rows": [1], "code": "", "runs": 3})
-    assert runner.set_up(experiment, given) == {"rows": [20000], "code": "before", "runs": 3}
-
-
-def test_quick_is_a_setting():
-    given = runner.options().parse_args(["untuned", "--with", "a=1", "--quick"]).given
-    assert given == [("a", "1"), ("quick", "true")]
 
 
 def test_the_list_names_every_experiment(capsys):
