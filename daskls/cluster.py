@@ -164,7 +164,7 @@ def run_each(
 def compute_each(
     task: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], client: Any = None
 ) -> tuple[Any, ...]:
-    run = dask.delayed(Guarded(task), pure=False)
+    run = dask.delayed(RetriedTask(task), pure=False)
     # Two equal fits may run at once, each into its own store: they must not share tasks. The
     # number keeps the order: Dask sorts tasks that are alike by their keys.
     call = uuid.uuid4().hex[:12]
@@ -184,7 +184,7 @@ def stream(
     if not collections:
         return
     with as_cluster_errors(client):
-        work = _Work(collections, client, optimize_graph)
+        work = _Computation(collections, client, optimize_graph)
         try:
             work.submit(range(len(collections)))
             # A task that waits for other tasks leaves its slot, which they may need.
@@ -194,7 +194,7 @@ def stream(
             work.drop_all()
 
 
-class _Work:
+class _Computation:
     """Collections that a cluster computes; results are fetched before their workers can die."""
 
     def __init__(self, collections: Sequence[Any], client: Any, optimize_graph: bool) -> None:
@@ -337,7 +337,7 @@ def shared_with_workers(
         shared.drop(marks.probe)
 
 
-class Guarded:
+class RetriedTask:
     """A task that is done again if it was disturbed; it refuses to start on a blind worker.
 
     A worker may join during a fit: there the task would find no store.

@@ -161,7 +161,7 @@ def test_pages_for_developers_name_what_there_is():
     words = {word for path in sources for word in re.findall(r"[A-Za-z_]\w*", path.read_text())}
     for page in ("CONTRIBUTING.md", "docs/design.md"):
         assert missing_of((ROOT / page).read_text(), words) == set(), page
-    gone = "by `zarr_place`, `store.no_such`, `Objects.put` of `store/objects.py`, `no_such.py`"
+    gone = "by `zarr_place`, `store.no_such`, `BaseStore.put` of `store/objects.py`, `no_such.py`"
     assert missing_of(gone, words) == {"zarr_place", "store.no_such", "no_such.py"}
 
 

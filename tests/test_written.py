@@ -6,8 +6,8 @@ import pytest
 
 from daskls.estimators.docs import KERNEL_TRAITS, written_docs
 from daskls.kernels.kernel import KERNELS, find_kernel
+from daskls.parsed_code import constant_of, defaults_of
 from daskls.registry import FILTERS, METHODS, load_object
-from daskls.written import constant_of, defaults_of
 
 PLACES = [*(place for entry in METHODS for place in entry.estimators), *FILTERS.values()]
 
@@ -33,4 +33,4 @@ def test_kernels_are_described_as_they_are():
 
 def test_expressions_are_given_as_text():
     assert defaults_of("estimators.falk:FalkSVC")["percentiles"] == "PERCENTILES"
-    assert constant_of("written", "PACKAGE") == "Path(__file__).parent"
+    assert constant_of("parsed_code", "PACKAGE") == "Path(__file__).parent"

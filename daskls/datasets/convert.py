@@ -19,7 +19,7 @@ from daskls.sources.base import (
     TableOptions,
     Unknown,
 )
-from daskls.sources.door import FORMATS, Source, all_suffixes, format_of, open_files_at
+from daskls.sources.formats import FORMATS, Source, all_suffixes, format_of, open_files_at
 from daskls.sources.write import columns_of, write_features
 from daskls.store.dataset import WRITE_AGAIN, Dataset, check_target
 from daskls.store.errors import disk_errors

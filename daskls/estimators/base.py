@@ -45,10 +45,10 @@ from daskls.run.contract import FitRequest, Method
 from daskls.run.identity import run_repaired
 from daskls.run.rows import open_rows
 from daskls.sources.base import TableOptions
-from daskls.sources.door import Source, check_label, open_source
 from daskls.sources.encoding import TableEncoding
+from daskls.sources.formats import Source, check_label, open_source
 from daskls.sources.frames import with_labels
-from daskls.store.objects import ModelHandle, Objects, Scratch
+from daskls.store.objects import BaseStore, ModelHandle, Scratch
 from daskls.store.owner import own_store
 from daskls.store.reader import ModelReader, open_model
 
@@ -87,7 +87,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
     __sklearn_clone__ = clone_with_client
     feature_importances_ = property(feature_importances)
 
-    def _asked(self, params: Params) -> dict[str, Any]:
+    def _fit_fields(self, params: Params) -> dict[str, Any]:
         """Return the fields of `FitRequest` that follow from the parameters: method, spec and more.
 
         Parameters out of range are refused, as far as this can be told without data.
@@ -99,7 +99,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         params = params_of(self)
         # First, as what is refused here could not be saved.
-        fields = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None, **self._asked(params)}
+        fields = {"cell_size": SEARCH_REGION_ROWS, "class_weight": None, **self._fit_fields(params)}
         return FitRequest(
             estimator=type(self).__name__,
             params=saved_params(params),
@@ -286,7 +286,7 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
         self,
         request: FitRequest,
         data: tuple[Source, Source | None, Source | None],
-        store: Objects,
+        store: BaseStore,
     ) -> "FitResult":
         """Train on X, y and weights in a store that this fit owns."""
         # Imported here so that a process that only predicts never loads the trainers.

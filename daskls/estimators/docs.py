@@ -15,8 +15,8 @@ from inspect import signature
 from textwrap import indent
 from typing import Any, TypeVar
 
+from daskls.parsed_code import class_at, constant_of, constants_of, defaults_of
 from daskls.solvers.registry import losses_of
-from daskls.written import class_at, constant_of, constants_of, defaults_of
 
 T = TypeVar("T", bound=type[Any])
 NAMES = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)

@@ -15,8 +15,8 @@ from daskls.estimators.inputs import check_targets
 from daskls.estimators.tables import encoded_lazily
 from daskls.records import TargetKind
 from daskls.sources.base import TableOptions, TableSource
-from daskls.sources.door import Source, open_source
 from daskls.sources.encoding import TableEncoding
+from daskls.sources.formats import Source, open_source
 from daskls.sources.labels import kind_of_column, kind_of_values, pick_label_column
 from daskls.sources.scan import scan_labels, scan_table
 from daskls.sources.signs import with_numbers

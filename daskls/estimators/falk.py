@@ -15,7 +15,7 @@ from daskls.estimators.neighborhoods import (
     PERCENTILES,
     SELECTION_C,
     advice_on_selection,
-    asked_of,
+    fit_fields,
     groups_of,
     local_spec,
     selection_of,
@@ -47,14 +47,14 @@ class FalkEstimator(LocalEstimator):
     feature_scale_ = property(scale_factors)
     coded_features_ = property(coded_features)
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         spec = local_spec(self, params)
         C = spec.C or (self._c_candidates if params["selection"] else (1.0,))
         spec = replace(spec, C=C)
         method = replace(_method(params, spec), n_groups=groups_of(self, params))
         _check_candidates(params, spec)
         n_folds = spec.cv if method.selection and "cv" in params else None
-        return {**asked_of(params, method, spec), "n_folds": n_folds}
+        return {**fit_fields(params, method, spec), "n_folds": n_folds}
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all neighborhoods")

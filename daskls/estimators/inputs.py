@@ -33,8 +33,8 @@ from daskls.run.labels import (
 from daskls.run.resources import available_nbytes
 from daskls.run.rows import open_column, open_named
 from daskls.sources.base import TableOptions
-from daskls.sources.door import Source
 from daskls.sources.encoding import TableEncoding
+from daskls.sources.formats import Source
 from daskls.sources.frames import all_columns, frame_name, sparse_columns, sparse_error
 
 # Names that an error lists.

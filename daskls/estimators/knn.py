@@ -11,8 +11,8 @@ from daskls.estimators.docs import complete
 from daskls.estimators.neighborhoods import (
     SELECTION_C,
     advice_on_selection,
-    asked_of,
     check_single,
+    fit_fields,
     groups_of,
     inner_of,
     local_spec,
@@ -121,7 +121,7 @@ class KNNSVC(LocalClassifier):
     ) -> None:
         param.keep(locals())
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         k, n_inner = one_count(self, params), inner_of(self, params)
         selection, spec = params["selection"], local_spec(self, params)
         if selection is None:
@@ -135,7 +135,7 @@ class KNNSVC(LocalClassifier):
             check_single(replace(spec, C=None))
         n_groups = groups_of(self, params)
         options = {"selection": selection, "percentiles": widths, "n_groups": n_groups}
-        return asked_of(params, KNNSVM((k,), n_assigned=n_inner, **options), spec)
+        return fit_fields(params, KNNSVM((k,), n_assigned=n_inner, **options), spec)
 
     def _advice(self, shrinkage: Any = None) -> "Iterable[Advice]":
         return advice_on_selection(self, "The one choice for all neighborhoods")
@@ -171,10 +171,10 @@ class KernelKNN(LocalEstimator):
     ) -> None:
         param.keep(locals())
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         spec = check_single(local_spec(self, params, C=(1.0,)))
         k, n_groups = one_count(self, params), groups_of(self, params)
-        return asked_of(params, KNN(n_neighbors=(k,), n_groups=n_groups), spec)
+        return fit_fields(params, KNN(n_neighbors=(k,), n_groups=n_groups), spec)
 
 
 @complete()

@@ -135,7 +135,7 @@ class LandmarkSVC(LocalClassifier):
     ) -> None:
         param.keep(locals())
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         # Imported here so that a process that only predicts never loads the trainers.
         from daskls.methods.landmarks.plan import MOST_CLUSTERS, count_clusters
 

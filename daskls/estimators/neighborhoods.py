@@ -35,7 +35,7 @@ def local_spec(estimator: Any, params: Params, **others: Any) -> SolverSpec:
     return read(SolverSpec, params, loss=loss, target=target, fit_intercept=True, **others)
 
 
-def asked_of(params: Params, method: NeighborMethod, spec: SolverSpec) -> dict[str, Any]:
+def fit_fields(params: Params, method: NeighborMethod, spec: SolverSpec) -> dict[str, Any]:
     """Return fields of `FitRequest`; refuse kernels without a metric to search neighbors by."""
     from daskls.neighbors.search import metric_of
 

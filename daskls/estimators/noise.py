@@ -23,7 +23,7 @@ from daskls.records import Float64, SolverSpec, TargetKind
 from daskls.run.contract import FitRequest
 from daskls.run.labels import check_values
 from daskls.run.rows import as_declared, open_rows
-from daskls.sources.door import Source, open_source
+from daskls.sources.formats import Source, open_source
 from daskls.store.dataset import Dataset, DatasetWriter, open_dataset
 from daskls.store.objects import Scratch
 

@@ -21,7 +21,7 @@ from daskls.plan.exchange import BLOCK_NBYTES
 from daskls.records import AnyArray, Float64, Labels
 from daskls.run.resources import answering_nbytes
 from daskls.run.rows import find_labels, open_named, open_whole
-from daskls.sources.door import Source, open_source
+from daskls.sources.formats import Source, open_source
 from daskls.store.objects import Scratch, store_at
 
 

@@ -35,7 +35,7 @@ class SampledClassifier(LocalClassifier):
     # Name and dtype, in `path_`, of the parameter that changes from model to model.
     _step_field: ClassVar[tuple[str, str]]
 
-    def _asked(self, params: param.Params) -> dict[str, Any]:
+    def _fit_fields(self, params: param.Params) -> dict[str, Any]:
         spec, selects, widths = select(local_spec(self, params))
         method = param.read(self._method_class, params, selects=selects, percentiles=widths)
         return {"method": method, "spec": spec}

@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 from dask.base import tokenize
 
-from daskls.cluster import Guarded, compute, current_sharing
+from daskls.cluster import RetriedTask, compute, current_sharing
 from daskls.errors import DataError, MemoryPlanError
 from daskls.gaps import Gaps
 from daskls.memory import TaskSizes, assign_nbytes
@@ -128,7 +128,7 @@ def map_rows(
     sharing = current_sharing()
     marks = None if sharing is None else sharing.marks
     blocks = da.map_blocks(
-        BoxedTask(Guarded(task)),
+        BoxedTask(RetriedTask(task)),
         *arrays,
         **kwargs,
         chunks=((1,) * rows.n_blocks, (1,)),

@@ -28,7 +28,7 @@ from daskls.plan.bundles import (
     plan_sample,
     share_of,
 )
-from daskls.plan.fit import Expected
+from daskls.plan.fit import FitCost
 from daskls.records import (
     F4,
     F8,
@@ -128,7 +128,7 @@ class Method(ABC):
 
     def expected(
         self, sizes: TaskSizes, n_leaves: int, n_partitions: int, resources: Resources
-    ) -> Expected:
+    ) -> FitCost:
         """Return what `fit` is expected to take; by default that of cells with one model each."""
         n_rows = n_partitions * sizes.n_rows
         # Of very many leaves, the bundles are extrapolated.
@@ -137,7 +137,7 @@ class Method(ABC):
         n_cells = n_partitions * expected_cells(sizes.n_rows, sizes.cell_size)
         n_bundles = len(bundles) * n_leaves // known
         largest = max(bundle.nbytes for bundle in bundles)
-        return Expected(n_bundles, n_cells, largest, model_nbytes(sizes, n_rows))
+        return FitCost(n_bundles, n_cells, largest, model_nbytes(sizes, n_rows))
 
     def cut(self, state: "FitState") -> Partition:
         """Return the partition by which rows are regrouped; by default grown on the sample."""

@@ -29,7 +29,7 @@ from daskls.run.blocks import (
     row_chunks,
 )
 from daskls.run.labels import check_block, check_label_kind, check_values
-from daskls.sources.door import Source, open_source
+from daskls.sources.formats import Source, open_source
 from daskls.sources.frames import as_array
 from daskls.store.arrays import ArrayHandle, save_array
 from daskls.store.objects import Scratch, open_store

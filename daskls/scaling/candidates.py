@@ -13,8 +13,8 @@ import numpy as np
 from daskls.blas import one_blas_thread
 from daskls.records import AnyArray, Coding, Float64
 from daskls.scaling.cells import (
-    Answers,
     TrialCell,
+    TrialErrors,
     TrialRows,
     descend,
     errors_of_mean,
@@ -22,8 +22,8 @@ from daskls.scaling.cells import (
 )
 from daskls.scaling.grid import Steps, Trial, TrialGrid
 from daskls.scaling.regions import RegionPart
-from daskls.scaling.sheets import Job, Part, SampleJob, Sheet, Sheets, read_cells
-from daskls.solvers.squares.aims import TargetCoding
+from daskls.scaling.splits import Job, Part, SampleJob, Sheet, Sheets, read_cells
+from daskls.solvers.squares.target_coding import TargetCoding
 
 # A learned scale, by its name among the scales of candidates.
 LEARNED = "learned"
@@ -195,15 +195,15 @@ def _look(
     trial_cells = (TrialCell(cell, factors, start.kernel, aim) for cell in cells)
     if sheet.most_trials == 1:
         trial, n_trials = start, 1
-        answers = Answers.joined(cell.errors(start) for cell in trial_cells)
+        errors = TrialErrors.joined(cell.errors(start) for cell in trial_cells)
     else:
         enough = aim.negligible * _mean(of_mean, weights)
         args = start, grid.of_kernel(start.kernel), weights, sheet.ridge_steps, sheet.most_trials
-        trial, answers, n_trials = descend(list(trial_cells), *args, enough)
+        trial, errors, n_trials = descend(list(trial_cells), *args, enough)
     rows = [
         *(np.full(len(weights), value) for value in (*grid.place(trial), n_trials)),
-        answers.squared,
-        answers.wrong,
+        errors.squared,
+        errors.wrong,
         weights,
         np.concatenate([cell.groups for part in queries for cell in part]),
         of_mean,

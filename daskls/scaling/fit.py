@@ -28,7 +28,7 @@ from daskls.records import (
 from daskls.run.contract import FitRequest, FitState
 from daskls.run.sample import Sample
 from daskls.scaling.candidates import Candidate
-from daskls.scaling.coding import Base, find_bases, max_coded_features, widest_and_narrowest
+from daskls.scaling.coding import BaseCoding, find_bases, max_coded_features, widest_and_narrowest
 from daskls.scaling.grid import (
     STEPS,
     TRIAL_ROWS,
@@ -42,7 +42,7 @@ from daskls.scaling.grid import (
 )
 from daskls.scaling.regions import collect_regions, plan_regions
 from daskls.scaling.search import Decision, decide, race, uncoded_if_near
-from daskls.scaling.sheets import (
+from daskls.scaling.splits import (
     DENSE_FROM,
     Job,
     SampledRows,
@@ -58,8 +58,8 @@ from daskls.scaling.sheets import (
     write_rows,
 )
 from daskls.solvers.registry import find_loss
-from daskls.solvers.squares.aims import TargetCoding, aim_of
 from daskls.solvers.squares.system import median_distance
+from daskls.solvers.squares.target_coding import TargetCoding, coding_of
 from daskls.store.choices import ResolvedScaling, find_resolved, write_resolved
 from daskls.store.objects import open_store
 
@@ -192,7 +192,7 @@ class _Search:
         return self.is_whole or n_sampled >= COPIES_OF_ALL * len(self.sample.X)
 
     @cached_property
-    def bases(self) -> list[Base]:
+    def bases(self) -> list[BaseCoding]:
         X = self.state.sample.X
         coding = self.scaling.feature_coding
         codings: tuple[Coding, ...] = CODINGS if coding == "auto" else (coding,)
@@ -224,7 +224,7 @@ class _Search:
 
     @property
     def _aim(self) -> TargetCoding:
-        return aim_of(self.state.scan.target, self.state.request.spec)
+        return coding_of(self.state.scan.target, self.state.request.spec)
 
     @property
     def _cell_size(self) -> int:
@@ -249,11 +249,11 @@ class _Search:
     def is_open(self) -> bool:
         return (len(self.sample.X) if self.has_all else self.state.scan.n_kept) >= LEAST_RACED
 
-    def _few_rows(self, base: Base) -> Float32:
+    def _few_rows(self, base: BaseCoding) -> Float32:
         X = self.sample.X
         return scaled(X[:: max(len(X) // COMPARED_ROWS, 1)][:COMPARED_ROWS], base.scale)
 
-    def _scales(self, base: Base) -> list[tuple[str, Float64]]:
+    def _scales(self, base: BaseCoding) -> list[tuple[str, Float64]]:
         feature_scale, ones = self.scaling.feature_scale, np.ones(base.n_features)
         if isinstance(feature_scale, tuple):
             return [("given", self._all_factors(feature_scale) * base.spread)]
@@ -330,7 +330,7 @@ class _Search:
         return self.is_whole and not self.scaling.by_chance
 
     @cached_property
-    def _plain(self) -> Base:
+    def _plain(self) -> BaseCoding:
         """The rows divided by their spread, whichever codings are candidates."""
         return find_bases(self.state.sample.X, ("none",), 0)[0]
 

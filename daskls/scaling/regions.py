@@ -42,8 +42,8 @@ from daskls.run.scan import take_kept
 from daskls.scaling.cells import SheetRows, TrialRows
 from daskls.scaling.grid import region_rows
 from daskls.seeds import HELD_ROWS, REGION_CELLS, REGIONS
-from daskls.solvers.squares.aims import TargetCoding, aim_of
 from daskls.solvers.squares.system import evenly
+from daskls.solvers.squares.target_coding import TargetCoding, coding_of
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.caches import SizedCache, on_drop
 from daskls.store.layout import check_fit
@@ -150,7 +150,7 @@ def plan_regions(state: FitState, route: FeatureScale, most_features: int) -> Re
     with one_blas_thread():
         tree = grow_tree(sample, max(int(share), 2), sample.mean(axis=0, dtype=np.float64))
     leaves = _drawn_leaves(route_rows(tree, sample), n_rows / n_sampled, state.seed)
-    aim = aim_of(state.scan.target, state.request.spec)
+    aim = coding_of(state.scan.target, state.request.spec)
     place = state.root.where(), state.fingerprint
     run_rows = rows_in_run(n_rows)
     return RegionJob(

@@ -22,7 +22,7 @@ from daskls.scaling.candidates import (
     without_weak,
 )
 from daskls.scaling.grid import RIDGES, Steps, TrialGrid
-from daskls.scaling.sheets import Sheets
+from daskls.scaling.splits import Sheets
 
 # Most candidates left after each rung, and the standard errors of a paired difference beyond which
 # one is dropped. Few rows judge poorly, and learning curves cross: the first rungs keep more, and

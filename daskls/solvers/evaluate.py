@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from daskls.kernels.answers import vote_scores
+from daskls.kernels.decisions import vote_scores
 from daskls.kernels.frame import decide_pairs
 from daskls.records import Float64, Floats, LocalModel, Mask, Reals
 

@@ -32,7 +32,7 @@ from daskls.store.errors import MALFORMED
 from daskls.store.objects import (
     CLAIM,
     DESCRIPTION,
-    Objects,
+    BaseStore,
     expand_path,
     group_at,
     is_bucket,
@@ -210,7 +210,7 @@ def check_target(path: str | os.PathLike[str], overwrite: bool) -> None:
         raise StoreError(f"{where!r} already holds {what}; pass overwrite=True to replace it.")
 
 
-def kind_at(store: Objects) -> str | None:
+def kind_at(store: BaseStore) -> str | None:
     """Return the `kind` that a store's own metadata claims, whatever the state of its arrays."""
     names = store.names()
     if DESCRIPTION not in names and {*names} <= OWN_NAMES and not store.is_object():

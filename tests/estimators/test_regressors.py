@@ -24,7 +24,7 @@ from daskls.datasets import convert
 from daskls.records import KernelSpec
 from daskls.scaling.cells import SheetRows, TrialCell, TrialRows
 from daskls.scaling.grid import Trial
-from daskls.solvers.squares.aims import NumberCoding
+from daskls.solvers.squares.target_coding import NumberCoding
 from daskls.store.dataset import DatasetWriter
 
 RNG = np.random.default_rng(0)

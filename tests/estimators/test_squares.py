@@ -30,7 +30,7 @@ from daskls.scaling.grid import Trial
 from daskls.solvers.base import CellRows
 from daskls.solvers.registry import find_solver
 from daskls.solvers.squares import system
-from daskls.solvers.squares.aims import ClassCoding
+from daskls.solvers.squares.target_coding import ClassCoding
 
 X, Y = checkers(500, n_classes=3)
 Q = np.random.default_rng(3).random((400, 2))

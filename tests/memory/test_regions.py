@@ -27,7 +27,7 @@ from daskls.scaling.grid import (
     tuning_cells,
 )
 from daskls.scaling.regions import RegionJob, _region_key
-from daskls.scaling.sheets import (
+from daskls.scaling.splits import (
     SampleJob,
     draw_cells,
     draw_rows,
@@ -37,7 +37,7 @@ from daskls.scaling.sheets import (
     sheets_of_sample,
     write_rows,
 )
-from daskls.solvers.squares.aims import ClassCoding
+from daskls.solvers.squares.target_coding import ClassCoding
 from daskls.store.artifact import write_artifact
 
 # Rows of many even dimensions, which cells are not for, take the memory that is measured.

@@ -19,8 +19,8 @@ from daskls.scaling.cells import (
     learn_factors,
 )
 from daskls.scaling.grid import RIDGES, WIDTHS, Trial, TrialGrid
-from daskls.solvers.squares.aims import ClassCoding, NumberCoding, RobustCoding
 from daskls.solvers.squares.system import median_distance
+from daskls.solvers.squares.target_coding import ClassCoding, NumberCoding, RobustCoding
 
 RNG = np.random.default_rng(0)
 A = RNG.random((150, 3)).astype("f4")

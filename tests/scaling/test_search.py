@@ -25,7 +25,7 @@ from daskls.scaling.coding import find_bases
 from daskls.scaling.grid import STEPS_VERSION, WIDTHS, Steps, TrialGrid
 from daskls.scaling.regions import RegionPart, cells_of
 from daskls.scaling.search import decide, race, uncoded_if_near
-from daskls.scaling.sheets import (
+from daskls.scaling.splits import (
     Part,
     SampleJob,
     Sheet,
@@ -36,7 +36,7 @@ from daskls.scaling.sheets import (
     sheets_of_sample,
     write_rows,
 )
-from daskls.solvers.squares.aims import ClassCoding
+from daskls.solvers.squares.target_coding import ClassCoding
 
 AIM, GRID = ClassCoding(2), TrialGrid.of(SolverSpec())
 N = 400

@@ -21,7 +21,7 @@ from daskls.scaling.regions import (
     rows_in_run,
     widest,
 )
-from daskls.scaling.sheets import (
+from daskls.scaling.splits import (
     Part,
     SampleJob,
     Sheet,
@@ -36,7 +36,7 @@ from daskls.scaling.sheets import (
     token_of,
     write_rows,
 )
-from daskls.solvers.squares.aims import ClassCoding, NumberCoding
+from daskls.solvers.squares.target_coding import ClassCoding, NumberCoding
 
 RNG = np.random.default_rng(0)
 AIM = ClassCoding(2)

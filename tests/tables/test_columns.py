@@ -25,9 +25,9 @@ import daskls
 from daskls import DataError, ParameterError, StoreError
 from daskls.sources.base import BATCH_FIELDS, MEDIAN_SAMPLE, TableOptions
 from daskls.sources.columns import MAX_CATEGORIES
-from daskls.sources.door import open_source
 from daskls.sources.encoding import ColumnEncoding, TableEncoding, UnseenCounts
 from daskls.sources.files import TEXT_BLOCK_NBYTES
+from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
 
 PARAMS = {

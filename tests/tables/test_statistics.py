@@ -19,8 +19,8 @@ import daskls
 from daskls import DataError
 from daskls.sources import many_values, statistics
 from daskls.sources.base import TableOptions
-from daskls.sources.door import open_source
 from daskls.sources.encoding import TableEncoding
+from daskls.sources.formats import open_source
 from daskls.sources.scan import scan_table
 from daskls.sources.statistics import N_FOLDS, keys_and_folds
 from daskls.sources.write import encoded

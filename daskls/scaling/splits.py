@@ -20,7 +20,7 @@ from daskls.partition.shuffle import row_keys
 from daskls.records import SMALLEST, Float32, Float64, Int64, Mask, Targets
 from daskls.run.sample import Sample
 from daskls.scaling.cells import SheetRows, TrialRows
-from daskls.scaling.coding import Base
+from daskls.scaling.coding import BaseCoding
 from daskls.scaling.grid import tuning_cells
 from daskls.scaling.regions import (
     HELD_SHARE,
@@ -35,7 +35,7 @@ from daskls.scaling.regions import (
 )
 from daskls.scaling.regions import cells_of as cells_of_region
 from daskls.seeds import HELD_ROWS, RACE
-from daskls.solvers.squares.aims import TargetCoding
+from daskls.solvers.squares.target_coding import TargetCoding
 from daskls.store.artifact import read_arrays, write_artifact
 from daskls.store.objects import open_store
 
@@ -324,12 +324,14 @@ def _variation(targets: Targets, aim: TargetCoding) -> float:
     return float((Y**2).sum() - (Y.sum(axis=0) ** 2).sum() / len(Y))
 
 
-def token_of(drawn: SampledRows, bases: Sequence[Base]) -> str:
+def token_of(drawn: SampledRows, bases: Sequence[BaseCoding]) -> str:
     token: str = tokenize(drawn.rows, [base.scale for base in bases])
     return token
 
 
-def write_rows(job: SampleJob, sample: Sample, drawn: SampledRows, bases: Sequence[Base]) -> None:
+def write_rows(
+    job: SampleJob, sample: Sample, drawn: SampledRows, bases: Sequence[BaseCoding]
+) -> None:
     store, rows = open_store(job.root), drawn.rows
     for number, base in enumerate(bases):
         if store.exists(job.key(number)):

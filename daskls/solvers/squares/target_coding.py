@@ -123,10 +123,10 @@ class RobustCoding(NumberCoding):
         return missed, missed
 
 
-def aim_of(target: Target, spec: SolverSpec) -> TargetCoding:
+def coding_of(target: Target, spec: SolverSpec) -> TargetCoding:
     """Return the aim of a target, and of the loss in a spec.
 
-    >>> aim_of(Target("classes", np.arange(3)), SolverSpec())
+    >>> coding_of(Target("classes", np.arange(3)), SolverSpec())
     ClassCoding(n=3)
     """
     if target.kind == "classes":
