@@ -259,7 +259,7 @@ class _Computation:
         if loss is not None:
             raise loss from error
         sharing = self._sharing if isinstance(error, (StoreError, OSError)) else None
-        if sharing is not None and sharing.look():
+        if sharing is not None and sharing.exclude_blind():
             # Whatever else fails on a worker that cannot see the fit's files counts as no try.
             return self.drop_all()
         index = self._pending[future][0]
@@ -328,7 +328,7 @@ def shared_with_workers(
         # Before any question to the workers: loading daskls would kill a worker that is too small.
         for address, worker in wait_for_worker(client).items():
             check_limit(worker["memory_limit"], f"The worker {address} has")
-        sharing.look(at_start=True)
+        sharing.exclude_blind(at_start=True)
         yield
         ask_to_give_back(client)
     finally:

@@ -69,7 +69,7 @@ class Reserve:
     spec: ReserveSpec
     counts: Int64
     wanted: Int64
-    first_kept: Int64
+    block_offsets: Int64
     seed: int
     frequent: Keys | None = None
 
@@ -78,7 +78,7 @@ class Reserve:
     ) -> "tuple[tuple[Any, ...], ReservedRows]":
         """Split a block's rows of positive weight: the columns of others, and the reserved."""
         hashes = self._hashes(X, targets)
-        held = self._holds(hashes, group_codes(targets), int(self.first_kept[block]))
+        held = self._holds(hashes, group_codes(targets), int(self.block_offsets[block]))
         others = tuple(column[~held] for column in (X, targets, *columns))
         return others, _different(X[held], targets[held], hashes[held])
 
@@ -104,13 +104,13 @@ class Reserve:
     def expected(self, scan: TargetScan) -> TargetScan:
         """Return the scan of the rows that probably remain; only its sums are of use."""
         n_left = scan.n_kept - int(self.wanted.sum())
-        first_kept = np.append(scan.first_kept[:-1], n_left)
-        return replace(scan, counts=self.counts - self.wanted, first_kept=first_kept)
+        block_offsets = np.append(scan.block_offsets[:-1], n_left)
+        return replace(scan, counts=self.counts - self.wanted, block_offsets=block_offsets)
 
     def left(self, scan: TargetScan, held: "ReservedRows", taken: list[int]) -> TargetScan:
         """Return the scan of the rows that remain, given the reserved rows of each block."""
-        first_kept = scan.first_kept - np.cumsum([0, *taken])
-        return replace(scan, counts=self.counts - self._taken(held), first_kept=first_kept)
+        block_offsets = scan.block_offsets - np.cumsum([0, *taken])
+        return replace(scan, counts=self.counts - self._taken(held), block_offsets=block_offsets)
 
     def _taken(self, held: "ReservedRows") -> Int64:
         sums = np.bincount(held.codes, held.copies, minlength=len(self.counts))
@@ -178,7 +178,7 @@ def group_codes(targets: Targets) -> Codes:
 
 
 def plan_reserve(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, seed: int) -> Reserve:
-    return Reserve(spec, scan.counts, rows_wanted(spec, rows, scan), scan.first_kept, seed)
+    return Reserve(spec, scan.counts, rows_wanted(spec, rows, scan), scan.block_offsets, seed)
 
 
 def observations_needed(spec: ReserveSpec) -> int:

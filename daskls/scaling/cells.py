@@ -27,7 +27,7 @@ STEP, MOST_STEPS, MOMENTUM, MOST_GROWTH = 0.4, 2.0, 0.5, 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class SheetRows:
+class CodedRows:
     """Rows in one coding, features (n, d); errors in a group, a run of rows, may be correlated."""
 
     X: Float32
@@ -46,7 +46,7 @@ class TrialRows:
     Rows that train, too, are predicted without themselves. `ids` order what cells predict.
     """
 
-    rows: SheetRows
+    rows: CodedRows
     n_training: int
     ids: Int64
 
@@ -55,7 +55,7 @@ class TrialRows:
         return len(self.rows.X) - len(self.ids)
 
     @property
-    def predicted(self) -> SheetRows:
+    def predicted(self) -> CodedRows:
         return self.rows.take(slice(self.first_predicted, None))
 
 

@@ -49,11 +49,11 @@ from daskls.scaling.splits import (
     SampleJob,
     draw_cells,
     draw_rows,
-    expected_parts,
+    expected_splits,
     held_out,
+    plan_of_regions,
+    plan_of_sample,
     race_rows,
-    sheets_of_regions,
-    sheets_of_sample,
     token_of,
     write_rows,
 )
@@ -122,9 +122,9 @@ def plan_choice(
     if scaling is None or not is_open(scaling):
         return 0, []
     is_whole, cell_rows = n_sample == sizes.n_rows, min(request.cell_size, MAX_CELL_ROWS)
-    parts = expected_parts(n_sample, cell_rows, has_cells=is_whole and not scaling.by_chance)
-    raced = race_nbytes(parts, sizes.n_features, sizes.n_outputs)
-    check = partial(check_race, parts, sizes.n_features, sizes, resources)
+    splits = expected_splits(n_sample, cell_rows, has_cells=is_whole and not scaling.by_chance)
+    raced = race_nbytes(splits, sizes.n_features, sizes.n_outputs)
+    check = partial(check_race, splits, sizes.n_features, sizes, resources)
     if is_whole or scaling.by_chance:
         return raced, [check]
     regions = sizes, sizes.block_rows, cell_rows
@@ -294,20 +294,20 @@ class _Search:
     def decide(self, candidates: Sequence[Candidate]) -> Decision:
         state = self.state
         drawn = self._draw()
-        sheets = sheets_of_sample(drawn, self._cell_size)
+        plan = plan_of_sample(drawn, self._cell_size)
         # `plan_choice` knew nothing of codings, which may add features.
         widest, has_cells = max(base.n_features for base in self.bases), self._has_cells
-        parts = expected_parts(len(state.sample.X), self._cell_size, has_cells=has_cells)
-        check_race(parts, widest, state.sizes, state.resources)
+        splits = expected_splits(len(state.sample.X), self._cell_size, has_cells=has_cells)
+        check_race(splits, widest, state.sizes, state.resources)
         job = SampleJob(state.root.where(), self._aim, token_of(drawn, self.bases))
         write_rows(job, self.sample, drawn, self.bases)
         with self._timed(job, RACE_STEPS):
             steps = Steps(job, state.client, job.token)
-            left = race(steps, candidates, sheets, self._grid)
+            left = race(steps, candidates, plan, self._grid)
             # Of few distinct rows regions hold no others, and may hold out all of them or none.
-            is_all = self.is_whole or (sheets.leave_out and self.has_all)
+            is_all = self.is_whole or (plan.leave_out and self.has_all)
             if is_all or self.scaling.by_chance:
-                return decide(steps, left, sheets, self._grid, learns=self.learns)
+                return decide(steps, left, plan, self._grid, learns=self.learns)
         return self._decide_densely(uncoded_if_near(left))
 
     def _draw(self) -> SampledRows:
@@ -340,11 +340,11 @@ class _Search:
         widest = max(b.n_features for b in self.bases)
         job = plan_regions(state, self._plain.scale, widest).gathered_in(base.scale, base.name)
         collect_regions(state, job)
-        sheets = sheets_of_regions(job, min(TRIAL_ROWS, self._cell_size), self._cell_size)
+        plan = plan_of_regions(job, min(TRIAL_ROWS, self._cell_size), self._cell_size)
         with self._timed(job, REGION_STEPS):
             steps = Steps(job, state.client)
             kernels = self._kernels
-            return decide(steps, left, sheets, self._grid, learns=self.learns, kernels=kernels)
+            return decide(steps, left, plan, self._grid, learns=self.learns, kernels=kernels)
 
     @contextmanager
     def _timed(self, job: Job, n_steps: int) -> Iterator[None]:

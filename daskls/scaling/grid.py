@@ -155,7 +155,7 @@ def check_regions(sizes: TaskSizes, block_rows: int, cell_rows: int, resources: 
 def check_race(
     parts: Sequence[tuple[int, int]], n_features: int, sizes: TaskSizes, resources: Resources
 ) -> None:
-    """Raise MemoryPlanError if the last sheet of a search would not fit in the memory of a task."""
+    """Raise MemoryPlanError if the last splits would not fit in the memory of a task."""
     n_rows = sum(m + q for m, q in parts)
     check_usable(
         f"Comparing candidates on {n_rows} rows x {n_features} features",
