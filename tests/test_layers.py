@@ -23,7 +23,7 @@ LEVELS = {
     "seeds": 0,
     "_version": 0,
     "registry": 0,
-    "written": 0,
+    "parsed_code": 0,
     "kernels": 1,
     "targets": 1,
     "gaps": 1,

@@ -174,10 +174,10 @@ def evaluate_candidate(
     """Return a look, (8, n): the place of the best trial, the number of trials, errors of rows."""
     with one_blas_thread():
         parts = [list(part) for part in read_cells(split_set.splits, base, factors, job)]
-        return _evaluate(parts, factors, start, split_set, grid, job.aim)
+        return _tune(parts, factors, start, split_set, grid, job.aim)
 
 
-def _evaluate(
+def _tune(
     parts: Sequence[Sequence[TrialRows]],
     factors: Float64,
     start: Trial,
@@ -235,9 +235,7 @@ def cross_evaluate_candidate(
             learned, found = _learned([half], factors, start, job)
             mean *= np.sqrt(learned)
             cell = TrialRows(rows.take(np.r_[learning, predicted]), n, predicted)
-            look = _evaluate(
-                [[cell]], learned, trial or grid.nearest(found), split_set, grid, job.aim
-            )
+            look = _tune([[cell]], learned, trial or grid.nearest(found), split_set, grid, job.aim)
             # One trial for both halves, which the first chooses.
             trial = grid.at((int(look[0, 0]), int(look[1, 0])), start.kernel)
             split_set = split_set.once
