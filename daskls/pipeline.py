@@ -165,7 +165,7 @@ def advise(scanned: ScannedRows) -> None:
 def with_defaults(scanned: ScannedRows) -> ScannedRows:
     """Return it with the cells for its number of rows; refuse what would not fit in memory."""
     scan, n_features = scanned.scan, scanned.rows.n_features
-    request = scanned.request.for_data(scan.n_kept, n_features, scan.target.n_aims)
+    request = scanned.request.for_data(scan.n_kept, n_features, scan.target.n_targets)
     resolved = replace(scanned, request=request)
     check_costs(request.spec.C or (1.0,), scan, resolved.class_weight)
     resolved.check_memory()

@@ -251,12 +251,12 @@ class FitRequest:
     takes_nan: bool = True
     origin: dict[str, Any] = field(default_factory=dict)
 
-    def for_data(self, n_rows: int, n_features: int, n_aims: int) -> Self:
+    def for_data(self, n_rows: int, n_features: int, n_targets: int) -> Self:
         if self.count_cells is not None:
             return replace(self, cell_size=share_of(n_rows, self.count_cells(n_rows)))
         if self.usual is None:
             return self
-        cell_size, n_partitions = self.usual(n_rows, n_features, n_aims)
+        cell_size, n_partitions = self.usual(n_rows, n_features, n_targets)
         # Settled for good: fits of some of the rows, for probabilities, are like the model.
         return replace(self, cell_size=cell_size, n_partitions=n_partitions, usual=None)
 

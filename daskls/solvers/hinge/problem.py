@@ -38,7 +38,7 @@ class Problem:
     ) -> None:
         self.K, self.signs, self.weights, self.fold_ptr = K, signs, weights, fold_ptr
         self.spec = spec
-        self._lines = path_solver(
+        self._solve_path = path_solver(
             unit=find_kernel(spec.kernel).unit_diagonal, with_offset=spec.fit_intercept
         )
         self.counts = SolverCounts()
@@ -82,7 +82,7 @@ class Problem:
         m = len(beta)
         betas, offsets = np.empty((1, m), np.float32), np.empty((1, 1), np.float32)
         counts = np.zeros(3, np.int64)
-        self._lines(
+        self._solve_path(
             self.K.reshape(-1),
             np.zeros(1, np.int64),
             np.array([0, m]),

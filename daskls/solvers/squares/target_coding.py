@@ -130,8 +130,8 @@ def coding_of(target: Target, spec: SolverSpec) -> TargetCoding:
     ClassCoding(n=3)
     """
     if target.kind == "classes":
-        return ClassCoding(target.n_aims)
+        return ClassCoding(target.n_targets)
     loss = find_loss(spec)
     if loss.is_robust:
-        return RobustCoding(target.n_aims, 0.0 if loss.of_levels else spec.tube)
-    return NumberCoding(target.n_aims)
+        return RobustCoding(target.n_targets, 0.0 if loss.of_levels else spec.tube)
+    return NumberCoding(target.n_targets)
