@@ -303,8 +303,8 @@ class LocalEstimator(BaseEstimator):  # type: ignore[misc]
                 request.estimator, rows.X.shape, learned, store, self.client, self.verbose
             ) as view,
         ):
-            views = view.on_progress, view.on_cut
-            run = partial(run_fit, request, rows, store, self.client, *views)
+            callbacks = view.on_progress, view.on_cut
+            run = partial(run_fit, request, rows, store, self.client, *callbacks)
             return run_repaired(run, store, request.method)
 
     def _warn_about_folds(self, request: FitRequest) -> None:
