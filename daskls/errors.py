@@ -106,7 +106,7 @@ class ClusterError(DasklsError):
     ...     daskls.VoronoiSVC(client=client).fit([[0.0], [1.0]] * 9, [0, 1] * 9)
     ... except daskls.ClusterError as error:
     ...     print(error)
-    The client is closed, or of the process that this one was forked from, so no task can run ...
+    The client is closed, or belongs to the process that this one was forked from, so ...
     """
 
 

@@ -124,7 +124,8 @@ def convert(
         features = open_files(opened, options, stack)
         if features.n_rows == 0 or not features.n_features:
             raise DataError(
-                f"{source} has {features.n_rows} rows of {features.n_features} features."
+                f"{source} has {features.n_rows} rows of {features.n_features} features; at "
+                "least 1 of each is needed. Check the file."
             )
         return write_features(
             features,
@@ -168,8 +169,8 @@ def open_files(source: Source, options: ReadOptions, stack: ExitStack) -> Featur
         assert source.format is not None
         if len(source.files) > 1:
             raise DataError(
-                f"{source.where} leads to {len(source.files)} files of arrays; convert one at a "
-                "time."
+                f"{source.where} matches {len(source.files)} files of arrays; convert them one "
+                "by one."
             )
         opened = load_object(source.format.open)(source.files[0], options)
         features: Features = stack.enter_context(opened)

@@ -171,7 +171,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         source = open_source(X)
         if source.files or not source.has_columns:
             raise DataError(
-                f"transform takes a frame, got {type(X).__name__}; for a file call "
+                f"transform takes a DataFrame, got {type(X).__name__}; for a file call "
                 "to_zarr(file, path), which holds one batch in memory at a time."
             )
         if source.kind == "dask table":
@@ -209,8 +209,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 n_rows, labels = scan_labels(source, label, kind)
                 if any(column.kind == "statistics" for column in self.table_.columns):
                     warn_user(
-                        "Rows that fit has read hold their own label in the statistics written "
-                        "here; to train on them pass their table itself: fit(X, label).",
+                        "The statistics written here contain the labels of the rows that fit "
+                        "has read; to train on these rows, pass the table itself: fit(X, "
+                        "label).",
                         UserWarning,
                     )
             features = encoded(source, self.table_, label=label, labels=labels, n_rows=n_rows)

@@ -102,8 +102,8 @@ def _check_candidates(params: param.Params, spec: SolverSpec) -> None:
     is_euclidean = find_kernel(spec.kernel).is_euclidean
     if not is_euclidean and spec.gamma is not None and len(spec.gamma) > 1:
         raise ParameterError(
-            f"gamma has {len(spec.gamma)} candidates, but which rows are near each other in a "
-            f"{spec.kernel} kernel's feature space depends on it; give one value."
+            f"gamma has {len(spec.gamma)} candidates, but the nearest neighbors in a "
+            f"{spec.kernel} kernel's feature space depend on gamma; give one value."
         )
 
 

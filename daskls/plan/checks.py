@@ -73,7 +73,7 @@ def check_gather(sizes: TaskSizes, resources: Resources) -> None:
     leaf, usable = gathering_nbytes(sizes), usable_nbytes(resources)
     if leaf > usable:
         raise MemoryPlanError(
-            f"Gathering the largest leaf ({leaf_rows} rows {at}) needs "
+            f"Gathering the largest group of cells ({leaf_rows} rows {at}) needs "
             f"{excess(leaf, usable)} for it; use fewer features, or {resources.more}"
         )
 

@@ -250,9 +250,9 @@ def as_declared(array: da.Array, name: str) -> da.Array:
             array = array.compute_chunk_sizes()
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(
-                f"{name} has chunks of unknown sizes, and its blocks are not what it declares, "
-                f"arrays of {array.ndim} dimensions: {error}. Let the function that makes the "
-                "blocks return such arrays."
+                f"{name} has chunks of unknown sizes, and its blocks are not arrays of "
+                f"{array.ndim} dimensions, as it declares: {error}. Let the function that makes "
+                "the blocks return such arrays."
             ) from error
     axes = tuple(range(array.ndim))
     return da.blockwise(

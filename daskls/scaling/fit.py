@@ -165,9 +165,8 @@ def _check_range(X: Reals, scale: FeatureScale) -> None:
     if beyond.any():
         feature = int(scale.columns[beyond.argmax()])
         raise ParameterError(
-            f"feature_scale multiplies feature {feature} by {scale.factors[feature]:g}, which "
-            f"takes values of it beyond {LARGEST_FEATURE:g}, where distances overflow. Lower the "
-            "factor."
+            f"feature_scale multiplies feature {feature} by {scale.factors[feature]:g}, so that "
+            f"its values exceed {LARGEST_FEATURE:g} and distances overflow. Lower the factor."
         )
 
 
