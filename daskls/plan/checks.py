@@ -63,7 +63,6 @@ def gathering_nbytes(sizes: TaskSizes) -> int:
 
 
 def most_gathered(n_rows: int, sizes: TaskSizes) -> int:
-    """Return the most rows that a task gathers, unless it is one leaf."""
     least, most = (nbytes // sizes.row_nbytes for nbytes in (LEAST_GATHERED, MOST_GATHERED))
     return min(max(n_rows // N_GATHERS, least), most)
 

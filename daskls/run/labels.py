@@ -169,7 +169,6 @@ def check_block(
     what: str,
     declared: np.dtype[Any],
 ) -> AnyArray:
-    """Return a block of a lazy array, which holds what the array declares."""
     where = f"Block {number if any(number[1:]) else number[0]} of {what}"
     check_values(block, where)
     try:

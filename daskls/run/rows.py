@@ -109,7 +109,6 @@ def _count_chunks(handle: ArrayHandle | None, whole: da.Array) -> int:
 
 
 def _chunk_nbytes(source: Source, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:
-    """Return ``source_nbytes`` and ``unpack_nbytes`` of `BlockRows`."""
     nbytes = max(whole.chunks[0]) * whole.shape[1] * whole.dtype.itemsize
     # The bytes that a Dask array needs to compute a chunk are unknown.
     is_packed = nbytes > BLOCK_NBYTES and source.kind != "dask"

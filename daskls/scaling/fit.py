@@ -281,7 +281,6 @@ class _Search:
         return np.array([*factors, *(factors[column] for column in marked)], np.float64)
 
     def scale_of(self, candidate: Candidate) -> FeatureScale | None:
-        """Return the feature scale of a candidate; None where rows stay as they are."""
         base, feature_scale = self.bases[candidate.base], self.scaling.feature_scale
         factors = base.scale.factors * candidate.factors
         if candidate.name == "given" and base.name == "none":
