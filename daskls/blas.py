@@ -40,10 +40,10 @@ def one_blas_thread() -> Iterator[None]:
     lifted = _limit.leave(previous)
     if lifted:
         raise ThreadCountError(
-            f"Another thread of this process set the number of threads of {lifted[0]} while a task "
-            f"ran that needs one thread for the same bits, {MAX_TRIES} times in a row. Do not "
-            "enter or leave threadpool_limits in other threads meanwhile, or use a cluster of "
-            "processes; then call again: what is finished is kept."
+            f"Another thread of this process changed the number of threads of {lifted[0]} "
+            f"{MAX_TRIES} times in a row while a task needed one thread, without which the same "
+            "seed may give other bits. Use no threadpool_limits in other threads during the "
+            "call, or use a cluster of processes; then call again: what is finished is kept."
         )
 
 

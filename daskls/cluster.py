@@ -65,9 +65,9 @@ def current_client(client: Any = None) -> Any:
         )
     if client is not None and client.status in ("closing", "closed"):
         raise ClusterError(
-            "The client is closed, or of the process that this one was forked from, so no task can "
-            "run on its cluster. Make a new distributed.Client; with store= a fit resumes from its "
-            "finished tasks."
+            "The client is closed, or belongs to the process that this one was forked from, so "
+            "no task can run on its cluster. Make a new distributed.Client; with store= a fit "
+            "resumes from its finished tasks."
         )
     return client
 
@@ -87,9 +87,9 @@ def _find_client() -> Any:
         if not is_wanted:
             return None
         raise ClusterError(
-            f"Dask's setting scheduler is {scheduler!r}, but this process has no open client; "
-            "one of the process that it was forked from does not count. Make a "
-            'distributed.Client, or set dask.config.set(scheduler="threads").'
+            f"Dask's setting scheduler is {scheduler!r}, but this process has no open client (a "
+            "client from before a fork does not count). Make a distributed.Client, or set "
+            'dask.config.set(scheduler="threads").'
         ) from error
 
 

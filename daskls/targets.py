@@ -42,7 +42,6 @@ class Target:
 
     @property
     def n_classes(self) -> int:
-        """The number of classes; 0 for numbers."""
         return len(self.labels)
 
     @property

@@ -252,8 +252,8 @@ def check_versions(client: Any, workers: Iterable[str], timeout_s: float = WORKE
 
 def _unfit(address: str, has: str) -> ClusterError:
     return ClusterError(
-        f"The worker {address} {has}. Install daskls {__version__}, as the client has it, and what "
-        "it needs on every worker, or stop that one."
+        f"The worker {address} {has}. Install daskls {__version__} and its requirements on "
+        "every worker, as on the client, or stop that worker."
     )
 
 
@@ -379,8 +379,8 @@ def find_loss(client: Any, error: BaseException) -> ClusterError | None:
         )
     if isinstance(error, scheduler.KilledWorker):
         return cluster_error(
-            f"The cluster lost a task: {error} Mostly such workers run out of memory: give each "
-            "worker more of it, or fewer threads, or pass X in smaller chunks"
+            f"The cluster lost a task: {error} Such workers have usually run out of memory: "
+            "give each worker more of it, or fewer threads, or pass X in smaller chunks"
         )
     if isinstance(error, CancelledError):
         return cluster_error(f"The cluster cancelled a task: {error}")

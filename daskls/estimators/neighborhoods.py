@@ -56,8 +56,8 @@ def groups_of(estimator: Any, params: Params) -> int | None:
         return None
     if not find_kernel(params["kernel"]).is_euclidean:
         raise ParameterError(
-            f'neighbors="approximate" with kernel={params["kernel"]!r}: graphs are of Euclidean '
-            'distances. Pass neighbors="exact", or another kernel.'
+            f'neighbors="approximate" with kernel={params["kernel"]!r}: its graphs use '
+            'Euclidean distances only. Pass neighbors="exact", or another kernel.'
         )
     return int(params["n_groups"])
 

@@ -110,6 +110,6 @@ def _check_weights(weight: Float64, n_rows: int) -> None:
     if len(bad) or not weight.any():
         held = f"{weight[bad[0]]:g} in row {bad[0]}" if len(bad) else "0 in all rows"
         raise DataError(
-            f"sample_weight is {held}; weights are finite and not negative, and some are positive. "
-            "Give weight 0 to rows that should not count."
+            f"sample_weight is {held}; weights must be finite and not negative, and at least "
+            "one positive. Give weight 0 to rows that should not count."
         )

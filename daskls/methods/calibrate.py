@@ -63,8 +63,8 @@ def calibrate(raw: FitState, state: FitState, fit: NestedFit) -> None:
     scores, which = (np.concatenate(parts) for parts in zip(*scored, strict=True))
     if not len(which):
         raise DataError(
-            f"No row of {len(rows.X)} could be held out from a fit on at least two classes of the "
-            "others, so there is nothing to fit probabilities to; fit on more rows, or without "
+            f"Probabilities are fitted to held-out rows, but none of the {len(rows.X)} rows can "
+            "be held out and leave two classes to train on. Fit on more rows, or without "
             "probability."
         )
     codes, n_classes = rows.codes[which], state.scan.target.n_classes

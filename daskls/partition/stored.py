@@ -40,7 +40,6 @@ def read_partition(part: Artifact) -> Partition:
 
 
 def read_as(kind: type[P], part: Artifact) -> P:
-    """Return the partition that a part holds, which must be of one kind."""
     actual = find_kind(part)
     if actual is not kind:
         raise damaged(part.where(), f"its partition is of kind {actual.kind!r}")

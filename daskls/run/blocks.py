@@ -228,8 +228,8 @@ def check_sizes(handle: ArrayHandle, name: str, nbytes: int) -> None:
     itemsize, what = np.dtype(handle.dtype).itemsize, f"{name} at {handle.path}"
     if itemsize > MAX_VALUE_NBYTES:
         raise DataError(
-            f"{what} holds values of {itemsize} bytes each (dtype {handle.dtype}), and at most "
-            f"{MAX_VALUE_NBYTES} are taken. Write it with a smaller dtype."
+            f"{what} holds values of {itemsize} bytes each (dtype {handle.dtype}), but at most "
+            f"{MAX_VALUE_NBYTES} are supported. Write it with a smaller dtype."
         )
     row_nbytes = itemsize * math.prod(handle.shape[1:])
     unpacked = UNPACKED_COPIES * row_nbytes * handle.unit_rows

@@ -280,7 +280,6 @@ class ScannedRows:
 
     @cached_property
     def class_weight(self) -> Float64:
-        """The weight of each class, by its code."""
         return class_weights(self.request.class_weight, self.rows, self.scan)
 
     def check_memory(self, largest_leaf: int | None = None) -> None:
@@ -292,7 +291,6 @@ class ScannedRows:
 
 
 def sizes_of(request: FitRequest, rows: BlockRows, target: Target, n_rows: int) -> TaskSizes:
-    """Return the expected sizes of a fit; ``n_rows`` count."""
     sampling = plan_sample(n_rows, rows.n_features, request.cell_size)
     return TaskSizes(
         rows.n_features,

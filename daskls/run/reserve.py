@@ -126,9 +126,9 @@ class Reserve:
         of, easier = _of_and_easier(self.spec)
         n_first = int(self.counts[0])
         raise ParameterError(
-            f"{_option(self.spec)} needs {needed} different {of} that no model is trained on, and "
-            f"equal rows are held out together. Of {n_first} {of}, {n_units} different ones were "
-            f"drawn; fit on more different rows, or {easier}."
+            f"{_option(self.spec)} needs {needed} distinct {of} to hold out, and equal rows are "
+            f"held out together, but only {n_units} distinct ones of {n_first} were drawn. Fit "
+            f"on more distinct rows, or {easier}."
         )
 
     def find_frequent(self, held: "ReservedRows", X: Reals, targets: Targets) -> Keys:
@@ -257,10 +257,9 @@ def _check_memory(spec: ReserveSpec, needed: int, row_nbytes: int) -> None:
     if needed * row_nbytes > free_nbytes() // 2:
         _, easier = _of_and_easier(spec)
         raise MemoryPlanError(
-            f"{_option(spec)} needs {needed} rows that the "
-            f"client holds, {needed * row_nbytes >> 20} MiB, but {free_nbytes() >> 20} MiB are "
-            f"free here, of which it takes half. {easier.capitalize()}, or give the client "
-            "more memory."
+            f"{_option(spec)} needs {needed} rows on the client, {needed * row_nbytes >> 20} "
+            f"MiB, but it may use only half of the {free_nbytes() >> 20} MiB that are free "
+            f"there. {easier.capitalize()}, or give the client more memory."
         )
 
 
@@ -289,8 +288,8 @@ def _too_few(spec: ReserveSpec, rows: BlockRows, scan: TargetScan, needed: int) 
         easier = f"lower interval to {np.floor(1000 * most_coverage(most)) / 1000:g}"
     remedy = f", or {easier}" if most else ""
     return ParameterError(
-        f"{_option(spec)} needs {needed} {of} that no model is trained on, and may use half of "
-        f"them; there are {n_first} of positive weight, half of which is {most}. Fit on "
+        f"{_option(spec)} needs {needed} {of} to hold out, but may hold out at most half of "
+        f"them, which is {most} of the {n_first} of positive weight. Fit on "
         f"{MOST_SHARE * needed} or more{remedy}."
     )
 

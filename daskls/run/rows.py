@@ -109,7 +109,6 @@ def _count_chunks(handle: ArrayHandle | None, whole: da.Array) -> int:
 
 
 def _chunk_nbytes(source: Source, whole: da.Array, *, is_cut: bool) -> tuple[int, int]:
-    """Return ``source_nbytes`` and ``unpack_nbytes`` of `BlockRows`."""
     nbytes = max(whole.chunks[0]) * whole.shape[1] * whole.dtype.itemsize
     # The bytes that a Dask array needs to compute a chunk are unknown.
     is_packed = nbytes > BLOCK_NBYTES and source.kind != "dask"
@@ -250,9 +249,9 @@ def as_declared(array: da.Array, name: str) -> da.Array:
             array = array.compute_chunk_sizes()
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(
-                f"{name} has chunks of unknown sizes, and its blocks are not what it declares, "
-                f"arrays of {array.ndim} dimensions: {error}. Let the function that makes the "
-                "blocks return such arrays."
+                f"{name} has chunks of unknown sizes, and its blocks are not arrays of "
+                f"{array.ndim} dimensions, as it declares: {error}. Let the function that makes "
+                "the blocks return such arrays."
             ) from error
     axes = tuple(range(array.ndim))
     return da.blockwise(

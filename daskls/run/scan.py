@@ -257,8 +257,9 @@ def warn_of_chunks(rows: BlockRows, resources: Resources) -> None:
     if held > LARGE_SHARE * resources.task_nbytes:
         warn_user(
             f"A chunk of X is held whole, which takes {held // MIB} MiB of the "
-            f"{resources.task_nbytes // MIB} MiB that a task may use, and what computes it comes "
-            f"on top. Store or rechunk X in chunks of about {good_rows:,} rows (16 MiB).",
+            f"{resources.task_nbytes // MIB} MiB that a task may use, and the memory to compute "
+            f"it comes on top. Store or rechunk X in chunks of about {good_rows:,} rows (16 "
+            "MiB).",
             AdviceWarning,
         )
 

@@ -159,7 +159,6 @@ class TrialCell:
 
 
 def errors_of_mean(cell: TrialRows, aim: TargetCoding) -> Float64:
-    """Return the squared errors of predicted rows by the mean of the training rows."""
     Y, n = aim.columns(cell.rows.targets), cell.n_training
     mean = np.average(Y[:n], axis=0, weights=cell.rows.weights[:n])
     predicted = Y[cell.first_predicted :]

@@ -165,9 +165,8 @@ def _check_range(X: Reals, scale: FeatureScale) -> None:
     if beyond.any():
         feature = int(scale.columns[beyond.argmax()])
         raise ParameterError(
-            f"feature_scale multiplies feature {feature} by {scale.factors[feature]:g}, which "
-            f"takes values of it beyond {LARGEST_FEATURE:g}, where distances overflow. Lower the "
-            "factor."
+            f"feature_scale multiplies feature {feature} by {scale.factors[feature]:g}, so that "
+            f"its values exceed {LARGEST_FEATURE:g} and distances overflow. Lower the factor."
         )
 
 
@@ -282,7 +281,6 @@ class _Search:
         return np.array([*factors, *(factors[column] for column in marked)], np.float64)
 
     def scale_of(self, candidate: Candidate) -> FeatureScale | None:
-        """Return the feature scale of a candidate; None where rows stay as they are."""
         base, feature_scale = self.bases[candidate.base], self.scaling.feature_scale
         factors = base.scale.factors * candidate.factors
         if candidate.name == "given" and base.name == "none":

@@ -104,7 +104,6 @@ class TrialGrid:
         return 1 if self.are_gammas else 2
 
     def place(self, trial: Trial) -> tuple[int, int]:
-        """Return the place of a trial on the grid: the indices of its width and its ridge."""
         return self.widths.index(trial.width), self.ridges.index(trial.ridge)
 
     def nearest(self, trial: Trial) -> Trial:

@@ -186,7 +186,6 @@ def measured(texts: Sequence[str]) -> str | None:
 
 
 def has_commas(text: Any) -> bool:
-    """Whether all text has a comma."""
     compute = compute_module()
     return bool(compute.all(compute.match_substring(as_text(text), ",")).as_py())
 

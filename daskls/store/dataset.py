@@ -157,8 +157,8 @@ def _check_format(where: str, attributes: dict[str, Any]) -> None:
     kind, version = attributes.get("kind"), attributes["daskls_format"]
     if kind != DATASET_KIND:
         raise StoreError(
-            f"{where!r} is a Zarr group but not a daskls data set (kind {kind!r}, "
-            f"wanted {DATASET_KIND!r})."
+            f"{where!r} is a Zarr group but not a daskls data set (kind {kind!r}, wanted "
+            f"{DATASET_KIND!r}); make one with `daskls convert`."
         )
     if not isinstance(version, int) or version > DATASET_FORMAT:
         raise StoreError(

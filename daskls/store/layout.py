@@ -43,7 +43,6 @@ Parts = tuple[StorePart, ...]
 
 
 def read_report(part: Artifact, n_cells: int | None = None) -> Table:
-    """Return the table of cells that a part keeps."""
     if part.dtype_of(REPORT) != CellReport.dtype():
         raise damaged(part.where(), f"its report has columns {part.dtype_of(REPORT)}")
     return part.read(REPORT, shape=(n_cells,))

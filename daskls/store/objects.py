@@ -341,7 +341,6 @@ class TemporaryFolder:
 
 
 def temporary_root() -> Path:
-    """Return the folder where Dask keeps temporary data."""
     return Path(dask.config.get("temporary-directory", None) or tempfile.gettempdir()).expanduser()
 
 

@@ -141,7 +141,7 @@ def test_an_unknown_value_has_the_mean_of_all_rows_and_is_counted():
     found = scan(table)
     with (
         pytest.warns(UserWarning, match=r"1 in 'city' \('Atlantis' in row 0"),
-        pytest.warns(UserWarning, match="1 in 'city'. They count"),
+        pytest.warns(UserWarning, match="1 in 'city'. Numbers count"),
     ):
         model.predict(queries)
     with pytest.warns(UserWarning, match="no training row had"):

@@ -220,7 +220,7 @@ def broken_files(folder):
         yield name, words
     for name in ("folder.csv", "folder.parquet", "folder.npz"):
         (folder / name).mkdir()
-        yield name, "is a folder, and holds no files of a table"
+        yield name, "is a folder without files of tables"
     (folder / "gone.parquet").symlink_to(folder / "nowhere.parquet")
     yield "gone.parquet", "No such file"
     (folder / "parts").mkdir()

@@ -87,7 +87,6 @@ def _bundles(state: FitState, centers: Centers, n_neighbors: int) -> list[Center
 
 
 def _bundle_size(sizes: TaskSizes, n_centers: int, n_neighbors: int) -> int:
-    """Return the most centers of a bundle."""
     # Training a neighborhood costs the square of its rows.
     work = float(n_neighbors) ** 2
     # A task holds the models of its bundle until they are written.

@@ -151,7 +151,7 @@ class KNNSVM(NeighborMethod):
 
     def check_index(self, reader: ModelReader) -> None:
         if self.selection == "left_out" and reader.selected("C") is None:
-            raise damaged(reader.index.where(), "the model lacks what its fit selected")
+            raise damaged(reader.index.where(), "it lacks the selected values of C and gamma")
 
     def agreement(self, reader: ModelReader, X: Reals, codes: Ints, first: int) -> Float64:
         from daskls.methods.neighborhoods.noise import leave_one_out

@@ -244,8 +244,8 @@ def _check_kept(pairs: BallPairs, job: BallJob) -> None:
     """Refuse more pairs than fit in a task; only a task of a single ball can have more."""
     if len(pairs) > job.most:
         raise MemoryPlanError(
-            f"One ball draws {len(pairs)} rows or more, but a task may hold {job.most} of them; "
-            f"give radius_scale below {job.scale:g}, or give each worker more memory or fewer "
+            f"One ball draws at least {len(pairs)} rows, but a task may hold {job.most}; give "
+            f"radius_scale below {job.scale:g}, or give each worker more memory or fewer "
             "threads."
         )
 
